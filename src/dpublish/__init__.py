@@ -1,0 +1,1 @@
+"""Publish something useful from a sensitive table under differential privacy."""

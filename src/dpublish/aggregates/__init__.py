@@ -1,0 +1,1 @@
+"""Exact numbers from a table, each knowing its sensitivity."""

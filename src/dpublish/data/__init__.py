@@ -1,0 +1,1 @@
+"""Private rows, and what is publicly known about them."""

@@ -1,0 +1,1 @@
+"""Public data and generators, each with its schema."""

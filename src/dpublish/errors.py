@@ -1,0 +1,102 @@
+"""Every error this package raises, and the checks that raise them.
+
+DPublishError
+├── InvalidParameter        a public setting is out of range (also a ValueError)      exit code 1
+│   ├── InvalidSchema       the schema file is incomplete or contradicts itself
+│   └── InvalidQuery        a question that the release cannot answer
+├── BudgetError             budget was asked for that is not there                    exit code 2
+│   ├── BudgetAlreadyUsed   a purse was split or spent twice
+│   └── BudgetExhausted     the ledger has no allowance left for this dataset
+└── InputError              a file cannot be read or written                          exit code 3
+    ├── UnreadableData      the table is missing, or is not what its name says
+    ├── LedgerUnavailable   the ledger is missing, read-only, busy or not a ledger
+    ├── LedgerTampered      an entry was edited, removed or reordered
+    └── CorruptRelease      the release folder is incomplete or was changed
+
+Messages quote public settings only, never a value computed from private data:
+an error message is a release that nobody paid for.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from fractions import Fraction
+from math import inf
+from numbers import Integral
+
+
+class DPublishError(Exception):
+    """Base class, so that callers can catch everything by one name."""
+
+    exit_code = 1
+
+
+class InvalidParameter(DPublishError, ValueError):
+    """A public setting is out of range."""
+
+
+class InvalidSchema(InvalidParameter):
+    """The schema is incomplete or contradicts itself."""
+
+
+class InvalidQuery(InvalidParameter):
+    """A question that the release cannot answer."""
+
+
+class BudgetError(DPublishError):
+    """Budget was asked for that is not there."""
+
+    exit_code = 2
+
+
+class BudgetAlreadyUsed(BudgetError):
+    """A purse was split or spent twice."""
+
+
+class BudgetExhausted(BudgetError):
+    """The ledger has no allowance left for this dataset."""
+
+
+class InputError(DPublishError):
+    """A file cannot be read or written."""
+
+    exit_code = 3
+
+
+class UnreadableData(InputError):
+    """The table is missing, or is not what its name says."""
+
+
+class LedgerUnavailable(InputError):
+    """The ledger is missing, read-only, busy or not a ledger."""
+
+
+class LedgerTampered(InputError):
+    """An entry of the ledger was edited, removed or reordered."""
+
+
+class CorruptRelease(InputError):
+    """The release folder is incomplete or was changed."""
+
+
+def require_positive(**settings: float | Fraction) -> None:
+    """Refuse settings that are not positive and finite."""
+    for name, value in settings.items():
+        if isinstance(value, bool) or not 0 < value < inf:
+            raise InvalidParameter(f"{name} ({value}) must be positive and finite")
+
+
+def require_count(*, at_least: int = 1, **settings: object) -> None:
+    """Refuse settings that are not whole numbers of at least `at_least`."""
+    for name, value in settings.items():
+        if isinstance(value, bool) or not (isinstance(value, Integral) and value >= at_least):
+            raise InvalidParameter(f"{name} ({value}) must be a whole number, at least {at_least}")
+
+
+def require_known(what: str, name: str, known: Iterable[str]) -> None:
+    """Refuse a name that is not among the `known` ones, and offer the nearest."""
+    names = sorted(known)
+    if name in names:
+        return
+    near = get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names[:20])}"
+    raise InvalidParameter(f"there is no {what} {name!r}; {hint}")

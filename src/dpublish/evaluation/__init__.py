@@ -1,0 +1,1 @@
+"""How good a release or a mechanism is: metrics and experiments."""

@@ -1,0 +1,143 @@
+"""A budget is a purse of epsilon that can be split or spent, once.
+
+An algorithm is handed one `Budget` and hands parts of it down.  No purse opens twice and
+shares are exact fractions, so the parts never add up to more than the whole.  Nobody keeps
+a running total by hand; nobody gets it wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from threading import Lock
+from typing import NoReturn
+
+from dpublish.errors import (
+    BudgetAlreadyUsed,
+    InvalidParameter,
+    require_count,
+    require_positive,
+)
+from dpublish.privacy.epsilon import ExactNumber, format_epsilon, parse_epsilon
+
+
+@dataclass(frozen=True)
+class Grant:
+    """Where a purse came from: an entry of a ledger, debited before any row was read."""
+
+    dataset: str
+    entry: int
+    entry_hash: str
+
+
+class Budget:
+    """A purse of `epsilon`, granted by the ledger or split off another purse.
+
+    >>> whole = Budget("0.5")
+    >>> shares = whole.split(size=1, counts=4)
+    >>> shares["counts"].spend()
+    Fraction(2, 5)
+    >>> [(share.purpose, str(share.epsilon)) for share in whole.account()]
+    [('release/size', '1/10'), ('release/counts', '2/5')]
+    """
+
+    def __init__(
+        self, epsilon: ExactNumber, purpose: str = "release", *, grant: Grant | None = None
+    ) -> None:
+        self.epsilon: Fraction = parse_epsilon(epsilon)
+        self.purpose = purpose
+        self.grant = grant
+        self._lock = Lock()
+        self._is_used = False
+        self._children: list[Budget] = []
+        self._is_parallel = False
+
+    def __repr__(self) -> str:
+        state = "used" if self._is_used else "full"
+        return f"Budget({format_epsilon(self.epsilon)!r}, {self.purpose!r}, {state})"
+
+    def __reduce__(self) -> NoReturn:
+        # A copy would be a second purse holding the same money.
+        raise TypeError("a budget cannot be copied or pickled")
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the purse was split or spent already."""
+        return self._is_used
+
+    def spend(self) -> Fraction:
+        """Empty the purse on one mechanism and return its epsilon."""
+        self._open()
+        return self.epsilon
+
+    def split(self, **weights: int | Fraction) -> dict[str, Budget]:
+        """Share the purse out by name, in proportion to `weights` (sequential composition).
+
+        Weights are exact: whole numbers or fractions (`rational_weight` rounds a real one).
+        The last share takes what is left, so that the shares add up to the whole exactly.
+        """
+        if not weights:
+            raise InvalidParameter("a budget is split into at least one share")
+        for name, weight in weights.items():
+            if isinstance(weight, bool) or not isinstance(weight, (int, Fraction)):
+                raise InvalidParameter(f"the weight of {name!r} must be a whole number or Fraction")
+        require_positive(**weights)
+        total = sum(weights.values(), Fraction(0))
+        shares = [self.epsilon * weight / total for weight in weights.values()]
+        shares[-1] = self.epsilon - sum(shares[:-1], Fraction(0))
+        self._open()
+        return self._hand_down(dict(zip(weights, shares, strict=True)))
+
+    def split_evenly(self, count: int, name: str = "round") -> list[Budget]:
+        """Share the purse out into `count` equal parts, named by number."""
+        require_count(count=count)
+        return list(self.split(**{f"{name}-{index + 1}": 1 for index in range(count)}).values())
+
+    def share_disjoint(self, names: Iterable[str]) -> dict[str, Budget]:
+        """Give every one of several disjoint parts of the data the whole purse.
+
+        Privacy:
+            Parallel composition: under adding or removing one record, that record lies in one
+            part only, so the cost is the largest share, not the sum.  The caller must assign
+            records to parts by a rule that looks at the record alone (or at earlier releases).
+            It does not hold when a record is replaced, or where a unit owns several rows.
+        """
+        parts = dict.fromkeys(names, self.epsilon)
+        if not parts:
+            raise InvalidParameter("a budget is shared over at least one part")
+        self._open()
+        self._is_parallel = True
+        return self._hand_down(parts)
+
+    def account(self) -> list[Budget]:
+        """List the purses at the ends of the tree, in the order in which they were made."""
+        if not self._children:
+            return [self]
+        return [leaf for child in self._children for leaf in child.account()]
+
+    def cost(self) -> Fraction:
+        """Add up the tree from its ends: sums of sequential shares, the largest of parallel ones.
+
+        It equals `epsilon` by construction; tests compare the two.
+        """
+        if not self._children:
+            return self.epsilon
+        costs = [child.cost() for child in self._children]
+        return max(costs) if self._is_parallel else sum(costs, Fraction(0))
+
+    def _hand_down(self, shares: dict[str, Fraction]) -> dict[str, Budget]:
+        purses = {
+            name: Budget(share, f"{self.purpose}/{name}", grant=self.grant)
+            for name, share in shares.items()
+        }
+        self._children = list(purses.values())
+        return purses
+
+    def _open(self) -> None:
+        with self._lock:
+            if self._is_used:
+                raise BudgetAlreadyUsed(
+                    f"the budget for {self.purpose!r} is already used; grant a new one"
+                )
+            self._is_used = True

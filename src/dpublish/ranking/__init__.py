@@ -1,0 +1,1 @@
+"""Publish which values are the most frequent."""

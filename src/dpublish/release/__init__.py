@@ -1,0 +1,1 @@
+"""What may be published: values with receipts. Everything after this gate is free."""

@@ -1,0 +1,1 @@
+"""Pages and charts drawn from releases only, never from tables."""

@@ -1,0 +1,1 @@
+"""Publish data that looks like the data."""
