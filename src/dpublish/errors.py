@@ -88,7 +88,7 @@ def require_positive(**settings: float | Fraction) -> None:
 def require_count(*, at_least: int = 1, **settings: object) -> None:
     """Refuse settings that are not whole numbers of at least `at_least`."""
     for name, value in settings.items():
-        if isinstance(value, bool) or not (isinstance(value, Integral) and value >= at_least):
+        if isinstance(value, bool) or not (isinstance(value, Integral) and int(value) >= at_least):
             raise InvalidParameter(f"{name} ({value}) must be a whole number, at least {at_least}")
 
 
