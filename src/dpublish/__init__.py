@@ -1,1 +1,67 @@
-"""Publish something useful from a sensitive table under differential privacy."""
+"""Publish something useful from a sensitive table under differential privacy.
+
+The public names are listed here and imported when they are first used, so that asking the
+command for help does not load the whole field of statistics.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpublish.data.schema import Schema
+    from dpublish.data.schema_file import load_schema
+    from dpublish.data.sources import open_table
+    from dpublish.errors import DPublishError
+    from dpublish.privacy.budget import Budget
+    from dpublish.privacy.ledger import Ledger
+    from dpublish.publishing import publish
+    from dpublish.randomness import secure, seeded
+    from dpublish.ranking.frequent_values import FrequentValues
+    from dpublish.recipes import make_recipe
+    from dpublish.release.folder import load
+    from dpublish.release.release import Release
+    from dpublish.synthesis.histograms.noisy import NoisyHistogram
+
+_HOME = {
+    "Budget": "dpublish.privacy.budget",
+    "DPublishError": "dpublish.errors",
+    "FrequentValues": "dpublish.ranking.frequent_values",
+    "Ledger": "dpublish.privacy.ledger",
+    "NoisyHistogram": "dpublish.synthesis.histograms.noisy",
+    "Release": "dpublish.release.release",
+    "Schema": "dpublish.data.schema",
+    "load": "dpublish.release.folder",
+    "load_schema": "dpublish.data.schema_file",
+    "make_recipe": "dpublish.recipes",
+    "open_table": "dpublish.data.sources",
+    "publish": "dpublish.publishing",
+    "secure": "dpublish.randomness",
+    "seeded": "dpublish.randomness",
+}
+
+__all__ = [
+    "Budget",
+    "DPublishError",
+    "FrequentValues",
+    "Ledger",
+    "NoisyHistogram",
+    "Release",
+    "Schema",
+    "load",
+    "load_schema",
+    "make_recipe",
+    "open_table",
+    "publish",
+    "secure",
+    "seeded",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'dpublish' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -14,7 +14,7 @@ from dpublish.errors import InvalidParameter
 ExactNumber = Fraction | Decimal | int | str
 
 _DECIMAL = re.compile(r"\s*(\d{1,30}(\.\d{1,30})?|\.\d{1,30})([eE][+-]?\d{1,2})?\s*")
-_RATIO = re.compile(r"\s*\d{1,30}\s*/\s*\d{1,30}\s*")
+_RATIO = re.compile(r"\s*\d{1,1000}\s*/\s*\d{1,1000}\s*")  # shares of shares have many digits
 
 
 def parse_epsilon(value: ExactNumber, name: str = "epsilon") -> Fraction:
@@ -28,7 +28,7 @@ def parse_epsilon(value: ExactNumber, name: str = "epsilon") -> Fraction:
 write "0.1" (a string)
     """
     if isinstance(value, float):
-        remedy = f'; write "{Decimal(repr(value)):f}" (a string)' if isfinite(value) else ""
+        remedy = f'; write "{Decimal(repr(float(value))):f}" (a string)' if isfinite(value) else ""
         raise InvalidParameter(f"{name} ({value}) is a binary float, which is not exact{remedy}")
     if isinstance(value, str):
         exact = _parse_text(value, name)

@@ -1,0 +1,82 @@
+"""`dpublish demo`: a whole story in a minute."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from dpublish.cli.output import say
+from dpublish.errors import InputError, InvalidParameter
+
+_MARK = ".dpublish-demo"
+
+
+@click.command()
+@click.argument("folder", default="dpublish-demo")
+@click.option("--fresh", is_flag=True, help="Start over if an earlier demo is there.")
+@click.option("--records", default=20_000, show_default=True, help="How many people to make up.")
+def demo(folder: str, fresh: bool, records: int) -> None:
+    """Make up a census, publish from it twice, and show how to use what was published."""
+    place = Path(folder)
+    _prepare(place, fresh)
+    _write_inputs(place, records)
+    say(f"A made-up census is in {place}/people.csv, what is public about it in people.toml.\n")
+    for words in _STORY:
+        _step(place, words)
+    say(f"\nDone.  Open {place}/by-age/report.html in a browser, or in Python:")
+    say(f"  import dpublish; dpublish.load('{place}/by-age').count('age in 31..45')")
+
+
+_HISTOGRAM = ("--method", "histogram", "--columns", "age,sex,income", "--schema", "people.toml")
+_RANKING = ("--method", "topc", "--column", "work", "--count", "3", "--with-counts")
+_PAID = ("--data", "people.csv", "--ledger", "books.db", "--dataset", "census")
+
+_STORY: tuple[tuple[str, ...], ...] = (
+    ("schema", "check", "people.toml"),
+    ("ledger", "create", "books.db"),
+    ("ledger", "add", "books.db", "census", "--cap", "1.0"),
+    ("plan", *_HISTOGRAM, "--epsilon", "0.5"),
+    ("release", *_HISTOGRAM, *_PAID, "--epsilon", "0.5", "-o", "by-age"),
+    ("release", *_RANKING, "--schema", "people.toml", *_PAID, "--epsilon", "0.2", "-o", "top-work"),
+    ("count", "by-age", 'age in 31..45 and sex = Female and income = ">50K"'),
+    ("rows", "by-age", "-o", "synthetic.csv"),
+    ("ledger", "show", "books.db"),
+    ("ledger", "verify", "books.db", "--release", "by-age", "--release", "top-work"),
+)
+
+
+def _prepare(place: Path, fresh: bool) -> None:
+    if place.exists():
+        if not (place / _MARK).exists():
+            raise InvalidParameter(
+                f"{place} exists and is not an earlier demo; name another folder"
+            )
+        if not fresh:
+            raise InvalidParameter(f"{place} holds an earlier demo; add --fresh to start over")
+        shutil.rmtree(place)
+    try:
+        place.mkdir(parents=True)
+        (place / _MARK).touch()
+    except OSError as error:
+        raise InputError(f"cannot create {place} ({error.strerror})") from None
+
+
+def _write_inputs(place: Path, records: int) -> None:
+    from pyarrow import csv
+
+    from dpublish.datasets.census import SCHEMA, census
+
+    csv.write_csv(census(records), place / "people.csv")
+    (place / "people.toml").write_text(SCHEMA, "utf-8")
+
+
+def _step(place: Path, words: tuple[str, ...]) -> None:
+    shown = " ".join(f"'{word}'" if " " in word else word for word in words)
+    say(click.style(f"$ dpublish {shown}", bold=True))
+    # Each step is the real command in a process of its own, as a user would run it.
+    done = subprocess.run([sys.executable, "-m", "dpublish", *words], cwd=place, check=False)
+    if done.returncode:
+        raise InputError(f"the step failed with exit code {done.returncode}")
+    say()

@@ -1,0 +1,85 @@
+"""The command's entry: subcommands are imported when they are called, so that help is quick.
+
+Exit codes: 0 done, 1 the request is wrong, 2 the budget is not there, 3 a file cannot be
+read or written, 130 interrupted.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import version
+
+import click
+
+from dpublish.errors import DPublishError
+
+_COMMANDS = {
+    "demo": ("dpublish.cli.demo:demo", "A whole story in a minute: data, schema, release, report."),
+    "schema": ("dpublish.cli.schema:schema", "Draft and check the description of a table."),
+    "ledger": ("dpublish.cli.ledger:ledger", "Keep the books: allowances, grants, verification."),
+    "methods": ("dpublish.cli.methods:methods", "What can be published, and how to choose."),
+    "plan": ("dpublish.cli.plan:plan", "Cost and expected error before spending; reads no data."),
+    "release": ("dpublish.cli.release:release", "Publish from a table, paid for from the ledger."),
+    "rows": ("dpublish.cli.use:rows", "Draw synthetic rows from a release; free."),
+    "count": ("dpublish.cli.use:count", "Ask a release how many records; free."),
+    "report": ("dpublish.cli.use:report", "Write or rewrite a release's page; free."),
+    "experiment": ("dpublish.cli.experiment:experiment", "Rerun and compare methods; not private."),
+}
+
+
+class _LazyGroup(click.Group):
+    """A group that knows its subcommands by name and imports one only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version("dpublish"), prog_name="dpublish")
+def command() -> None:
+    """Publish something useful from a sensitive table under differential privacy.
+
+    Start with `dpublish demo`.  Exit codes: 0 done, 1 the request is wrong, 2 the budget is
+    not there, 3 a file cannot be read or written.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and leave with its exit code."""
+    try:
+        code = command.main(arguments, prog_name="dpublish", standalone_mode=False)
+    except click.exceptions.Exit as leave:
+        sys.exit(leave.exit_code)
+    except DPublishError as error:
+        _complain(
+            " ".join([str(error), *(f"({note})" for note in getattr(error, "__notes__", ()))])
+        )
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        _complain(error.format_message())
+        sys.exit(1)
+    except (click.Abort, KeyboardInterrupt):
+        _complain("interrupted; budget that was already debited stays debited")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except OSError as error:
+        _complain(f"the system says: {error.strerror or 'input/output error'}")
+        sys.exit(3)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(message: str) -> None:
+    click.echo("dpublish: " + " ".join(message.split()), err=True)

@@ -1,0 +1,63 @@
+"""`dpublish methods`: what can be published, and how to choose."""
+
+import click
+
+from dpublish.cli.output import json_option, say, say_json, say_table
+from dpublish.errors import require_known
+from dpublish.recipes import RECIPES, recipe_settings
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--task", help="Only methods for this task.")
+@json_option
+def methods(name: str | None, task: str | None, as_json: bool) -> None:
+    """List what can be published; with NAME, that method's settings."""
+    if name is not None:
+        _one(name, as_json)
+        return
+    if task is not None:
+        require_known("task", task, {entry.task for entry in RECIPES.values()})
+    chosen = {n: e for n, e in RECIPES.items() if task in (None, e.task)}
+    if as_json:
+        say_json(
+            [
+                {"name": n, "task": e.task, "publishes": e.publishes, "prefer": e.prefer}
+                for n, e in chosen.items()
+            ]
+        )
+        return
+    say_table(
+        ["method", "task", "publishes", "prefer it when"],
+        [[n, e.task, e.publishes, e.prefer] for n, e in chosen.items()],
+    )
+
+
+def _one(name: str, as_json: bool) -> None:
+    settings = recipe_settings(name)
+    entry = RECIPES[name]
+    if as_json:
+        say_json(
+            {
+                "name": name,
+                "publishes": entry.publishes,
+                "settings": [
+                    {
+                        "name": s.name,
+                        "help": s.help,
+                        "type": s.type_name,
+                        "required": s.is_required,
+                        "default": None if s.default is None else str(s.default),
+                    }
+                    for s in settings
+                ],
+            }
+        )
+        return
+    say(f"{name}: publishes {entry.publishes}")
+    say(f"prefer it when {entry.prefer}\n")
+    rows = []
+    for item in settings:
+        default = "required" if item.is_required else f"default {item.default}"
+        rows.append([f"--{item.name.replace('_', '-')}", item.type_name, default, item.help])
+    say_table(["setting", "takes", "", "what it does"], rows)

@@ -1,0 +1,81 @@
+"""`dpublish schema`: describe a table from public knowledge."""
+
+from pathlib import Path
+
+import click
+
+from dpublish.cli.output import json_option, say, say_json
+from dpublish.data.check import check_table
+from dpublish.data.draft import draft_schema
+from dpublish.data.schema_file import load_schema
+from dpublish.data.sources import find_source
+from dpublish.errors import InputError, InvalidParameter, InvalidSchema
+
+
+@click.group()
+def schema() -> None:
+    """Describe a table from public knowledge: kinds, bounds, categories, taxonomies."""
+
+
+@schema.command()
+@click.argument("data")
+@click.option("-o", "--output", required=True, help="The schema file to create.")
+@click.option("--table", "table_name", help="Which table of a .duckdb file.")
+def draft(data: str, output: str, table_name: str | None) -> None:
+    """Write names and types only; bounds and categories are left for you to fill in."""
+    path = Path(output)
+    if path.exists():
+        raise InvalidParameter(f"{output} exists already; name a file that does not exist yet")
+    text = draft_schema(find_source(data, (), table=table_name)[0].header)
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {output} ({error.strerror or 'unknown reason'})") from None
+    say(f"wrote {output}; fill in bounds and values from public knowledge, then:")
+    say(f"  dpublish schema check {output} {data}")
+
+
+@schema.command()
+@click.argument("schema_path")
+@click.argument("data", required=False)
+@click.option("--table", "table_name", help="Which table of a .duckdb file.")
+@json_option
+def check(schema_path: str, data: str | None, table_name: str | None, as_json: bool) -> None:
+    """Is the schema complete, and does the table fit it?  Prints no value of a row.
+
+    With DATA this looks at rows: it is for the owner's eyes, and not private.
+    """
+    loaded = load_schema(schema_path)
+    findings = check_table(loaded, data, table=table_name) if data else []
+    if as_json:
+        say_json(
+            {
+                "columns": list(loaded.names),
+                "findings": [
+                    {"column": f.column, "problem": f.problem, "serious": f.is_serious}
+                    for f in findings
+                ],
+            }
+        )
+    else:
+        say(f"{schema_path} is complete: {len(loaded.names)} columns")
+        if data:
+            say("NOT PRIVATE: what follows was learnt from rows; it is for the owner only")
+        for finding in findings:
+            say(f"  {finding.column}: {finding.problem}")
+        if data and not findings:
+            say("  the table fits the schema")
+    if any(finding.is_serious for finding in findings):
+        raise InvalidSchema(f"{data} does not fit {schema_path}; mend the table or the schema")
+
+
+@schema.command()
+@click.argument("schema_path")
+@click.argument("column", required=False)
+def show(schema_path: str, column: str | None) -> None:
+    """Show each column's domain, and taxonomies as trees."""
+    loaded = load_schema(schema_path)
+    for name in [column] if column else loaded.names:
+        item = loaded[name]
+        say(f"{name}: {item.kind}, {item.size} values, levels 0 to {item.height}")
+        say(item.taxonomy.render())

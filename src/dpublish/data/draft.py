@@ -1,0 +1,96 @@
+"""Draft a schema file from the names and types of a table's columns.
+
+No row is looked at: a bound or a list of values taken from the rows would have to be paid
+for.  What only the owner can know is left as a comment, and the draft does not load until
+it is filled in.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from dpublish.data.encoding import is_text
+from dpublish.data.schema_file import toml_key, toml_value
+from dpublish.errors import InvalidParameter
+
+_HEAD = """\
+# A draft: only the names and types of the columns are filled in.
+# Bounds, values and taxonomies must come from public knowledge, never from the rows.
+# Remove the columns that you do not want to use.
+# missing = "refuse" (there are none), "category" (a cell of its own) or "drop" (leave out)
+
+name = {name}
+# unit = ""  # the column that all rows of one person share, if a person may have several rows
+"""
+_NUMERIC = """\
+kind = "numeric"
+# bounds = [ , ]  # fill in from public knowledge
+# bins = 16
+"""
+_INTEGER = """\
+kind = "integer"  # "category" if the numbers are codes
+# bounds = [ , ]  # fill in from public knowledge
+"""
+_BOOLEAN = """\
+kind = "category"
+values = [false, true]
+"""
+_CATEGORY = """\
+kind = "category"  # "ordinal" if the values have an order, "numeric" if they are numbers
+# values = [ , ]  # fill in from public knowledge
+# other = "other"  # catches all values that are not listed
+"""
+_ORDINAL = """\
+kind = "ordinal"
+# values = [ , ]  # fill in from public knowledge, in order
+"""
+
+
+def draft_schema(columns: pa.Schema | Iterable[tuple[str, Any]], name: str = "table") -> str:
+    """Write the text of a TOML schema that awaits what only the owner knows.
+
+    Args:
+        columns: Name and Arrow type of each column, or an Arrow schema.
+        name: What the table is to be called.
+
+    >>> print(draft_schema([("age", pa.int32())]).split("[columns.age]")[1].strip())
+    kind = "integer"  # "category" if the numbers are codes
+    # bounds = [ , ]  # fill in from public knowledge
+    """
+    if isinstance(columns, pa.Schema):
+        columns = zip(columns.names, columns.types, strict=True)
+    blocks = [_HEAD.format(name=toml_value(name))]
+    seen: set[str] = set()
+    for column, kind in columns:
+        if column in seen:
+            raise InvalidParameter(f"two columns are called {column!r}; rename one of them")
+        seen.add(column)
+        blocks.append(_draft_column(column, kind))
+    return "\n".join(blocks)
+
+
+def _draft_column(column: str, kind: Any) -> str:
+    block = _guess(kind)
+    head = f"[columns.{toml_key(column)}]\n"
+    if block is not None:
+        return head + block
+    return f"# {head.strip()}  # left out: values of type {kind} cannot be used\n"
+
+
+def _guess(kind: Any) -> str | None:
+    """Guess the kind of a column from its Arrow type."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        usable = _guess(kind.value_type) is not None
+        return (_ORDINAL if kind.ordered else _CATEGORY) if usable else None
+    guesses = (
+        (types.is_boolean, _BOOLEAN),
+        (types.is_integer, _INTEGER),
+        (types.is_floating, _NUMERIC),
+        (types.is_decimal, _NUMERIC),
+        (is_text, _CATEGORY),
+        (types.is_date, _CATEGORY),
+        (types.is_null, _CATEGORY),
+    )
+    return next((block for fits, block in guesses if fits(kind)), None)

@@ -1,0 +1,164 @@
+"""Turn Arrow columns into numbers and into positions in a public list of values.
+
+What becomes of a value depends on that value alone, never on its neighbours, and no value
+can raise an error: an error would tell that such a value is there.  A column whose *type*
+cannot be used is refused; types are public.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpublish.data.taxonomy import canonical_text
+from dpublish.errors import UnreadableData
+
+Codes = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
+UNKNOWN, MISSING = -1, -2
+_NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf(inity)?", re.I)
+
+
+class Encoded(NamedTuple):
+    """Leaf codes of some records; `keep` marks those not left out (None: all are kept)."""
+
+    codes: Codes
+    keep: NDArray[np.bool_] | None
+
+
+class Numbers(NamedTuple):
+    """Clipped values of some records; `keep` marks those not left out (None: all are kept)."""
+
+    values: NDArray[np.float64]
+    keep: NDArray[np.bool_] | None
+
+
+def code_type(size: int) -> np.dtype[Any]:
+    """Choose the narrowest type that holds the codes `0 .. size - 1`."""
+    return np.min_scalar_type(max(size - 1, 0))
+
+
+def to_numbers(array: Any, name: str) -> NDArray[np.float64]:
+    """Read an Arrow array as numbers; NaN stands for missing and for text that is no number."""
+    if isinstance(array, pa.ChunkedArray):
+        return np.concatenate([np.empty(0), *(to_numbers(part, name) for part in array.chunks)])
+    array = _unwrap(array)
+    if pa.types.is_dictionary(array.type):
+        numbers = np.append(to_numbers(array.dictionary, name), np.nan)
+        return numbers[_positions(array)]
+    if is_text(array.type):
+        return _parse(pc.ascii_trim_whitespace(array.cast(pa.large_string())))
+    if not _is_number(array.type):
+        raise _unusable(array.type, name, "numbers, or text that holds numbers,")
+    return _to_floats(array)
+
+
+def to_positions(array: Any, known: Mapping[str, int], name: str) -> NDArray[np.int64]:
+    """Look up each value by its canonical text; `UNKNOWN` is not listed, `MISSING` is blank."""
+    if isinstance(array, pa.ChunkedArray):
+        parts = [to_positions(part, known, name) for part in array.chunks]
+        return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+    array = _unwrap(array)
+    if pa.types.is_dictionary(array.type):
+        distinct = _comparable(array.dictionary, name)
+    else:
+        array = _comparable(array, name).dictionary_encode()
+        distinct = array.dictionary
+    texts = map(_text, _scalars(distinct))
+    found = [known.get(text, UNKNOWN) if text else MISSING for text in texts]
+    return np.array([*found, MISSING], dtype=np.int64)[_positions(array)]
+
+
+def _unwrap(array: Any) -> Any:
+    """Undo extensions and encodings that carry no meaning here."""
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.float64())
+    return array
+
+
+def _positions(array: Any) -> NDArray[np.int64]:
+    """List the dictionary entry of each value; null is one past the last entry."""
+    indices = array.indices.cast(pa.int64()).fill_null(len(array.dictionary))
+    return np.asarray(indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _to_floats(array: Any) -> NDArray[np.float64]:
+    floats = pc.cast(array, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return np.asarray(floats, dtype=np.float64)
+
+
+def _parse(trimmed: Any) -> NDArray[np.float64]:
+    """Read text as numbers: all at once if all of it is numbers, else value by value.
+
+    Both ways give the same number for the same text, which a test checks.
+    """
+    filled = pc.if_else(pc.equal(pc.binary_length(trimmed), 0), None, trimmed)
+    try:
+        return _to_floats(filled)
+    except pa.ArrowInvalid:
+        encoded = filled.cast(pa.large_binary()).dictionary_encode()
+        numbers = [_parse_one(text) for text in encoded.dictionary.to_pylist()]
+        return np.array([*numbers, np.nan])[_positions(encoded)]
+
+
+def _parse_one(text: bytes | None) -> float:
+    return float(text) if text is not None and _NUMBER.fullmatch(text) else np.nan
+
+
+def _comparable(array: Any, name: str) -> Any:
+    """Refuse types whose values have no text; text itself becomes bytes, valid or not."""
+    array = _unwrap(array)
+    if pa.types.is_date(array.type):
+        array = array.cast(pa.string())  # Python knows fewer dates than Arrow does
+    if is_text(array.type):
+        return array.cast(pa.large_string()).cast(pa.large_binary())
+    if _is_number(array.type):
+        return array
+    raise _unusable(array.type, name, "text, numbers, dates or truth values")
+
+
+def _scalars(array: Any) -> Iterable[object]:
+    if pa.types.is_float16(array.type) or pa.types.is_float32(array.type):
+        # As doubles they would be written with more digits than anyone gave them.
+        return cast("Iterable[object]", array.to_numpy(zero_copy_only=False))
+    return cast("Iterable[object]", array.to_pylist())
+
+
+def _text(value: object) -> str:
+    """Write a value as canonical text; the empty text means missing."""
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        return canonical_text(value.decode(errors="replace"))
+    if isinstance(value, float | np.floating):
+        if np.isnan(value):
+            return ""
+        return str(int(value)) if value.is_integer() else canonical_text(value)
+    if isinstance(value, Decimal):
+        text = f"{value:f}"
+        return canonical_text(text.rstrip("0") if "." in text else text)
+    return canonical_text(value)
+
+
+def is_text(kind: Any) -> bool:
+    """Tell whether an Arrow type holds text."""
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _is_number(kind: Any) -> bool:
+    types = pa.types
+    numeric = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    return bool(numeric or types.is_boolean(kind))
+
+
+def _unusable(kind: Any, name: str, wanted: str) -> UnreadableData:
+    return UnreadableData(f"column {name!r} has the type {kind}, but {wanted} are needed")

@@ -1,0 +1,1 @@
+"""Where rows come from, and the engine that runs kernels over them."""

@@ -1,0 +1,87 @@
+"""Rows of Parquet and Arrow files, and of whatever hands out an Arrow stream."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dpublish.data.batch import BATCH_ROWS, refuse_copy
+from dpublish.data.engines.source import Rescan, quietly
+
+PARQUET_ENDINGS = (".parquet", ".pq")
+ARROW_ENDINGS = (".arrow", ".arrows", ".feather", ".ipc")
+
+
+class ParquetSource:
+    """Rows of one Parquet file."""
+
+    rescan: Rescan = "cheap"
+
+    def __init__(self, path: str) -> None:
+        self.label = path
+        self.header = quietly(self._read_header, f"{path} is not a Parquet file that can be read")
+
+    def scan(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Read some columns as Arrow record batches."""
+        kinds = {name: self.header.field(name).type for name in columns}
+        # Text is handed over as a list of its distinct values and positions in it, which are
+        # encoded at once; most columns are stored like that anyway.
+        texts = [name for name, kind in kinds.items() if pa.types.is_string(kind)]
+        with pq.ParquetFile(self.label, read_dictionary=texts) as file:
+            yield from file.iter_batches(BATCH_ROWS, columns=list(columns))
+
+    def _read_header(self) -> Any:
+        with pq.ParquetFile(self.label) as file:
+            return file.schema_arrow
+
+
+class IpcSource:
+    """Rows of one Arrow file (Feather), or of a stored Arrow stream."""
+
+    rescan: Rescan = "cheap"
+
+    def __init__(self, path: str) -> None:
+        self.label = path
+        message = f"{path} is not an Arrow file that can be read"
+        self.header, self._is_stream = quietly(self._read_header, message)
+
+    def scan(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Read some columns as Arrow record batches."""
+        places = [self.header.get_field_index(name) for name in columns]
+        options = pa.ipc.IpcReadOptions(included_fields=places)
+        with pa.memory_map(self.label) as file:
+            if self._is_stream:
+                yield from pa.ipc.open_stream(file, options=options)
+                return
+            reader = pa.ipc.open_file(file, options=options)
+            for number in range(reader.num_record_batches):
+                yield reader.get_batch(number)
+
+    def _read_header(self) -> tuple[Any, bool]:
+        with pa.memory_map(self.label) as file:
+            try:
+                return pa.ipc.open_file(file).schema, False
+            except pa.ArrowInvalid:
+                file.seek(0)
+                return pa.ipc.open_stream(file).schema, True
+
+
+class StreamSource:
+    """Rows of an Arrow stream that may be had only once; it is read by the first scan."""
+
+    rescan: Rescan = "never"
+
+    def __init__(self, stream: Any, label: str) -> None:
+        message = f"{label} does not hand out an Arrow stream that can be read"
+        self._reader = quietly(lambda: pa.RecordBatchReader.from_stream(stream), message)
+        self.header = self._reader.schema
+        self.label = label
+
+    def __reduce__(self) -> NoReturn:
+        refuse_copy("a source")
+
+    def scan(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Read some columns as Arrow record batches."""
+        for batch in self._reader:
+            yield batch.select(list(columns))

@@ -1,0 +1,135 @@
+"""Rows of CSV and TSV files, read so that a record decides about itself alone.
+
+Readers that guess a file's dialect and types from its first rows let one record change how
+all others are read.  Here the header line, which is public, fixes the names and the
+delimiter; every field is read as text; and a record that does not fit is handled by rule:
+
+* a record ends at LF or CR LF outside double quotes (RFC 4180); blank lines are skipped, and
+  a CR alone is a space;
+* a record with fewer fields than the header, of more than 2 MB, or with bytes that are not
+  UTF-8 in a column of the schema, is left out; fields beyond the header are ignored;
+* a blank field is a missing value.
+
+So no record can raise an error.  What remains is a file that breaks the rules of quoting: a
+quote that is opened and never closed swallows the lines behind it.  No program that writes
+CSV properly makes such a file, and `check_table` tells the owner.
+"""
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import duckdb
+import pyarrow as pa
+
+from dpublish.data.batch import refuse_copy
+from dpublish.data.engines.duckdb_reader import connect, quote_text, stream
+from dpublish.data.engines.line_ends import open_bytes, without_lone_returns
+from dpublish.data.engines.source import Rescan
+from dpublish.errors import UnreadableData
+
+CSV_ENDINGS = (".csv", ".tsv", ".tab", ".csv.gz", ".tsv.gz")
+_LONGEST_HEADER = 100_000
+_DELIMITERS = ",;\t|"
+
+
+class CsvSource:
+    """Rows of one CSV file; `wanted` are the columns that will be asked for (None: all).
+
+    Every scan reads all of them: whether a record is left out may depend on each.
+    """
+
+    rescan: Rescan = "costly"  # a second scan parses the whole file again
+
+    def __init__(self, path: str, wanted: Sequence[str] | None = None) -> None:
+        self.label = path
+        line = _first_line(path)
+        self._delimiter = _find_delimiter(path, line, wanted)
+        self._names = _split_header(line, self._delimiter)
+        names = self._names if wanted is None else wanted
+        self._wanted = tuple(name for name in dict.fromkeys(names) if name in self._names)
+        self.header = pa.schema([(name, pa.string()) for name in self._names])
+
+    def __reduce__(self) -> NoReturn:
+        refuse_copy("a source")
+
+    def scan(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read some columns as Arrow record batches."""
+        places = [self._names.index(name) for name in self._wanted]
+        connection = connect()
+        with without_lone_returns(self.label) as path:
+            query = self._query(path, places, "strict_mode = false, ignore_errors = true")
+            for batch in stream(connection.sql(query)):
+                yield batch.rename_columns(list(self._wanted)).select(list(columns))
+
+    def has_odd_lines(self) -> bool:
+        """Say whether some lines break the rules of CSV or do not fit the header.
+
+        For the owner only: the answer depends on rows.
+        """
+        connection = connect()
+        places, rules = range(len(self._names)), "strict_mode = true, store_rejects = true"
+        try:
+            with without_lone_returns(self.label) as path:
+                for _ in stream(connection.sql(self._query(path, places, rules))):
+                    pass
+        except (duckdb.Error, pa.ArrowException):
+            return True
+        return bool(connection.sql("SELECT 1 FROM reject_errors LIMIT 1").fetchall())
+
+    def _query(self, path: str, places: Iterable[int], rules: str) -> str:
+        # Columns go by position, since names in the file may be repeated or differ by case only.
+        fields = ", ".join(f"c{place}: 'VARCHAR'" for place in range(len(self._names)))
+        picked = ", ".join(f"c{place}" for place in places)
+        compression = "gzip" if path.endswith(".gz") else "none"
+        return (
+            f"SELECT {picked} FROM read_csv({quote_text(_literal(path))}, "
+            f"auto_detect = false, header = true, columns = {{{fields}}}, "
+            f"delim = {quote_text(self._delimiter)}, quote = '\"', escape = '\"', "
+            f"nullstr = '', new_line = '\\n', null_padding = false, "
+            f"compression = '{compression}', {rules})"
+        )
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open_bytes(path) as file:
+            raw = file.readline(_LONGEST_HEADER)
+    except (OSError, EOFError):
+        raise UnreadableData(f"{path} cannot be opened") from None
+    if len(raw) == _LONGEST_HEADER:
+        raise UnreadableData(f"the first line of {path} is too long; it must name the columns")
+    try:
+        line = raw.decode("utf-8-sig").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise UnreadableData(f"the header line of {path} is not UTF-8; save it as UTF-8") from None
+    if not line.strip():
+        raise UnreadableData(f"{path} has no header line; name the columns in its first line")
+    if "\r" in line:
+        raise UnreadableData(f"{path} has old line ends (CR alone); save it with LF or CR LF")
+    if line.count('"') % 2:
+        raise UnreadableData(f"the header of {path} must be one line; a quote is not closed in it")
+    return line
+
+
+def _find_delimiter(path: str, line: str, wanted: Sequence[str] | None) -> str:
+    """Take the delimiter under which most of the wanted columns are found in the header."""
+    if Path(path.removesuffix(".gz")).suffix in (".tsv", ".tab"):
+        return "\t"
+
+    def columns_found(delimiter: str) -> int:
+        names = _split_header(line, delimiter)
+        return len(names) if wanted is None else len(set(names) & set(wanted))
+
+    return max(_DELIMITERS, key=columns_found)
+
+
+def _split_header(line: str, delimiter: str) -> list[str]:
+    fields = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
+    return [name.strip() for name in fields]
+
+
+def _literal(path: str) -> str:
+    """Write a path so that its brackets and stars do not stand for other files."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)

@@ -1,0 +1,165 @@
+"""Columns of records as codes and clipped values, read anew for every sum or kept in memory."""
+
+from collections.abc import Generator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.data.batch import BATCH_ROWS, Batch, Kernel, Levelled, refuse_copy
+from dpublish.data.column import NumberColumn
+from dpublish.data.engines.source import Source, quietly, read_quietly, scan, select_header
+from dpublish.data.schema import Schema
+from dpublish.errors import InvalidParameter, UnreadableData
+
+
+class Part(NamedTuple):
+    """A column of some records: codes or clipped values, and the records to keep (None: all)."""
+
+    data: NDArray[Any]
+    keep: NDArray[np.bool_] | None
+
+
+class Reading(NamedTuple):
+    """A column, read as codes or as clipped values.
+
+    If a `level` is given, codes are told apart on that level only: each stands for the first
+    leaf of its cell.
+    """
+
+    name: str
+    as_values: bool
+    level: int | None = None
+
+    def check(self, schema: Schema) -> None:
+        """Refuse a column that the schema does not have, or that has no numbers to read."""
+        column = schema[self.name]
+        if self.as_values and not isinstance(column, NumberColumn):
+            raise InvalidParameter(
+                f"column {self.name!r} is of kind {column.kind}; numeric or integer is needed"
+            )
+
+    def encode(self, schema: Schema, raw: Any) -> Part:
+        """Encode the column of a record batch."""
+        column, array = schema[self.name], raw.column(self.name)
+        if self.as_values:
+            return Part(*column.values(array))
+        codes, keep = column.encode(array)
+        if self.level is None or self.level == column.height:
+            return Part(codes, keep)
+        axis = column.axis(self.level)
+        return Part(axis.leaf_starts[axis.leaf_to_cell][codes].astype(codes.dtype), keep)
+
+
+def readings(kernel: Kernel[Any], *, by_unit: bool) -> tuple[Reading, ...]:
+    """List what a kernel reads, each reading once; `by_unit` also on which levels."""
+    levels = kernel.levels if by_unit and isinstance(kernel, Levelled) else {}
+    codes = [Reading(name, as_values=False, level=levels.get(name)) for name in kernel.codes]
+    values = [Reading(name, as_values=True) for name in kernel.values]
+    return tuple(dict.fromkeys((*codes, *values)))
+
+
+def names_of(wanted: Sequence[Reading]) -> tuple[str, ...]:
+    """List the columns that are read, each once."""
+    return tuple(dict.fromkeys(reading.name for reading in wanted))
+
+
+def make_batch(rows: int, columns: Mapping[Reading, Part]) -> Batch:
+    """Put columns together, without the records that one of them does not keep."""
+    batch = Batch(
+        rows,
+        {reading.name: part.data for reading, part in columns.items() if not reading.as_values},
+        {reading.name: part.data for reading, part in columns.items() if reading.as_values},
+    )
+    masks = [part.keep for part in columns.values() if part.keep is not None]
+    return batch.filter(np.logical_and.reduce(masks)) if masks else batch
+
+
+def check_type(schema: Schema, name: str, source: Source) -> None:
+    """Refuse a type that the schema cannot use, by encoding no rows of it."""
+    message = f"column {name!r} of {source.label} has a type that cannot be used; cast it to text"
+    empty = quietly(select_header(source.header, (name,)).empty_table, message)
+    quietly(partial(Reading(name, as_values=False).encode, schema, empty), message)
+
+
+class StreamedColumns:
+    """Columns that are read and encoded anew every time; memory stays small."""
+
+    def __init__(self, schema: Schema, source: Source) -> None:
+        self._schema = schema
+        self._source = source
+
+    def __reduce__(self) -> NoReturn:
+        refuse_copy("a table")
+
+    def batches(self, wanted: Sequence[Reading]) -> Generator[Batch]:
+        """Read the wanted columns of all records that are kept."""
+        names = names_of(wanted) or self._schema.names[:1]  # some column counts the rows
+        raws = scan(self._source, names)
+        encoded = (
+            make_batch(raw.num_rows, {x: x.encode(self._schema, raw) for x in wanted})
+            for raw in raws
+        )
+        yield from read_quietly(encoded, self._source.label)
+
+
+class CachedColumns:
+    """Columns that are encoded at first use and then kept, at 1 to 8 bytes a value."""
+
+    def __init__(self, schema: Schema, source: Source) -> None:
+        self._schema = schema
+        self._source = source
+        self._columns: dict[Reading, Part] = {}
+        self._rows: int | None = None
+
+    def __reduce__(self) -> NoReturn:
+        refuse_copy("a table")
+
+    def batches(self, wanted: Sequence[Reading]) -> Generator[Batch]:
+        """Cut the wanted columns of all records that are kept into batches."""
+        self._load(wanted)
+        rows = self._rows or 0
+        for start in range(0, rows, BATCH_ROWS):
+            stop = min(start + BATCH_ROWS, rows)
+            yield make_batch(stop - start, {x: _cut(self._columns[x], start, stop) for x in wanted})
+
+    def _load(self, wanted: Sequence[Reading]) -> None:
+        lacking = [reading for reading in wanted if reading not in self._columns]
+        if not wanted and self._rows is None:
+            lacking = [Reading(self._schema.names[0], as_values=False)]  # to count the rows
+        if not lacking:
+            return
+        if self._source.rescan == "costly":
+            lacking = self._widen(lacking)
+        raws = scan(self._source, names_of(lacking))
+        encoded = ([x.encode(self._schema, raw) for x in lacking] for raw in raws)
+        parts = list(zip(*read_quietly(encoded, self._source.label), strict=True))
+        columns = [_join(part) for part in parts] or [_join(())] * len(lacking)
+        rows = len(columns[0][0])
+        if self._rows not in (None, rows):
+            raise UnreadableData(f"{self._source.label} was changed while it was in use")
+        self._rows = rows
+        self._columns.update(zip(lacking, columns, strict=True))
+
+    def _widen(self, lacking: Sequence[Reading]) -> list[Reading]:
+        """Add all other columns that may be wanted later in the same way."""
+        numbers = [x.name for x in self._schema.columns if isinstance(x, NumberColumn)]
+        both = {False: self._schema.names, True: tuple(numbers)}
+        ways = dict.fromkeys(reading.as_values for reading in lacking)
+        return [Reading(name, as_values=way) for way in ways for name in both[way]]
+
+
+def _cut(column: Part, start: int, stop: int) -> Part:
+    keep = None if column.keep is None else column.keep[start:stop]
+    return Part(column.data[start:stop], keep)
+
+
+def _join(parts: Sequence[Part]) -> Part:
+    """Put the parts of a column together; nobody may write to what is kept."""
+    data = np.concatenate([np.empty(0, np.uint8), *(part.data for part in parts)])
+    data.flags.writeable = False
+    if all(part.keep is None for part in parts):
+        return Part(data, None)
+    masks = [np.ones(len(p.data), np.bool_) if p.keep is None else p.keep for p in parts]
+    return Part(data, np.concatenate(masks))

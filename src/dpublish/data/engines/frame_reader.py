@@ -1,0 +1,100 @@
+"""Rows of pandas and Polars tables, without importing either unless the caller did."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from dpublish.data.batch import BATCH_ROWS, refuse_copy
+from dpublish.data.engines.source import Rescan, quietly
+
+_UNREADABLE = pa.struct([])  # stands for types that Arrow does not have; no column accepts it
+
+
+class PandasSource:
+    """Rows of a pandas table.
+
+    pandas' own conversion to Arrow refuses a column of mixed Python objects and quotes one of
+    them.  Here such a column is read as text, value by value.
+    """
+
+    label = "the pandas table"
+    rescan: Rescan = "cheap"
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+        self._names = [str(name) for name in frame.columns]
+        types = [self._type(place) for place in range(len(self._names))]
+        self.header = pa.schema(list(zip(self._names, types, strict=True)))
+
+    def __reduce__(self) -> NoReturn:
+        refuse_copy("a source")
+
+    def scan(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Read some columns as Arrow record batches."""
+        places = [self._names.index(name) for name in columns]
+        for start in range(0, len(self._frame), BATCH_ROWS):
+            arrays = [self._column(place, start, start + BATCH_ROWS) for place in places]
+            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+    def _type(self, place: int) -> Any:
+        """Find the type of a column by converting none of its values."""
+        try:
+            return self._column(place, 0, 0).type
+        except (pa.ArrowException, TypeError, ValueError):
+            return _UNREADABLE
+
+    def _column(self, place: int, start: int, stop: int) -> Any:
+        series = self._frame.iloc[start:stop, place]
+        if str(series.dtype) == "category":
+            codes = series.cat.codes.to_numpy()
+            indices = pa.array(codes, type=pa.int32(), mask=codes < 0)
+            categories = series.cat.categories
+            return pa.DictionaryArray.from_arrays(indices, _texts(categories, categories.isna()))
+        if series.dtype == np.dtype(object):
+            return _texts(series, series.isna())
+        array = pa.array(series, from_pandas=True)
+        return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+class PolarsSource:
+    """Rows of a Polars table, eager or lazy; a lazy one is run for every scan."""
+
+    label = "the Polars table"
+
+    def __init__(self, frame: Any, wanted: Sequence[str] | None = None) -> None:
+        self.rescan: Rescan = "unordered" if hasattr(frame, "collect") else "cheap"
+        self._frame = frame
+        self.header = quietly(lambda: _polars_header(frame, wanted), f"{self.label} cannot be read")
+
+    def __reduce__(self) -> NoReturn:
+        refuse_copy("a source")
+
+    def scan(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Read some columns as Arrow record batches."""
+        frame = self._frame.select(list(columns))
+        table = (frame.collect() if hasattr(frame, "collect") else frame).to_arrow()
+        return iter(table.to_batches(max_chunksize=BATCH_ROWS))
+
+
+def _polars_header(frame: Any, wanted: Sequence[str] | None) -> Any:
+    """Find names and types without running a lazy table."""
+    found = frame.collect_schema().items()
+    kinds = {name: kind for name, kind in found if wanted is None or name in wanted}
+    return import_module("polars").DataFrame(schema=kinds).to_arrow().schema
+
+
+def _texts(values: Iterable[object], absent: Any) -> Any:
+    """Write Python objects as text; what is absent stays so."""
+    pairs = zip(values, np.asarray(absent), strict=True)
+    return pa.array([None if gone else _text(value) for value, gone in pairs], pa.string())
+
+
+def _text(value: object) -> str:
+    try:
+        text = value if isinstance(value, str) else str(value)
+    except Exception:  # noqa: BLE001 - one odd object must not stop the others
+        return ""
+    return text if text.isascii() else text.encode(errors="replace").decode()

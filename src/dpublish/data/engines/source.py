@@ -1,0 +1,163 @@
+"""A source of rows: what is public about it, and a way to read some of its columns.
+
+Names and types of columns are public and are looked at when a table is opened, so that a
+request that cannot be met fails before anything is paid for.  Rows are read later.  If that
+fails, the reason is not passed on: readers quote the offending value in their messages.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, Literal, NoReturn, Protocol, TypeVar
+
+import pyarrow as pa
+
+from dpublish.data.batch import BATCH_ROWS, refuse_copy
+from dpublish.errors import DPublishError, UnreadableData
+
+T = TypeVar("T")
+
+# What a second scan gives: the same rows in the same order, at the cost of the columns asked
+# for ("cheap") or of the whole file ("costly"); the same rows in any order; or nothing.
+Rescan = Literal["cheap", "costly", "unordered", "never"]
+
+
+class Source(Protocol):
+    """Rows that can be read, column by column."""
+
+    @property
+    def label(self) -> str:
+        """How messages call it; public."""
+        ...
+
+    @property
+    def header(self) -> Any:
+        """Names and types of its columns, as an Arrow schema; names may be repeated."""
+        ...
+
+    @property
+    def rescan(self) -> Rescan:
+        """What reading a second time gives."""
+        ...
+
+    def scan(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Read some columns as Arrow record batches."""
+        ...
+
+
+class MemorySource:
+    """Rows held in memory as Arrow record batches."""
+
+    rescan: Rescan = "cheap"
+
+    def __init__(self, batches: Sequence[Any], header: Any, label: str) -> None:
+        self._batches = batches
+        self.header = header
+        self.label = label
+
+    def __reduce__(self) -> NoReturn:
+        refuse_copy("a source")
+
+    def scan(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Read some columns as Arrow record batches."""
+        return (batch.select(list(columns)) for batch in self._batches)
+
+
+class HeldSource:
+    """Rows of another source, read whole at first use and then held in memory.
+
+    For rows that can be had only once, or that come in another order every time: columns
+    read in separate scans would not fit together.
+    """
+
+    rescan: Rescan = "cheap"
+
+    def __init__(self, source: Source, columns: Sequence[str]) -> None:
+        self._source = source
+        self._columns = tuple(columns)
+        self._held: list[Any] | None = None
+        self.label = source.label
+        self.header = select_header(source.header, columns)
+
+    def __reduce__(self) -> NoReturn:
+        refuse_copy("a source")
+
+    def scan(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Read some columns as Arrow record batches."""
+        if self._held is None:
+            self._held = list(self._source.scan(self._columns))
+        return (batch.select(list(columns)) for batch in self._held)
+
+
+class ChainedSource:
+    """Rows of several sources, one after the other: the files of a folder."""
+
+    def __init__(self, sources: Sequence[Source], label: str) -> None:
+        self._sources = sources
+        self.label = label
+        self.header = sources[0].header
+        costly = any(source.rescan == "costly" for source in sources)
+        self.rescan: Rescan = "costly" if costly else "cheap"
+
+    def scan(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Read some columns as Arrow record batches."""
+        for source in self._sources:
+            yield from source.scan(columns)
+
+
+def select_header(header: Any, columns: Sequence[str]) -> Any:
+    """Pick the names and types of some columns."""
+    return pa.schema([header.field(name) for name in columns])
+
+
+def quietly(action: Callable[[], T], message: str) -> T:
+    """Do something that may fail, and hide why it failed.
+
+    The error is raised outside the `except`, so that not even its context holds the reason.
+    """
+    try:
+        return action()
+    except (DPublishError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException:  # noqa: BLE001 - a reader's panic is no Exception, and may quote a row
+        pass
+    raise UnreadableData(message)
+
+
+def read_quietly(items: Iterator[T], label: str) -> Iterator[T]:
+    """Hand on what a reader yields, and hide why it failed if it does."""
+    message = f"{label} could not be read to its end; check that all of it can be read"
+    try:
+        while (item := quietly(lambda: next(items, None), message)) is not None:
+            yield item
+    finally:
+        if isinstance(items, Generator):
+            items.close()
+
+
+def scan(source: Source, columns: Sequence[str]) -> Iterator[Any]:
+    """Read some columns of a source in record batches of bounded size."""
+    for batch in source.scan(columns):
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            yield batch.slice(start, BATCH_ROWS)
+
+
+def column_problem(header: Any, name: str) -> str | None:
+    """Say what is wrong with a column of a header, if anything.
+
+    No other column is named: the first line of a file that has no header is a row.
+    """
+    times = header.names.count(name)
+    if times == 1:
+        return None
+    if times:
+        return "is there several times; rename all but one"
+    if name.lower() in map(str.lower, header.names):
+        return "is not there, only one in other letters (a, A); write the name as in the data"
+    return "is not there; check its name in the schema and in the data"
+
+
+def check_header(source: Source, columns: Sequence[str]) -> None:
+    """Refuse a source that lacks one of the columns, or has it twice."""
+    for name in columns:
+        problem = column_problem(source.header, name)
+        if problem is not None:
+            raise UnreadableData(f"column {name!r} of {source.label} {problem}")

@@ -1,0 +1,154 @@
+"""Rows that belong to units: a person with many visits, a basket with many goods.
+
+What is hidden is all rows of a unit, so a kernel must not see a unit more often than its
+sensitivity allows.  It is shown each distinct combination of its columns once per unit:
+then a unit adds at most 1 to every cell of a count over these columns, however many rows it
+has.  Rows count as equal if their codes and clipped values are, whatever text they came from.
+A row without a unit is left out.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpublish.data.batch import Batch, refuse_copy
+from dpublish.data.engines.encoded import Part, Reading, make_batch, names_of
+from dpublish.data.engines.source import Source, read_quietly, scan
+from dpublish.data.schema import Schema
+from dpublish.errors import UnreadableData
+
+_UNIT = "unit"
+_MERGE_ROWS = 1 << 20
+
+
+def unit_type(kind: Any, label: str) -> Any:
+    """Say as what type units are compared: whole numbers as such, or text."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        return unit_type(kind.value_type, label)
+    if types.is_integer(kind):
+        return pa.int64()
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return pa.large_string()
+    raise UnreadableData(
+        f"the unit column of {label} has the type {kind}; cast it to whole numbers or text"
+    )
+
+
+def to_units(array: Any, label: str) -> Any:
+    """Read a column as units; a blank text is null, as no unit is."""
+    wanted = unit_type(array.type, label)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    array = array.cast(wanted, safe=False)  # the largest numbers wrap around, but stay distinct
+    if not pa.types.is_large_string(wanted):
+        return array
+    trimmed = pc.ascii_trim_whitespace(array)
+    return pc.if_else(pc.equal(trimmed, ""), None, trimmed)
+
+
+def needed_columns(schema: Schema) -> tuple[str, ...]:
+    """Name the columns to read: those of the schema, and the units if rows belong to some."""
+    units = () if schema.unit is None else (schema.unit,)
+    return tuple(dict.fromkeys((*schema.names, *units)))
+
+
+def draw_rows(
+    source: Source, schema: Schema, draw: Callable[[int], NDArray[Any]]
+) -> Iterator[tuple[Any, NDArray[Any]]]:
+    """Read all rows and draw a number for each; rows of one unit share what is drawn for it.
+
+    `draw` makes as many independent numbers as it is asked for.  Rows without a unit are
+    left out, if rows belong to units.
+    """
+    raws = read_quietly(scan(source, needed_columns(schema)), source.label)
+    if schema.unit is None:
+        for raw in raws:
+            yield raw, draw(raw.num_rows)
+        return
+    held = list(raws)
+    units = [to_units(raw.column(schema.unit), source.label) for raw in held]
+    if not held:
+        return
+    encoded = pa.concat_arrays(units).dictionary_encode()
+    drawn = draw(len(encoded.dictionary))
+    start = 0
+    for raw in held:
+        numbers = encoded.indices.slice(start, raw.num_rows)
+        start += raw.num_rows
+        yield raw.filter(numbers.is_valid()), drawn[numbers.drop_null().to_numpy()]
+
+
+class UnitColumns:
+    """The distinct combinations of columns that each unit has.
+
+    Memory grows with the number of distinct pairs of a unit and such a combination.
+    """
+
+    def __init__(self, schema: Schema, unit: str, source: Source, *, cache: bool) -> None:
+        self._schema = schema
+        self._unit = unit
+        self._source = source
+        self._cached: dict[tuple[Reading, ...], Batch] | None = {} if cache else None
+
+    def __reduce__(self) -> NoReturn:
+        refuse_copy("a table")
+
+    def batches(self, wanted: Sequence[Reading]) -> Generator[Batch]:
+        """Show the distinct combinations of the wanted columns, once per unit."""
+        key = tuple(wanted)
+        if self._cached is None:
+            yield from self._find(key).cut()
+            return
+        if key not in self._cached:
+            self._cached[key] = self._find(key)
+        yield from self._cached[key].cut()
+
+    def _find(self, wanted: tuple[Reading, ...]) -> Batch:
+        """Merge as rows come in, so that what is held stays near the number of distinct pairs."""
+        names = tuple(dict.fromkeys((self._unit, *names_of(wanted))))
+        pairs = (self._pair(raw, wanted) for raw in scan(self._source, names))
+        parts: list[Any] = []
+        for part in read_quietly(pairs, self._source.label):
+            parts.append(part)
+            if sum(x.num_rows for x in parts[1:]) > max(_MERGE_ROWS, parts[0].num_rows):
+                parts = [_distinct(parts)]
+        if not parts:
+            return make_batch(0, {})
+        table = _distinct(parts)
+        columns = {x: _restore(table.column(str(x)), x) for x in wanted}
+        return make_batch(table.num_rows, columns)
+
+    def _pair(self, raw: Any, wanted: tuple[Reading, ...]) -> Any:
+        """Put units beside what is wanted of their rows, encoded."""
+        units = to_units(raw.column(self._unit), self._source.label)
+        parts = [reading.encode(self._schema, raw) for reading in wanted]
+        keep = np.logical_and.reduce(
+            [units.is_valid().to_numpy(zero_copy_only=False)]
+            + [part.keep for part in parts if part.keep is not None]
+        )
+        arrays = [units, *(pa.array(_as_whole_numbers(part.data)) for part in parts)]
+        names = [_UNIT, *map(str, wanted)]
+        return pa.Table.from_arrays(arrays, names=names).filter(pa.array(keep))
+
+
+def _as_whole_numbers(data: NDArray[Any]) -> NDArray[Any]:
+    """Compare floats by their bits; the two zeros are one."""
+    return (data + 0.0).view(np.int64) if data.dtype == np.float64 else data
+
+
+def _restore(column: Any, reading: Reading) -> Part:
+    data = column.to_numpy()
+    data = data.view(np.float64) if reading.as_values else data
+    data.flags.writeable = False
+    return Part(data, None)
+
+
+def _distinct(parts: Sequence[Any]) -> Any:
+    """Leave out the rows that repeat another."""
+    table = pa.concat_tables(parts)
+    return table.group_by(table.column_names, use_threads=False).aggregate([])

@@ -1,0 +1,253 @@
+"""Read and write schemas: TOML for owners, plain values for releases.
+
+```toml
+name = "census"
+
+[columns.age]
+kind = "integer"
+bounds = [17, 90]
+
+[columns.work]
+kind = "category"
+taxonomy = { Paid = ["Private", "State"], Unpaid = ["Family"] }
+```
+
+Every column is checked before anything is said, so that one reading lists all that is
+still to be done, one line for a column.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from dpublish.data.column import Column, NumberColumn
+from dpublish.data.interval import Partition, whole_bins
+from dpublish.data.schema import Schema, about, column
+from dpublish.data.taxonomy import write_tree
+from dpublish.errors import InputError, InvalidSchema, require_known
+
+
+class _ColumnFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The keys of a column, with their types."""
+
+    kind: Literal["numeric", "integer", "category", "ordinal"]
+    bounds: list[int | float] | None = None
+    bins: int | None = None
+    cuts: list[int | float] | None = None
+    values: list[str | int | bool] | None = None
+    other: str | None = None
+    taxonomy: Any = None
+    taxonomy_key: str | None = None
+    branching: int | None = None
+    missing: Literal["refuse", "category", "drop"] = "refuse"
+
+
+class _SchemaFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The keys of a schema, with their types."""
+
+    columns: dict[str, dict[str, Any]] | list[dict[str, Any]]
+    name: str = "table"
+    unit: str | None = None
+
+
+_File = TypeVar("_File", _ColumnFile, _SchemaFile)
+_COLUMN_KEYS = {
+    "kind": '"numeric", "integer", "category" or "ordinal"',
+    "bounds": "a list of two numbers, [low, high]",
+    "bins": "a whole number",
+    "cuts": "a list of numbers that increase",
+    "values": "a list of texts, whole numbers, true or false",
+    "other": "text, the label of all values not listed",
+    "taxonomy": "a tree, or the name of a file of trees",
+    "taxonomy_key": "text, the name of a tree in the taxonomy file",
+    "branching": "a whole number, at least 2",
+    "missing": '"refuse", "category" or "drop"',
+}
+_SCHEMA_KEYS = {
+    "columns": "a table for each column, [columns.NAME]",
+    "name": "text",
+    "unit": "text, the name of a column",
+}
+
+
+def load_schema(path: str | PathLike[str]) -> Schema:
+    """Read a schema from a TOML file, or from JSON if it is called so."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+        plain = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+    except OSError as failure:
+        raise InputError(f"cannot read the schema {path}: {failure.strerror}") from None
+    except (ValueError, RecursionError) as failure:
+        raise InvalidSchema(f"{path}: {failure}") from None
+    with about(f"{path}:"):
+        return _read_schema(plain, path.parent)
+
+
+def to_plain(schema: Schema) -> dict[str, Any]:
+    """Turn a schema into plain values that fit a JSON file.
+
+    >>> to_plain(Schema((column("age", "integer", bounds=[17, 90]),)))
+    {'name': 'table', 'columns': [{'name': 'age', 'kind': 'integer', 'bounds': [17, 90]}]}
+    """
+    unit = {} if schema.unit is None else {"unit": schema.unit}
+    columns = [{"name": each.name, **_plain_column(each)} for each in schema.columns]
+    return {"name": schema.name, **unit, "columns": columns}
+
+
+def from_plain(plain: Mapping[str, Any]) -> Schema:
+    """Read back what `to_plain` wrote."""
+    with about("schema:"):
+        return _read_schema(plain, None)
+
+
+def dumps_toml(schema: Schema) -> str:
+    """Write a schema as the text of a TOML file.
+
+    >>> print(dumps_toml(Schema((column("age", "integer", bounds=[17, 90]),), name="census")))
+    name = "census"
+    <BLANKLINE>
+    [columns.age]
+    kind = "integer"
+    bounds = [17, 90]
+    <BLANKLINE>
+    """
+    head = {"name": schema.name} | ({} if schema.unit is None else {"unit": schema.unit})
+    blocks = ["".join(f"{key} = {toml_value(value)}\n" for key, value in head.items())]
+    for each in schema.columns:
+        lines = [f"{key} = {toml_value(value)}\n" for key, value in _plain_column(each).items()]
+        blocks.append(f"[columns.{toml_key(each.name)}]\n" + "".join(lines))
+    return "\n".join(blocks)
+
+
+def _plain_column(each: Column) -> dict[str, Any]:
+    settings: dict[str, Any] = {"kind": each.kind}
+    if isinstance(each, NumberColumn):
+        if each.tree is None:
+            settings |= _plain_partition(each.partition)
+    else:
+        settings["values"] = [*each.categories]
+        if each.other is not None:
+            settings["other"] = each.other
+    if each.tree is not None:
+        settings["taxonomy"] = write_tree(each.tree)
+    if each.branching is not None:
+        settings["branching"] = each.branching
+    if each.missing != "refuse":
+        settings["missing"] = each.missing
+    return settings
+
+
+def _plain_partition(cells: Partition) -> dict[str, Any]:
+    if not cells.whole:
+        if cells.bins is None:
+            return {"cuts": [*cells.edges]}
+        return {"bounds": [cells.low, cells.high], "bins": cells.bins}
+    low, high = int(cells.low), int(cells.high)
+    if cells == whole_bins(low, high, cells.size):
+        bins = {} if cells.size == high - low + 1 else {"bins": cells.size}
+        return {"bounds": [low, high], **bins}
+    return {"cuts": [*map(int, cells.edges[:-1]), high]}
+
+
+def _read_schema(plain: object, folder: Path | None) -> Schema:
+    top = _convert(plain, _SchemaFile, _SCHEMA_KEYS)
+    pairs = top.columns.items() if isinstance(top.columns, dict) else map(_named, top.columns)
+    columns: list[Column] = []
+    refusals: list[str] = []
+    for name, keys in pairs:
+        try:
+            columns.append(_read_column(name, keys, folder))
+        except InvalidSchema as refusal:
+            refusals.append(str(refusal))
+    if len(refusals) > 1:
+        raise InvalidSchema("\n  ".join([f"{len(refusals)} columns need attention", *refusals]))
+    if refusals:
+        raise InvalidSchema(refusals[0])
+    return Schema(tuple(columns), unit=top.unit, name=top.name)
+
+
+def _named(keys: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    name = keys.get("name")
+    if not isinstance(name, str):
+        raise InvalidSchema("a column has no name; give each one a name")
+    return name, {key: value for key, value in keys.items() if key != "name"}
+
+
+def _read_column(name: str, keys: dict[str, Any], folder: Path | None) -> Column:
+    with about(f"column {name!r}:"):
+        found = _convert(keys, _ColumnFile, _COLUMN_KEYS)
+        if isinstance(found.taxonomy, str):
+            found.taxonomy = _read_taxonomy(name, found, folder)
+        elif found.taxonomy_key is not None:
+            raise InvalidSchema("taxonomy_key needs a taxonomy file; write its name in taxonomy")
+    settings = msgspec.structs.asdict(found)
+    del settings["taxonomy_key"]
+    return column(name, **settings)
+
+
+def _read_taxonomy(name: str, found: _ColumnFile, folder: Path | None) -> object:
+    """Look up a column's tree in a file of trees, in which hyphens may replace underscores."""
+    if folder is None:
+        raise InvalidSchema("taxonomy must be a tree here, not the name of a file")
+    path = folder / found.taxonomy
+    try:
+        trees = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as failure:
+        raise InvalidSchema(f"taxonomy file {path} cannot be read: {failure.strerror}") from None
+    except (ValueError, RecursionError) as failure:
+        raise InvalidSchema(f"taxonomy file {path} is not JSON: {failure}") from None
+    if not isinstance(trees, dict):
+        raise InvalidSchema(f"taxonomy file {path} must hold one object, with a tree per column")
+    if found.taxonomy_key is not None:
+        require_known("taxonomy_key", found.taxonomy_key, trees)
+        return trees[found.taxonomy_key]
+    for key in (name, name.replace("_", "-"), name.replace("-", "_")):
+        if key in trees:
+            return trees[key]
+    raise InvalidSchema(f"taxonomy file {path} has no tree for it; name one in taxonomy_key")
+
+
+def _convert(plain: object, target: type[_File], keys: Mapping[str, str]) -> _File:
+    """Check keys and types; say which key is wrong and what to write instead."""
+    try:
+        return msgspec.convert(plain, target)
+    except msgspec.ValidationError as failure:
+        fault = str(failure)
+    if unknown := re.search(r"unknown field `(.*)`", fault, re.DOTALL):
+        require_known("key", unknown[1], keys)
+    if absent := re.search(r"required field `(\w+)`", fault):
+        raise InvalidSchema(f"{absent[1]} is missing; it must be {keys[absent[1]]}")
+    if wrong := re.search(r"`\$\.(\w+)", fault):
+        raise InvalidSchema(f"{wrong[1]} must be {keys[wrong[1]]}")
+    raise InvalidSchema("must be a table of keys and values")
+
+
+def toml_value(value: Any, indent: str = "") -> str:
+    """Write a plain value as TOML; lists of lists or tables take several lines."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        # TOML's quoted strings are JSON's, but for one character that must be escaped.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, dict):
+        pairs = (f"{toml_key(key)} = {toml_value(inner, indent)}" for key, inner in value.items())
+        return f"{{ {', '.join(pairs)} }}"
+    if not any(isinstance(item, list | dict) for item in value):
+        return f"[{', '.join(map(toml_value, value))}]"
+    deeper = indent + "  "
+    lines = "".join(f"{deeper}{toml_value(item, deeper)},\n" for item in value)
+    return f"[\n{lines}{indent}]"
+
+
+def toml_key(key: str) -> str:
+    """Write a key as TOML, quoted if need be."""
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_value(key)

@@ -1,0 +1,175 @@
+"""The one door to private rows: `open_table`.
+
+Opening looks at names and types only, so that whatever is wrong with a request is said
+before anything is paid for.  Rows are read when a mechanism asks for a sum.
+"""
+
+import glob
+from collections.abc import Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dpublish.data.engines.arrow_reader import (
+    ARROW_ENDINGS,
+    PARQUET_ENDINGS,
+    IpcSource,
+    ParquetSource,
+    StreamSource,
+)
+from dpublish.data.engines.csv_reader import CSV_ENDINGS, CsvSource
+from dpublish.data.engines.duckdb_reader import open_database, open_query, open_relation
+from dpublish.data.engines.encoded import check_type
+from dpublish.data.engines.frame_reader import PandasSource, PolarsSource
+from dpublish.data.engines.local import LocalTable
+from dpublish.data.engines.source import (
+    ChainedSource,
+    HeldSource,
+    MemorySource,
+    Source,
+    check_header,
+)
+from dpublish.data.engines.units import needed_columns, unit_type
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, UnreadableData
+
+DATABASE_ENDINGS = (".duckdb", ".ddb", ".db")
+_FILE_ENDINGS = (*PARQUET_ENDINGS, *ARROW_ENDINGS, *CSV_ENDINGS)
+_KNOWN = f"known endings: {', '.join((*_FILE_ENDINGS, *DATABASE_ENDINGS))}"
+
+
+def open_table(
+    source: Any,
+    schema: Schema,
+    *,
+    table: str | None = None,
+    sql: str | None = None,
+    cache: bool = True,
+) -> Table:
+    """Open private rows for the mechanisms; reads names and types of columns, and no row.
+
+    Args:
+        source: A path (CSV, TSV, Parquet, Arrow/Feather, a DuckDB file; for all but the last
+            also a pattern such as `"part-*.parquet"` or a folder), a pandas or Polars table,
+            a PyArrow table or reader, a DuckDB relation, or anything else that hands out an
+            Arrow stream.  None if `sql` names its files itself.
+        schema: What is publicly known about the rows.  Columns it does not name are not read.
+        table: Which table of a DuckDB file to read.
+        sql: A SELECT whose result is the table (`unnest` makes rows of a column of lists).
+            The records to protect are the rows of the result, so it must make each of them
+            from one person's record, and no row may make it fail.
+        cache: Keep encoded columns in memory (1 to 4 bytes a value); without it the source is
+            read again for every sum, and memory stays small.
+
+    >>> import pyarrow as pa
+    >>> from dpublish.data.schema import column
+    >>> schema = Schema((column("sex", "category", values=["F", "M"]),))
+    >>> open_table(pa.table({"sex": ["F", "M", "F"], "name": ["Ann", "Bob", "Cid"]}), schema)
+    LocalTable(sex)
+    """
+    wanted = needed_columns(schema)
+    found = find_source(source, wanted, table=table, sql=sql)
+    for part in found:
+        check_header(part, wanted)
+        for name in schema.names:
+            check_type(schema, name, part)
+    rows = found[0] if len(found) == 1 else ChainedSource(found, str(source))
+    check_units(schema, found)
+    if rows.rescan == "never" or (rows.rescan == "unordered" and cache):
+        rows = HeldSource(rows, wanted)
+    return LocalTable(schema, rows, cache=cache)
+
+
+def source_columns(source: Any, *, table: str | None = None, sql: str | None = None) -> Any:
+    """Find names and types of a source's columns, as an Arrow schema; reads no row.
+
+    For the owner, who drafts a schema from them: the first line of a CSV file without a
+    header is a row.
+    """
+    return find_source(source, table=table, sql=sql)[0].header
+
+
+def find_source(
+    source: Any,
+    wanted: Sequence[str] | None = None,
+    *,
+    table: str | None = None,
+    sql: str | None = None,
+) -> list[Source]:
+    """Find out what a source is; several files give several sources.
+
+    `wanted` are the columns that will be read (None: all).
+    """
+    path = fspath(source) if isinstance(source, (str, PathLike)) else None
+    is_database = path is not None and path.endswith(DATABASE_ENDINGS)
+    if sql is not None:
+        if table is not None or not (is_database or source is None):
+            raise InvalidParameter("sql goes with a DuckDB file, or with no source, and no table")
+        return [open_query(sql, path)]
+    if is_database:
+        return [open_database(str(path), table)]
+    if table is not None:
+        raise InvalidParameter("table goes with a DuckDB file only; remove it")
+    if path is not None:
+        return [_open_file(file, wanted) for file in _expand(path)]
+    return [_open_object(source, wanted)]
+
+
+def _expand(path: str) -> list[str]:
+    """List the files that a path, a pattern or a folder stands for."""
+    if Path(path).is_dir():
+        inside = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
+        files = [file for file in inside if file.endswith(_FILE_ENDINGS)]
+        if not files:
+            raise UnreadableData(f"the folder {path} holds no file of rows; {_KNOWN}")
+        return files
+    if Path(path).exists() or not glob.has_magic(path):
+        return [path]
+    files = sorted(file for file in glob.glob(path, recursive=True) if Path(file).is_file())
+    if not files:
+        raise UnreadableData(f"no file fits the pattern {path}")
+    return files
+
+
+def _open_file(path: str, wanted: Sequence[str] | None) -> Source:
+    if not Path(path).exists():
+        raise UnreadableData(f"there is no file {path}")
+    if path.endswith(PARQUET_ENDINGS):
+        return ParquetSource(path)
+    if path.endswith(ARROW_ENDINGS):
+        return IpcSource(path)
+    if path.endswith(CSV_ENDINGS):
+        return CsvSource(path, wanted)
+    raise UnreadableData(f"{path} is of no known kind; {_KNOWN}")
+
+
+def _open_object(source: Any, wanted: Sequence[str] | None) -> Source:
+    families = {base.__module__.partition(".")[0] for base in type(source).__mro__}
+    if isinstance(source, pa.Table):
+        return MemorySource(source.to_batches(), source.schema, "the Arrow table")
+    if "pandas" in families and hasattr(source, "columns"):
+        return PandasSource(source)
+    if "polars" in families and hasattr(source, "collect_schema"):
+        return PolarsSource(source, wanted)
+    if families & {"duckdb", "_duckdb"} and hasattr(source, "limit"):
+        return open_relation(source)
+    if hasattr(source, "__arrow_c_stream__"):
+        return StreamSource(source, f"the {type(source).__name__}")
+    raise UnreadableData(
+        f"rows cannot be read from an object of type {type(source).__name__}; give a path, a "
+        "pandas or Polars table, a DuckDB relation, or an object with __arrow_c_stream__"
+    )
+
+
+def check_units(schema: Schema, sources: Sequence[Source]) -> None:
+    """Refuse units that cannot be compared, within one source or between several."""
+    if schema.unit is None:
+        return
+    kinds = {unit_type(x.header.field(schema.unit).type, x.label) for x in sources}
+    if len(kinds) > 1:
+        raise UnreadableData(
+            f"the unit column {schema.unit!r} is text in some files and a number in others"
+        )

@@ -1,0 +1,31 @@
+"""Made-up shopping baskets: which items were bought together, in long form."""
+
+import numpy as np
+import pyarrow as pa
+
+from dpublish.errors import require_count
+from dpublish.randomness import plain_generator
+
+
+def baskets_schema(items: int = 200) -> str:
+    """Write the schema of `baskets`: one basket is the unit whose privacy is kept."""
+    names = ", ".join(f'"item-{number:03d}"' for number in range(1, items + 1))
+    return (
+        'name = "baskets"\nunit = "basket"\n\n'
+        f'[columns.item]\nkind = "category"\nvalues = [{names}]\n'
+    )
+
+
+def baskets(count: int = 5_000, items: int = 200, seed: int = 2024) -> pa.Table:
+    """Make up `count` baskets of items whose popularity falls as 1/rank.
+
+    >>> baskets(2).column_names
+    ['basket', 'item']
+    """
+    require_count(count=count, items=items)
+    rng = plain_generator(seed)
+    sizes = 1 + rng.poisson(3.0, count)
+    popularity = 1 / np.arange(1, items + 1)
+    chosen = rng.choice(items, size=int(sizes.sum()), p=popularity / popularity.sum())
+    names = np.array([f"item-{number:03d}" for number in range(1, items + 1)])
+    return pa.table({"basket": np.repeat(np.arange(count), sizes), "item": names[chosen]})

@@ -1,0 +1,25 @@
+"""The experiments by name.  Their modules are imported when they are run.
+
+A module offers `trials(repeats, *, ...)`, which lists its trials, `run_trial(trial)`, which
+returns figures by name, `table(results)`, and `plot(results, path)`, which returns where the
+plot is, or None if there is nothing to draw it with.
+"""
+
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """Where an experiment is, what it shows, and how often each trial is repeated by default."""
+
+    module: str
+    title: str
+    repeats: int
+
+
+EXPERIMENTS = {
+    "svt-vs-em": Entry(
+        module="dpublish.evaluation.experiments.svt_vs_em",
+        title="Which private choice of the c most frequent of 10,000 values misses least (Zipf)",
+        repeats=50,
+    ),
+}

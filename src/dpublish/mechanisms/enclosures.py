@@ -1,0 +1,245 @@
+"""Enclose survival probabilities between integers, as tightly as anyone asks.
+
+The samplers compare random bits with numbers such as exp(-rate).  Those are irrational, so
+no float and no fraction equals them; but every comparison with finitely many bits is decided
+by an enclosure that is tight enough.  All arithmetic is on whole numbers (one `Decimal.exp`
+aside) and rounds outwards.  Why it is exact: docs/proofs/exact.md.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import (
+    MAX_EMAX,
+    MIN_EMIN,
+    ROUND_CEILING,
+    ROUND_FLOOR,
+    Context,
+    Decimal,
+    DivisionByZero,
+    InvalidOperation,
+    Overflow,
+)
+from fractions import Fraction
+from functools import lru_cache
+from itertools import count, islice
+from typing import NamedTuple, Protocol
+
+_FIRST_GUARD = 64  # extra bits tried first; doubled until the enclosure decides
+
+
+class Bounds(NamedTuple):
+    """Whole numbers around `2**precision` times a real number: low <= it <= high."""
+
+    low: int
+    high: int
+
+
+class Rate(Protocol):
+    """A public number strictly between 0 and 1, irrational, with powers that can be enclosed."""
+
+    def power(self, exponent: int, precision: int) -> Bounds:
+        """Enclose `2**precision` times the number to the power `exponent` >= 0."""
+        ...
+
+
+@dataclass(frozen=True)
+class ExpRate:
+    """The number exp(-rate): geometric noise falls by this factor at every step."""
+
+    rate: Fraction
+
+    def power(self, exponent: int, precision: int) -> Bounds:
+        """Enclose `2**precision * exp(-rate * exponent)`."""
+        return exp_bounds(self.rate * exponent, precision)
+
+
+@dataclass(frozen=True)
+class SkipRate:
+    """The number 1 - p, where p = a**threshold / (1 + a) and a = exp(-rate).
+
+    p is the probability that two-sided geometric noise reaches `threshold` >= 1, so 1 - p is
+    that of an empty cell to stay below it.
+    """
+
+    rate: Fraction
+    threshold: int
+
+    def success(self, precision: int) -> Bounds:
+        """Enclose `2**precision * p`."""
+        one = 1 << precision
+        step = exp_bounds(self.rate, precision)
+        reach = exp_bounds(self.rate * self.threshold, precision)
+        return Bounds(
+            (reach.low << precision) // (one + step.high),
+            _ceil_divide(reach.high << precision, one + step.low),
+        )
+
+    def power(self, exponent: int, precision: int) -> Bounds:
+        """Enclose `2**precision * (1 - p)**exponent`."""
+        guard = exponent.bit_length() + 8  # the error grows with the exponent
+        working = precision + guard
+        reached = self.success(working)
+        square = Bounds((1 << working) - reached.high, (1 << working) - reached.low)
+        result = Bounds(1 << working, 1 << working)
+        while exponent:
+            if exponent & 1:
+                result = _multiply(result, square, working)
+            square = _multiply(square, square, working)
+            exponent >>= 1
+        return Bounds(result.low >> guard, _ceil_shift(result.high, guard))
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law on 0, 1, 2, ... through its survival S(k) = P(value >= k), with a = rate**scale.
+
+    The plain law is geometric, S(k) = a**k.  A `radix` makes it the geometric law given that
+    the value is below the radix: one digit of a wider geometric number.  A `cap` replaces
+    every value above the cap by the cap.  `signed` appends a sign bit: value = 2 * magnitude
+    + sign, where the sign is set with probability a / (1 + a).
+    """
+
+    rate: Rate
+    scale: int = 1
+    radix: int | None = None
+    cap: int | None = None
+    signed: bool = False
+
+    @property
+    def largest(self) -> int | None:
+        """The largest value, or None if there is none."""
+        if self.radix is None:
+            return self.cap
+        return 2 * self.radix - 1 if self.signed else self.radix - 1
+
+    def survival(self, value: int, precision: int) -> Bounds:
+        """Enclose `2**precision * S(value)` for one value >= 1, up to the largest."""
+        magnitude = (value + 1) // 2 if self.signed else value
+        power = self.rate.power(self.scale * magnitude, precision)
+        return self._shape(value, power, *self._constants(precision), precision)
+
+    def survivals(self, precision: int) -> Iterator[Bounds]:
+        """Enclose `2**precision * S(k)` for k = 1, 2, ... up to the largest, one product each."""
+        step, edge = self._constants(precision)
+        power = step
+        for value in islice(count(1), self.largest):
+            if value > 1 and (value % 2 == 1 or not self.signed):
+                power = _multiply(power, step, precision)
+            yield self._shape(value, power, step, edge, precision)
+
+    def _constants(self, precision: int) -> tuple[Bounds, Bounds]:
+        step = self.rate.power(self.scale, precision)
+        if self.radix is None:
+            return step, Bounds(0, 0)
+        return step, self.rate.power(self.scale * self.radix, precision)
+
+    def _shape(self, value: int, power: Bounds, step: Bounds, edge: Bounds, bits: int) -> Bounds:
+        """Turn a**magnitude into S(value)."""
+        one = 1 << bits
+        low, high = power
+        if self.signed and value % 2 == 1:
+            low = (2 * low << bits) // (one + step.high)
+            high = _ceil_divide(2 * high << bits, one + step.low)
+        if self.radix is not None:
+            if edge.high >= one:
+                return Bounds(0, one)  # too coarse to say anything; the caller asks again
+            low = (max(low - edge.high, 0) << bits) // (one - edge.low)
+            high = _ceil_divide((high - edge.low) << bits, one - edge.high)
+        return Bounds(low, high)
+
+
+@lru_cache(maxsize=1024)
+def exp_bounds(exponent: Fraction, precision: int) -> Bounds:
+    """Enclose `2**precision * exp(-exponent)` for an exponent >= 0.
+
+    >>> exp_bounds(Fraction(1), 8)  # 256 / e = 94.17...
+    Bounds(low=94, high=95)
+    """
+    if exponent == 0:
+        return Bounds(1 << precision, 1 << precision)
+    if exponent > precision:
+        return Bounds(0, 1)  # exp(-x) < 2**-x
+    digits = precision * 31 // 100 + 20
+    down, up = _context(digits, ROUND_FLOOR), _context(digits, ROUND_CEILING)
+    top, bottom = Decimal(exponent.numerator), Decimal(exponent.denominator)
+    # copy_negate is exact; unary minus would round to the thread's own context.
+    least = down.exp(up.divide(top, bottom).copy_negate())
+    most = up.exp(down.divide(top, bottom).copy_negate())
+    # Decimal.exp rounds to the nearest whatever the context says: one step outwards makes up.
+    low, low_unit = down.next_minus(least).as_integer_ratio()
+    high, high_unit = up.next_plus(most).as_integer_ratio()
+    return Bounds((low << precision) // low_unit, _ceil_divide(high << precision, high_unit))
+
+
+@lru_cache(maxsize=1 << 14)
+def floor_survival(law: Law, value: int, bits: int) -> int:
+    """Compute floor(2**bits * S(value)) exactly, for a value >= 1 up to the law's largest."""
+    guard = _FIRST_GUARD
+    while True:
+        decided = _floor(law.survival(value, bits + guard), bits, guard)
+        if decided is not None:
+            return decided
+        guard *= 2
+
+
+def floor_survivals(law: Law, bits: int) -> list[int]:
+    """Compute floor(2**bits * S(k)) exactly for k = 1, 2, ... up to the largest or the first 0."""
+    guard = _FIRST_GUARD
+    while True:
+        floors: list[int] = []
+        for bounds in law.survivals(bits + guard):
+            decided = _floor(bounds, bits, guard)
+            if decided is None:
+                break
+            floors.append(decided)
+            if decided == 0:
+                return floors
+        else:
+            return floors
+        guard *= 2
+
+
+def floor_exp(rate: Fraction, multiple: int, bits: int) -> int:
+    """Compute floor(2**bits * exp(-rate * multiple)) exactly.
+
+    >>> floor_exp(Fraction(1, 10), 5, 64)
+    11188515852577165299
+    """
+    if multiple == 0:
+        return 1 << bits
+    return floor_survival(Law(ExpRate(rate)), multiple, bits)
+
+
+def _floor(bounds: Bounds, bits: int, guard: int) -> int | None:
+    """Round the enclosure down to `bits` bits if both ends agree; S(k) < 1 for k >= 1."""
+    if bounds.low > bounds.high:
+        raise ArithmeticError("an enclosure is empty: the arithmetic below it is broken")
+    low = bounds.low >> guard
+    high = min(bounds.high, (1 << (bits + guard)) - 1) >> guard
+    return low if low == high else None
+
+
+def _context(digits: int, rounding: str) -> Context:
+    """Make a decimal context that depends on nobody's settings."""
+    return Context(
+        prec=digits,
+        rounding=rounding,
+        Emin=MIN_EMIN,
+        Emax=MAX_EMAX,
+        capitals=1,
+        clamp=0,
+        flags=[],
+        traps=[InvalidOperation, DivisionByZero, Overflow],
+    )
+
+
+def _multiply(left: Bounds, right: Bounds, precision: int) -> Bounds:
+    return Bounds(left.low * right.low >> precision, _ceil_shift(left.high * right.high, precision))
+
+
+def _ceil_shift(value: int, bits: int) -> int:
+    return -(-value >> bits)
+
+
+def _ceil_divide(top: int, bottom: int) -> int:
+    return -(-top // bottom)

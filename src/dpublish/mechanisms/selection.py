@@ -1,0 +1,135 @@
+"""Choose one of many candidates by its score, without giving any record away.
+
+Scores are whole numbers, so that the odds are exact; `quantise` makes whole numbers of real
+ones.  The only thing to know about a score is its range sensitivity R: how far one record can
+pull two candidates' scores apart.  If it moves them all the same way, nothing is given away.
+
+Known as: permute-and-flip (report-noisy-max with exponential noise), exponential mechanism;
+with R it covers the monotonic and the enhanced exponential mechanism (EEM) too.
+References: R. McKenna and D. Sheldon, "Permute-and-Flip", NeurIPS 2020; Z. Ding et al., "The
+Permute-and-Flip Mechanism Is Identical to Report-Noisy-Max with Exponential Noise", 2021.
+"""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.errors import InvalidParameter, require_known, require_positive
+from dpublish.mechanisms.exact import bernoulli_exp, require_rate, uniform_below
+from dpublish.mechanisms.weighted_choice import weighted_choice
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import RandomSource
+
+PERMUTE_AND_FLIP = "permute-and-flip"
+EXPONENTIAL = "exponential"
+FARTHEST = 1 << 62  # a candidate farther than this below the best counts as this far below
+
+
+def select(
+    scores: NDArray[np.integer[Any]],
+    *,
+    sensitivity_range: int | Fraction,
+    method: str = PERMUTE_AND_FLIP,
+    weights: NDArray[np.integer[Any]] | None = None,
+    budget: Budget,
+    rng: RandomSource,
+) -> int:
+    """Choose the index of a candidate with a high score.
+
+    Args:
+        scores: A whole number for each of a public list of candidates; higher is better.
+        sensitivity_range: R, the most by which one record can change the difference between
+            two scores (for counts 1, since a record adds 0 or 1 to each).
+        method: "permute-and-flip", whose expected score is never the lower one, or
+            "exponential", which takes weights.
+        weights: Public whole numbers: how many equal candidates each one stands for.
+        budget: Purse to empty, even if there is only one candidate: what a choice costs must
+            not depend on how it was reached.
+        rng: Source of randomness.
+
+    Privacy:
+        `budget.epsilon`-differentially private for neighbours whose changes of score differ by
+        at most R between candidates; scores are exact, and so are the odds.  With rate =
+        epsilon / R and changes d_o, an exponential weight over the sum of weights changes by at
+        most exp(rate * (max d - min d)) <= exp(epsilon).  Permute-and-flip is the argmax of
+        score plus exponential noise of that rate: if o wins when its noise exceeds t, a
+        neighbour moves t by at most R, and a tail beyond t + R holds exp(-epsilon) of the tail
+        beyond t.  Raising scores to at least the highest - 2^62 leaves R as it is.
+        Proof: docs/proofs/selection.md.
+
+    >>> from dpublish.randomness import seeded
+    >>> counts = np.array([12, 90, 31])
+    >>> select(counts, sensitivity_range=1, budget=Budget("0.5"), rng=seeded(1))
+    1
+    """
+    require_scores(scores)
+    require_known("method of selection", method, (PERMUTE_AND_FLIP, EXPONENTIAL))
+    if weights is not None:
+        _require_weights(weights, scores.size, method)
+    rate = selection_rate(budget.epsilon, sensitivity_range)
+    budget.spend()
+    if method == PERMUTE_AND_FLIP:
+        return permute_and_flip(rate, distances_below_best(scores), rng)
+    if weights is None:
+        return weighted_choice(rate, distances_below_best(scores), None, rng)
+    eligible = np.flatnonzero(weights)
+    distances = distances_below_best(scores[eligible])
+    chosen = weighted_choice(rate, distances, weights[eligible].astype(np.int64), rng)
+    return int(eligible[chosen])
+
+
+def permute_and_flip(rate: Fraction, distances: NDArray[np.int64], rng: RandomSource) -> int:
+    """Flip a coin of probability exp(-rate * distance) for each; choose evenly among the heads.
+
+    The published algorithm visits the candidates in random order and stops at the first head.
+    The order is independent of the coins, so the first head is any of the heads with equal
+    chances, and the coins that it leaves unflipped change nothing.  The best always shows heads.
+    """
+    heads = np.flatnonzero(bernoulli_exp(rate, distances, rng))
+    return int(heads[uniform_below(len(heads), 1, rng)[0]])
+
+
+def distances_below_best(scores: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Measure how far each score lies below the highest, up to 2^62.
+
+    >>> distances_below_best(np.array([3, 9, -(2**63)])).tolist() == [6, 0, 2**62]
+    True
+    """
+    highest = scores.max().astype(np.uint64)
+    # Modulo 2^64 the difference is right even where the scores span more than an int64 holds.
+    gaps: NDArray[np.uint64] = highest - scores.astype(np.uint64)
+    return np.minimum(gaps, np.uint64(FARTHEST)).astype(np.int64)
+
+
+def selection_rate(epsilon: Fraction, sensitivity_range: int | Fraction) -> Fraction:
+    """Calibrate a choice: how much of the odds each unit of score is worth."""
+    if not isinstance(sensitivity_range, (int, Fraction)):
+        raise InvalidParameter("sensitivity_range must be a whole number or a Fraction")
+    require_positive(sensitivity_range=sensitivity_range)
+    rate = epsilon / sensitivity_range
+    require_rate(rate)
+    return rate
+
+
+def require_scores(scores: NDArray[np.integer[Any]]) -> None:
+    """Refuse anything but a list of at least one whole number, judging by type and size only.
+
+    A plain list is refused, since its type would depend on the (private) values in it.
+    """
+    if not isinstance(scores, np.ndarray) or scores.dtype.kind not in "iu" or scores.ndim != 1:
+        raise InvalidParameter(
+            "scores must be a one-dimensional array of integers; quantise() makes one of reals"
+        )
+    if scores.size == 0:
+        raise InvalidParameter("there must be at least one candidate to choose from")
+
+
+def _require_weights(weights: NDArray[np.integer[Any]], size: int, method: str) -> None:
+    if method != EXPONENTIAL:
+        raise InvalidParameter('weights need method="exponential"')
+    if weights.dtype.kind not in "iu" or weights.shape != (size,):
+        raise InvalidParameter("weights must be whole numbers, one for each score")
+    if weights.min() < 0 or not 0 < sum(weights.tolist()) < FARTHEST:
+        raise InvalidParameter("weights must not be negative, and add up to 1 or more, below 2^62")

@@ -1,0 +1,278 @@
+"""A ledger remembers what was promised: it grants budgets by debiting them first.
+
+One file keeps, for every dataset, a cap on epsilon and every grant made against it.  A grant
+is on the disk before its budget exists, so that nothing which happens later, a crash, a kill,
+a second process, can spend what was not debited.  Entries are never edited; `verify` shows
+whether someone did.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import TypedDict
+
+from dpublish.errors import BudgetExhausted, InvalidParameter, require_known
+from dpublish.privacy import ledger_chain as chain
+from dpublish.privacy.budget import Budget, Grant
+from dpublish.privacy.epsilon import ExactNumber, format_epsilon, parse_epsilon
+from dpublish.privacy.ledger_account import (
+    Account,
+    Status,
+    add_up,
+    intact_head,
+    is_published,
+    last_account,
+    publications,
+    tampered,
+)
+from dpublish.privacy.ledger_chain import Entry
+from dpublish.privacy.ledger_store import LedgerStore
+from dpublish.privacy.ledger_verify import Verification, verify_store
+from dpublish.randomness import RandomSource, is_secure
+
+Clock = Callable[[], datetime]
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+class Ledger:
+    """An open ledger file.
+
+    >>> import tempfile; from dpublish.randomness import secure
+    >>> with Ledger.create(tempfile.mkdtemp() + "/books.db") as ledger:
+    ...     ledger.add("census", cap="1.0")
+    ...     budget = ledger.grant("census", epsilon="0.3", purpose="ages", rng=secure())
+    ...     ledger.status("census").left
+    Fraction(7, 10)
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, clock: Clock | None = None, wait_seconds: float = 30
+    ) -> None:
+        self._store = LedgerStore(Path(path), wait_seconds)
+        self._clock = clock or _now
+
+    @classmethod
+    def create(
+        cls, path: str | os.PathLike[str], *, clock: Clock | None = None, wait_seconds: float = 30
+    ) -> Ledger:
+        """Make a new ledger file; one that is there is never replaced."""
+        first = chain.seal(1, _stamp(clock or _now), "", chain.Created(), chain.ORIGIN)
+        LedgerStore.create(Path(path), first)
+        return cls(path, clock=clock, wait_seconds=wait_seconds)
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self._store.path)!r})"
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._store.close()
+
+    def add(self, dataset: str, cap: ExactNumber = "2.0", note: str = "") -> None:
+        """Begin an account for `dataset`: all its releases together cost at most `cap`."""
+        _require_text(dataset=dataset, note=note or "none")
+        account = Account(_parse_amount(cap, "cap"))
+        with self._store.writing():
+            if last_account(self._store, dataset) is not None:
+                raise InvalidParameter(f"the ledger has {dataset!r} already; see change_cap")
+            self._append(dataset, chain.Added(**_totals(account), note=note))
+
+    def change_cap(self, dataset: str, cap: ExactNumber, reason: str) -> None:
+        """Raise or lower a cap; what is spent stays spent, and the reason stays on record."""
+        _require_text(reason=reason)
+        limit = _parse_amount(cap, "cap")
+        with self._store.writing():
+            account = self._require_account(dataset)
+            if limit < account.spent:
+                raise InvalidParameter(
+                    f"cap ({format_epsilon(limit)}) must be at least "
+                    f"{format_epsilon(account.spent)}, which {dataset!r} has spent already"
+                )
+            account.cap = limit
+            self._append(dataset, chain.CapChanged(**_totals(account), reason=reason))
+
+    def grant(
+        self,
+        dataset: str,
+        *,
+        epsilon: ExactNumber,
+        purpose: str,
+        rng: RandomSource,
+        fingerprint: str | None = None,
+    ) -> Budget:
+        """Debit `epsilon` for good and hand out the budget that it pays for.
+
+        `rng` is the source from which the release will draw.  A `fingerprint` of the input is
+        kept for the owner alone: no hash that a receipt shows is computed from it.
+
+        Privacy:
+            All releases from `dataset` whose budgets come from this ledger are together
+            cap-differentially private: by sequential composition, adaptive choices included,
+            their epsilons add up, and the sum is compared with the cap under the write lock
+            and made durable before the budget exists.  A refused grant costs nothing; an
+            interrupted release stays paid.  Assumes that the same people's rows are not
+            released under another name or from another ledger, and that the file is not set
+            back to an older copy (see `verify`).
+        """
+        _require_text(purpose=purpose)
+        if fingerprint is not None:
+            _require_text(fingerprint=fingerprint)
+        amount = _parse_amount(epsilon, "epsilon")
+        if not is_secure(rng):
+            raise InvalidParameter(
+                "a seeded source gives the noise away: draw from randomness.secure(), "
+                "or experiment with a Budget that no ledger granted"
+            )
+        with self._store.writing():
+            account = self._require_account(dataset)
+            _debit(dataset, account, amount)
+            body = chain.Granted(
+                **_totals(account),
+                epsilon=format_epsilon(amount),
+                purpose=purpose,
+                fingerprinted=fingerprint is not None,
+            )
+            entry = self._append(dataset, body, fingerprint)
+        return Budget(amount, purpose, grant=Grant(dataset, entry.number, entry.hash))
+
+    def publish(self, grant: Grant, release_id: str, release_hash: str) -> None:
+        """Record that what `grant` paid for was published; once only."""
+        _require_text(release_id=release_id, release_hash=release_hash)
+        with self._store.writing():
+            account = self._require_account(grant.dataset)
+            self._require_unpublished(grant)
+            body = chain.Published(
+                **_totals(account),
+                grant=grant.entry,
+                release_id=release_id,
+                release_hash=release_hash,
+            )
+            self._append(grant.dataset, body)
+
+    def datasets(self) -> tuple[str, ...]:
+        """List the datasets in the order in which they were added."""
+        with self._store.reading():
+            return self._names()
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Read every entry as it stands in the file, without judging it."""
+        with self._store.reading():
+            return tuple(self._store.entries())
+
+    def status(self, dataset: str) -> Status:
+        """Say how `dataset` stands: its cap, what is spent and left, and every grant."""
+        with self._store.reading():
+            self._require_account(dataset)
+            account = add_up(self._store.entries("dataset = ?", dataset))
+            fingerprints = self._store.fingerprints()
+        grants = [
+            replace(grant, fingerprint=fingerprints.get(number, (None,))[0])
+            for number, grant in account.grants.items()
+        ]
+        return Status(dataset, account.cap, account.spent, tuple(grants))
+
+    def published_hashes(self) -> dict[str, str]:
+        """Look up, by release id, the hash of every release that was recorded as published."""
+        with self._store.reading():
+            return publications(self._store)
+
+    def verify(
+        self, expected_head: str | None = None, anchors: Iterable[tuple[int, str]] = ()
+    ) -> Verification:
+        """Check every entry, every total and the file itself.
+
+        A chain of hashes cannot show that someone rewrote it from end to end.  What was noted
+        elsewhere can: `expected_head`, a head hash written down earlier (the ledger may have
+        grown since), and `anchors`, the entry numbers and hashes that receipts carry.
+        """
+        with self._store.reading():
+            return verify_store(self._store, expected_head, anchors)
+
+    def _append(self, dataset: str, body: chain.Totals, fingerprint: str | None = None) -> Entry:
+        head = intact_head(self._store)
+        entry = chain.seal(head.entries + 1, _stamp(self._clock), dataset, body, head.hash)
+        self._store.append(entry, fingerprint)
+        return entry
+
+    def _names(self) -> tuple[str, ...]:
+        return tuple(entry.dataset for entry in self._store.entries("kind = 'add'"))
+
+    def _require_account(self, dataset: str) -> Account:
+        _require_text(dataset=dataset)
+        account = last_account(self._store, dataset)
+        if account is None:
+            if not (names := self._names()):
+                raise InvalidParameter("the ledger has no dataset yet; add one with its cap first")
+            require_known("dataset", dataset, names)
+            raise tampered(f"the entries of {dataset!r} are not where they should be")
+        return account
+
+    def _require_unpublished(self, grant: Grant) -> None:
+        found = next(self._store.entries("number = ?", grant.entry), None)
+        wanted = (chain.Granted.kind, grant.dataset, grant.entry_hash)
+        if found is None or (found.kind, found.dataset, found.hash) != wanted:
+            raise InvalidParameter("the grant is not one of this ledger's")
+        if is_published(self._store, grant.dataset, grant.entry):
+            raise InvalidParameter(f"what grant {grant.entry} paid for is published already")
+
+
+class _TotalsText(TypedDict):
+    cap: str
+    spent: str
+
+
+def _totals(account: Account) -> _TotalsText:
+    return {"cap": format_epsilon(account.cap), "spent": format_epsilon(account.spent)}
+
+
+def _debit(dataset: str, account: Account, amount: Fraction) -> None:
+    if amount > account.left:
+        asked, cap = format_epsilon(amount), format_epsilon(account.cap)
+        left = format_epsilon(account.left)
+        advice = f"ask for at most {left}" if account.left else "nothing more can be released"
+        raise BudgetExhausted(
+            f"{dataset!r} has {left} left of its cap of {cap}, but {asked} was asked for: "
+            f"{advice}, unless its owner raises the cap"
+        )
+    account.spent += amount
+    if account.spent.denominator >= 10**4000:  # Python writes numbers of up to 4300 digits
+        raise InvalidParameter("the account has too many digits to stay exact; round epsilon")
+
+
+def _parse_amount(value: ExactNumber, name: str) -> Fraction:
+    amount = parse_epsilon(value, name)
+    if max(amount.numerator, amount.denominator) > 10**40:
+        raise InvalidParameter(f"{name} has more than 40 digits; write a rounder one")
+    return amount
+
+
+def _require_text(**settings: str) -> None:
+    for name, value in settings.items():
+        if not isinstance(value, str) or not value.strip() or _CONTROL.search(value):
+            raise InvalidParameter(f"{name} must be one line of text, not {value!r}")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _stamp(clock: Clock) -> str:
+    return clock().astimezone(UTC).isoformat(timespec="seconds")

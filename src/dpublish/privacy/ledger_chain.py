@@ -1,0 +1,145 @@
+"""The entries of a ledger, each sealed to the one before.
+
+An entry's hash covers everything in it and the hash of the entry before it.  Whoever edits,
+removes, inserts or reorders an entry breaks the chain there, or has to rewrite all that
+follows.
+"""
+
+import json
+import os
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from hashlib import sha256
+from typing import ClassVar, NamedTuple
+
+import msgspec
+
+FORMAT = 1
+ORIGIN = "0" * 64  # what the first entry names as the hash before it
+
+_EXACT = re.compile(r"\d+(\.\d+|/\d+)?", re.ASCII)
+
+
+def read_exact(text: str) -> Fraction:
+    """Read a number of any length as `format_epsilon` wrote it; zero is allowed.
+
+    >>> read_exact("0.125"), read_exact("1/3")
+    (Fraction(1, 8), Fraction(1, 3))
+    """
+    if not _EXACT.fullmatch(text):  # an exponent could ask for more digits than memory holds
+        raise ValueError("not an exact number")
+    try:
+        return Fraction(text)
+    except ZeroDivisionError:
+        raise ValueError("not an exact number: it divides by zero") from None
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True):
+    """What every entry holds.
+
+    Receipts publish entries' hashes.  The salt keeps a published hash from confirming a
+    guess at what the entry says (a purpose, a cap, the time at which a release ended).
+    """
+
+    kind: ClassVar[str]
+    salt: str = msgspec.field(default_factory=lambda: os.urandom(16).hex())
+
+
+class Created(Body, frozen=True, kw_only=True):
+    """The ledger was opened."""
+
+    kind = "create"
+    format: int = FORMAT
+
+
+class Totals(Body, frozen=True, kw_only=True):
+    """What every entry about a dataset holds: its account as it stands after the entry."""
+
+    cap: str
+    spent: str
+
+
+class Added(Totals, frozen=True, kw_only=True):
+    """A dataset got its cap."""
+
+    kind = "add"
+    note: str
+
+
+class CapChanged(Totals, frozen=True, kw_only=True):
+    """A dataset got another cap."""
+
+    kind = "cap"
+    reason: str
+
+
+class Granted(Totals, frozen=True, kw_only=True):
+    """Epsilon was debited."""
+
+    kind = "grant"
+    epsilon: str
+    purpose: str
+    fingerprinted: bool
+
+
+class Published(Totals, frozen=True, kw_only=True):
+    """What a grant paid for was published."""
+
+    kind = "publish"
+    grant: int
+    release_id: str
+    release_hash: str
+
+
+_KINDS = (Created, Added, CapChanged, Granted, Published)
+_BODIES: dict[str, type[Body]] = {body.kind: body for body in _KINDS}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the ledger."""
+
+    number: int
+    time: str
+    kind: str
+    dataset: str
+    body: str
+    previous: str
+    hash: str = ""
+
+    def digest(self) -> str:
+        """Compute the hash that the entry must carry.
+
+        A JSON list quotes its parts, so no two entries have the same encoding.
+        """
+        parts = [self.number, self.time, self.kind, self.dataset, self.body, self.previous]
+        return sha256(json.dumps(["dpublish-ledger-1", *parts]).encode("ascii")).hexdigest()
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the entry carries the hash that it must."""
+        return self.hash == self.digest()
+
+    def content(self) -> Body:
+        """Read the body; a ValueError says that it cannot be read."""
+        if self.kind not in _BODIES:
+            raise ValueError(f"unknown kind {self.kind!r}")
+        try:
+            return msgspec.json.decode(self.body.encode("utf-8"), type=_BODIES[self.kind])
+        except msgspec.MsgspecError as error:
+            raise ValueError(str(error)) from None
+
+
+def seal(number: int, time: str, dataset: str, body: Body, previous: str) -> Entry:
+    """Make the entry that follows the one whose hash is `previous`."""
+    text = json.dumps(msgspec.to_builtins(body), separators=(",", ":"), sort_keys=True)
+    entry = Entry(number, time, body.kind, dataset, text, previous)
+    return replace(entry, hash=entry.digest())
+
+
+class Head(NamedTuple):
+    """How far the ledger goes: the number and the hash of its last entry."""
+
+    entries: int
+    hash: str

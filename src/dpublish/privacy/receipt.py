@@ -1,0 +1,233 @@
+"""A receipt says what a release promises: what is hidden, how well, and who keeps the account.
+
+It is published with the release, so it holds public settings only, and never anything that
+was computed from rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from decimal import Decimal
+from fractions import Fraction
+from importlib.metadata import PackageNotFoundError, version
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from dpublish.errors import CorruptRelease, InvalidParameter
+from dpublish.privacy import neighbours as notions
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.epsilon import format_epsilon
+from dpublish.privacy.ledger_chain import read_exact
+from dpublish.privacy.neighbours import Neighbours
+from dpublish.randomness import RandomSource, is_secure
+
+SEEDED = "NOT PRIVATE: seeded"
+UNACCOUNTED = "NOT ACCOUNTED: no ledger granted this budget"
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What was promised for one release.
+
+    `shares` are the purses at the ends of the budget's tree, by purpose.  `parallel` names the
+    purposes whose shares went to disjoint parts of the data: they cost the largest, not the sum.
+    """
+
+    method: str
+    settings: Mapping[str, Any]
+    epsilon: Fraction
+    shares: tuple[tuple[str, Fraction], ...]
+    neighbours: Neighbours
+    parallel: tuple[str, ...] = ()
+    dataset: str | None = None
+    ledger_entry: int | None = None
+    ledger_hash: str | None = None
+    package_version: str = ""
+    stamps: tuple[str, ...] = ()
+    created: str = field(default="", compare=False)
+    release_id: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if self.epsilon <= 0:
+            raise InvalidParameter("a receipt's epsilon must be greater than 0")
+        total = sum((share for _, share in self.shares), Fraction(0))
+        if not self.parallel and total != self.epsilon:
+            raise InvalidParameter(
+                f"the shares add up to {format_epsilon(total)}, "
+                f"but epsilon is {format_epsilon(self.epsilon)}"
+            )
+
+    @classmethod
+    def issue(
+        cls,
+        *,
+        method: str,
+        settings: Mapping[str, Any],
+        budget: Budget,
+        neighbours: Neighbours,
+        rng: RandomSource,
+    ) -> Receipt:
+        """Write the receipt for what `budget` paid for.
+
+        Issue it when the budget is spent, so that the shares show how it was split.
+
+        Privacy:
+            Reads no rows and spends nothing: it states the epsilon of a budget that opens
+            once, so the promise is as good as the mechanisms that were handed its shares.
+            A seeded source hides nothing, and the receipt says so; a budget that no ledger
+            granted bounds this release alone, and the receipt says that too.
+        """
+        refuse_seeded_grant(budget, rng)
+        grant = budget.grant
+        stamps = (SEEDED, not is_secure(rng)), (UNACCOUNTED, grant is None)
+        return cls(
+            method=method,
+            settings={name: _plain_setting(name, value) for name, value in settings.items()},
+            epsilon=budget.epsilon,
+            shares=tuple((share.purpose, share.epsilon) for share in budget.account()),
+            parallel=tuple(_parallel_purposes(budget)),
+            neighbours=neighbours,
+            dataset=grant.dataset if grant else None,
+            ledger_entry=grant.entry if grant else None,
+            ledger_hash=grant.entry_hash if grant else None,
+            package_version=_package_version(),
+            stamps=tuple(stamp for stamp, applies in stamps if applies),
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            release_id=os.urandom(16).hex(),
+        )
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the release keeps its promise, as far as its own randomness goes."""
+        return not any(stamp.startswith("NOT PRIVATE") for stamp in self.stamps)
+
+    @property
+    def anchor(self) -> tuple[int, str] | None:
+        """The entry that `Ledger.verify(anchors=...)` must find unchanged, if there is one."""
+        if self.ledger_entry is None or self.ledger_hash is None:
+            return None
+        return self.ledger_entry, self.ledger_hash
+
+    def promise(self) -> str:
+        """Say in plain words what is promised."""
+        if not self.is_private:
+            return (
+                "This release promises nothing: its noise came from a seed, and whoever knows "
+                "or guesses the seed can take the noise off again."
+            )
+        text = (
+            "Whatever anyone learns from this release would have been almost as likely if "
+            f"{self.neighbours.describe()}: no outcome's probability differs by more than a "
+            f"factor of {_factor(self.epsilon)}."
+        )
+        if UNACCOUNTED in self.stamps:
+            text += " No ledger adds it to other releases from the same data."
+        return text
+
+    def to_plain(self) -> dict[str, Any]:
+        """Turn the receipt into plain values for a JSON file; epsilons become exact strings."""
+        plain = {each.name: getattr(self, each.name) for each in fields(self)}
+        return plain | {
+            "settings": dict(self.settings),
+            "epsilon": format_epsilon(self.epsilon),
+            "shares": [
+                {"purpose": purpose, "epsilon": format_epsilon(share)}
+                for purpose, share in self.shares
+            ],
+            "neighbours": notions.to_plain(self.neighbours),
+            "parallel": list(self.parallel),
+            "stamps": list(self.stamps),
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Receipt:
+        """Read back what `to_plain` wrote; fields that a later version added are ignored."""
+        try:
+            stored = msgspec.convert(dict(plain), type=_Stored)
+            return cls(
+                **{
+                    **msgspec.structs.asdict(stored),
+                    "epsilon": read_exact(stored.epsilon),
+                    "shares": tuple((s.purpose, read_exact(s.epsilon)) for s in stored.shares),
+                    "neighbours": notions.from_plain(stored.neighbours),
+                }
+            )
+        except (msgspec.MsgspecError, TypeError, ValueError) as error:
+            raise CorruptRelease(f"the receipt cannot be read: {error}") from error
+
+
+def refuse_seeded_grant(budget: Budget, source: RandomSource) -> None:
+    """Refuse to draw from a seed what a ledger has paid for.
+
+    Call it before any row is read.  A granted budget is a promise to real people, which noise
+    that can be taken off again would break.
+    """
+    if budget.grant is not None and not is_secure(source):
+        raise InvalidParameter(
+            "a ledger granted this budget, so its noise must come from randomness.secure(); "
+            "experiment with a Budget that no ledger granted"
+        )
+
+
+class _StoredShare(msgspec.Struct):
+    purpose: str
+    epsilon: str
+
+
+class _Stored(msgspec.Struct, kw_only=True):
+    """The receipt's fields as they stand in a file."""
+
+    method: str
+    settings: dict[str, Any]
+    epsilon: str
+    shares: list[_StoredShare]
+    neighbours: dict[str, Any]
+    package_version: str
+    created: str
+    release_id: str
+    parallel: tuple[str, ...]
+    stamps: tuple[str, ...]
+    dataset: str | None
+    ledger_entry: int | None
+    ledger_hash: str | None
+
+
+def _parallel_purposes(budget: Budget) -> Iterator[str]:
+    if budget._is_parallel:
+        yield budget.purpose
+    for child in budget._children:
+        yield from _parallel_purposes(child)
+
+
+def _plain_setting(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float) and isfinite(value):
+        return value
+    if isinstance(value, Fraction):
+        return format_epsilon(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain_setting(name, part) for part in value]
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: _plain_setting(name, part) for key, part in value.items()}
+    raise InvalidParameter(f"the setting {name!r} cannot be written to a file: {type(value)}")
+
+
+def _factor(epsilon: Fraction) -> str:
+    exponent = format_epsilon(epsilon)
+    power = f"e^ε = e^({exponent})" if "/" in exponent else f"e^ε = e^{exponent}"
+    if epsilon > 100:  # a number that means nothing to anyone
+        return power
+    return f"{power} ≈ {(Decimal(epsilon.numerator) / epsilon.denominator).exp():.6g}"
+
+
+def _package_version() -> str:
+    try:
+        return version("dpublish")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,66 @@
+"""From a table to a published folder in one call: debit, release, save, enter in the ledger.
+
+The order is the guarantee: what can be wrong with the request is found first and costs
+nothing; then the ledger is debited; only then is the first row read.
+"""
+
+import tempfile
+from pathlib import Path
+
+from dpublish.data.table import Table
+from dpublish.errors import DPublishError, InputError
+from dpublish.privacy.epsilon import ExactNumber, parse_epsilon
+from dpublish.privacy.ledger import Ledger
+from dpublish.randomness import secure
+from dpublish.release.folder import folder_hash, require_new_folder
+from dpublish.release.recipe import Progress, Recipe
+from dpublish.release.release import Release
+from dpublish.report.page import render_report
+
+
+def publish(
+    recipe: Recipe,
+    table: Table,
+    output: str | Path,
+    *,
+    ledger: Ledger,
+    dataset: str,
+    epsilon: ExactNumber,
+    purpose: str = "",
+    progress: Progress | None = None,
+) -> Release:
+    """Publish `recipe` on `table` as a folder at `output`, paid for by `dataset`'s allowance.
+
+    Privacy:
+        `epsilon`-differentially private for the table's neighbours: the ledger grants one
+        purse, the recipe spends it with noise from the operating system, and the folder,
+        the report and the ledger's last entry are computed from the release alone.
+    """
+    path = Path(output)
+    exact = parse_epsilon(epsilon)
+    require_new_folder(path)
+    recipe.expected_error(table.schema, None, exact)  # refuses settings that do not fit
+    rng = secure()
+    budget = ledger.grant(dataset, epsilon=exact, purpose=purpose or recipe.name, rng=rng)
+    try:
+        release = recipe.release(table, budget=budget, rng=rng, progress=progress)
+        saved = _save(release, path)
+    except DPublishError as error:
+        entry = budget.grant.entry if budget.grant else "?"
+        error.add_note(f"ledger entry {entry} stays debited: rows may have been read")
+        raise
+    if budget.grant is not None:
+        ledger.publish(budget.grant, release.receipt.release_id, folder_hash(saved))
+    if saved != path:
+        raise InputError(f"{path} could not be written; the release is whole in {saved} instead")
+    return release
+
+
+def _save(release: Release, path: Path) -> Path:
+    """Save where asked; a release that is paid for is not thrown away over a full disk."""
+    extras = {"report.html": render_report(release).encode()}
+    try:
+        return release.save(path, extras=extras)
+    except InputError:
+        spare = Path(tempfile.mkdtemp(prefix="dpublish-rescued-")) / path.name
+        return release.save(spare, extras=extras)

@@ -1,0 +1,39 @@
+"""From cells back to values: draw evenly from within each cell."""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpublish.data.axis import Axis
+from dpublish.data.column import MISSING_LABEL
+
+
+def draw_column(axis: Axis, cells: NDArray[np.intp], rng: np.random.Generator) -> pa.Array:
+    """Draw a value for each of the `cells`: evenly over an interval, or over a group's values.
+
+    Cells that stand for missing values give nulls.
+    """
+    return _draw_labels(axis, cells, rng) if axis.edges is None else _draw_numbers(axis, cells, rng)
+
+
+def _draw_numbers(axis: Axis, cells: NDArray[np.intp], rng: np.random.Generator) -> pa.Array:
+    edges = np.asarray(axis.edges)
+    intervals = len(edges) - 1
+    missing = cells >= intervals
+    inside = np.minimum(cells, intervals - 1)
+    low, high = edges[inside], edges[inside + 1]
+    if axis.holds_whole_numbers:
+        whole = rng.integers(low.astype(np.int64), high.astype(np.int64))
+        return pa.array(whole, mask=missing)
+    part = rng.random(cells.size)  # in [0, 1): measured from the end that belongs to the cell
+    drawn = low + part * (high - low) if axis.closed == "left" else high - part * (high - low)
+    return pa.array(drawn, mask=missing)
+
+
+def _draw_labels(axis: Axis, cells: NDArray[np.intp], rng: np.random.Generator) -> pa.Array:
+    starts = axis.leaf_starts
+    leaves = rng.integers(starts[cells], starts[cells + 1])
+    labels = pa.array(
+        [None if label == MISSING_LABEL else label for label in axis.leaf_labels], pa.string()
+    )
+    return labels.take(pa.array(leaves))

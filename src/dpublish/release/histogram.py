@@ -1,0 +1,233 @@
+"""A published histogram: noisy counts over cells, with error bars, range counts and rows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import prod
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpublish.data.axis import Axis
+from dpublish.data.schema import Schema
+from dpublish.errors import InvalidParameter, InvalidQuery, require_count, require_known
+from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.privacy.receipt import Receipt
+from dpublish.randomness import plain_generator
+from dpublish.release.answer import Answer
+from dpublish.release.axis_rows import draw_column
+from dpublish.release.axis_weights import axis_weights
+from dpublish.release.error_bars import half_width, one_cell_bound, require_confidence
+from dpublish.release.projection import plausible_counts
+from dpublish.release.query import parse_query
+from dpublish.release.release import Release
+
+RESERVED = frozenset({"cell_number", "noisy_count", "estimated_count"})
+"""Column names that the published table uses itself."""
+
+
+class Margin(NamedTuple):
+    """Noisy counts along one axis, and how far noise may have moved each (95 %)."""
+
+    labels: tuple[str, ...]
+    counts: NDArray[np.int64]
+    half_width: float
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram(Release):
+    """Noisy counts of the cells of `axes`: all of them, or those at or above a threshold.
+
+    `cells` and `counts` are parallel: cell numbers in row-major order and their noisy counts.
+    A dense histogram lists every cell; a sparse one those whose noisy count reached
+    `threshold`.  The noise of each count has rate `noise_rate` (two-sided geometric).
+    """
+
+    kind: ClassVar[str] = "histogram"
+
+    receipt: Receipt
+    schema: Schema
+    axes: tuple[Axis, ...]
+    cells: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    noise_rate: Fraction
+    threshold: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.cells.shape != self.counts.shape or self.cells.ndim != 1:
+            raise InvalidParameter("cells and counts of a histogram must be parallel")
+        if self.threshold is None and self.cells.size != self.size:
+            raise InvalidParameter("a dense histogram has a count for every cell")
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Histogram)
+            and self.facts() == other.facts()
+            and self.receipt == other.receipt
+            and np.array_equal(self.cells, other.cells)
+            and np.array_equal(self.counts, other.counts)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of cells along each axis."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """Number of cells of the domain, published or not."""
+        return prod(self.shape)
+
+    @cached_property
+    def estimates(self) -> NDArray[np.int64]:
+        """Whole, non-negative counts nearest to the noisy ones, with the same total."""
+        return plausible_counts(self.counts)
+
+    def indices(self) -> tuple[NDArray[np.int64], ...]:
+        """Position of each published cell along each axis."""
+        return tuple(i.astype(np.int64) for i in np.unravel_index(self.cells, self.shape))
+
+    def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
+        """Count the records that satisfy `query`, with an error bar.
+
+        A dense histogram gives an unbiased answer and the exact quantile of its noise.  A
+        sparse one cannot see cells below its threshold; its interval allows for them and
+        holds by a union bound, so it is wide where many cells are unpublished.
+        """
+        require_confidence(confidence)
+        parsed = parse_query(query)
+        for column in parsed.columns:
+            if column not in [axis.column for axis in self.axes]:
+                known = ", ".join(axis.column for axis in self.axes)
+                raise InvalidQuery(f"this release knows nothing of {column!r}, only of {known}")
+        per_axis = [axis_weights(axis, parsed.about(axis.column)) for axis in self.axes]
+        weights = np.ones(self.cells.size)
+        for index, along in zip(self.indices(), per_axis, strict=True):
+            weights *= along[index]
+        partial = any(np.any((w != 0) & (w != 1)) for w in per_axis)
+        assumption = "records are assumed to be spread evenly within partly covered cells"
+        value = float(weights @ self.counts)
+        if self.threshold is None:
+            reach = half_width(self.noise_rate, weights, confidence)
+            low, high = value - reach, value + reach
+        else:
+            covered = float(prod(int(np.count_nonzero(w)) for w in per_axis))
+            low, high = self._sparse_bounds(weights, covered, confidence)
+        return Answer(
+            value, max(low, 0.0), max(high, 0.0), confidence, assumption if partial else None
+        )
+
+    def _sparse_bounds(
+        self, weights: NDArray[np.float64], covered: float, confidence: float
+    ) -> tuple[float, float]:
+        """Bound the truth when unpublished cells may hold anything below the threshold."""
+        # Two-sided, so each side gets half of the error probability; all covered cells at once.
+        reach = one_cell_bound(self.noise_rate, max(int(covered), 1), (1 + confidence) / 2)
+        hidden = covered - np.count_nonzero(weights)
+        low = float(weights @ np.maximum(self.counts - reach, 0))
+        high = float(weights @ (self.counts + reach)) + hidden * ((self.threshold or 0) - 1 + reach)
+        return low, high
+
+    def margin(self, column: str) -> Margin:
+        """Add up the counts along all other axes."""
+        names = [axis.column for axis in self.axes]
+        require_known("axis", column, names)
+        which = names.index(column)
+        axis = self.axes[which]
+        sums = np.zeros(axis.size, dtype=np.int64)
+        np.add.at(sums, self.indices()[which], self.counts)
+        cells_each = self.size // axis.size
+        if self.threshold is None:
+            reach = half_width(self.noise_rate, np.ones(cells_each), 0.95)
+        else:
+            reach = float("nan")  # what the threshold hides has no symmetric error bar
+        return Margin(axis.labels, sums, reach)
+
+    def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
+        """Draw synthetic rows: `n` of them, or as many as were counted.
+
+        Without `n` every cell gives its estimated count; with `n`, cells are drawn in
+        proportion (evenly if every estimate is zero).  Values are spread evenly in a cell.
+        """
+        rng = plain_generator(seed)
+        if n is None:
+            picked = np.repeat(np.arange(self.cells.size), self.estimates)
+        else:
+            require_count(n=n, at_least=0)
+            total = self.estimates.sum()
+            chances = self.estimates / total if total else None
+            if self.cells.size == 0:
+                raise InvalidQuery("no cell reached the threshold, so there is nothing to draw")
+            picked = rng.choice(self.cells.size, size=n, p=chances)
+        positions = np.unravel_index(self.cells[picked], self.shape)
+        return pa.table(
+            {
+                axis.column: draw_column(axis, index, rng)
+                for axis, index in zip(self.axes, positions, strict=True)
+            }
+        )
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Give the cells with their labels, noisy counts and estimates."""
+        columns: dict[str, pa.Array] = {"cell_number": pa.array(self.cells)}
+        for axis, index in zip(self.axes, self.indices(), strict=True):
+            columns[axis.column] = pa.DictionaryArray.from_arrays(
+                pa.array(index.astype(np.int32)), pa.array(axis.labels)
+            )
+        columns["noisy_count"] = pa.array(self.counts)
+        columns["estimated_count"] = pa.array(self.estimates)
+        return {"counts": pa.table(list(columns.values()), names=list(columns))}
+
+    def facts(self) -> dict[str, Any]:
+        """Give axes, noise rate and threshold."""
+        return {
+            "axes": [{"column": axis.column, "level": axis.level} for axis in self.axes],
+            "noise_rate": format_epsilon(self.noise_rate),
+            "threshold": self.threshold,
+        }
+
+    @classmethod
+    def from_parts(
+        cls,
+        *,
+        receipt: Receipt,
+        schema: Schema,
+        facts: Mapping[str, Any],
+        tables: Mapping[str, pa.Table],
+    ) -> Self:
+        """Rebuild the histogram of a release folder."""
+        table = tables["counts"]
+        return cls(
+            receipt=receipt,
+            schema=schema,
+            axes=tuple(schema[a["column"]].axis(a["level"]) for a in facts["axes"]),
+            cells=table["cell_number"].to_numpy().astype(np.int64),
+            counts=table["noisy_count"].to_numpy().astype(np.int64),
+            noise_rate=parse_epsilon(facts["noise_rate"]),
+            threshold=facts["threshold"],
+        )
+
+    def expected_error(self) -> dict[str, float]:
+        """Give the error of one cell and of the total, with probability 95 %."""
+        one = {"one_cell_95": half_width(self.noise_rate, np.ones(1), 0.95)}
+        if self.threshold is None:
+            return one | {"total_95": half_width(self.noise_rate, np.ones(self.size), 0.95)}
+        return one | {"threshold": float(self.threshold)}
+
+    def summary(self) -> dict[str, str]:
+        """Describe axes, size and error in a few words."""
+        reach = self.expected_error()["one_cell_95"]
+        described = " x ".join(f"{axis.column} ({axis.size})" for axis in self.axes)
+        published = f"{self.size:,} cells"
+        if self.threshold is not None:
+            published = f"{self.cells.size:,} of {published}, noisy count at least {self.threshold}"
+        return {
+            "counts by": described,
+            "published": published,
+            "error": f"each count is within {reach:,.0f} of the truth with probability 95 %",
+        }

@@ -1,0 +1,84 @@
+"""What every recipe offers: public settings, a release, and its error foretold.
+
+A recipe is a frozen dataclass.  Each field is a public setting, described by `setting(...)`,
+so that the command line, the plan, the receipt and the report list the same things.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol
+
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.epsilon import format_epsilon
+from dpublish.randomness import RandomSource
+from dpublish.release.release import Release
+
+Progress = Callable[[int, int, str], None]
+"""Called with (done, total, label); all three are public."""
+
+
+@dataclass(frozen=True)
+class ExpectedError:
+    """How far a release will be from the truth, told without the data."""
+
+    summary: str
+    figures: Mapping[str, float]
+    target: str
+    """The figure that shrinks as epsilon grows; `plan` solves for it."""
+
+
+class Recipe(Protocol):
+    """A way to publish something: public settings and one verb."""
+
+    name: ClassVar[str]
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> Release:
+        """Publish from `table`, spending exactly `budget`.
+
+        Privacy:
+            Argued by each recipe.
+        """
+        ...
+
+    def expected_error(
+        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Foretell the error from public facts."""
+        ...
+
+
+def setting(description: str, *, default: Any = MISSING) -> Any:
+    """Declare a public setting of a recipe, with the help text that users see."""
+    return field(default=default, metadata={"help": description})
+
+
+def figure_name(name: str) -> str:
+    """Write the name of a figure for people.
+
+    >>> figure_name("one_cell_95")
+    'one cell (95 %)'
+    """
+    return name.replace("_", " ").replace(" 95", " (95 %)")
+
+
+def settings_of(recipe: Recipe) -> dict[str, Any]:
+    """List a recipe's settings as plain values, for receipts and files."""
+    return {f.name: _plain(getattr(recipe, f.name)) for f in fields(recipe)}  # type: ignore[arg-type]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return format_epsilon(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value

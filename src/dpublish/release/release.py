@@ -1,0 +1,67 @@
+"""A release: a public value and its receipt.
+
+Each kind of value is a subclass in a file of its own.  Whatever a release holds may be
+published; whatever is computed from it afterwards is free.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import pyarrow as pa
+
+from dpublish.data.schema import Schema
+from dpublish.errors import InvalidQuery
+from dpublish.privacy.receipt import Receipt
+from dpublish.release.answer import Answer
+
+
+class Release(ABC):
+    """A published value.  Subclasses are frozen dataclasses with `receipt` and `schema`."""
+
+    kind: ClassVar[str]
+    receipt: Receipt
+    schema: Schema
+
+    @abstractmethod
+    def tables(self) -> dict[str, pa.Table]:
+        """Give the published value as tables; each becomes one Parquet file."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Give whatever else is needed to load the value again, as plain values."""
+
+    @classmethod
+    @abstractmethod
+    def from_parts(
+        cls,
+        *,
+        receipt: Receipt,
+        schema: Schema,
+        facts: Mapping[str, Any],
+        tables: Mapping[str, pa.Table],
+    ) -> Self:
+        """Rebuild the value from what `facts` and `tables` gave."""
+
+    @abstractmethod
+    def summary(self) -> dict[str, str]:
+        """Describe the value in a few words, for the terminal and the report."""
+
+    @abstractmethod
+    def expected_error(self) -> dict[str, float]:
+        """Give the error foretold from public facts, as figures by name."""
+
+    def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
+        """Draw synthetic rows; free, as often and as many as wanted."""
+        raise InvalidQuery(f"a release of kind {self.kind!r} does not give synthetic rows")
+
+    def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
+        """Count the records that satisfy `query`, with an error bar; free."""
+        raise InvalidQuery(f"a release of kind {self.kind!r} does not answer counts")
+
+    def save(self, path: str | Path, *, extras: Mapping[str, bytes] | None = None) -> Path:
+        """Write the release folder, whole or not at all; it must not exist yet."""
+        from dpublish.release.folder import save  # the folder knows all kinds of release
+
+        return save(self, Path(path), extras=extras or {})

@@ -1,0 +1,133 @@
+"""Charts as inline SVG: no network, no JavaScript.  Without Matplotlib there are no charts."""
+
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+INK, PALE, GRID = "#1f5f8b", "#9dc3dd", "#e3e6e8"
+_STYLE: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "dpublish",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#8a9399",
+    "axes.labelcolor": "#333333",
+    "xtick.color": "#555555",
+    "ytick.color": "#555555",
+    "axes.formatter.useoffset": False,
+}
+_MAX_LABEL = 24
+
+
+def can_draw() -> bool:
+    """Say whether Matplotlib (the extra `plots`) is installed."""
+    return find_spec("matplotlib") is not None
+
+
+def bar_chart(
+    labels: Sequence[str], counts: NDArray[np.int64], reach: float, *, title: str, ordered: bool
+) -> str:
+    """Draw counts with error bars: columns for ordered values, bars for names."""
+    with _figure(_bar_size(labels, ordered)) as (axes, finish):
+        places = np.arange(len(labels))
+        bars = {"color": PALE, "edgecolor": INK, "linewidth": 0.6}
+        error = reach if np.isfinite(reach) else None
+        whisker = {"ecolor": "#333333", "elinewidth": 1, "capsize": 2 if len(labels) < 30 else 0}
+        if ordered:
+            axes.bar(places, counts, yerr=error, width=0.9, error_kw=whisker, **bars)
+            _thin_ticks(axes, labels)
+            axes.set_ylabel("records")
+        else:
+            axes.barh(places, counts, xerr=error, error_kw=whisker, **bars)
+            axes.set_yticks(places, [_short(label) for label in labels])
+            axes.invert_yaxis()
+            axes.set_xlabel("records")
+        axes.grid(axis="y" if ordered else "x", color=GRID, linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.set_title(title, loc="left", fontsize=10)
+        _plain_numbers(axes.yaxis if ordered else axes.xaxis)
+        return finish()
+
+
+def heat_map(
+    row_labels: Sequence[str],
+    column_labels: Sequence[str],
+    counts: NDArray[np.int64],
+    *,
+    row_title: str,
+    column_title: str,
+) -> str:
+    """Draw a table of counts as shades; negative noisy counts are drawn as zero."""
+    height = min(7.0, max(1.8, 0.9 + 0.22 * len(row_labels)))
+    with _figure((7.2, height)) as (axes, finish):
+        image = axes.imshow(np.maximum(counts, 0), aspect="auto", cmap="Blues", rasterized=True)
+        axes.figure.colorbar(image, ax=axes, label="records", fraction=0.04, pad=0.02)
+        _thin_ticks(axes, column_labels)
+        step = max(1, len(row_labels) // 24)
+        shown = range(0, len(row_labels), step)
+        axes.set_yticks(list(shown), [_short(row_labels[i]) for i in shown])
+        axes.set_xlabel(column_title)
+        axes.set_ylabel(row_title)
+        return finish()
+
+
+def _bar_size(labels: Sequence[str], ordered: bool) -> tuple[float, float]:
+    return (7.2, 2.6) if ordered else (7.2, min(9.0, 0.8 + 0.24 * len(labels)))
+
+
+@contextmanager
+def _figure(size: tuple[float, float]) -> Iterator[tuple[Any, Callable[[], str]]]:
+    import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasSVG(figure)
+        axes = figure.subplots()
+
+        def finish() -> str:
+            buffer = io.StringIO()
+            figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, dpi=150)
+            # The XML prologue and the metadata, which names addresses, have no place in a page.
+            return re.sub(
+                r"^.*?(?=<svg)|<metadata>.*?</metadata>", "", buffer.getvalue(), flags=re.DOTALL
+            )
+
+        yield axes, finish
+
+
+def _thin_ticks(axes: Any, labels: Sequence[str]) -> None:
+    """Label as many columns as fit, slanted where they are long."""
+    longest = max((len(_short(label)) for label in labels), default=1)
+    room = 26 if longest <= 3 else 18
+    step = max(1, -(-len(labels) // room))
+    shown = range(0, len(labels), step)
+    slanted = longest * len(shown) > 90
+    axes.set_xticks(
+        list(shown),
+        [_short(labels[i]) for i in shown],
+        rotation=45 if slanted else 0,
+        ha="right" if slanted else "center",
+        rotation_mode="anchor" if slanted else "default",
+    )
+
+
+def _plain_numbers(axis: Any) -> None:
+    from matplotlib.ticker import StrMethodFormatter
+
+    axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+
+
+def _short(label: str) -> str:
+    # A dollar sign would start mathematics.
+    text = label.replace("$", r"\$")
+    return text if len(text) <= _MAX_LABEL else text[: _MAX_LABEL - 1] + "…"

@@ -1,0 +1,70 @@
+"""The report: one self-contained HTML file that says what was published and promised."""
+
+from functools import cache
+from importlib.resources import files
+from math import exp
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from dpublish.privacy.epsilon import format_epsilon
+from dpublish.release.recipe import figure_name
+from dpublish.release.release import Release
+from dpublish.report.charts import can_draw
+from dpublish.report.section import section_of
+
+
+def render_report(release: Release) -> str:
+    """Write the page of a release, from the release alone."""
+    receipt = release.receipt
+    section = section_of(release)
+    whole = receipt.epsilon
+    shares = [
+        {
+            "name": purpose,
+            "epsilon": format_epsilon(share),
+            "percent": f"{float(100 * share / whole):.4g}",
+        }
+        for purpose, share in receipt.shares
+    ]
+    variable = {"histogram": "histogram", "top-values": "ranking"}.get(release.kind, "release")
+    return _template().render(
+        release=release,
+        receipt=receipt,
+        title=f"{release.kind.replace('-', ' ').capitalize()}"
+        + (f" of {receipt.dataset}" if receipt.dataset else ""),
+        epsilon=format_epsilon(whole),
+        factor=f"{exp(min(float(whole), 700.0)):.4g}",
+        shares=shares,
+        settings={
+            name: "not set" if value is None else _words(value)
+            for name, value in receipt.settings.items()
+        },
+        summary=release.summary(),
+        errors={
+            figure_name(name): f"{value:,.4g}" for name, value in release.expected_error().items()
+        },
+        figures=[(figure.caption, Markup(figure.svg)) for figure in section.figures],
+        listings=section.listings,
+        tables={name: table.schema for name, table in release.tables().items()},
+        python=section.python,
+        shell=section.shell,
+        variable=variable,
+        can_draw=can_draw(),
+    )
+
+
+def _words(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    return environment.from_string(
+        files("dpublish.report").joinpath("page.html").read_text("utf-8")
+    )

@@ -1,0 +1,53 @@
+"""The hook by which a kind of release adds its own section to the report.
+
+A new kind adds one line to `SECTIONS` and one file with a function that takes the release
+and gives a `Section`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+from dpublish.release.release import Release
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing (inline SVG) and what it shows."""
+
+    caption: str
+    svg: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A small table."""
+
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """What a kind of release shows of itself."""
+
+    figures: Sequence[Figure] = ()
+    listings: Sequence[Listing] = ()
+    python: str = ""
+    shell: str = ""
+
+
+SECTIONS = {
+    "histogram": "dpublish.report.histogram:section",
+    "top-values": "dpublish.report.top_values:section",
+}
+
+
+def section_of(release: Release) -> Section:
+    """Make the section of a release, empty if its kind has none."""
+    if release.kind not in SECTIONS:
+        return Section()
+    module, _, name = SECTIONS[release.kind].partition(":")
+    make: Callable[[Release], Section] = getattr(import_module(module), name)
+    return make(release)

@@ -1,0 +1,169 @@
+"""Publish a histogram with independent noise in every cell.
+
+Known as: the Laplace (geometric) histogram; the baseline of every comparison, and the best
+choice for few cells.  In its sparse form: the thresholded release of high-dimensional counts.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import exp, prod
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from dpublish.aggregates.counts import Counts
+from dpublish.aggregates.sparse_counts import SparseCounts
+from dpublish.data.axis import Axis
+from dpublish.data.schema import Schema, parse_columns
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, require_count
+from dpublish.mechanisms.exact import require_rate
+from dpublish.mechanisms.noise import add_geometric
+from dpublish.mechanisms.sparse_counts import auto_threshold, sparse_counts
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.randomness import RandomSource
+from dpublish.release.error_bars import half_width, one_cell_bound
+from dpublish.release.histogram import RESERVED, Histogram
+from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+
+MAX_DENSE_CELLS = 20_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyHistogram:
+    """Recipe: count records by `columns`, then blur every count."""
+
+    name: ClassVar[str] = "histogram"
+
+    columns: tuple[str, ...] = setting(
+        "Columns to count by; age@2 takes the column at level 2 of its taxonomy (0 is the root)."
+    )
+    threshold: int | Literal["auto"] | None = setting(
+        "Publish only cells whose noisy count reaches this; auto picks it from the number of "
+        "cells and epsilon so that about one empty cell gets through. Needed for huge domains.",
+        default=None,
+    )
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.columns, tuple) or not self.columns:
+            raise InvalidParameter("columns must name at least one column")
+        names = [column.partition("@")[0] for column in self.columns]
+        if len(set(names)) != len(names):
+            raise InvalidParameter("columns must name each column once")
+        if set(names) & RESERVED:
+            raise InvalidParameter(f"rename the columns {', '.join(sorted(RESERVED))} first")
+        if self.threshold not in (None, "auto"):
+            require_count(threshold=self.threshold)
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> Histogram:
+        """Publish the histogram of `table`.
+
+        Privacy:
+            `budget.epsilon`-differentially private when one record is added or removed: the
+            record lies in one cell, so the vector of all cells, empty ones included, moves
+            by 1 in all, and each gets two-sided geometric noise of rate epsilon.  The
+            sparse form has the same distribution as blurring every cell of the public
+            domain and dropping those below the public threshold.  Estimates, rows and
+            answers are computed from the noisy counts alone.
+        """
+        refuse_seeded_grant(budget, rng)
+        axes = self._axes(table.schema)
+        threshold = self._threshold(axes, budget.epsilon)
+        columns = tuple((axis.column, axis.level) for axis in axes)
+        if threshold is None:
+            dense = Counts(table.schema, (columns,))
+            rate = budget.epsilon / dense.sensitivity(table.neighbours)
+            exact = table.sum(dense)
+            counts = add_geometric(
+                exact, sensitivity=dense.sensitivity(table.neighbours), budget=budget, rng=rng
+            )
+            cells = np.arange(counts.size, dtype=np.int64)
+        else:
+            sparse = SparseCounts(table.schema, columns)
+            rate = budget.epsilon / sparse.sensitivity(table.neighbours)
+            occupied = table.sum(sparse).compact()
+            cells, counts = sparse_counts(
+                occupied.keys,
+                occupied.counts,
+                domain_size=sparse.domain_size,
+                threshold=threshold,
+                sensitivity=sparse.sensitivity(table.neighbours),
+                budget=budget,
+                rng=rng,
+            )
+        if progress is not None:
+            progress(1, 1, "histogram")
+        return Histogram(
+            receipt=Receipt.issue(
+                method=self.name,
+                settings=settings_of(self),
+                budget=budget,
+                neighbours=table.neighbours,
+                rng=rng,
+            ),
+            schema=replace(table.schema, columns=tuple(table.schema[a.column] for a in axes)),
+            axes=axes,
+            cells=cells,
+            counts=counts,
+            noise_rate=rate,
+            threshold=threshold,
+        )
+
+    def expected_error(
+        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Foretell the error of one cell, of all cells at once, and of the total.
+
+        The noise does not depend on the number of records; `n_hint` only relates it to them.
+        """
+        require_rate(epsilon)
+        axes = self._axes(schema)
+        cells = prod(axis.size for axis in axes)
+        threshold = self._threshold(axes, epsilon)
+        one = half_width(epsilon, np.ones(1), 0.95)
+        figures = {
+            "cells": float(cells),
+            "one_cell_95": one,
+            "all_cells_95": float(one_cell_bound(epsilon, 2 * cells, 0.95)),
+        }
+        if threshold is None:
+            figures["total_95"] = half_width(epsilon, np.ones(cells), 0.95)
+        else:
+            a = exp(-float(epsilon))
+            figures["threshold"] = float(threshold)
+            figures["expected_false_cells"] = cells * a**threshold / (1 + a)
+        if n_hint:
+            figures["records_per_cell"] = n_hint / cells
+        kept = "" if threshold is None else f", those at or above {threshold} published"
+        summary = f"{cells:,} cells{kept}; each count within {one:,.0f} of the truth (95 %)"
+        return ExpectedError(summary, figures, target="one_cell_95")
+
+    def _axes(self, schema: Schema) -> tuple[Axis, ...]:
+        if schema.unit is not None:
+            raise InvalidParameter(
+                f"histogram protects single records, but this schema's unit is {schema.unit!r}, "
+                "which may own many rows; use topc, or a table with one row per unit"
+            )
+        return tuple(
+            schema[name].axis(level)
+            for name, level in parse_columns(",".join(self.columns), schema)
+        )
+
+    def _threshold(self, axes: tuple[Axis, ...], epsilon: Fraction) -> int | None:
+        cells = prod(axis.size for axis in axes)
+        if self.threshold == "auto":
+            return auto_threshold(cells, epsilon)
+        if self.threshold is None and cells > MAX_DENSE_CELLS:
+            raise InvalidParameter(
+                f"{cells:,} cells are too many to publish one by one (at most "
+                f"{MAX_DENSE_CELLS:,}); coarsen columns with name@level, or add --threshold auto"
+            )
+        return self.threshold

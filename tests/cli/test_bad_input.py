@@ -1,0 +1,177 @@
+"""Bad input: one line that says what to do, the right exit code, no row value, nothing lost."""
+
+import os
+import stat
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpublish.privacy.ledger import Ledger
+from dpublish.release.folder import load
+
+SECRETS = ("Martian", "4711", "31.5")
+
+
+def spent(place):
+    with Ledger(place / "books.db") as ledger:
+        return ledger.status("people").spent
+
+
+def refused(done, code, *words):
+    assert done.code == code, (done.code, done.err)
+    assert done.err.startswith("dpublish: ")
+    assert done.err.count("\n") == 1
+    for word in words:
+        assert word in done.err
+    for secret in SECRETS:
+        assert secret not in done.err
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "0.1x", "nan", "inf", "", "1/0", "1e-30"])
+def test_an_epsilon_that_is_none_costs_nothing(release, place, epsilon):
+    refused(release(epsilon=epsilon), 1, "epsilon" if epsilon != "1e-30" else "")
+    assert spent(place) == 0
+    assert not (place / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "word"),
+    [
+        ({"columns": "agee"}, 1, "did you mean 'age'"),
+        ({"columns": "age,age"}, 1, "once"),
+        ({"columns": "age@9"}, 1, "level"),
+        ({"columns": ""}, 1, "column"),
+        ({"columns": None}, 1, "--columns"),
+        ({"method": "histogramm"}, 1, "did you mean 'histogram'"),
+        ({"colour": "red"}, 1, "colour"),
+        ({"threshold": "many"}, 1, "threshold"),
+        ({"threshold": "0"}, 1, "threshold"),
+        ({"dataset": "peoples"}, 1, "did you mean 'people'"),
+        ({"data": "nobody.csv"}, 3, "nobody.csv"),
+        ({"schema": "nobody.toml"}, 3, "nobody.toml"),
+        ({"ledger": "nobody.db"}, 3, "nobody.db"),
+        ({"epsilon": "2.01"}, 2, "2"),
+    ],
+)
+def test_a_wrong_request_is_refused_before_anything_is_spent(release, place, changes, code, word):
+    refused(release(**changes), code, word)
+    assert spent(place) == 0
+    assert not (place / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "age,sex\n",
+        "age,sex\n31,Female\n",
+        "age,sex\n4711,Martian\nNaN,Female\ninf,Male\n-inf,\n,\n31.5,Male\n",
+        'age,sex\n1,2,3,4\n7\n\n"unterminated,Male\n',
+        "sex,extra,age\nMale,x,4\n",
+    ],
+    ids=["no rows", "one row", "nan and inf", "ragged", "other order"],
+)
+def test_odd_rows_do_not_stop_a_release(release, place, text):
+    (place / "people.csv").write_text(text)
+    done = release()
+    assert done.code == 0, done.err
+    assert load(place / "out").size == 20
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", "header"),
+        ("age,age,sex\n1,2,Male\n", "age"),
+        ("years,sex\n1,Male\n", "age"),
+    ],
+    ids=["empty file", "duplicate names", "missing column"],
+)
+def test_a_table_without_the_right_columns_costs_nothing(release, place, text, word):
+    (place / "people.csv").write_text(text)
+    done = release()
+    refused(done, done.code, word)
+    assert done.code in (1, 3)
+    assert spent(place) == 0
+
+
+def test_a_file_that_is_not_what_its_name_says(release, place):
+    (place / "people.parquet").write_text("age,sex\n4711,Martian\n")
+    refused(release(data="people.parquet"), 3, "people.parquet")
+    assert spent(place) == 0
+
+
+def test_a_huge_domain_is_refused_with_a_way_out_that_works(release, place):
+    columns = "\n".join(f'[columns.c{i}]\nkind = "integer"\nbounds = [1, 100]\n' for i in range(6))
+    (place / "wide.toml").write_text(columns)
+    table = pa.table({f"c{i}": np.arange(1, 101).repeat(3) for i in range(6)})
+    pq.write_table(table, place / "wide.parquet")
+    wide = {"columns": "c0,c1,c2,c3,c4,c5", "data": "wide.parquet", "schema": "wide.toml"}
+    refused(release(**wide), 1, "1,000,000,000,000 cells", "--threshold auto")
+    assert spent(place) == 0
+    assert release(**wide, threshold="auto").code == 0
+    assert load(place / "out").size == 10**12
+
+
+def test_a_full_cap_says_what_is_left(release, place):
+    assert release(output="a", epsilon="1.5").code == 0
+    refused(release(output="b", epsilon="1"), 2, "0.5")
+    assert spent(place) == Fraction(3, 2)
+
+
+def test_a_folder_that_exists_is_not_touched(release, place):
+    (place / "out").mkdir()
+    (place / "out" / "thesis.txt").write_text("ten years of work")
+    refused(release(), 1, "exists")
+    assert (place / "out" / "thesis.txt").read_text() == "ten years of work"
+    assert spent(place) == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only to root")
+def test_a_read_only_ledger_is_refused(release, place):
+    (place / "books.db").chmod(stat.S_IRUSR)
+    refused(release(), 3, "books.db")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda out: (out / "release.json").unlink(),
+        lambda out: (out / "release.json").write_text("{"),
+        lambda out: (out / "release.json").write_text("[]"),
+        lambda out: (out / "release.json").write_text('{"format": 99}'),
+        lambda out: (out / "data" / "counts.parquet").write_bytes(b"PAR1"),
+        lambda out: (out / "data" / "counts.parquet").unlink(),
+    ],
+    ids=["no head", "cut head", "not a head", "newer", "changed data", "no data"],
+)
+def test_a_corrupted_release_is_recognised(release, run, place, damage):
+    assert release().code == 0
+    damage(place / "out")
+    refused(run("count", "out", "age > 3"), 3, "out")
+    refused(run("rows", "out", "-o", "x.csv"), 3, "out")
+    refused(run("report", "out"), 3, "out")
+
+
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [
+        ("salary > 3", "salary"),
+        ("age >", "value"),
+        ("sex > Male", "order"),
+        ("sex = Femal", "Female"),
+        ("age = old", "age"),
+    ],
+)
+def test_a_question_that_cannot_be_answered(release, run, query, word):
+    assert release().code == 0
+    refused(run("count", "out", query), 1, word)
+
+
+def test_unknown_commands_and_options_are_requests_that_are_wrong(run, place):
+    for words in (["nonsense"], ["rows"], ["count", "out", "--confidence", "high"]):
+        assert run(*words).code == 1
+    refused(run("count", "nowhere", "age > 3"), 3, "nowhere")
+    refused(run("experiment", "nonsense"), 1, "nonsense")

@@ -1,0 +1,179 @@
+"""The command does what its help says, for people and for programs."""
+
+from fractions import Fraction
+
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+
+from dpublish.cli.plan import epsilon_for
+from dpublish.data.schema_file import load_schema
+from dpublish.privacy.ledger import Ledger
+from dpublish.recipes import make_recipe
+from dpublish.release.folder import load
+
+
+def test_a_release_is_published_paid_for_and_used(release, run, place):
+    done = release()
+    assert done.code == 0, done.err
+    assert "left for people: 1" in done.out
+    for name in ("release.json", "datapackage.json", "report.html", "data/counts.parquet"):
+        assert (place / "out" / name).is_file()
+    published = load(place / "out")
+    assert published.receipt.stamps == ()
+    assert published.receipt.is_private
+
+    answer = run("count", "out", "age in 30..39", "--json").json()
+    assert answer["low"] <= 80 <= answer["high"]
+    assert "confidence" in run("count", "out", "sex = Male").out
+
+    assert run("rows", "out", "-n", "50", "-o", "rows.parquet").code == 0
+    assert pq.read_table(place / "rows.parquet").num_rows == 50
+    assert run("rows", "out", "-o", "rows.csv").code == 0
+    assert csv.read_csv(place / "rows.csv").column_names == ["age", "sex"]
+    assert run("rows", "out", "-n", "5", "-o", "rows.arrow").code == 0
+
+    assert run("report", "out", "-o", "page.html").code == 0
+    assert "What was promised" in (place / "page.html").read_text()
+    with Ledger(place / "books.db") as ledger:
+        assert [g.state for g in ledger.status("people").grants] == ["published"]
+    assert "the chain is whole" in run("ledger", "verify", "books.db", "--release", "out").out
+
+
+def test_a_ranking_is_published(release, run):
+    options = {"method": "topc", "columns": None, "column": "age", "count": "2"}
+    done = release(output="top", **options, with_counts="true")
+    assert done.code == 0, done.err
+    assert "most frequent" in done.out
+    assert run("count", "top", 'age = "30..39"').code in (0, 1)
+    assert run("rows", "top", "-o", "x.csv").code == 1
+
+
+def test_json_tells_programs_everything(release):
+    answer = release(json=None, purpose="test").out  # without --json it is for people
+    assert not answer.startswith("{")
+    told = release(output="b", set="threshold=3")
+    assert told.code == 0
+    assert "noisy count at least 3" in told.out
+
+
+def test_json_of_a_release(run, place):
+    words = [
+        "--method",
+        "histogram",
+        "--columns",
+        "age",
+        "--data",
+        "people.csv",
+        "--schema",
+        "people.toml",
+    ]
+    words += [
+        "--epsilon",
+        "1/3",
+        "--ledger",
+        "books.db",
+        "--dataset",
+        "people",
+        "-o",
+        "j",
+        "--json",
+    ]
+    told = run("release", *words).json()
+    assert told["receipt"]["epsilon"] == "1/3"
+    assert told["left"] == "5/3"
+    assert told["kind"] == "histogram"
+
+
+def test_the_plan_tells_cost_and_error_and_reads_no_data(run, place):
+    (place / "people.csv").unlink()
+    words = ["plan", "--method", "histogram", "--columns", "age", "--schema", "people.toml"]
+    plans = run(*words, "--epsilon", "0.1,1", "--rows", "1000", "--json").json()
+    assert [p["epsilon"] for p in plans] == ["0.1", "1"]
+    assert plans[0]["expected_error"]["one_cell_95"] == 30
+    assert "within" in run(*words, "--epsilon", "0.5").out
+    assert run(*words).code == 1
+    with Ledger(place / "books.db") as ledger:
+        assert ledger.status("people").spent == 0
+
+
+@pytest.mark.parametrize("wanted", [1000.0, 20.0, 3.0])
+def test_the_plan_finds_the_smallest_epsilon_for_a_wanted_error(place, wanted):
+    schema = load_schema(place / "people.toml")
+    recipe = make_recipe("histogram", {"columns": ("age",)})
+    epsilon = epsilon_for(recipe, schema, None, wanted)
+    assert recipe.expected_error(schema, None, epsilon).figures["one_cell_95"] <= wanted
+    less = epsilon * Fraction(97, 100)
+    assert recipe.expected_error(schema, None, less).figures["one_cell_95"] > wanted
+
+
+def test_methods_are_listed_with_their_settings(run):
+    listed = run("methods").out
+    assert "histogram" in listed
+    assert "topc" in listed
+    assert {m["name"] for m in run("methods", "--task", "ranking", "--json").json()} == {"topc"}
+    assert "--threshold" in run("methods", "histogram").out
+    settings = run("methods", "topc", "--json").json()["settings"]
+    assert {s["name"] for s in settings} >= {"column", "count", "with_counts"}
+    assert run("methods", "histogran").code == 1
+
+
+def test_a_schema_is_drafted_filled_in_and_checked(run, place):
+    assert run("schema", "draft", "people.csv", "-o", "new.toml").code == 0
+    draft = (place / "new.toml").read_text()
+    assert "age" in draft
+    assert "31" not in draft
+    assert run("schema", "check", "new.toml").code == 1
+    assert run("schema", "check", "people.toml").code == 0
+    checked = run("schema", "check", "people.toml", "people.csv")
+    assert checked.code == 0, checked.err
+    assert "NOT PRIVATE" in checked.out
+    assert "sex" in run("schema", "show", "people.toml").out
+
+
+def test_a_table_that_does_not_fit_is_told_to_the_owner_without_a_value(run, place):
+    (place / "people.csv").write_text("age,sex\n31,Female\n4711,Martian\n,Male\n")
+    checked = run("schema", "check", "people.toml", "people.csv")
+    assert checked.code == 1
+    assert "age" in checked.out
+    for secret in ("4711", "Martian"):
+        assert secret not in checked.out + checked.err
+
+
+def test_the_ledger_is_shown_and_its_cap_changed_for_a_reason(release, run):
+    assert release().code == 0
+    shown = run("ledger", "show", "books.db", "--json").json()
+    assert shown[0]["spent"] == "1"
+    assert shown[0]["grants"][0]["state"] == "published"
+    assert "people" in run("ledger", "show", "books.db", "people").out
+    assert run("ledger", "cap", "books.db", "people", "5", "--reason", "new consent").code == 0
+    assert run("ledger", "cap", "books.db", "people", "0.5", "--reason", "oops").code == 1
+
+
+def test_a_forged_ledger_or_release_is_found_out(release, run, place):
+    assert release().code == 0
+    (place / "books.db").unlink()
+    for leftover in place.glob("books.db-*"):
+        leftover.unlink()
+    assert run("ledger", "create", "books.db").code == 0
+    assert run("ledger", "add", "books.db", "people", "--cap", "9").code == 0
+    assert run("ledger", "verify", "books.db").code == 0
+    assert run("ledger", "verify", "books.db", "--release", "out").code == 3
+
+
+def test_the_demo_tells_its_whole_story(run, place):
+    done = run("demo", "story", "--records", "2000")
+    assert done.code == 0, done.err
+    assert (place / "story" / "by-age" / "report.html").is_file()
+    assert load(place / "story" / "top-work").values
+    assert run("demo", "story").code == 1  # an earlier demo is not overwritten unasked
+    (place / "mine").mkdir()
+    assert run("demo", "mine", "--fresh").code == 1
+    assert (place / "mine").is_dir()
+
+
+def test_help_and_version_answer(run):
+    assert "release" in run("--help").out
+    assert "0." in run("--version").out
+    for command in ("release", "plan", "rows", "count", "ledger", "schema", "experiment"):
+        assert run(command, "--help").code == 0

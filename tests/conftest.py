@@ -1,0 +1,24 @@
+"""What tests share: a seeded source, and a small table with its schema."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dpublish.randomness import seeded
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def rng():
+    return seeded(20240229)
+
+
+@pytest.fixture(scope="session")
+def real_data():
+    """Folder of real datasets; tests that need it are skipped where it is absent."""
+    folder = Path(os.environ.get("DPUBLISH_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip("no real datasets here (set DPUBLISH_DATA to a folder that has them)")
+    return folder

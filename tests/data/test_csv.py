@@ -1,0 +1,168 @@
+"""CSV: no line raises an error, and a line decides about itself alone."""
+
+import csv
+import gzip
+import stat
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from dpublish.aggregates.counts import Counts
+from dpublish.data.engines.line_ends import without_lone_returns
+from dpublish.data.schema import Schema, column
+from dpublish.data.sources import open_table
+
+SCHEMA = Schema(
+    (
+        column("a", "integer", bounds=[0, 9], missing="drop"),
+        column("b", "category", values=["x", "y"], other="other", missing="category"),
+    )
+)
+KERNEL = Counts(SCHEMA, ((("a", None), ("b", None)),))
+GOOD = [b"1,x,u", b"2,y,v", b"3,x,w", b"4,y,"]
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+FIELD = st.sampled_from(["x", "y", "3", "", "NaN", 'a "quoted" word', "two\nlines", ","]) | TEXT
+
+
+def count(lines, path, line_end=b"\n", header=b"a,b,c", cache=True):
+    path.write_bytes(line_end.join([header, *lines, b""]))
+    return KERNEL.split(open_table(path, SCHEMA, cache=cache).sum(KERNEL))[0]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "t.csv"
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"], ids=["unix", "windows"])
+@pytest.mark.parametrize("where", [0, 2, 4])
+@pytest.mark.parametrize(
+    ("line", "cell"),
+    [
+        (b"", None),
+        (b",,", None),
+        (b"5", None),
+        (b"5,x", None),
+        (b"5,x,u,more,and,more", (5, 0)),
+        (b"5,x,u,", (5, 0)),
+        (b"5,\xff\xfe,u", None),
+        (b"5,x,\xff\xfe", (5, 0)),
+        (b"5,x\x00,u", (5, 2)),
+        (b'5,"x",u', (5, 0)),
+        (b'5,"x","two\nlines, ""quoted"""', (5, 0)),
+        (b'5,x"y,u', (5, 2)),
+        (b'"5","","u"', (5, 3)),
+        (b" 5 , x ,u", (5, 0)),
+        (b"5.0,x,u", (5, 0)),
+        (b"1e300,x,u", (9, 0)),
+        (b"-inf,x,u", (0, 0)),
+        (b"nan,x,u", None),
+        (b"five,x,u", None),
+        (b"#5,x,u", None),
+        (b"5,x," + b"long" * 600_000, None),
+        ("5,\N{SNOWMAN},u".encode(), (5, 2)),
+        (b"5,x,u\r6,x,u\r7,x,u", (5, 0)),
+        (b"5,x\r,\ru", (5, 0)),
+        (b"5,x,\r\r", (5, 0)),
+        (b'5,x,"u\r6,x,v"', (5, 0)),
+        (b"\r", None),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_a_line_changes_nothing_but_its_own_cell(path, line, cell, where, line_end):
+    expected = count(GOOD, path, line_end)
+    if cell is not None:
+        expected[cell] += 1
+    assert np.array_equal(count([*GOOD[:where], line, *GOOD[where:]], path, line_end), expected)
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [b'5,"x,u', b'5,x,"u', b'"', b'5,"x"y,u', b"5,x\ry,u", b'5,x,u"\r"'],
+)
+def test_broken_quotes_and_line_ends_raise_no_error(path, tail):
+    before = count(GOOD, path)
+    after = count([*GOOD, tail], path)
+    assert (after - before).min() >= 0
+    assert (after - before).sum() <= 1
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_a_lone_return_is_found_wherever_blocks_are_cut(tmp_path, monkeypatch, block, name):
+    monkeypatch.setattr("dpublish.data.engines.line_ends._BLOCK", block)
+    text = b"a,b\r\n1,x\r\r\n2,\ry\n3,x\r4,x\r\n5,x\r"
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    with without_lone_returns(str(path)) as tamed:
+        assert Path(tamed).read_bytes() == b"a,b\r\n1,x \r\n2, y\n3,x 4,x\r\n5,x "
+        assert stat.S_IMODE(Path(tamed).parent.stat().st_mode) == stat.S_IRWXU
+    assert not Path(tamed).parent.exists()
+    assert path.exists()
+
+
+def test_a_file_without_lone_returns_is_not_copied(path):
+    path.write_bytes(b"a,b\r\n1,x\r\n2,y\n")
+    with without_lone_returns(str(path)) as tamed:
+        assert tamed == str(path)
+
+
+def test_an_open_quote_in_the_middle_raises_no_error(path):
+    assert count([*GOOD[:2], b'5,"x,u', *GOOD[2:]], path).sum() <= len(GOOD)
+
+
+@pytest.mark.parametrize("text", [b"a,b,c", b"a,b,c\n", b"a,b,c\r\n", b"\xef\xbb\xbfa,b,c\n\n"])
+def test_a_header_alone_is_an_empty_table(path, text):
+    path.write_bytes(text)
+    assert open_table(path, SCHEMA).sum(KERNEL).sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("header", "lines"),
+    [
+        (b"\xef\xbb\xbfa,b,c", GOOD),
+        (b'"a","b","c"', GOOD),
+        (b" a , b , c ", GOOD),
+        (b"c,b,a", [b"u,x,1", b"v,y,2", b"w,x,3", b",y,4"]),
+        (b"c,c,b,a", [b"u,u,x,1", b"v,v,y,2", b"w,w,x,3", b",,y,4"]),
+        (b"A,a,b,c", [b"9,1,x,u", b"9,2,y,v", b"9,3,x,w", b"9,4,y,"]),
+        (b"a;b;c", [line.replace(b",", b";") for line in GOOD]),
+        (b"a|b|c", [line.replace(b",", b"|") for line in GOOD]),
+        (b"a\tb\tc", [line.replace(b",", b"\t") for line in GOOD]),
+        (b"a;b;c,d", [line.replace(b",", b";") for line in GOOD]),
+    ],
+)
+def test_the_header_alone_says_how_a_file_is_to_be_read(path, header, lines):
+    expected = count(GOOD, path)
+    assert np.array_equal(count(lines, path, header=header), expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=st.lists(st.tuples(FIELD, FIELD, FIELD), max_size=6))
+@example(rows=[("3", "\r", "x"), ("4", "x", "u\r5,x,v\r6,x,w")])
+def test_what_a_csv_writer_wrote_is_read_as_it_was(rows, tmp_path_factory):
+    path = tmp_path_factory.mktemp("csv") / "t.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows([("a", "b", "c"), *rows])
+    columns = zip(*rows, strict=True) if rows else [[], [], []]
+    names = ["a", "b", "c"]
+    table = pa.table({n: pa.array(c, pa.string()) for n, c in zip(names, columns, strict=True)})
+    for cache in (True, False):
+        read = open_table(path, SCHEMA, cache=cache).sum(KERNEL)
+        assert np.array_equal(read, open_table(table, SCHEMA).sum(KERNEL))
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_a_column_read_alone_leaves_out_the_same_lines(path, cache):
+    lines = [*GOOD, b"5,\xff,u", b"\xff,x,u", b"6,x"]
+    count(lines, path)
+    table = open_table(path, SCHEMA, cache=cache)
+    alone = Counts(SCHEMA, ((("b", None),),))
+    assert table.sum(alone).tolist() == [2, 2, 0, 0]
+    together = KERNEL.split(table.sum(KERNEL))[0]
+    assert np.array_equal(together, count(GOOD, path))

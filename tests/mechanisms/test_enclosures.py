@@ -1,0 +1,160 @@
+"""Enclosures: they contain the number they enclose, whatever is asked and whoever asks."""
+
+import ast
+import decimal
+from decimal import Decimal
+from fractions import Fraction
+from itertools import islice
+from pathlib import Path
+
+import mpmath
+import pytest
+
+from dpublish.mechanisms import enclosures, exact
+from dpublish.mechanisms.enclosures import (
+    ExpRate,
+    Law,
+    SkipRate,
+    exp_bounds,
+    floor_exp,
+    floor_survival,
+    floor_survivals,
+)
+from noise_oracle import real
+
+RATES = [
+    Fraction(1),
+    Fraction(1, 10),
+    Fraction(1, 1000),
+    Fraction(1, 10**6),
+    Fraction(20),
+    Fraction(1, 1 << 40),
+    Fraction(355, 113),
+    Fraction(123456789, 987654321012345),
+]
+LAWS = (
+    [Law(ExpRate(rate)) for rate in RATES]
+    + [Law(ExpRate(rate), signed=True) for rate in RATES]
+    + [Law(ExpRate(rate), 256, radix=256) for rate in RATES[:4]]
+    + [Law(ExpRate(rate), radix=256, signed=True) for rate in RATES]
+    + [Law(SkipRate(Fraction(1, 10), 40), scale) for scale in (1, 256)]
+    + [Law(SkipRate(Fraction(1, 10), 400), 65536, radix=17), Law(SkipRate(Fraction(2), 9), cap=5)]
+)
+SHORT_LAWS = [law for law in LAWS if law.largest or law.rate.power(law.scale, 64).low < 63 << 58]
+VALUES = [1, 2, 3, 5, 64, 254, 255]
+
+
+def true_survival(law, value):
+    """S(value) as the docstring of `Law` defines it, at mpmath's working precision."""
+    rate = law.rate
+    factor = mpmath.exp(-real(rate.rate))
+    if isinstance(rate, SkipRate):
+        factor = 1 - factor**rate.threshold / (1 + factor)
+    step = factor**law.scale
+    magnitude, remainder = divmod(value, 2) if law.signed else (value, 0)
+
+    def at_least(k):
+        if law.radix is None:
+            return step**k
+        return (step**k - step**law.radix) / (1 - step**law.radix)
+
+    is_set = step / (1 + step)
+    return at_least(magnitude + 1) + remainder_mass(at_least, magnitude, remainder, is_set)
+
+
+def remainder_mass(at_least, magnitude, remainder, is_set):
+    here = at_least(magnitude) - at_least(magnitude + 1)
+    return here * is_set if remainder else here
+
+
+@pytest.mark.parametrize("bits", [64, 128, 256, 512])
+def test_thresholds_are_the_floors_that_mpmath_finds(bits):
+    checked = 0
+    with mpmath.workprec(6 * bits + 800):
+        for law in LAWS:
+            for value in VALUES:
+                if law.largest is None or value <= law.largest:
+                    wanted = int(mpmath.floor(mpmath.ldexp(true_survival(law, value), bits)))
+                    assert floor_survival(law, value, bits) == wanted, (law, value)
+                    checked += 1
+    assert checked > 150
+
+
+def test_unary_minus_would_have_been_caught():
+    def careless(exponent, digits):
+        with decimal.localcontext() as context:
+            context.prec = digits
+            quotient = Decimal(exponent.numerator) / Decimal(exponent.denominator)
+        negated = -quotient  # rounds to the 28 digits of the thread's context
+        with decimal.localcontext() as context:
+            context.prec = digits
+            return negated.exp()
+
+    careless_exp = Fraction(careless(Fraction(1, 3), digits=200))
+    assert int(careless_exp * 2**64) == floor_exp(Fraction(1, 3), 1, 64)
+    assert int(careless_exp * 2**128) != floor_exp(Fraction(1, 3), 1, 128)
+
+
+@pytest.mark.parametrize("law", SHORT_LAWS, ids=str)
+def test_the_whole_table_agrees_with_its_entries(law):
+    table = floor_survivals(law, 64)
+    assert table == [floor_survival(law, k + 1, 64) for k in range(len(table))]
+    assert len(table) == law.largest or table[-1] == 0
+
+
+def test_enclosures_hold_the_number_and_are_tight():
+    with mpmath.workprec(2000):
+        for rate in RATES:
+            for precision in (8, 64, 300):
+                low, high = exp_bounds(rate, precision)
+                assert low <= mpmath.ldexp(mpmath.exp(-real(rate)), precision) <= high
+                assert high - low <= 2
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_products_enclose_what_single_powers_enclose(law):
+    for value, bounds in enumerate(islice(law.survivals(160), 40), start=1):
+        with mpmath.workprec(1000):
+            truth = mpmath.ldexp(true_survival(law, value), 160)
+            assert bounds.low <= truth <= bounds.high
+
+
+def test_too_little_precision_is_noticed_and_mended(monkeypatch):
+    law = Law(ExpRate(Fraction(1, 1 << 40)), radix=256, signed=True)
+    wanted = floor_survivals(law, 64)
+    monkeypatch.setattr(enclosures, "_FIRST_GUARD", 1)
+    floor_survival.cache_clear()
+    assert floor_survivals(law, 64) == wanted
+    assert [floor_survival(law, k, 64) for k in (1, 100, 511)] == [
+        wanted[k - 1] for k in (1, 100, 511)
+    ]
+
+
+def test_settings_of_the_callers_thread_do_not_matter():
+    wanted = exp_bounds(Fraction(7, 3), 200)
+    exp_bounds.cache_clear()
+    with decimal.localcontext() as context:
+        context.prec, context.rounding, context.Emin, context.Emax = 2, decimal.ROUND_UP, -1, 1
+        context.traps[decimal.Inexact] = True
+        assert exp_bounds(Fraction(7, 3), 200) == wanted
+
+
+def test_extreme_exponents_are_decided_at_once():
+    assert floor_exp(Fraction(20), 10**12, 64) == 0
+    assert floor_exp(Fraction(1, 3), 0, 64) == 1 << 64
+    barely_ever = Law(SkipRate(Fraction(1), 10**12), scale=1 << 61, cap=1)
+    assert floor_survival(barely_ever, 1, 64) == (1 << 64) - 1
+
+
+@pytest.mark.parametrize("module", [enclosures, exact])
+def test_no_float_is_on_the_path_of_the_noise(module):
+    tree = ast.parse(Path(module.__file__).read_text())
+    for node in ast.walk(tree):
+        assert not isinstance(node, ast.Div), "true division makes floats"
+        assert not (isinstance(node, ast.Constant) and isinstance(node.value, float | complex))
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = {alias.name for alias in node.names} | {getattr(node, "module", "")}
+            assert not names & {"math", "cmath", "random", "numpy.random", "scipy"}
+        if isinstance(node, ast.Attribute | ast.Name):
+            name = node.attr if isinstance(node, ast.Attribute) else node.id
+            assert name not in {"float", "float64", "float32", "random", "log", "sqrt", "round"}

@@ -1,0 +1,197 @@
+"""Noise on counts and reals: what it hides, exactly; what it costs; what it refuses."""
+
+import os
+import warnings
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from dpublish.audit import frequency_p_value, privacy_loss
+from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
+from dpublish.mechanisms.noise import add_geometric, add_laplace, noisy_size
+from dpublish.mechanisms.noise_law import noise_pmf
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import plain_generator, secure, seeded
+from noise_oracle import CountingSource, fit_p_value, two_sided_survival
+
+WINDOW = range(-12, 16)
+
+
+def law(counts, rate):
+    """Probability of every noisy array with all entries in the window."""
+    noisy = product(WINDOW, repeat=len(counts))
+    return {y: float(np.prod(noise_pmf(rate, np.subtract(y, counts)))) for y in noisy}
+
+
+@pytest.mark.parametrize(
+    ("sensitivity", "here", "there"),
+    [(1, [3], [4]), (1, [0], [1]), (1, [2, 5], [2, 4]), (2, [2, 5], [3, 4]), (2, [1, 1], [1, 3])],
+)
+def test_neighbours_learn_the_budget_and_no_more(sensitivity, here, there):
+    epsilon = Fraction(1, 2)
+    loss = privacy_loss(law(here, epsilon / sensitivity), law(there, epsilon / sensitivity))
+    assert loss == pytest.approx(0.5, abs=1e-12)
+    if sensitivity > 1:  # the broken twin forgets the sensitivity
+        assert privacy_loss(law(here, epsilon), law(there, epsilon)) == pytest.approx(1.0)
+
+
+def test_noisy_counts_are_as_frequent_as_the_proof_assumes():
+    pairs = np.tile([1, 3], 20_000)
+    noisy = add_geometric(pairs, sensitivity=2, budget=Budget("1.5"), rng=seeded(1)).reshape(-1, 2)
+    seen = [y for y in map(tuple, noisy.tolist()) if set(y) <= set(WINDOW)]
+    assert frequency_p_value(seen, law([1, 3], Fraction(3, 4))) > 1e-4
+    assert frequency_p_value(seen, law([1, 3], Fraction(3, 2))) < 1e-20  # sensitivity forgotten
+
+
+@pytest.mark.parametrize("sensitivity", [1, 3])
+def test_noise_has_the_scale_that_the_sensitivity_asks_for(sensitivity):
+    zeros = np.zeros(200_000, dtype=np.int64)
+    noise = add_geometric(zeros, sensitivity=sensitivity, budget=Budget("0.1"), rng=seeded(2))
+
+    def fit(share):
+        return fit_p_value(noise, lambda k: two_sided_survival(0.1 / sensitivity / share, k))
+
+    assert fit(1) > 1e-4
+    assert fit(0.7) < 1e-20
+    assert fit(1.3) < 1e-20
+
+
+def test_the_size_gets_noise_of_sensitivity_one():
+    rng = seeded(3)
+    sizes = np.array([noisy_size(7, budget=Budget("0.5"), rng=rng) for _ in range(5000)])
+    assert fit_p_value(sizes - 7, lambda k: two_sided_survival(0.5, k), bins=30) > 1e-4
+    assert fit_p_value(sizes - 7, lambda k: two_sided_survival(0.35, k), bins=30) < 1e-20
+    assert (sizes < 1).any()  # left to the caller
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64, ">i8", ">u8"])
+def test_counts_of_any_width_and_shape_are_blurred_and_left_unchanged(dtype):
+    counts = np.arange(12, dtype=dtype).reshape(3, 2, 2)
+    noisy = add_geometric(counts, sensitivity=1, budget=Budget(30), rng=seeded(4))
+    assert noisy.dtype == np.int64
+    assert noisy.tolist() == counts.tolist() == np.arange(12).reshape(3, 2, 2).tolist()
+
+
+def test_absurd_counts_are_moved_into_range_without_a_word():
+    for extreme in (np.uint64(2**64 - 1), np.int64(2**63 - 1), np.int64(-(2**63))):
+        noisy = add_geometric(np.array([extreme]), sensitivity=1, budget=Budget(50), rng=seeded(5))
+        assert abs(int(noisy[0])) == 1 << 61
+
+
+def test_empty_input_gives_empty_output_and_still_costs():
+    budget = Budget(1)
+    empty = np.empty((0, 4), dtype=np.int64)
+    assert add_geometric(empty, sensitivity=1, budget=budget, rng=seeded(6)).shape == (0, 4)
+    assert budget.is_used
+    reals = add_laplace(np.empty(0), sensitivity=1, budget=Budget(1), rng=seeded(6))
+    assert reals.values.shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("bad", "match"),
+    [
+        ({"counts": [1.0]}, "whole"),
+        ({"counts": [True]}, "whole"),
+        ({"sensitivity": 0}, "sensitivity"),
+        ({"sensitivity": 1.5}, "sensitivity"),
+        ({"sensitivity": 1 << 50}, "rate"),
+    ],
+)
+def test_a_refused_call_costs_nothing(bad, match):
+    settings = {"counts": [1], "sensitivity": 1, "budget": Budget(1), "rng": seeded(7)} | bad
+    with pytest.raises(InvalidParameter, match=match):
+        add_geometric(settings.pop("counts"), **settings)
+    assert not settings["budget"].is_used
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"sensitivity": 0.1}, {"granularity": "1/3"}, {"granularity": 0.5}, {"touched": 0}],
+)
+def test_reals_refuse_inexact_settings_for_free(bad):
+    settings = {"sensitivity": 1, "budget": Budget(1), "rng": seeded(8)} | bad
+    with pytest.raises(InvalidParameter, match=next(iter(bad))):
+        add_laplace([0.5, 0.25], **settings)
+    assert not settings["budget"].is_used
+
+
+def test_a_purse_pays_once_and_float_epsilons_do_not_exist():
+    budget = Budget("0.1")
+    noisy_size(5, budget=budget, rng=seeded(9))
+    with pytest.raises(BudgetAlreadyUsed):
+        noisy_size(5, budget=budget, rng=seeded(9))
+    with pytest.raises(InvalidParameter, match="float"):
+        Budget(0.1)
+
+
+def test_words_drawn_do_not_depend_on_the_counts():
+    used = set()
+    for counts in (np.zeros(500, dtype=int), np.arange(500) * 10**12):
+        source = CountingSource(seeded(10))
+        add_geometric(counts, sensitivity=1, budget=Budget("0.1"), rng=source)
+        used.add(source.used)
+    assert used == {500}
+
+
+@pytest.mark.parametrize("values", [0.3, [0.1, -2.5, 1e3]])
+def test_noise_on_reals_has_the_law_of_the_lattice(values):
+    shape = np.shape(values)
+    source, units = seeded(11), []
+    for _ in range(3000):
+        noisy = add_laplace(values, sensitivity=2, budget=Budget("0.5"), rng=source, granularity=1)
+        units.append(noisy.units - np.floor(values).astype(int))
+    rate = 0.5 / (2 + len(values) - 1 if shape else 2)
+    noise = np.ravel(units)
+    assert fit_p_value(noise, lambda k: two_sided_survival(rate, k), bins=30) > 1e-4
+    assert fit_p_value(noise, lambda k: two_sided_survival(rate / 0.7, k), bins=30) < 1e-20
+    assert fit_p_value(noise, lambda k: two_sided_survival(rate / 1.3, k), bins=30) < 1e-20
+
+
+def test_published_reals_lie_on_a_lattice_that_does_not_depend_on_them():
+    for value in (0.0, 1.0, 1 / 3, 5e-324, -(2**-40), Fraction(1, 3)):
+        values = [value] * 4000
+        noisy = add_laplace(values, sensitivity=1, budget=Budget(1), rng=seeded(12), touched=1)
+        assert noisy.exponent == -20
+        assert all((f * 2**20).denominator == 1 for f in noisy.fractions()[:50])
+        low_digits = np.bincount(noisy.units & 15, minlength=16)
+        assert chisquare(low_digits).pvalue > 1e-4
+        assert (noisy.values == [float(f) for f in noisy.fractions()]).all()
+
+
+def test_float_noise_would_have_given_the_value_away():
+    noise = plain_generator(0).laplace(size=20_000)
+    low_digit = {v: [n + v for n in noise if 0.25 < n + v < 0.5] for v in (0.0, 1.0)}
+    odd = {v: np.mean([int(x * 2**54) & 1 for x in xs]) for v, xs in low_digit.items()}
+    assert odd[0.0] > 0.4
+    assert odd[1.0] == 0
+
+
+def test_values_that_are_not_finite_raise_nothing_and_count_as_zero():
+    odd = add_laplace([np.nan, np.inf, -np.inf], sensitivity=1, budget=Budget(99), rng=seeded(13))
+    assert np.abs(odd.values).max() < 2
+
+
+def test_a_forked_process_draws_other_noise():
+    counts = np.zeros(4, dtype=np.int64)
+    secure_noise = []
+    for _ in range(2):
+        read, write = os.pipe()
+        if (child := fork()) == 0:
+            noise = add_geometric(counts, sensitivity=1, budget=Budget("0.000001"), rng=secure())
+            os.write(write, noise.tobytes())
+            os._exit(0)
+        secure_noise.append(os.read(read, 32))
+        os.waitpid(child, 0)
+        os.close(read)
+        os.close(write)
+    assert len(secure_noise[0]) == 32
+    assert secure_noise[0] != secure_noise[1]
+
+
+def fork():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # other tests may have left threads
+        return os.fork()

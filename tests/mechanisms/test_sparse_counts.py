@@ -1,0 +1,184 @@
+"""Thresholded counts of a huge domain: the law of noising every cell, at the price of few."""
+
+from fractions import Fraction
+from itertools import product
+from math import exp
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare, poisson
+
+from dpublish.audit import frequency_p_value, privacy_loss
+from dpublish.errors import InvalidParameter
+from dpublish.mechanisms import exact
+from dpublish.mechanisms import sparse_counts as module
+from dpublish.mechanisms.noise import add_geometric
+from dpublish.mechanisms.noise_law import noise_pmf, noise_survival
+from dpublish.mechanisms.sparse_counts import auto_threshold, sparse_counts
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import seeded
+from noise_oracle import fit_p_value, geometric_survival
+
+LAST = 9  # larger counts are told apart no further
+HIDDEN = 0  # what a cell shows that is not published
+
+
+def dense_cell(count, rate, threshold):
+    """Law of one cell when every cell is noised and the small ones are dropped."""
+    law = {v: float(noise_pmf(rate, v - count)) for v in range(threshold, LAST)}
+    law[LAST] = float(noise_survival(rate, LAST - count))
+    return {HIDDEN: 1 - float(noise_survival(rate, threshold - count))} | law
+
+
+def sparse_cell(count, rate, threshold, empty_cells_appear=True):
+    """Law of one cell as the algorithm draws it: an empty cell takes another way."""
+    if count > 0:
+        return dense_cell(count, rate, threshold)
+    step = exp(-rate)
+    chance = step**threshold / (1 + step) if empty_cells_appear else 0.0
+    law = {v: chance * (1 - step) * step ** (v - threshold) for v in range(threshold, LAST)}
+    law[LAST] = chance * step ** (LAST - threshold)
+    return {HIDDEN: 1 - chance} | law
+
+
+def joint(cells):
+    outcomes = product(*cells)
+    return {o: np.prod([c[v] for c, v in zip(cells, o, strict=True)]) for o in outcomes}
+
+
+def drawn(keys, counts, threshold, runs):
+    """Outcomes of many runs on three cells, as triples."""
+    rng, outcomes = seeded(1), []
+    for _ in range(runs):
+        noisy = sparse_counts(
+            keys, counts, domain_size=3, threshold=threshold, budget=Budget("0.8"), rng=rng
+        )
+        cells = np.full(3, HIDDEN)
+        cells[noisy.keys] = np.minimum(noisy.counts, LAST)
+        outcomes.append(tuple(cells.tolist()))
+    return outcomes
+
+
+@pytest.mark.parametrize("count", range(4))
+@pytest.mark.parametrize("threshold", [1, 2, 5])
+def test_the_short_way_has_the_law_of_the_long_way(count, threshold):
+    short, long = sparse_cell(count, 0.8, threshold), dense_cell(count, 0.8, threshold)
+    assert sum(short.values()) == pytest.approx(1)
+    assert short == pytest.approx(long)
+
+
+@pytest.mark.parametrize("true", [(0, 0, 0), (3, 0, 1), (0, 2, 0), (4, 1, 2)])
+@pytest.mark.parametrize("threshold", [1, 3])
+@pytest.mark.parametrize("word_bits", [5, 64])
+def test_outcomes_are_as_frequent_as_noising_every_cell_makes_them(
+    true, threshold, word_bits, monkeypatch
+):
+    monkeypatch.setattr(exact, "WORD_BITS", word_bits)
+    runs = 3000 if word_bits == 64 else 1500
+    keys = np.flatnonzero(true)
+    outcomes = drawn(keys, np.array(true)[keys], threshold, runs)
+    law = joint([dense_cell(c, 0.8, threshold) for c in true])
+    assert frequency_p_value(outcomes, law) > 1e-4
+    other = joint([dense_cell(c, 0.8 / 1.4, threshold) for c in true])
+    assert frequency_p_value(outcomes, other) < 1e-12
+
+
+def test_dense_noise_gives_the_same_frequencies():
+    true = np.array([3, 0, 1])
+    stack = np.tile(true, 3000)
+    noisy = add_geometric(stack, sensitivity=1, budget=Budget("0.8"), rng=seeded(2))
+    shown = np.where(noisy >= 2, np.minimum(noisy, LAST), HIDDEN).reshape(-1, 3)
+    law = joint([sparse_cell(c, 0.8, 2) for c in true])
+    assert frequency_p_value(map(tuple, shown.tolist()), law) > 1e-4
+
+
+@pytest.mark.parametrize("here", [(0, 1), (0, 0), (2, 5)])
+def test_neighbours_learn_the_budget_and_no_more(here):
+    there = (here[0] + 1, here[1])
+
+    def loss(cell):
+        return privacy_loss(*(joint([cell(c, 0.8, 2) for c in counts]) for counts in (here, there)))
+
+    assert loss(sparse_cell) == pytest.approx(0.8)
+    if here[0] == 0:  # the broken twin blurs only what is not empty
+        assert loss(lambda *cell: sparse_cell(*cell, empty_cells_appear=False)) == np.inf
+
+
+def test_what_is_listed_makes_no_difference():
+    law = joint([dense_cell(c, 0.8, 1) for c in (2, 0, 0)])
+    for keys, counts in [([0], [2]), ([0, 1], [2, 0]), ([0, 0], [1, 1]), ([7, 0, -1], [9, 2, 9])]:
+        assert frequency_p_value(drawn(keys, counts, 1, 1000), law) > 1e-4
+
+
+def test_false_cells_of_a_huge_domain_are_as_many_as_expected_and_lie_anywhere():
+    size, rate = 10**15, Fraction(1, 2)
+    threshold = auto_threshold(size, rate, 5000)
+    keys, counts = sparse_counts(
+        [5], [10**6], domain_size=size, threshold=threshold, budget=Budget(rate), rng=seeded(3)
+    )
+    assert (np.diff(keys) > 0).all()
+    assert keys[0] == 5
+    assert abs(counts[0] - 10**6) < 100
+    chance = exp(-0.5 * threshold) / (1 + exp(-0.5))
+    assert 1e-4 < poisson.cdf(len(keys) - 1, size * chance) < 1 - 1e-4
+    assert chisquare(np.bincount(keys[1:] // 10**14, minlength=10)).pvalue > 1e-4
+    assert fit_p_value(counts[1:] - threshold, lambda k: geometric_survival(rate, k), 20) > 1e-4
+
+
+def test_sensitivity_widens_the_noise():
+    keys = np.arange(50_000)
+    noisy = sparse_counts(
+        keys,
+        np.full(50_000, 10_000),
+        domain_size=50_000,
+        threshold=1,
+        sensitivity=4,
+        budget=Budget(1),
+        rng=seeded(4),
+    )
+    assert noisy.counts.std() == pytest.approx((2 * exp(-0.25)) ** 0.5 / (1 - exp(-0.25)), rel=0.03)
+
+
+@pytest.mark.parametrize("size", [1, 1000, 10**12, (1 << 62) - 1])
+@pytest.mark.parametrize("rate", [Fraction(1, 100), Fraction(1), Fraction(7)], ids=str)
+def test_the_automatic_threshold_is_the_least_that_keeps_false_cells_few(size, rate):
+    threshold = auto_threshold(size, rate, 2)
+
+    def expected(at):
+        return size * exp(-float(rate) * at) / (1 + exp(-float(rate)))
+
+    assert expected(threshold) <= 2
+    assert threshold == 1 or expected(threshold - 1) > 2
+
+
+def test_too_low_a_threshold_is_refused_with_one_that_will_do():
+    settings = {"domain_size": 10**12, "budget": Budget(1), "rng": seeded(5)}
+    with pytest.raises(InvalidParameter, match="11 is the least that will do, 28 leaves one"):
+        sparse_counts([], [], threshold=3, **settings)
+    assert not settings["budget"].is_used
+    assert auto_threshold(10**12, Fraction(1), module.MOST_FALSE_CELLS) == 11
+
+
+@pytest.mark.parametrize(
+    ("bad", "match"),
+    [
+        ({"threshold": 0}, "threshold"),
+        ({"domain_size": 1 << 62}, "domain_size"),
+        ({"sensitivity": 0}, "sensitivity"),
+        ({"keys": [0.5]}, "keys must be whole"),
+        ({"counts": [0.5]}, "counts must be whole"),
+        ({"keys": [1, 2]}, "one count for each key"),
+    ],
+)
+def test_a_refused_call_costs_nothing(bad, match):
+    settings = {"keys": [1], "counts": [1], "domain_size": 10, "threshold": 1} | bad
+    budget = Budget(1)
+    with pytest.raises(InvalidParameter, match=match):
+        sparse_counts(**settings, budget=budget, rng=seeded(6))
+    assert not budget.is_used
+
+
+def test_an_empty_table_publishes_false_cells_like_any_other():
+    none = np.empty(0, dtype=np.int64)
+    outcomes = drawn(none, none, 1, 2000)
+    assert frequency_p_value(outcomes, joint([dense_cell(0, 0.8, 1)] * 3)) > 1e-4

@@ -1,0 +1,162 @@
+import copy
+import pickle
+from fractions import Fraction
+from threading import Barrier, Thread
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
+from dpublish.privacy.budget import Budget, Grant
+
+EPSILONS = st.fractions(min_value=Fraction(1, 10**9), max_value=100)
+WEIGHTS = st.dictionaries(
+    st.text("abcdefgh", min_size=1, max_size=4),
+    st.one_of(st.integers(1, 10**9), st.fractions(min_value=Fraction(1, 10**6), max_value=10**6)),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(epsilon=EPSILONS, weights=WEIGHTS)
+def test_shares_are_in_proportion_and_add_up_to_the_whole_exactly(epsilon, weights):
+    whole = Budget(epsilon)
+    shares = whole.split(**weights)
+    total = sum(weights.values(), Fraction(0))
+    assert {name: share.epsilon for name, share in shares.items()} == {
+        name: epsilon * weight / total for name, weight in weights.items()
+    }
+    assert sum(share.epsilon for share in whole.account()) == epsilon
+    assert whole.cost() == epsilon
+
+
+@given(epsilon=EPSILONS, count=st.integers(1, 40))
+def test_even_parts_are_equal_and_add_up(epsilon, count):
+    whole = Budget(epsilon)
+    parts = whole.split_evenly(count)
+    assert {part.epsilon for part in parts} == {epsilon / count}
+    assert len(whole.account()) == count
+    assert whole.cost() == epsilon
+
+
+# A way of taking a purse apart: leave it, split it by weights, or share it over disjoint parts.
+TREES = st.recursive(
+    st.just(("leave", [])),
+    lambda inner: st.tuples(
+        st.sampled_from(["split", "share"]),
+        st.lists(st.tuples(st.integers(1, 9), inner), min_size=1, max_size=3),
+    ),
+    max_leaves=12,
+)
+
+
+@given(epsilon=EPSILONS, tree=TREES)
+def test_however_a_purse_is_taken_apart_it_costs_its_epsilon(epsilon, tree):
+    whole = Budget(epsilon)
+    take_apart(whole, tree)
+    assert whole.cost() == epsilon
+
+
+def take_apart(purse, tree):
+    verb, branches = tree
+    if verb == "leave":
+        return
+    weights = {f"part{place}": weight for place, (weight, _) in enumerate(branches)}
+    parts = purse.split(**weights) if verb == "split" else purse.share_disjoint(weights)
+    for part, (_, branch) in zip(parts.values(), branches, strict=True):
+        take_apart(part, branch)
+
+
+def test_disjoint_parts_each_get_the_whole_and_cost_it_once():
+    whole = Budget("0.5")
+    parts = whole.share_disjoint(["young", "old"])
+    assert [part.spend() for part in parts.values()] == [Fraction(1, 2)] * 2
+    assert whole.cost() == Fraction(1, 2)
+    assert sum(part.epsilon for part in whole.account()) == 1  # what a plain sum would claim
+
+
+def test_parts_are_named_after_the_whole_and_keep_its_grant():
+    grant = Grant("census", 3, "f" * 64)
+    shares = Budget("1", "ages", grant=grant).split(size=1, counts=9)
+    part = shares["counts"].split_evenly(2, "round")[1]
+    assert part.purpose == "ages/counts/round-2"
+    assert part.grant is grant
+
+
+OPENERS = {
+    "spend": lambda purse: purse.spend(),
+    "split": lambda purse: purse.split(one=1, other=2),
+    "split_evenly": lambda purse: purse.split_evenly(2),
+    "share_disjoint": lambda purse: purse.share_disjoint("ab"),
+}
+
+
+@pytest.mark.parametrize("first", OPENERS)
+@pytest.mark.parametrize("second", OPENERS)
+def test_a_purse_opens_once(first, second):
+    purse = Budget("1", "ages")
+    OPENERS[first](purse)
+    before = purse.account()
+    assert purse.is_used
+    with pytest.raises(BudgetAlreadyUsed, match="'ages' is already used"):
+        OPENERS[second](purse)
+    assert purse.account() == before
+
+
+def test_a_purse_opens_once_for_threads_that_grab_it_together():
+    for _ in range(50):
+        purse, barrier, got = Budget("1"), Barrier(4), []
+        threads = [Thread(target=grab, args=(purse, barrier, got)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(got) == [0, 0, 0, 1]
+
+
+def grab(purse, barrier, got):
+    barrier.wait()
+    try:
+        got.append(purse.spend())
+    except BudgetAlreadyUsed:
+        got.append(0)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_purse_cannot_be_duplicated(duplicate):
+    with pytest.raises(TypeError, match="cannot be copied or pickled"):
+        duplicate(Budget("1"))
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda purse: purse.split(),
+        lambda purse: purse.split(a=0),
+        lambda purse: purse.split(a=-1, b=2),
+        lambda purse: purse.split(a=0.5),
+        lambda purse: purse.split(a=True),
+        lambda purse: purse.split_evenly(0),
+        lambda purse: purse.split_evenly(1.5),
+        lambda purse: purse.share_disjoint([]),
+    ],
+)
+def test_a_refused_split_costs_nothing(refused):
+    purse = Budget("1")
+    with pytest.raises(InvalidParameter):
+        refused(purse)
+    assert not purse.is_used
+    assert purse.spend() == 1
+
+
+def test_a_purse_of_float_epsilon_does_not_exist():
+    with pytest.raises(InvalidParameter, match="binary float"):
+        Budget(0.1)
+
+
+def test_a_purse_shows_its_epsilon_its_purpose_and_whether_it_is_used():
+    purse = Budget("0.5", "ages")
+    assert repr(purse) == "Budget('0.5', 'ages', full)"
+    purse.spend()
+    assert repr(purse) == "Budget('0.5', 'ages', used)"

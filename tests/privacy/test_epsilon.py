@@ -1,0 +1,112 @@
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpublish.errors import InvalidParameter
+from dpublish.privacy.epsilon import format_epsilon, parse_epsilon, rational_weight
+
+UP_TO_30_DIGITS = st.integers(1, 10**30 - 1)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("0.1", Fraction(1, 10)),
+        (".5", Fraction(1, 2)),
+        ("1/3", Fraction(1, 3)),
+        (" 2 / 4 ", Fraction(1, 2)),
+        ("1e5", Fraction(100_000)),
+        ("1e-99", Fraction(1, 10**99)),
+        ("0." + "0" * 29 + "1", Fraction(1, 10**30)),
+        (3, Fraction(3)),
+        (Decimal("0.1"), Fraction(1, 10)),
+        (Fraction(2, 7), Fraction(2, 7)),
+    ],
+)
+def test_an_exact_number_is_read_exactly(written, meant):
+    assert parse_epsilon(written) == meant
+
+
+@pytest.mark.parametrize("zero_or_less", [0, "0", "0.0", "0/5", "0e9", "-1", -1, Fraction(-1, 2)])
+def test_epsilon_is_greater_than_zero(zero_or_less):
+    with pytest.raises(InvalidParameter, match="must be greater than 0"):
+        parse_epsilon(zero_or_less)
+
+
+@pytest.mark.parametrize(
+    "garbage", ["", " ", "0.1x", "x", "1.", "1,5", "1_0", "nan", "inf", "1e", "1//2"]
+)
+def test_text_that_is_not_a_number_is_refused(garbage):
+    with pytest.raises(InvalidParameter, match="is not a number"):
+        parse_epsilon(garbage)
+
+
+def test_numbers_that_would_fill_the_memory_are_refused_before_they_are_computed():
+    with pytest.raises(InvalidParameter, match="is not a number"):
+        parse_epsilon("1e999999999")
+    with pytest.raises(InvalidParameter, match="is not a number"):
+        parse_epsilon("9" * 31)
+
+
+def test_division_by_zero_is_refused():
+    with pytest.raises(InvalidParameter, match="divides by zero"):
+        parse_epsilon("1/0")
+
+
+@pytest.mark.parametrize("value", [0.1, 1.0, np.float64(0.1)])
+def test_a_float_is_refused_with_the_decimal_to_write_instead(value):
+    with pytest.raises(InvalidParameter, match=f'binary float.*write "{float(value)}"'):
+        parse_epsilon(value)
+
+
+def test_the_decimal_offered_for_a_tiny_float_has_no_exponent():
+    with pytest.raises(InvalidParameter, match=r'write "0\.00000001"'):
+        parse_epsilon(1e-8)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_a_float_that_is_no_number_is_refused_without_advice(value):
+    with pytest.raises(InvalidParameter, match=r"is not exact$"):
+        parse_epsilon(value)
+
+
+@pytest.mark.parametrize("value", [True, None, [1], b"1", 1j, Decimal("NaN"), Decimal("Infinity")])
+def test_what_is_not_an_exact_number_is_refused(value):
+    with pytest.raises(InvalidParameter, match="must be a number such as 1"):
+        parse_epsilon(value)
+
+
+def test_the_message_names_the_setting():
+    with pytest.raises(InvalidParameter, match=r"^cap \(0\) must"):
+        parse_epsilon("0", "cap")
+
+
+@given(numerator=UP_TO_30_DIGITS, denominator=UP_TO_30_DIGITS)
+def test_what_is_written_is_read_back_the_same(numerator, denominator):
+    value = Fraction(numerator, denominator)
+    assert parse_epsilon(format_epsilon(value)) == value
+
+
+@pytest.mark.parametrize("value", [Fraction(1, 10**31), Fraction(2, 3**70)])
+def test_small_shares_are_read_back_the_same(value):
+    assert parse_epsilon(format_epsilon(value)) == value
+
+
+@given(digits=st.integers(0, 30), units=st.integers(1, 10**30 - 1))
+def test_decimals_are_written_as_decimals_without_needless_zeros(digits, units):
+    text = format_epsilon(Fraction(units, 10**digits))
+    assert "/" not in text
+    assert "e" not in text
+    assert not ("." in text and text.endswith("0"))
+
+
+@given(value=st.floats(1e-6, 1e6))
+def test_a_rational_weight_is_near_its_value_and_never_zero(value):
+    weight = rational_weight(value)
+    assert weight > 0
+    assert 64 % weight.denominator == 0
+    assert abs(weight - Fraction(value)) <= Fraction(1, 64)

@@ -1,0 +1,328 @@
+"""A ledger file that is missing, foreign, locked, read-only or on a full disk."""
+
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+import textwrap
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dpublish.errors import LedgerUnavailable
+from dpublish.privacy.ledger import Ledger
+from dpublish.randomness import secure
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "books.db"
+    with Ledger.create(path) as ledger:
+        ledger.add("census", cap="100")
+    return path
+
+
+def grant(ledger, epsilon="0.1"):
+    return ledger.grant("census", epsilon=epsilon, purpose="ages", rng=secure())
+
+
+def refuses(path, match, **settings):
+    with pytest.raises(LedgerUnavailable, match=match) as caught:
+        Ledger(path, **settings)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_missing_ledger_is_not_made_by_accident(tmp_path):
+    refuses(tmp_path / "books.db", "does not exist; `dpublish ledger create`")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_not_a_ledger(tmp_path):
+    refuses(tmp_path, "does not exist")
+
+
+@pytest.mark.parametrize("content", [b"name,age\nAnn,33\n" * 99, b"\x00" * 5000])
+def test_another_file_is_not_a_ledger_and_stays_as_it_was(tmp_path, content):
+    path = tmp_path / "people.csv"
+    path.write_bytes(content)
+    refuses(path, "is not a ledger")
+    assert path.read_bytes() == content
+
+
+def test_an_empty_file_is_not_a_ledger(tmp_path):
+    path = tmp_path / "books.db"
+    path.touch()
+    refuses(path, "creation was interrupted")
+
+
+def test_another_database_is_not_a_ledger_and_stays_as_it_was(tmp_path):
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE entries (x)")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    before = path.read_bytes()
+    refuses(path, "is some other database")
+    assert path.read_bytes() == before
+
+
+def test_a_newer_format_is_refused(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    refuses(path, "has format 2, newer than 1: upgrade dpublish")
+
+
+def test_a_ledger_is_never_replaced(path):
+    before = path.read_bytes()
+    with pytest.raises(LedgerUnavailable, match="exists already; a ledger is never replaced"):
+        Ledger.create(path)
+    assert path.read_bytes() == before
+
+
+def test_a_ledger_in_a_folder_that_is_not_there_cannot_be_created(tmp_path):
+    with pytest.raises(LedgerUnavailable, match="cannot be created: No such file"):
+        Ledger.create(tmp_path / "nowhere" / "books.db")
+
+
+def test_a_ledger_is_readable_by_its_owner_only(path):
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("name", ["a b.db", "50%?#.db", "büch'er.db", "-.db"])
+def test_any_file_name_will_do(tmp_path, name):
+    with Ledger.create(tmp_path / name) as ledger:
+        ledger.add("census")
+    with Ledger(str(tmp_path / name)) as ledger:
+        assert ledger.datasets() == ("census",)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_a_busy_ledger_says_so_after_waiting(path):
+    blocker = sqlite3.connect(path, isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    with Ledger(path, wait_seconds=0.1) as ledger:
+        with pytest.raises(LedgerUnavailable, match="is busy: another process kept it locked"):
+            grant(ledger)
+        assert ledger.status("census").spent == 0  # reading goes on
+        blocker.execute("ROLLBACK")
+        assert grant(ledger).epsilon == Fraction(1, 10)
+    blocker.close()
+
+
+def test_a_closed_ledger_says_so(path):
+    ledger = Ledger(path)
+    ledger.close()
+    ledger.close()
+    with pytest.raises(LedgerUnavailable, match="closed"):
+        grant(ledger)
+
+
+def test_a_ledger_that_was_replaced_or_removed_meanwhile_grants_nothing(path, tmp_path):
+    older = shutil.copy(path, tmp_path / "older.db")
+    with Ledger(path) as ledger:
+        grant(ledger)
+        os.replace(older, path)
+        with pytest.raises(LedgerUnavailable, match=r"was replaced.* open it again"):
+            grant(ledger)
+        path.unlink()
+        with pytest.raises(LedgerUnavailable, match="is gone"):
+            grant(ledger)
+
+
+def test_a_copy_that_lost_its_log_mode_gets_it_back_before_it_is_written(path, tmp_path):
+    copy = tmp_path / "copy.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("VACUUM INTO ?", (str(copy),))
+    connection.close()
+    with Ledger(copy) as ledger:
+        assert ledger.verify().is_intact
+        grant(ledger)
+        mode = ledger._store._connection.execute("PRAGMA journal_mode").fetchone()
+    assert mode == ("wal",)
+
+
+def test_a_full_database_grants_nothing_and_keeps_what_it_has(path):
+    with Ledger(path) as ledger:
+        pages = ledger._store._connection.execute("PRAGMA page_count").fetchone()[0]
+        ledger._store._connection.execute(f"PRAGMA max_page_count = {pages}")
+        granted, reason = grant_until_refused(ledger)
+        assert "the disk is full; nothing was granted" in reason
+        assert ledger.status("census").spent == Fraction(granted, 10)
+    with Ledger(path) as ledger:
+        assert ledger.verify().is_intact
+        grant(ledger)
+
+
+def grant_until_refused(ledger):
+    for granted in range(500):
+        try:
+            grant(ledger)
+        except LedgerUnavailable as error:
+            return granted, str(error)
+    raise AssertionError("it never ran full")
+
+
+PREAMBLE = """
+import os, sys
+from dpublish.errors import LedgerUnavailable
+from dpublish.privacy.ledger import Ledger
+from dpublish.randomness import secure
+def grant(ledger):
+    return ledger.grant("census", epsilon="0.1", purpose="ages", rng=secure())
+path = sys.argv[1]
+"""
+
+
+def python(script, path):
+    done = subprocess.run(
+        [sys.executable, "-c", PREAMBLE + textwrap.dedent(script), str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of file size are POSIX")
+def test_a_disk_that_runs_full_while_writing_loses_no_grant_and_makes_up_none(path):
+    granted, message = python(
+        """
+        import resource
+        resource.setrlimit(resource.RLIMIT_FSIZE, (120_000, 120_000))
+        granted = 0
+        with Ledger(path) as ledger:
+            try:
+                while granted < 5000:
+                    grant(ledger)
+                    granted += 1
+            except LedgerUnavailable as error:
+                print(granted)
+                print(error)
+        """,
+        path,
+    )
+    assert int(granted) > 5
+    assert "the disk is full" in message
+    with Ledger(path) as ledger:
+        assert ledger.verify().is_intact
+        assert ledger.status("census").spent == Fraction(int(granted), 10)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="forks are POSIX")
+def test_a_ledger_is_not_carried_over_a_fork(path):
+    (message,) = python(
+        """
+        ledger = Ledger(path)
+        child = os.fork()
+        if child == 0:
+            try:
+                grant(ledger)
+            except LedgerUnavailable as error:
+                print(error, flush=True)
+            os._exit(0)
+        os.waitpid(child, 0)
+        grant(ledger)
+        ledger.close()
+        """,
+        path,
+    )
+    assert "this process was forked; open it again" in message
+    with Ledger(path) as ledger:
+        assert ledger.status("census").spent == Fraction(1, 10)
+
+
+# Without the right to write.  The superuser has it always, so the scripts step down first.
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that others may enter, which pytest's own are not."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+
+
+STEP_DOWN = """
+if os.getuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+"""
+READ_AND_TRY = (
+    STEP_DOWN
+    + """
+with Ledger(path) as ledger:
+    print(ledger.status("census").left, ledger.verify().is_intact)
+    try:
+        grant(ledger)
+    except LedgerUnavailable as error:
+        print(error)
+"""
+)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
+@pytest.mark.parametrize(("file_mode", "folder_mode"), [(0o444, 0o555), (0o444, 0o777)])
+def test_a_read_only_ledger_can_be_shown_and_verified_but_grants_nothing(
+    path, open_folder, file_mode, folder_mode
+):
+    copy = shutil.copy(path, open_folder / "books.db")
+    before = copy.read_bytes()
+    copy.chmod(file_mode)
+    open_folder.chmod(folder_mode)
+    try:
+        state, message = python(READ_AND_TRY, copy)
+    finally:
+        open_folder.chmod(0o755)
+    assert state == "100 True"
+    assert "cannot be written: make the file and its folder writable" in message
+    assert copy.read_bytes() == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
+def test_a_read_only_ledger_with_entries_in_its_log_is_not_shown_without_them(path, open_folder):
+    with Ledger(path) as ledger:
+        grant(ledger)
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{path}{suffix}", open_folder / f"books.db{suffix}")
+    for file in open_folder.iterdir():
+        file.chmod(0o444)
+    open_folder.chmod(0o555)
+    script = (
+        STEP_DOWN
+        + """
+try:
+    print(Ledger(path).status("census").left)
+except LedgerUnavailable as error:
+    print(error)
+"""
+    )
+    try:
+        (message,) = python(script, open_folder / "books.db")
+    finally:
+        open_folder.chmod(0o755)
+    assert "cannot be opened: you need to be allowed to write it and its folder" in message
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
+def test_a_ledger_that_may_not_be_read_says_so(path, open_folder):
+    copy = shutil.copy(path, open_folder / "books.db")
+    copy.chmod(0o000)
+    script = (
+        STEP_DOWN
+        + """
+try:
+    Ledger(path)
+except LedgerUnavailable as error:
+    print(error)
+"""
+    )
+    (message,) = python(script, copy)
+    assert "cannot be opened" in message

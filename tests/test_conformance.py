@@ -1,0 +1,179 @@
+"""What every recipe must satisfy, run on all that the registry lists."""
+
+import dataclasses
+import io
+import pickle
+from fractions import Fraction
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+from dpublish.data.sources import open_table
+from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
+from dpublish.privacy.budget import Budget, Grant
+from dpublish.randomness import secure, seeded
+from dpublish.recipes import RECIPES, make_recipe, recipe_settings
+from dpublish.release.folder import load
+from dpublish.report.page import render_report
+from recipe_examples import CASES, EXAMPLES, ROWS, SCHEMA, SECRET, arrow_table
+
+EPSILON = "1.5"
+
+
+def run(name, settings, source=None, seed=7, budget=None):
+    source = arrow_table() if source is None else source
+    recipe = make_recipe(name, settings)
+    budget = Budget(EPSILON) if budget is None else budget
+    return recipe.release(open_table(source, SCHEMA), budget=budget, rng=seeded(seed))
+
+
+def content(release):
+    """What would be published, but for the time and the random name."""
+    tables = {name: table.to_pydict() for name, table in release.tables().items()}
+    return release.facts(), tables, release.schema
+
+
+def test_every_recipe_has_examples_here():
+    assert set(RECIPES) == set(EXAMPLES)
+    assert len(CASES) >= 9
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_setting_is_described(name):
+    for setting in recipe_settings(name):
+        assert len(setting.help) > 10
+        assert setting.type_name
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES)
+class TestRecipe:
+    def test_settings_are_frozen_hashable_and_shown(self, name, settings):
+        recipe = make_recipe(name, settings)
+        assert hash(recipe) == hash(make_recipe(name, settings))
+        assert recipe == make_recipe(name, settings)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(recipe, next(iter(settings)), None)
+        assert SECRET not in repr(recipe)
+
+    def test_settings_can_be_given_as_text(self, name, settings):
+        as_text = {
+            key: ",".join(value) if isinstance(value, tuple) else str(value)
+            for key, value in settings.items()
+        }
+        assert make_recipe(name, as_text) == make_recipe(name, settings)
+
+    def test_same_seed_same_release_other_seed_other_release(self, name, settings):
+        first = run(name, settings)
+        assert content(first) == content(run(name, settings))
+        assert first == run(name, settings)
+        others = [content(run(name, settings, seed=seed)) for seed in range(20)]
+        assert any(other != content(first) for other in others)
+
+    def test_the_purse_is_emptied_once_and_the_receipt_says_so(self, name, settings):
+        purse = Budget(EPSILON)
+        receipt = run(name, settings, budget=purse).receipt
+        assert purse.is_used
+        assert all(leaf.is_used for leaf in purse.account())
+        assert purse.cost() == purse.epsilon == receipt.epsilon == Fraction(EPSILON)
+        assert sum((share for _, share in receipt.shares), Fraction(0)) == Fraction(EPSILON)
+        with pytest.raises(BudgetAlreadyUsed):
+            run(name, settings, budget=purse)
+
+    @pytest.mark.parametrize("rows", [[], ROWS[:1], ROWS[:1] * 6], ids=["none", "one", "same"])
+    def test_it_works_on_small_tables(self, name, settings, rows):
+        release = run(name, settings, source=arrow_table(rows))
+        assert release.summary()
+        assert set(release.tables()) == set(run(name, settings).tables())
+
+    def test_a_table_of_nothing_but_bad_rows_is_no_error(self, name, settings):
+        bad = {"age": None, "sex": "?", "height": float("inf"), "town": "", "note": SECRET}
+        run(name, settings, source=arrow_table([bad] * 3))
+
+    def test_inputs_are_unchanged(self, name, settings):
+        source = arrow_table()
+        run(name, settings, source=source)
+        assert repr(source.to_pydict()) == repr(arrow_table().to_pydict())
+
+    def test_neighbours_raise_the_same_errors_word_for_word(self, name, settings):
+        def error_on(rows):
+            with pytest.raises(InvalidParameter) as caught:
+                make_recipe(name, settings).release(
+                    open_table(arrow_table(rows), SCHEMA),
+                    budget=Budget("1e-30"),
+                    rng=seeded(1),
+                )
+            return str(caught.value)
+
+        assert error_on(ROWS) == error_on(ROWS[:-1]) == error_on([])
+
+    def test_no_row_value_gets_into_the_release(self, name, settings, tmp_path):
+        release = run(name, settings)
+        assert SECRET.encode() not in pickle.dumps(release)
+        release.save(tmp_path / "out", extras={"report.html": render_report(release).encode()})
+        for file in (tmp_path / "out").rglob("*"):
+            if file.is_file():
+                assert SECRET.encode() not in file.read_bytes()
+
+    def test_every_source_gives_the_same_release(self, name, settings, tmp_path):
+        table = arrow_table()
+        parquet.write_table(table, tmp_path / "t.parquet")
+        csv.write_csv(table, tmp_path / "t.csv")
+        connection = duckdb.connect()
+        connection.register("t", table)
+        expected = content(run(name, settings))
+        for source in (
+            str(tmp_path / "t.parquet"),
+            str(tmp_path / "t.csv"),
+            pl.from_arrow(table),
+            table.to_pandas(),
+            connection.sql("from t"),
+            pa.ipc.open_stream(_stream(table)),
+        ):
+            assert content(run(name, settings, source=source)) == expected
+
+    def test_it_loads_as_it_was_saved(self, name, settings, tmp_path):
+        release = run(name, settings)
+        release.save(tmp_path / "out")
+        assert load(tmp_path / "out") == release
+
+    def test_a_seeded_release_is_stamped_and_never_paid_for(self, name, settings):
+        assert any("NOT PRIVATE" in stamp for stamp in run(name, settings).receipt.stamps)
+        granted = Budget(EPSILON, grant=Grant("people", 3, "ab" * 32))
+        with pytest.raises(InvalidParameter, match="secure"):
+            run(name, settings, budget=granted)
+        assert not granted.is_used
+
+    def test_the_error_is_foretold_from_public_facts_and_falls_with_epsilon(self, name, settings):
+        recipe = make_recipe(name, settings)
+        loose = recipe.expected_error(SCHEMA, None, Fraction(1, 10))
+        tight = recipe.expected_error(SCHEMA, 1000, Fraction(1))
+        assert tight.figures[tight.target] < loose.figures[loose.target]
+        assert loose.summary
+
+    def test_the_report_is_one_file_that_names_the_promise(self, name, settings):
+        recipe = make_recipe(name, settings)
+        table = open_table(arrow_table(), SCHEMA)
+        page = render_report(recipe.release(table, budget=Budget(EPSILON), rng=secure()))
+        assert "any one record" in page
+        assert "NOT ACCOUNTED" in page
+        assert "NOT PRIVATE" not in page
+        for word in ("<script", "http://", "https://"):
+            assert word not in page.replace("http://www.w3.org/", "")
+        assert "<svg" in page or not settings.get("with_counts", name != "topc")
+
+    def test_the_report_of_a_seeded_release_promises_nothing(self, name, settings):
+        page = render_report(run(name, settings))
+        assert "NOT PRIVATE" in page
+        assert "promises nothing" in page
+        assert "any one record" not in page
+
+
+def _stream(table):
+    buffer = io.BytesIO()
+    with pa.ipc.new_stream(buffer, table.schema) as writer:
+        writer.write_table(table)
+    buffer.seek(0)
+    return buffer

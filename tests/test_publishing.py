@@ -1,0 +1,113 @@
+"""Publishing: refused for free, debited before reading, and never thrown away once paid for."""
+
+import pytest
+
+from dpublish.data.sources import open_table
+from dpublish.errors import BudgetExhausted, DPublishError, InputError, InvalidParameter
+from dpublish.privacy.ledger import Ledger
+from dpublish.publishing import publish
+from dpublish.release.folder import load
+from dpublish.release.release import Release
+from dpublish.synthesis.histograms.noisy import NoisyHistogram
+from recipe_examples import SCHEMA, arrow_table
+
+RECIPE = NoisyHistogram(columns=("age", "sex"))
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with Ledger.create(tmp_path / "books.db") as books:
+        books.add("people", cap="1")
+        yield books
+
+
+def go(ledger, output, recipe=RECIPE, table=None, epsilon="0.4"):
+    table = open_table(arrow_table(), SCHEMA) if table is None else table
+    return publish(recipe, table, output, ledger=ledger, dataset="people", epsilon=epsilon)
+
+
+class Watched:
+    """A table that notes how much was spent when its first row was read."""
+
+    def __init__(self, ledger, failing=False):
+        self._table, self._ledger, self._failing = (
+            open_table(arrow_table(), SCHEMA),
+            ledger,
+            failing,
+        )
+        self.schema, self.neighbours = self._table.schema, self._table.neighbours
+        self.spent_when_read = None
+
+    def sum(self, kernel):
+        self.spent_when_read = self._ledger.status("people").spent
+        if self._failing:
+            raise InputError("the disk went away")
+        return self._table.sum(kernel)
+
+
+def test_the_ledger_is_debited_before_the_first_row_is_read(ledger, tmp_path):
+    table = Watched(ledger)
+    go(ledger, tmp_path / "out", table=table)
+    assert table.spent_when_read == ledger.status("people").spent > 0
+
+
+def test_a_release_that_fails_while_reading_stays_debited_and_says_so(ledger, tmp_path):
+    with pytest.raises(DPublishError) as caught:
+        go(ledger, tmp_path / "out", table=Watched(ledger, failing=True))
+    assert "stays debited" in "".join(caught.value.__notes__)
+    status = ledger.status("people")
+    assert str(status.spent) == "2/5"
+    assert [grant.state for grant in status.grants] == ["interrupted or running"]
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"recipe": NoisyHistogram(columns=("wealth",))}, InvalidParameter),
+        ({"epsilon": 0.4}, InvalidParameter),
+        ({"epsilon": "0"}, InvalidParameter),
+        ({"epsilon": "1.1"}, BudgetExhausted),
+    ],
+)
+def test_what_is_refused_is_free_and_reads_nothing(ledger, tmp_path, change, error):
+    table = Watched(ledger)
+    with pytest.raises(error):
+        go(ledger, tmp_path / "out", table=table, **change)
+    assert table.spent_when_read is None
+    assert ledger.status("people").spent == 0
+
+
+def test_a_place_that_cannot_be_written_is_refused_for_free(ledger, tmp_path):
+    (tmp_path / "out").touch()
+    with pytest.raises(InvalidParameter):
+        go(ledger, tmp_path / "out")
+    with pytest.raises(InputError):
+        go(ledger, tmp_path / "no" / "out")
+    assert ledger.status("people").spent == 0
+
+
+def test_a_paid_release_is_rescued_when_its_place_cannot_be_written(ledger, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    original = Release.save
+
+    def full_at_first(self, path, **options):
+        if path.parent == tmp_path:
+            raise InputError("No space left on device")
+        return original(self, path, **options)
+
+    monkeypatch.setattr(Release, "save", full_at_first)
+    with pytest.raises(InputError, match="is whole in") as caught:
+        go(ledger, tmp_path / "out")
+    rescued = str(caught.value).split("whole in ")[1].split(" instead")[0]
+    assert load(rescued).receipt.dataset == "people"
+    assert [grant.state for grant in ledger.status("people").grants] == ["published"]
+
+
+def test_the_receipt_is_an_anchor_of_the_ledger(ledger, tmp_path):
+    release = go(ledger, tmp_path / "out")
+    assert ledger.verify(anchors=[release.receipt.anchor]).problems == ()
+    assert release.receipt.stamps == ()
+    assert load(tmp_path / "out") == release
+    assert (tmp_path / "out" / "report.html").is_file()
