@@ -4,8 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from dpublish.randomness import seeded
+
+# The same cases every time, however busy the machine: a red test is a bug.
+settings.register_profile("dpublish", deadline=None, derandomize=True)
+settings.load_profile("dpublish")
 
 ROOT = Path(__file__).resolve().parent.parent
 

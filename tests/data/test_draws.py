@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpublish.audit import frequency_p_value
@@ -33,6 +33,7 @@ class Silence:
         raise AssertionError("a word was drawn though none was needed")
 
 
+@settings(deadline=None)
 @given(
     rate=st.fractions(0, 1).filter(lambda rate: 0 < rate < 1),
     offsets=st.lists(st.sampled_from([-1, 0, 1]), min_size=1, max_size=3),

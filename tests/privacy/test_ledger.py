@@ -1,5 +1,6 @@
 import json
 import sqlite3
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
 from threading import Thread
@@ -281,6 +282,13 @@ def test_times_are_written_in_utc(path):
 def test_no_two_entries_are_hashed_as_the_same_text(first, second):
     here, there = Entry(1, *first, "p"), Entry(1, *second[:4], "p")
     assert (here.digest() == there.digest()) == (first == second[:4])
+
+
+@pytest.mark.parametrize("column", ["number", "time", "kind", "dataset", "body", "previous"])
+def test_the_hash_covers_every_field(ledger, column):
+    entry = ledger.entries()[-1]
+    other = 99 if column == "number" else getattr(entry, column) + "x"
+    assert replace(entry, **{column: other}).digest() != entry.digest()
 
 
 @pytest.mark.parametrize("text", ["", "1e9", "-1", "1/0", "1/", ".5", "٣", "1 ", "nan"])

@@ -1,21 +1,17 @@
-"""A ledger file that is missing, foreign, locked, read-only or on a full disk."""
+"""A ledger file that is missing, foreign, locked, replaced or on a full disk."""
 
 import os
 import shutil
 import sqlite3
 import stat
-import subprocess
-import sys
-import tempfile
-import textwrap
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
 from dpublish.errors import LedgerUnavailable
 from dpublish.privacy.ledger import Ledger
 from dpublish.randomness import secure
+from privacy.ledger_script import run_script
 
 
 @pytest.fixture
@@ -168,31 +164,9 @@ def grant_until_refused(ledger):
     raise AssertionError("it never ran full")
 
 
-PREAMBLE = """
-import os, sys
-from dpublish.errors import LedgerUnavailable
-from dpublish.privacy.ledger import Ledger
-from dpublish.randomness import secure
-def grant(ledger):
-    return ledger.grant("census", epsilon="0.1", purpose="ages", rng=secure())
-path = sys.argv[1]
-"""
-
-
-def python(script, path):
-    done = subprocess.run(
-        [sys.executable, "-c", PREAMBLE + textwrap.dedent(script), str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
 @pytest.mark.skipif(os.name != "posix", reason="limits of file size are POSIX")
 def test_a_disk_that_runs_full_while_writing_loses_no_grant_and_makes_up_none(path):
-    granted, message = python(
+    granted, message = run_script(
         """
         import resource
         resource.setrlimit(resource.RLIMIT_FSIZE, (120_000, 120_000))
@@ -217,7 +191,7 @@ def test_a_disk_that_runs_full_while_writing_loses_no_grant_and_makes_up_none(pa
 
 @pytest.mark.skipif(os.name != "posix", reason="forks are POSIX")
 def test_a_ledger_is_not_carried_over_a_fork(path):
-    (message,) = python(
+    (message,) = run_script(
         """
         ledger = Ledger(path)
         child = os.fork()
@@ -236,93 +210,3 @@ def test_a_ledger_is_not_carried_over_a_fork(path):
     assert "this process was forked; open it again" in message
     with Ledger(path) as ledger:
         assert ledger.status("census").spent == Fraction(1, 10)
-
-
-# Without the right to write.  The superuser has it always, so the scripts step down first.
-
-
-@pytest.fixture
-def open_folder():
-    """A folder that others may enter, which pytest's own are not."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)
-        yield Path(folder)
-
-
-STEP_DOWN = """
-if os.getuid() == 0:
-    os.setgroups([])
-    os.setgid(65534)
-    os.setuid(65534)
-"""
-READ_AND_TRY = (
-    STEP_DOWN
-    + """
-with Ledger(path) as ledger:
-    print(ledger.status("census").left, ledger.verify().is_intact)
-    try:
-        grant(ledger)
-    except LedgerUnavailable as error:
-        print(error)
-"""
-)
-
-
-@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
-@pytest.mark.parametrize(("file_mode", "folder_mode"), [(0o444, 0o555), (0o444, 0o777)])
-def test_a_read_only_ledger_can_be_shown_and_verified_but_grants_nothing(
-    path, open_folder, file_mode, folder_mode
-):
-    copy = shutil.copy(path, open_folder / "books.db")
-    before = copy.read_bytes()
-    copy.chmod(file_mode)
-    open_folder.chmod(folder_mode)
-    try:
-        state, message = python(READ_AND_TRY, copy)
-    finally:
-        open_folder.chmod(0o755)
-    assert state == "100 True"
-    assert "cannot be written: make the file and its folder writable" in message
-    assert copy.read_bytes() == before
-
-
-@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
-def test_a_read_only_ledger_with_entries_in_its_log_is_not_shown_without_them(path, open_folder):
-    with Ledger(path) as ledger:
-        grant(ledger)
-        for suffix in ("", "-wal"):
-            shutil.copy(f"{path}{suffix}", open_folder / f"books.db{suffix}")
-    for file in open_folder.iterdir():
-        file.chmod(0o444)
-    open_folder.chmod(0o555)
-    script = (
-        STEP_DOWN
-        + """
-try:
-    print(Ledger(path).status("census").left)
-except LedgerUnavailable as error:
-    print(error)
-"""
-    )
-    try:
-        (message,) = python(script, open_folder / "books.db")
-    finally:
-        open_folder.chmod(0o755)
-    assert "cannot be opened: you need to be allowed to write it and its folder" in message
-
-
-@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
-def test_a_ledger_that_may_not_be_read_says_so(path, open_folder):
-    copy = shutil.copy(path, open_folder / "books.db")
-    copy.chmod(0o000)
-    script = (
-        STEP_DOWN
-        + """
-try:
-    Ledger(path)
-except LedgerUnavailable as error:
-    print(error)
-"""
-    )
-    (message,) = python(script, copy)
-    assert "cannot be opened" in message

@@ -48,6 +48,14 @@ def test_an_edited_field_is_found(path, number, column, value):
     assert any(f"entry {number}:" in problem for problem in verify(path).problems)
 
 
+def test_bytes_that_only_look_like_the_text_are_found(tmp_path):
+    path = tmp_path / "books.db"
+    with Ledger.create(path) as ledger:
+        ledger.add("\ufffd")  # what a careless reader makes of bytes that are no text
+    tamper(path, "UPDATE entries SET dataset = CAST(x'ff' AS TEXT) WHERE number = 2")
+    assert not verify(path).is_intact
+
+
 @pytest.mark.parametrize("number", ROWS)
 def test_a_field_with_one_letter_more_is_found(path, number):
     for column in COLUMNS:

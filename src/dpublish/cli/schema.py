@@ -8,7 +8,7 @@ from dpublish.cli.output import json_option, say, say_json
 from dpublish.data.check import check_table
 from dpublish.data.draft import draft_schema
 from dpublish.data.schema_file import load_schema
-from dpublish.data.sources import find_source
+from dpublish.data.sources import source_columns
 from dpublish.errors import InputError, InvalidParameter, InvalidSchema
 
 
@@ -26,7 +26,7 @@ def draft(data: str, output: str, table_name: str | None) -> None:
     path = Path(output)
     if path.exists():
         raise InvalidParameter(f"{output} exists already; name a file that does not exist yet")
-    text = draft_schema(find_source(data, (), table=table_name)[0].header)
+    text = draft_schema(source_columns(data, table=table_name))
     try:
         path.write_text(text, "utf-8")
     except OSError as error:

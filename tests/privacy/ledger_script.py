@@ -1,0 +1,27 @@
+"""Run a few lines on a ledger in a process of their own."""
+
+import subprocess
+import sys
+import textwrap
+
+PREAMBLE = """
+import os, sys
+from dpublish.errors import LedgerUnavailable
+from dpublish.privacy.ledger import Ledger
+from dpublish.randomness import secure
+def grant(ledger):
+    return ledger.grant("census", epsilon="0.1", purpose="ages", rng=secure())
+path = sys.argv[1]
+"""
+
+
+def run_script(script, path):
+    """Run `script`, in which `path` and `grant` are known, and return the lines it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", PREAMBLE + textwrap.dedent(script), str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()

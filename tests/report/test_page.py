@@ -1,0 +1,107 @@
+"""The report: safe, self-contained, and honest about what it shows."""
+
+import re
+import tomllib
+from html.parser import HTMLParser
+
+import pyarrow as pa
+import pytest
+
+from dpublish.data.schema_file import from_plain
+from dpublish.data.sources import open_table
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import secure
+from dpublish.recipes import make_recipe
+from dpublish.release.release import Release
+from dpublish.report import histogram, page, top_values
+from dpublish.report.page import render_report
+from dpublish.report.section import SECTIONS, Section, section_of
+
+NASTY = '<b onload="x()">$x_1$ & \u00e4'
+SCHEMA = from_plain(
+    tomllib.loads(
+        f"""
+[columns."a <i>"]
+kind = "category"
+values = ['{NASTY}', 'plain']
+
+[columns.size]
+kind = "numeric"
+bounds = [0, 10]
+bins = 300
+"""
+    )
+)
+ROWS = pa.table({"a <i>": [NASTY, "plain"], "size": [1.0, 2.0]})
+
+
+def publish(method, **settings):
+    recipe = make_recipe(method, settings)
+    return recipe.release(open_table(ROWS, SCHEMA), budget=Budget(1), rng=secure())
+
+
+class Tags(HTMLParser):
+    """Every opened tag is closed, in order."""
+
+    VOID = ("meta", "br", "path", "use", "rect", "image", "clippath")
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], set()
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.add((tag, *(name for name, _ in attrs if name.startswith("on"))))
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.add((tag, *(name for name, _ in attrs if name.startswith("on"))))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("histogram", {"columns": ("a <i>", "size")}),
+        ("histogram", {"columns": ("size",), "threshold": 2}),
+        ("topc", {"column": "a <i>", "count": 2, "with_counts": True}),
+        ("topc", {"column": "size", "count": 2}),
+    ],
+)
+def test_names_and_labels_cannot_become_markup(method, settings):
+    text = render_report(publish(method, **settings))
+    tags = Tags()
+    tags.feed(text.replace("<!doctype html>", ""))
+    assert tags.open == []
+    assert not any(len(entry) > 1 for entry in tags.seen)  # no tag has an event handler
+    assert ("b",) not in tags.seen or "<b onload" not in text
+    assert "<b onload" not in text
+
+
+def test_without_matplotlib_the_report_has_tables_and_says_what_is_missing(monkeypatch):
+    for module in (histogram, top_values, page):
+        monkeypatch.setattr(module, "can_draw", lambda: False)
+    text = render_report(publish("histogram", columns=("a <i>",)))
+    assert "<svg" not in text
+    assert "plots" in text
+    assert "plain" in text
+
+
+def test_the_budget_is_shown_by_name_and_adds_up():
+    text = render_report(publish("topc", column="size", count=2, with_counts=True))
+    shares = re.findall(r"<td>release/(\w+)</td><td class=\"number\">([\d.]+)</td>", text)
+    assert shares == [("selection", "0.5"), ("counts", "0.5")]
+
+
+def test_a_kind_without_a_section_still_has_a_page(monkeypatch):
+    release = publish("histogram", columns=("a <i>",))
+    monkeypatch.setattr(type(release), "kind", "novelty")
+    assert section_of(release) == Section()
+    assert "What was promised" in render_report(release)
+
+
+def test_every_kind_of_release_has_a_section():
+    kinds = {kind.kind for kind in Release.__subclasses__()}
+    assert kinds == set(SECTIONS)
