@@ -50,6 +50,13 @@ def test_numbers_that_would_fill_the_memory_are_refused_before_they_are_computed
         parse_epsilon("1e999999999")
     with pytest.raises(InvalidParameter, match="is not a number"):
         parse_epsilon("9" * 31)
+    for huge in ("1e999999999", "1e-999999999"):
+        with pytest.raises(InvalidParameter, match="must be a number such as"):
+            parse_epsilon(Decimal(huge))
+
+
+def test_white_space_around_a_ratio_is_no_matter():
+    assert parse_epsilon(" 1\t/ 3 ") == Fraction(1, 3)
 
 
 def test_division_by_zero_is_refused():

@@ -8,7 +8,6 @@ from dpublish.cli.output import json_option, say, say_json, say_table
 from dpublish.errors import LedgerTampered
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.ledger_account import Status
 from dpublish.release.folder import folder_hash, load
 
 _path = click.argument("path")
@@ -61,7 +60,7 @@ def show(path: str, dataset: str | None, as_json: bool) -> None:
         names = [dataset] if dataset else list(books.datasets())
         statuses = [books.status(name) for name in names]
     if as_json:
-        say_json([_plain(status) for status in statuses])
+        say_json([status.to_plain() for status in statuses])
         return
     say_table(
         ["dataset", "cap", "spent", "left", "grants"],
@@ -91,26 +90,6 @@ def show(path: str, dataset: str | None, as_json: bool) -> None:
         say_table(["entry", "time", "dataset", "epsilon", "state", "purpose"], rows)
 
 
-def _plain(status: Status) -> dict[str, object]:
-    return {
-        "dataset": status.dataset,
-        "cap": format_epsilon(status.cap),
-        "spent": format_epsilon(status.spent),
-        "left": format_epsilon(status.left),
-        "grants": [
-            {
-                "entry": grant.entry,
-                "time": grant.time,
-                "epsilon": format_epsilon(grant.epsilon),
-                "state": grant.state,
-                "purpose": grant.purpose,
-                "release_id": grant.release_id,
-            }
-            for grant in status.grants
-        ],
-    }
-
-
 @ledger.command()
 @_path
 @click.option("--head", help="The head hash noted down earlier.")
@@ -122,11 +101,7 @@ def verify(path: str, head: str | None, releases: tuple[str, ...], as_json: bool
     anchors = [receipt.anchor for receipt in found.values() if receipt.anchor is not None]
     with Ledger(path) as books:
         result = books.verify(expected_head=head, anchors=anchors)
-        recorded = {
-            grant.release_id: grant.release_hash
-            for name in books.datasets()
-            for grant in books.status(name).grants
-        }
+        recorded = books.published_hashes()
     missing = []
     for folder, receipt in found.items():
         if receipt.anchor is None:

@@ -116,6 +116,11 @@ class Budget:
             return [self]
         return [leaf for child in self._children for leaf in child.account()]
 
+    def parallel_purposes(self) -> list[str]:
+        """List the purposes whose purse was shared over disjoint parts."""
+        below = [purpose for child in self._children for purpose in child.parallel_purposes()]
+        return [self.purpose, *below] if self._is_parallel else below
+
     def cost(self) -> Fraction:
         """Add up the tree from its ends: sums of sequential shares, the largest of parallel ones.
 

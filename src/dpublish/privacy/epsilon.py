@@ -43,7 +43,8 @@ write "0.1" (a string)
 
 def _is_exact(value: ExactNumber) -> bool:
     if isinstance(value, Decimal):
-        return value.is_finite()
+        # An exponent could ask for more digits than memory holds.
+        return value.is_finite() and abs(value.adjusted()) <= 1000
     return isinstance(value, (int, Fraction)) and not isinstance(value, bool)
 
 
@@ -53,7 +54,7 @@ def _parse_text(text: str, name: str) -> Fraction:
     if not (_DECIMAL.fullmatch(text) or _RATIO.fullmatch(text)):
         raise InvalidParameter(f"{name} ({text[:40]!r}) is not a number; write for example 0.5")
     try:
-        return Fraction(text.replace(" ", ""))
+        return Fraction("".join(text.split()))
     except ZeroDivisionError:
         raise InvalidParameter(f"{name} ({text}) divides by zero") from None
 

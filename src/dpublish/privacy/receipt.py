@@ -7,7 +7,7 @@ was computed from rows.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -90,7 +90,7 @@ class Receipt:
             settings={name: _plain_setting(name, value) for name, value in settings.items()},
             epsilon=budget.epsilon,
             shares=tuple((share.purpose, share.epsilon) for share in budget.account()),
-            parallel=tuple(_parallel_purposes(budget)),
+            parallel=tuple(budget.parallel_purposes()),
             neighbours=neighbours,
             dataset=grant.dataset if grant else None,
             ledger_entry=grant.entry if grant else None,
@@ -195,13 +195,6 @@ class _Stored(msgspec.Struct, kw_only=True):
     dataset: str | None
     ledger_entry: int | None
     ledger_hash: str | None
-
-
-def _parallel_purposes(budget: Budget) -> Iterator[str]:
-    if budget._is_parallel:
-        yield budget.purpose
-    for child in budget._children:
-        yield from _parallel_purposes(child)
 
 
 def _plain_setting(name: str, value: Any) -> Any:
