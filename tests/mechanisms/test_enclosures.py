@@ -12,6 +12,7 @@ import pytest
 
 from dpublish.mechanisms import enclosures, exact
 from dpublish.mechanisms.enclosures import (
+    Bounds,
     ExpRate,
     Law,
     SkipRate,
@@ -128,6 +129,14 @@ def test_too_little_precision_is_noticed_and_mended(monkeypatch):
     assert [floor_survival(law, k, 64) for k in (1, 100, 511)] == [
         wanted[k - 1] for k in (1, 100, 511)
     ]
+
+
+def test_an_enclosure_decides_only_if_both_ends_agree():
+    assert enclosures._floor(Bounds(31, 33), bits=4, guard=4) is None
+    assert enclosures._floor(Bounds(32, 33), bits=4, guard=4) == 2
+    assert enclosures._floor(Bounds(255, 256), bits=4, guard=4) == 15  # a survival is below 1
+    with pytest.raises(ArithmeticError, match="empty"):
+        enclosures._floor(Bounds(33, 32), bits=4, guard=4)
 
 
 def test_settings_of_the_callers_thread_do_not_matter():
