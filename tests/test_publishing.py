@@ -2,8 +2,15 @@
 
 import pytest
 
+from dpublish import publishing
 from dpublish.data.sources import open_table
-from dpublish.errors import BudgetExhausted, DPublishError, InputError, InvalidParameter
+from dpublish.errors import (
+    BudgetExhausted,
+    DPublishError,
+    InputError,
+    InvalidParameter,
+    LedgerUnavailable,
+)
 from dpublish.privacy.ledger import Ledger
 from dpublish.publishing import publish
 from dpublish.release.folder import load
@@ -103,6 +110,51 @@ def test_a_paid_release_is_rescued_when_its_place_cannot_be_written(ledger, tmp_
     rescued = str(caught.value).split("whole in ")[1].split(" instead")[0]
     assert load(rescued).receipt.dataset == "people"
     assert [grant.state for grant in ledger.status("people").grants] == ["published"]
+
+
+@pytest.mark.parametrize("failing_with", ["charts", "everything"])
+def test_a_page_that_cannot_be_drawn_does_not_cost_the_release(
+    ledger, tmp_path, monkeypatch, failing_with
+):
+    original = publishing.render_report
+
+    def broken(release, *, with_charts):
+        if with_charts or failing_with == "everything":
+            raise RuntimeError("no fonts")
+        return original(release, with_charts=with_charts)
+
+    monkeypatch.setattr(publishing, "render_report", broken)
+    release = go(ledger, tmp_path / "out")
+    assert load(tmp_path / "out") == release
+    assert (tmp_path / "out" / "report.html").exists() == (failing_with == "charts")
+
+
+def test_a_folder_that_appears_meanwhile_does_not_cost_the_release(ledger, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    table = open_table(arrow_table(), SCHEMA)
+    with pytest.raises(InputError, match="is whole in"):
+        publish(
+            RECIPE,
+            table,
+            tmp_path / "out",
+            ledger=ledger,
+            dataset="people",
+            epsilon="0.4",
+            progress=lambda *_: (tmp_path / "out").mkdir(),
+        )
+    (rescued,) = tmp_path.glob("dpublish-rescued-*/release")
+    assert load(rescued).receipt.dataset == "people"
+
+
+def test_books_that_cannot_be_closed_say_where_the_release_is(ledger, tmp_path, monkeypatch):
+    def busy(*_):
+        raise LedgerUnavailable("the ledger is busy")
+
+    monkeypatch.setattr(ledger, "publish", busy)
+    with pytest.raises(LedgerUnavailable) as caught:
+        go(ledger, tmp_path / "out")
+    assert f"ledger record LEDGER {tmp_path / 'out'}" in "".join(caught.value.__notes__)
+    assert load(tmp_path / "out")
 
 
 def test_the_receipt_is_an_anchor_of_the_ledger(ledger, tmp_path):

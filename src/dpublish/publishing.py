@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dpublish.data.table import Table
 from dpublish.errors import DPublishError, InputError
+from dpublish.privacy.budget import Grant
 from dpublish.privacy.epsilon import ExactNumber, parse_epsilon
 from dpublish.privacy.ledger import Ledger
 from dpublish.randomness import secure
@@ -42,15 +43,16 @@ def publish(
     recipe.expected_error(table.schema, None, exact)  # refuses settings that do not fit
     rng = secure()
     budget = ledger.grant(dataset, epsilon=exact, purpose=purpose or recipe.name, rng=rng)
+    grant = budget.grant
     try:
         release = recipe.release(table, budget=budget, rng=rng, progress=progress)
         saved = _save(release, path)
-    except DPublishError as error:
-        entry = budget.grant.entry if budget.grant else "?"
+    except BaseException as error:
+        entry = "?" if grant is None else grant.entry
         error.add_note(f"ledger entry {entry} stays debited: rows may have been read")
         raise
-    if budget.grant is not None:
-        ledger.publish(budget.grant, release.receipt.release_id, folder_hash(saved))
+    if grant is not None:
+        _record(ledger, grant, release, saved)
     if saved != path:
         raise InputError(f"{path} could not be written; the release is whole in {saved} instead")
     return release
@@ -58,9 +60,31 @@ def publish(
 
 def _save(release: Release, path: Path) -> Path:
     """Save where asked; a release that is paid for is not thrown away over a full disk."""
-    extras = {"report.html": render_report(release).encode()}
+    extras = _report(release)
     try:
         return release.save(path, extras=extras)
-    except InputError:
-        spare = Path(tempfile.mkdtemp(prefix="dpublish-rescued-")) / path.name
+    except DPublishError:
+        spare = Path(tempfile.mkdtemp(prefix="dpublish-rescued-")) / "release"
         return release.save(spare, extras=extras)
+
+
+def _report(release: Release) -> dict[str, bytes]:
+    """Write the page; one that cannot be drawn does not hold up a release that is paid for."""
+    for with_charts in (True, False):
+        try:
+            page = render_report(release, with_charts=with_charts)
+            return {"report.html": page.encode("utf-8", "replace")}
+        except Exception:  # noqa: BLE001 - whatever goes wrong here, the release comes first
+            continue
+    return {}
+
+
+def _record(ledger: Ledger, grant: Grant, release: Release, saved: Path) -> None:
+    try:
+        ledger.publish(grant, release.receipt.release_id, folder_hash(saved))
+    except DPublishError as error:
+        error.add_note(
+            f"the release itself is whole in {saved}; enter it in the books with: "
+            f"dpublish ledger record LEDGER {saved}"
+        )
+        raise

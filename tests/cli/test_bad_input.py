@@ -41,7 +41,7 @@ def test_an_epsilon_that_is_none_costs_nothing(release, place, epsilon):
     ("changes", "code", "word"),
     [
         ({"columns": "agee"}, 1, "did you mean 'age'"),
-        ({"columns": "age,age"}, 1, "once"),
+        ({"columns": "age,age"}, 1, "twice"),
         ({"columns": "age@9"}, 1, "level"),
         ({"columns": ""}, 1, "column"),
         ({"columns": None}, 1, "--columns"),
@@ -49,6 +49,14 @@ def test_an_epsilon_that_is_none_costs_nothing(release, place, epsilon):
         ({"colour": "red"}, 1, "colour"),
         ({"threshold": "many"}, 1, "threshold"),
         ({"threshold": "0"}, 1, "threshold"),
+        ({"threshold": str(2**62)}, 1, "threshold"),
+        ({"method": "topc", "columns": None, "column": "age", "selection": "best"}, 1, "best"),
+        (
+            {"method": "topc", "columns": None, "column": "age", "with-counts": "yes"}
+            | {"counts-share": "1e-13"},
+            1,
+            "rate",
+        ),
         ({"dataset": "peoples"}, 1, "did you mean 'people'"),
         ({"data": "nobody.csv"}, 3, "nobody.csv"),
         ({"schema": "nobody.toml"}, 3, "nobody.toml"),
@@ -110,6 +118,7 @@ def test_a_huge_domain_is_refused_with_a_way_out_that_works(release, place):
     pq.write_table(table, place / "wide.parquet")
     wide = {"columns": "c0,c1,c2,c3,c4,c5", "data": "wide.parquet", "schema": "wide.toml"}
     refused(release(**wide), 1, "1,000,000,000,000 cells", "--threshold auto")
+    refused(release(**wide, threshold="1"), 1, "empty cells")
     assert spent(place) == 0
     assert release(**wide, threshold="auto").code == 0
     assert load(place / "out").size == 10**12
@@ -168,6 +177,25 @@ def test_a_corrupted_release_is_recognised(release, run, place, damage):
 def test_a_question_that_cannot_be_answered(release, run, query, word):
     assert release().code == 0
     refused(run("count", "out", query), 1, word)
+
+
+def test_numbers_that_cannot_be_drawn(release, run):
+    assert release().code == 0
+    refused(run("rows", "out", "-n", "5", "--seed", "-1", "-o", "x.csv"), 1, "seed")
+    refused(run("rows", "out", "-n", str(10**12), "-o", "x.csv"), 1, "rows")
+    words = ["plan", "--method", "histogram", "--columns", "age", "--schema", "people.toml"]
+    refused(run(*words, "--epsilon", "1", "--rows", "-5"), 1, "rows")
+    refused(run("demo", "story", "--records", "-5"), 1, "records")
+
+
+def test_a_report_is_not_written_through_a_link(release, run, place):
+    assert release().code == 0
+    (place / "victim").write_text("ten years of work")
+    (place / "out" / "report.html").unlink()
+    (place / "out" / "report.html").symlink_to(place / "victim")
+    assert run("report", "out").code == 0
+    assert (place / "victim").read_text() == "ten years of work"
+    assert not (place / "out" / "report.html").is_symlink()
 
 
 def test_unknown_commands_and_options_are_requests_that_are_wrong(run, place):

@@ -8,7 +8,9 @@ from pyarrow import csv
 
 from dpublish.cli.plan import epsilon_for
 from dpublish.data.schema_file import load_schema
+from dpublish.data.sources import open_table
 from dpublish.privacy.ledger import Ledger
+from dpublish.randomness import secure
 from dpublish.recipes import make_recipe
 from dpublish.release.folder import load
 
@@ -23,7 +25,7 @@ def test_a_release_is_published_paid_for_and_used(release, run, place):
     assert published.receipt.stamps == ()
     assert published.receipt.is_private
 
-    answer = run("count", "out", "age in 30..39", "--json").json()
+    answer = run("count", "out", "age in 30..39", "--confidence", "0.999999", "--json").json()
     assert answer["low"] <= 80 <= answer["high"]
     assert "confidence" in run("count", "out", "sex = Male").out
 
@@ -159,6 +161,23 @@ def test_a_forged_ledger_or_release_is_found_out(release, run, place):
     assert run("ledger", "add", "books.db", "people", "--cap", "9").code == 0
     assert run("ledger", "verify", "books.db").code == 0
     assert run("ledger", "verify", "books.db", "--release", "out").code == 3
+
+
+def test_a_release_whose_books_were_not_closed_can_be_entered_later(release, run, place):
+    with Ledger(place / "books.db") as ledger:
+        budget = ledger.grant("people", epsilon="1", purpose="ages", rng=secure())
+    table = open_table(str(place / "people.csv"), load_schema(place / "people.toml"))
+    recipe = make_recipe("histogram", {"columns": ("age",)})
+    recipe.release(table, budget=budget, rng=secure()).save(place / "late")
+    assert run("ledger", "verify", "books.db", "--release", "late").code == 3
+    assert run("ledger", "record", "books.db", "late").code == 0
+    assert run("ledger", "verify", "books.db", "--release", "late").code == 0
+    assert run("ledger", "record", "books.db", "late").code == 1  # once only
+
+
+def test_experiments_are_listed_and_run(run, place):
+    assert "svt-vs-em" in run("experiment").out
+    assert run("experiment", "--json").json()[0]["name"] == "svt-vs-em"
 
 
 def test_the_demo_tells_its_whole_story(run, place):

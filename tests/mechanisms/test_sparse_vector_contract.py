@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
-from dpublish.mechanisms.sparse_vector import SparseVector, above_threshold
+from dpublish.mechanisms.sparse_vector import MAX_THRESHOLD, SparseVector, above_threshold
 from dpublish.mechanisms.sparse_vector_book import above_threshold_book
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
@@ -209,3 +209,10 @@ def test_threads_together_get_no_more_positives_than_were_paid_for():
 
     with ThreadPoolExecutor(8) as threads:
         assert sum(threads.map(ask, range(2000))) == 50
+
+
+@pytest.mark.parametrize("threshold", [-(2**63), 2**63 - 1, MAX_THRESHOLD + 1, -MAX_THRESHOLD - 1])
+def test_thresholds_that_would_wrap_around_are_refused(threshold, rng):
+    vector = SparseVector(sensitivity=1, max_positives=1, budget=Budget(1), rng=rng)
+    with pytest.raises(InvalidParameter, match="at most"):
+        vector.above_each(np.array([0, -1]), threshold)

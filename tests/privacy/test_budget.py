@@ -1,5 +1,7 @@
 import copy
 import pickle
+import subprocess
+import sys
 from fractions import Fraction
 from threading import Barrier, Thread
 
@@ -160,3 +162,24 @@ def test_a_purse_shows_its_epsilon_its_purpose_and_whether_it_is_used():
     assert repr(purse) == "Budget('0.5', 'ages', full)"
     purse.spend()
     assert repr(purse) == "Budget('0.5', 'ages', used)"
+
+
+FORK = """
+import os
+from dpublish.errors import BudgetAlreadyUsed
+from dpublish.privacy.budget import Budget
+purse = Budget(1)
+child = os.fork()
+if child == 0:
+    try:
+        purse.spend()
+    except BudgetAlreadyUsed:
+        os._exit(7)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), purse.spend())
+"""
+
+
+def test_a_purse_does_not_open_in_another_process():
+    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["7", "1"]

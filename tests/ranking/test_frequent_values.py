@@ -17,7 +17,7 @@ from dpublish.datasets.baskets import baskets, baskets_schema
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.mechanisms.noise_law import noise_variance
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveUnit
+from dpublish.privacy.neighbours import AddRemoveUnit, ReplaceRecord
 from dpublish.randomness import seeded
 from dpublish.ranking.frequent_values import FrequentValues
 
@@ -104,6 +104,32 @@ def test_the_foretold_error_holds_in_nineteen_of_twenty_releases(selection):
     assert misses <= 20
 
 
+@pytest.mark.parametrize("with_counts", [False, True])
+def test_the_sparse_vector_claims_no_order_that_it_does_not_know(with_counts):
+    data = baskets(3000, items=20)
+    for seed in range(20):
+        settings = {"selection": "sparse-vector", "with_counts": with_counts}
+        found = release(data, epsilon="20", seed=seed, **settings)
+        assert found.is_ranked == with_counts
+        assert ("rank" in found.tables()["values"].column_names) == with_counts
+        if with_counts:
+            assert list(found.counts) == sorted(found.counts, reverse=True)
+        else:
+            assert list(found.chosen) == sorted(found.chosen)
+        assert "nan" not in str(found.summary())
+        assert "threshold" in found.summary()["error"]
+
+
+def test_tables_that_hide_something_else_are_refused():
+    class Replacing:
+        schema, neighbours = BASKETS, ReplaceRecord()
+
+    purse = Budget(1)
+    with pytest.raises(InvalidParameter, match="nothing else"):
+        FrequentValues(column="item").release(Replacing(), budget=purse, rng=seeded(1))
+    assert not purse.is_used
+
+
 def test_more_values_than_there_are_gives_all_of_them():
     assert len(release(baskets(20, items=20), count=99).values) == 20
 
@@ -126,7 +152,8 @@ def test_questions_about_published_values_only():
     "bad",
     [
         {"column": ""},
-        {"column": "a,b"},
+        {"column": None},
+        {"column": "item", "selection": "best"},
         {"column": "item", "count": 0},
         {"column": "item", "count": 2.5},
         {"column": "item", "counts_share": Fraction(1)},

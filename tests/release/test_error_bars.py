@@ -7,7 +7,7 @@ import pytest
 
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact import discrete_laplace
-from dpublish.mechanisms.noise_law import noise_survival
+from dpublish.mechanisms.noise_law import noise_survival, sum_quantile
 from dpublish.randomness import seeded
 from dpublish.release.error_bars import half_width, one_cell_bound
 
@@ -22,12 +22,22 @@ def test_whole_cells_are_covered_as_often_as_claimed_and_no_wider_than_needed(ra
     assert np.mean(np.abs(noise) <= reach - 1) < 0.9 + 0.01  # one less would not do
 
 
-def test_partly_covered_cells_are_covered_at_least_as_often_as_claimed():
-    weights = np.array([1.0, 0.5, 0.25, 1.0, 0.1])
-    noise = discrete_laplace(Fraction(1, 5), 100_000, seeded(4)).reshape(-1, 5)
-    reach = half_width(Fraction(1, 5), weights, 0.95)
-    assert np.mean(np.abs(noise @ weights) <= reach) > 0.95
-    assert np.mean(np.abs(noise @ weights) <= reach / 2) < 0.95  # the bound is not idle
+@pytest.mark.parametrize("rate", [Fraction(2), Fraction(1, 5), Fraction(1, 300)])
+@pytest.mark.parametrize(
+    "weights", [[0.3], [1.0, 0.5, 0.25, 1.0, 0.1], [1.0] * 12 + [0.2] * 3, [0.9, 0.01]]
+)
+def test_partly_covered_cells_are_covered_as_often_as_claimed_and_hardly_more(rate, weights):
+    noise = discrete_laplace(rate, 100_000 * len(weights), seeded(4)).reshape(100_000, -1)
+    error = np.abs(noise @ np.array(weights))
+    reach = half_width(rate, np.array(weights), 0.95)
+    assert np.mean(error <= reach + 1e-9) > 0.95 - 0.004
+    assert np.mean(error <= 0.97 * reach - max(weights)) < 0.95 + 0.004  # less would not do
+
+
+def test_the_bound_after_chernoff_holds_where_the_grid_would_be_too_fine():
+    reach = half_width(Fraction(1, 5), np.array([1.0, 1e-7]), 0.95)
+    one = sum_quantile(Fraction(1, 5), 1, 0.95)
+    assert one < reach < 3 * one
 
 
 def test_nothing_asked_means_no_error():

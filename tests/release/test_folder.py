@@ -1,10 +1,14 @@
 """The release folder is whole or absent, opens only unchanged, and others can open it."""
 
+import hashlib
 import json
 import os
 
 import frictionless
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, InputError, InvalidParameter
@@ -95,6 +99,93 @@ def test_a_head_that_was_changed_does_not_load(release, tmp_path, key, value):
     (path / "release.json").write_text(json.dumps(head))
     with pytest.raises(CorruptRelease):
         load(path)
+
+
+@pytest.mark.parametrize("text", ['{"format": 1, "kind": []}', "[" * 100_000, '{"format": true}'])
+def test_a_head_that_is_nonsense_does_not_load(release, tmp_path, text):
+    path = release.save(tmp_path / "out")
+    (path / "release.json").write_text(text)
+    with pytest.raises(CorruptRelease):
+        load(path)
+
+
+def forge(path, *, facts=None, **columns):
+    """Change a release and its digests, as someone would who knows the format."""
+    head = json.loads((path / "release.json").read_text())
+    (file,) = head["files"]
+    table = parquet.read_table(path / file)
+    for name, values in columns.items():
+        table = table.set_column(table.column_names.index(name), name, pa.array(values))
+    parquet.write_table(table, path / file)
+    head["files"][file]["sha256"] = hashlib.sha256((path / file).read_bytes()).hexdigest()
+    head["facts"] |= facts or {}
+    (path / "release.json").write_text(json.dumps(head))
+
+
+SIZE = 20
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        {"cell_number": [99, *range(1, SIZE)]},
+        {"cell_number": [-1, *range(1, SIZE)]},
+        {"cell_number": [1, *range(1, SIZE)]},
+        {"cell_number": [x + 0.5 for x in range(SIZE)]},
+        {"noisy_count": [None] * SIZE},
+        {"noisy_count": ["7"] * SIZE},
+        {"noisy_count": np.full(SIZE, 2**63, dtype=np.uint64)},
+        {"facts": {"threshold": "5"}},
+        {"facts": {"threshold": 10**400}},
+        {"facts": {"threshold": -5}},
+        {"facts": {"threshold": 2.5}},
+        {"facts": {"noise_rate": "1e-99"}},
+        {"facts": {"axes": []}},
+        {"facts": {"axes": [{"column": "age", "level": None}] * 2}},
+    ],
+    ids=lambda forgery: str(forgery)[:60],
+)
+def test_a_forged_histogram_does_not_load(release, tmp_path, forgery):
+    path = release.save(tmp_path / "out")
+    forge(path, **forgery)
+    with pytest.raises(CorruptRelease):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        {"cell_number": [99, 1, 2]},
+        {"cell_number": [-1, 1, 2]},
+        {"cell_number": [1, 1, 2]},
+        {"noisy_count": [1.5, 2.0, 3.0]},
+        {"facts": {"expected": [1]}},
+        {"facts": {"expected": {"each_count_95": "many"}}},
+        {"facts": {"noise_rate": None}},
+    ],
+    ids=str,
+)
+def test_a_forged_ranking_does_not_load(tmp_path, forgery):
+    recipe = make_recipe("topc", {"column": "age", "count": 3, "with_counts": True})
+    table = open_table(arrow_table(), SCHEMA)
+    path = recipe.release(table, budget=Budget(1), rng=secure()).save(tmp_path / "out")
+    assert load(path)
+    forge(path, **forgery)
+    with pytest.raises(CorruptRelease):
+        load(path)
+
+
+def test_a_release_holds_its_own_files(release, tmp_path):
+    path = release.save(tmp_path / "out")
+    file = path / "data" / "counts.parquet"
+    file.rename(tmp_path / "elsewhere.parquet")
+    file.symlink_to(tmp_path / "elsewhere.parquet")
+    with pytest.raises(CorruptRelease, match="link"):
+        load(path)
+
+
+def test_a_long_name_is_no_obstacle(release, tmp_path):
+    assert load(release.save(tmp_path / ("n" * 250))) == release
 
 
 def test_every_byte_of_the_data_counts(release, tmp_path):

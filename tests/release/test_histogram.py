@@ -79,6 +79,28 @@ def test_a_cell_covered_in_part_is_counted_in_part_and_says_so():
     assert whole.assumption is None
 
 
+@pytest.mark.parametrize(
+    ("query", "note"),
+    [
+        ("height < 120", None),
+        ("height >= 120 and height < 160", None),
+        ("height <= 220", None),
+        ("height <= 120", "exactly at the end"),
+        ("height > 120", "exactly at the end"),
+        ("height in 120..160", "exactly at the end"),
+        ("height > 220", "beyond 100 to 220"),
+        ("height < 90", "beyond 100 to 220"),
+        ("height < 130", "spread evenly"),
+        ("age > 99", "beyond 0 to 99"),
+        ("age >= 90", None),
+        ("age <= 9", None),
+    ],
+)
+def test_an_answer_says_what_it_assumes_beyond_the_noise(query, note):
+    assumption = publish(columns=("age", "height")).count(query).assumption
+    assert (assumption is None) if note is None else (note in assumption)
+
+
 def test_two_conditions_on_one_number_are_one_range():
     histogram = publish(epsilon="1000", columns=("age",))
     assert histogram.count("age >= 33 and age < 38").value == histogram.count("age in 33..37").value

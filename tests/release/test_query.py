@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpublish.errors import DPublishError, InvalidQuery
-from dpublish.release.query import Condition, parse_query
+from dpublish.release.query import Condition, parse_query, quote
 
 PLAIN = st.text("abcXYZ019_-+.", min_size=1).filter(lambda t: ".." not in t and t[0] != ".")
 
@@ -69,6 +69,12 @@ def test_what_is_not_a_query_is_refused_in_one_line(text):
 def test_no_text_whatever_breaks_the_parser(text):
     with suppress(DPublishError):
         parse_query(text)
+
+
+@given(st.text(max_size=12), st.text(max_size=12))
+def test_whatever_is_quoted_is_read_back(name, value):
+    condition = parse_query(f"{quote(name)} = {quote(value)}").conditions
+    assert condition == (Condition(name, "=", (value,)),)
 
 
 @given(PLAIN, PLAIN, st.text(max_size=10).filter(lambda t: '"' not in t))

@@ -1,21 +1,24 @@
 """The report: safe, self-contained, and honest about what it shows."""
 
 import re
+import shlex
 import tomllib
 from html.parser import HTMLParser
 
 import pyarrow as pa
 import pytest
 
+from dpublish.data.schema import Schema, column
 from dpublish.data.schema_file import from_plain
 from dpublish.data.sources import open_table
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import secure
 from dpublish.recipes import make_recipe
 from dpublish.release.release import Release
-from dpublish.report import histogram, page, top_values
+from dpublish.report import page
 from dpublish.report.page import render_report
 from dpublish.report.section import SECTIONS, Section, section_of
+from dpublish.synthesis.histograms.noisy import NoisyHistogram
 
 NASTY = '<b onload="x()">$x_1$ & \u00e4'
 SCHEMA = from_plain(
@@ -80,9 +83,30 @@ def test_names_and_labels_cannot_become_markup(method, settings):
     assert "<b onload" not in text
 
 
+@pytest.mark.parametrize("name", ["$x_{$", "a b", "it's", 'say "x"', "and", "<b>", "a,b@c"])
+def test_the_example_questions_of_the_page_work_as_they_stand(name):
+    schema = Schema(
+        (
+            column(name, "category", values=["q'; touch pwned #", "x y"]),
+            column("n", "integer", bounds=[0, 99], bins=10),
+            column("r", "numeric", bounds=[0, 1e7], bins=7),
+        )
+    )
+    rows = pa.table({name: ["x y"], "n": [3], "r": [5.0]})
+    for columns in ((name, "n"), ("n", name), ("r", name)):
+        recipe = NoisyHistogram(columns=columns)
+        release = recipe.release(open_table(rows, schema), budget=Budget(1), rng=secure())
+        assert "<svg" in render_report(release)
+        section = section_of(release)
+        command, question = shlex.split(section.shell.splitlines()[0])[1:4:2]
+        assert command == "count"
+        assert release.count(question).assumption is None
+        python = section.python.splitlines()[0].replace("histogram", "release")
+        assert eval(python, {"release": release}) == release.count(question)
+
+
 def test_without_matplotlib_the_report_has_tables_and_says_what_is_missing(monkeypatch):
-    for module in (histogram, top_values, page):
-        monkeypatch.setattr(module, "can_draw", lambda: False)
+    monkeypatch.setattr(page, "can_draw", lambda: False)
     text = render_report(publish("histogram", columns=("a <i>",)))
     assert "<svg" not in text
     assert "plots" in text

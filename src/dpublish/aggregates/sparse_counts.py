@@ -103,9 +103,9 @@ class SparseCounts:
     def __post_init__(self) -> None:
         if not self.columns:
             raise InvalidParameter("sparse counts need at least one column")
-        if self.domain_size > MAX_DOMAIN:
+        if self.domain_size >= MAX_DOMAIN:
             raise InvalidParameter(
-                "the columns have more than 2**62 cells; take fewer columns or coarser levels"
+                "the columns have 2**62 cells or more; take fewer columns or coarser levels"
             )
 
     @property

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from dpublish.cli.output import say
-from dpublish.errors import InputError, InvalidParameter
+from dpublish.errors import InputError, InvalidParameter, require_count
 
 _MARK = ".dpublish-demo"
 
@@ -20,6 +20,7 @@ _MARK = ".dpublish-demo"
 def demo(folder: str, fresh: bool, records: int) -> None:
     """Make up a census, publish from it twice, and show how to use what was published."""
     place = Path(folder)
+    require_count(records=records, at_least=0)
     _prepare(place, fresh)
     _write_inputs(place, records)
     say(f"A made-up census is in {place}/people.csv, what is public about it in people.toml.\n")

@@ -19,6 +19,9 @@ def experiment(name: str | None, repeats: int | None, output: str, as_json: bool
 
     Results are kept as they come; an interrupted run goes on where it stopped.
     """
+    if name is None and as_json:
+        say_json([{"name": n, "title": e.title} for n, e in EXPERIMENTS.items()])
+        return
     if name is None:
         say_table(["experiment", "what it shows"], [[n, e.title] for n, e in EXPERIMENTS.items()])
         return

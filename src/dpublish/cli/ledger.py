@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from dpublish.cli.output import json_option, say, say_json, say_table
-from dpublish.errors import LedgerTampered
+from dpublish.errors import InvalidParameter, LedgerTampered
+from dpublish.privacy.budget import Grant
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.ledger import Ledger
 from dpublish.release.folder import folder_hash, load
@@ -88,6 +89,23 @@ def show(path: str, dataset: str | None, as_json: bool) -> None:
     if rows:
         say()
         say_table(["entry", "time", "dataset", "epsilon", "state", "purpose"], rows)
+
+
+@ledger.command()
+@_path
+@click.argument("release")
+def record(path: str, release: str) -> None:
+    """Enter a release whose publication was interrupted before the books were closed on it."""
+    receipt = load(release).receipt
+    if receipt.dataset is None or receipt.anchor is None:
+        raise InvalidParameter(f"{release} was not paid for from any ledger")
+    with Ledger(path) as books:
+        books.publish(
+            Grant(receipt.dataset, *receipt.anchor),
+            receipt.release_id,
+            folder_hash(Path(release)),
+        )
+    say(f"entered {release} under entry {receipt.ledger_entry}")
 
 
 @ledger.command()

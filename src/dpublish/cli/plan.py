@@ -15,7 +15,7 @@ from dpublish.cli.output import (
 )
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
-from dpublish.errors import InvalidParameter
+from dpublish.errors import InvalidParameter, require_count
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.recipes import make_recipe
 from dpublish.release.recipe import Recipe, figure_name
@@ -48,6 +48,7 @@ def plan(
     """
     recipe = make_recipe(method, settings_from(ctx.args, pairs))
     schema = load_schema(schema_path)
+    require_count(rows=0 if n_hint is None else n_hint, at_least=0)
     if (epsilon is None) == (wanted_error is None):
         raise InvalidParameter("give either --epsilon or --wanted-error")
     if epsilon is not None:
@@ -74,7 +75,10 @@ def plan(
 
 
 def epsilon_for(recipe: Recipe, schema: Schema, n_hint: int | None, wanted: float) -> Fraction:
-    """Find the smallest epsilon, to three digits, whose expected error is at most `wanted`."""
+    """Find the smallest epsilon whose expected error is at most `wanted`.
+
+    It is rounded up to three digits, and not sought below one millionth.
+    """
     if not wanted > 0:
         raise InvalidParameter(f"wanted error ({wanted}) must be greater than 0")
 

@@ -1,5 +1,6 @@
 """`dpublish rows`, `count` and `report`: use a release; all of it is free."""
 
+import secrets
 from pathlib import Path
 
 import click
@@ -84,7 +85,10 @@ def report(release: str, output: str | None) -> None:
     page = render_report(load(release))
     path = Path(output) if output else Path(release) / "report.html"
     try:
-        path.write_text(page, "utf-8")
+        # A new file takes the old one's place: a link there would lead elsewhere.
+        draft = path.with_name(f".{secrets.token_hex(8)}.html")
+        draft.write_text(page, "utf-8", "replace")
+        draft.replace(path)
     except OSError as error:
         raise InputError(f"cannot write {path} ({error.strerror or 'unknown reason'})") from None
     say(f"wrote {path}")

@@ -4,7 +4,7 @@ Bounds, lists of values and taxonomies come from public knowledge (a code book, 
 questionnaire), never from the rows: whatever is learnt from the rows has to be paid for.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -81,14 +81,17 @@ class Schema:
         return self.columns[self.names.index(name)]
 
 
-def parse_columns(text: str, schema: Schema) -> tuple[tuple[str, int | None], ...]:
+def parse_columns(
+    listed: str | Iterable[str], schema: Schema
+) -> tuple[tuple[str, int | None], ...]:
     """Read a list of columns such as `age@2,sex`, each with an optional level.
 
     >>> schema = Schema((column("age", "numeric", bounds=[0, 99], branching=2),))
     >>> parse_columns("age@2", schema)
     (('age', 2),)
     """
-    found = tuple(_parse_column(part.strip(), schema) for part in text.split(","))
+    parts = [part.strip() for part in listed.split(",")] if isinstance(listed, str) else listed
+    found = tuple(_parse_column(part, schema) for part in parts)
     names = [name for name, _ in found]
     for name in names:
         if names.count(name) > 1:

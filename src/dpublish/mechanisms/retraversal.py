@@ -74,7 +74,7 @@ def retraverse(
     [1, 4]
     """
     require_count(count=count, max_passes=max_passes)
-    if isinstance(deviations, float) or deviations < 0:
+    if not isinstance(deviations, (int, Fraction)) or deviations < 0:
         raise InvalidParameter(f"deviations ({deviations}) must be a whole number or Fraction")
     pool = len(integer_gaps(scores, threshold or 0))
     require_count(scores=pool)

@@ -69,10 +69,8 @@ def sparse_counts(
     cells, whole = require_whole(keys, "keys"), require_whole(counts)
     if cells.shape != whole.shape or cells.ndim != 1:
         raise InvalidParameter("keys and counts must be two flat arrays, one count for each key")
-    _require_settings(domain_size, threshold, sensitivity)
-    rate = budget.epsilon / int(sensitivity)
-    require_rate(rate)
-    _require_few_false(int(domain_size), rate, int(threshold))
+    require_count(sensitivity=sensitivity)
+    require_sparse(domain_size, threshold, budget.epsilon / int(sensitivity))
     rate = budget.spend() / int(sensitivity)
     listed, true = _merge(cells.astype(np.int64), clip_counts(whole), int(domain_size))
     noisy = true + discrete_laplace(rate, true.size, rng)
@@ -122,15 +120,14 @@ def _exceeds(domain_size: int, rate: Fraction, threshold: int, limit: Fraction) 
         precision *= 2
 
 
-def _require_settings(domain_size: int, threshold: int, sensitivity: int) -> None:
-    require_count(domain_size=domain_size, threshold=threshold, sensitivity=sensitivity)
+def require_sparse(domain_size: int, threshold: int, rate: Fraction) -> None:
+    """Refuse settings of `sparse_counts` that cannot work; all of them are public."""
+    require_rate(rate)
+    require_count(domain_size=domain_size, threshold=threshold)
     if domain_size >= LARGEST_BOUND:
         raise InvalidParameter(f"domain_size ({domain_size}) must be below 2**62")
     if threshold >= LARGEST_BOUND:
         raise InvalidParameter(f"threshold ({threshold}) must be below 2**62")
-
-
-def _require_few_false(domain_size: int, rate: Fraction, threshold: int) -> None:
     if _exceeds(domain_size, rate, threshold, Fraction(MOST_FALSE_CELLS)):
         enough = auto_threshold(domain_size, rate, MOST_FALSE_CELLS)
         raise InvalidParameter(

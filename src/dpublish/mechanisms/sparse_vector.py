@@ -245,7 +245,7 @@ def integer_gaps(
     bars = np.asarray(thresholds, dtype=np.int64)
     if answers.ndim != 1 or bars.shape not in ((), answers.shape):
         raise InvalidParameter("answers must be one-dimensional, with one threshold or one each")
-    if np.any(np.abs(bars) > MAX_THRESHOLD):
+    if np.any((bars > MAX_THRESHOLD) | (bars < -MAX_THRESHOLD)):  # abs would wrap at -2**63
         raise InvalidParameter(f"thresholds must be at most {MAX_THRESHOLD} in size")
     return np.clip(answers.astype(np.int64), -_MAX_ANSWER, _MAX_ANSWER) - bars
 

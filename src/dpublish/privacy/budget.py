@@ -7,6 +7,7 @@ a running total by hand; nobody gets it wrong.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -49,6 +50,7 @@ class Budget:
         self.purpose = purpose
         self.grant = grant
         self._lock = Lock()
+        self._process = os.getpid()
         self._is_used = False
         self._children: list[Budget] = []
         self._is_parallel = False
@@ -140,6 +142,9 @@ class Budget:
         return purses
 
     def _open(self) -> None:
+        if os.getpid() != self._process:
+            # Parent and child hold the same money after a fork; only one may have it.
+            raise BudgetAlreadyUsed(f"the budget for {self.purpose!r} belongs to another process")
         with self._lock:
             if self._is_used:
                 raise BudgetAlreadyUsed(

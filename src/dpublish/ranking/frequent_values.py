@@ -7,7 +7,7 @@ Reference: D. Su, PhD thesis, Purdue, 2016, chapter 5.
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, expm1, log, log1p, sqrt
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from dpublish.aggregates.counts import Counts
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema, parse_columns
 from dpublish.data.table import Table
-from dpublish.errors import InvalidParameter, require_count
+from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.noise_law import noise_variance
@@ -24,7 +24,7 @@ from dpublish.mechanisms.retraversal import retraverse
 from dpublish.mechanisms.sparse_vector_calibration import calibrate
 from dpublish.mechanisms.top_c import top_c
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord, Neighbours
+from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit, Neighbours
 from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.error_bars import half_width
@@ -57,9 +57,11 @@ class FrequentValues:
 
     def __post_init__(self) -> None:
         require_count(count=self.count)
-        if not self.column or "," in self.column:
+        object.__setattr__(self, "count", int(self.count))  # a NumPy integer, too
+        require_known("selection", self.selection, get_args(Selection))
+        if not isinstance(self.column, str) or not self.column:
             raise InvalidParameter("column must name one column")
-        if not 0 < self.counts_share < 1:
+        if not isinstance(self.counts_share, Fraction) or not 0 < self.counts_share < 1:
             raise InvalidParameter(f"counts_share ({self.counts_share}) must lie between 0 and 1")
 
     def release(
@@ -81,9 +83,10 @@ class FrequentValues:
             1 for a record, which has one value, or by the number chosen for a unit.
         """
         refuse_seeded_grant(budget, rng)
+        if not isinstance(table.neighbours, (AddRemoveRecord, AddRemoveUnit)):
+            raise InvalidParameter("topc hides a record or unit added or removed, nothing else")
         axis = self._axis(table.schema)
         kernel = Counts(table.schema, (((axis.column, axis.level),),))
-        kernel.range_sensitivity(table.neighbours)
         purses = self._purses(budget)
         scores = table.sum(kernel)
         chosen = self._choose(scores, budget=purses["selection"], rng=rng)
@@ -97,6 +100,13 @@ class FrequentValues:
             )
         if progress is not None:
             progress(1, 1, "most frequent values")
+        is_ranked = self.selection != "sparse-vector" or counts is not None
+        if self.selection == "sparse-vector":
+            # It finds values in random order: put them in that of their public noisy counts,
+            # or of their places on the axis, which claims nothing.
+            order = np.argsort(chosen if counts is None else -counts, kind="stable")
+            chosen = [chosen[place] for place in order]
+            counts = None if counts is None else counts[order]
         return TopValues(
             receipt=Receipt.issue(
                 method=self.name,
@@ -110,6 +120,7 @@ class FrequentValues:
             chosen=np.asarray(chosen, dtype=np.int64),
             counts=counts,
             noise_rate=rate,
+            is_ranked=is_ranked,
             expected=dict(
                 self.expected_error(table.schema, None, budget.epsilon).figures,
             ),
@@ -151,7 +162,7 @@ class FrequentValues:
     def expected_error(
         self, schema: Schema, n_hint: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell how much more frequent an omitted value can be than a chosen one.
+        """Foretell how much more frequent a value can be than one that was preferred to it.
 
         The sparse vector has no such bound, for it may stop before it has seen every value;
         for it the standard deviation of a comparison is given.
@@ -169,19 +180,20 @@ class FrequentValues:
             target = "omitted_excess_95"
             figures[target] = float(self._excess(float(epsilon * share), count, axis.size))
             claim = (
-                "no omitted value is more frequent than a chosen one by more than "
+                "no value omitted or ranked lower is more frequent by more than "
                 f"{figures[target]:,.0f} (95 %)"
             )
         if self.with_counts:
             sensitivity = self._counts_sensitivity(schema.neighbours, axis.size)
             counts_rate = epsilon * self.counts_share / sensitivity
+            require_rate(counts_rate)
             figures["each_count_95"] = half_width(counts_rate, np.ones(1), 0.95)
         if n_hint:
             figures[f"{target}_per_record"] = figures[target] / n_hint
         return ExpectedError(f"{count} of {axis.size:,} values; {claim}", figures, target=target)
 
     def _excess(self, epsilon: float, count: int, pool: int) -> int:
-        """Bound how much more frequent an omitted value can be than a chosen one (95 %).
+        """Bound how much more frequent a value can be than one that was preferred to it (95 %).
 
         One-shot: by no more than the largest of all noises, P(max > t) = 1 - (1 -
         e^(-rate (t+1)))^m.  Peeling: a choice misses the best by more than t with probability
@@ -194,13 +206,14 @@ class FrequentValues:
         return ceil(log(pool * count / 0.05) / rate)
 
     def _axis(self, schema: Schema) -> Axis:
-        ((name, level),) = parse_columns(self.column, schema)
+        ((name, level),) = parse_columns((self.column,), schema)
         return schema[name].axis(level)
 
 
 def _comparison_deviation(epsilon: Fraction, count: int) -> float:
     """Standard deviation of a count minus the bought and blurred threshold."""
     level = epsilon * LEVEL_SHARE
+    require_rate(level)
     noise = calibrate(
         sensitivity=1, max_positives=count, monotonic=True, budget=Budget(epsilon - level)
     )

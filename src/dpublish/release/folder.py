@@ -31,6 +31,15 @@ from dpublish.release.release import Release
 
 FORMAT = 1
 _PARTIAL = ".partial"
+_NOT_A_RELEASE = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    pa.ArrowException,
+)
 _KINDS = {
     "histogram": "dpublish.release.histogram:Histogram",
     "top-values": "dpublish.release.top_values:TopValues",
@@ -51,7 +60,7 @@ def require_new_folder(path: Path) -> None:
 def save(release: Release, path: Path, *, extras: Mapping[str, bytes]) -> Path:
     """Write `release` as a folder at `path`, atomically; `extras` are further files by name."""
     require_new_folder(path)
-    draft = path.absolute().parent / f".{path.name}.{secrets.token_hex(8)}{_PARTIAL}"
+    draft = path.absolute().parent / f".{secrets.token_hex(8)}{_PARTIAL}"
     try:
         _write(release, draft, extras)
         # A folder that appeared meanwhile is refused by the system, unless it is empty.
@@ -77,7 +86,8 @@ def load(path: str | Path) -> Release:
     """
     folder = Path(path)
     head = _read_head(folder)
-    target = _KINDS.get(head.get("kind", ""))
+    named = head.get("kind")
+    target = _KINDS.get(named) if isinstance(named, str) else None
     if target is None:
         raise CorruptRelease(f"{folder} holds a kind of release that this version does not know")
     module, _, name = target.partition(":")
@@ -93,7 +103,7 @@ def load(path: str | Path) -> Release:
             facts=head["facts"],
             tables=tables,
         )
-    except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
+    except _NOT_A_RELEASE as error:
         if isinstance(error, DPublishError) and not isinstance(error, InvalidParameter):
             raise
         raise CorruptRelease(f"{folder} does not hold what its release.json says") from None
@@ -159,9 +169,9 @@ def _read_head(folder: Path) -> dict[str, Any]:
         head = json.loads((folder / "release.json").read_text("utf-8"))
     except FileNotFoundError:
         raise CorruptRelease(f"{folder} has no release.json: it is not a whole release") from None
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise CorruptRelease(f"{folder}/release.json cannot be read") from None
-    if not isinstance(head, dict) or not isinstance(head.get("format"), int):
+    if not isinstance(head, dict) or type(head.get("format")) is not int or head["format"] < 1:
         raise CorruptRelease(f"{folder}/release.json is not a release")
     if head["format"] > FORMAT:
         raise CorruptRelease(f"{folder} was written by a newer dpublish; upgrade to open it")
@@ -173,6 +183,8 @@ def _checked(folder: Path, file: str, entry: Mapping[str, Any]) -> bytes:
     if len(parts) != 2 or parts[0] != "data" or parts[1] in ("..", "."):
         raise CorruptRelease(f"{folder}/release.json names a file outside its data folder")
     try:
+        if (folder / "data").is_symlink() or (folder / file).is_symlink():
+            raise CorruptRelease(f"{folder}/{file} is a link; a release holds its own files")
         content = (folder / file).read_bytes()
     except OSError:
         raise CorruptRelease(f"{folder}/{file} is missing; ask for the release again") from None

@@ -14,19 +14,27 @@ from numpy.typing import NDArray
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_count, require_known
+from dpublish.mechanisms.exact import require_rate
+from dpublish.mechanisms.sparse_counts import require_sparse
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
 from dpublish.release.answer import Answer
 from dpublish.release.axis_rows import draw_column
-from dpublish.release.axis_weights import axis_weights
-from dpublish.release.error_bars import half_width, one_cell_bound, require_confidence
+from dpublish.release.axis_weights import assumption, axis_weights
+from dpublish.release.error_bars import (
+    count_errors,
+    half_width,
+    one_cell_bound,
+    require_confidence,
+)
 from dpublish.release.projection import plausible_counts
 from dpublish.release.query import parse_query
-from dpublish.release.release import Release
+from dpublish.release.release import Release, whole_column
 
 RESERVED = frozenset({"cell_number", "noisy_count", "estimated_count"})
 """Column names that the published table uses itself."""
+MAX_ROWS = 100_000_000
 
 
 class Margin(NamedTuple):
@@ -57,10 +65,21 @@ class Histogram(Release):
     threshold: int | None = None
 
     def __post_init__(self) -> None:
-        if self.cells.shape != self.counts.shape or self.cells.ndim != 1:
-            raise InvalidParameter("cells and counts of a histogram must be parallel")
-        if self.threshold is None and self.cells.size != self.size:
-            raise InvalidParameter("a dense histogram has a count for every cell")
+        """Refuse what no recipe would publish: a release may come from anywhere."""
+        require_rate(self.noise_rate)
+        if not self.axes or len({axis.column for axis in self.axes}) != len(self.axes):
+            raise InvalidParameter("a histogram has at least one axis, each column once")
+        for array in (self.cells, self.counts):
+            if array.dtype != np.int64 or array.shape != (self.cells.size,):
+                raise InvalidParameter("cells and counts must be parallel whole numbers")
+        if self.threshold is None:
+            if not np.array_equal(self.cells, np.arange(self.size)):
+                raise InvalidParameter("a dense histogram has a count for every cell, in order")
+            return
+        require_sparse(self.size, self.threshold, self.noise_rate)
+        inside = self.cells.size == 0 or (self.cells[0] >= 0 and self.cells[-1] < self.size)
+        if not inside or np.any(np.diff(self.cells) <= 0) or np.any(self.counts < self.threshold):
+            raise InvalidParameter("a sparse histogram lists cells in order, none below threshold")
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -109,8 +128,10 @@ class Histogram(Release):
         weights = np.ones(self.cells.size)
         for index, along in zip(self.indices(), per_axis, strict=True):
             weights *= along[index]
-        partial = any(np.any((w != 0) & (w != 1)) for w in per_axis)
-        assumption = "records are assumed to be spread evenly within partly covered cells"
+        assumptions = [
+            assumption(axis, parsed.about(axis.column), along)
+            for axis, along in zip(self.axes, per_axis, strict=True)
+        ]
         value = float(weights @ self.counts)
         if self.threshold is None:
             reach = half_width(self.noise_rate, weights, confidence)
@@ -118,9 +139,8 @@ class Histogram(Release):
         else:
             covered = float(prod(int(np.count_nonzero(w)) for w in per_axis))
             low, high = self._sparse_bounds(weights, covered, confidence)
-        return Answer(
-            value, max(low, 0.0), max(high, 0.0), confidence, assumption if partial else None
-        )
+        notes = "; ".join(dict.fromkeys(note for note in assumptions if note)) or None
+        return Answer(value, max(low, 0.0), max(high, 0.0), confidence, notes)
 
     def _sparse_bounds(
         self, weights: NDArray[np.float64], covered: float, confidence: float
@@ -154,6 +174,9 @@ class Histogram(Release):
         Without `n` every cell gives its estimated count; with `n`, cells are drawn in
         proportion (evenly if every estimate is zero).  Values are spread evenly in a cell.
         """
+        require_count(seed=0 if seed is None else seed, at_least=0)
+        if (self.estimates.sum() if n is None else n) > MAX_ROWS:
+            raise InvalidParameter(f"at most {MAX_ROWS:,} rows are drawn at once; name a number")
         rng = plain_generator(seed)
         if n is None:
             picked = np.repeat(np.arange(self.cells.size), self.estimates)
@@ -206,28 +229,32 @@ class Histogram(Release):
             receipt=receipt,
             schema=schema,
             axes=tuple(schema[a["column"]].axis(a["level"]) for a in facts["axes"]),
-            cells=table["cell_number"].to_numpy().astype(np.int64),
-            counts=table["noisy_count"].to_numpy().astype(np.int64),
+            cells=whole_column(table, "cell_number"),
+            counts=whole_column(table, "noisy_count"),
             noise_rate=parse_epsilon(facts["noise_rate"]),
             threshold=facts["threshold"],
         )
 
     def expected_error(self) -> dict[str, float]:
-        """Give the error of one cell and of the total, with probability 95 %."""
-        one = {"one_cell_95": half_width(self.noise_rate, np.ones(1), 0.95)}
-        if self.threshold is None:
-            return one | {"total_95": half_width(self.noise_rate, np.ones(self.size), 0.95)}
-        return one | {"threshold": float(self.threshold)}
+        """Give the errors of the counts, with probability 95 %."""
+        return count_errors(self.noise_rate, self.size, self.threshold)
 
     def summary(self) -> dict[str, str]:
         """Describe axes, size and error in a few words."""
-        reach = self.expected_error()["one_cell_95"]
-        described = " x ".join(f"{axis.column} ({axis.size})" for axis in self.axes)
+        errors = self.expected_error()
         published = f"{self.size:,} cells"
-        if self.threshold is not None:
+        if self.threshold is None:
+            reach = errors["one_cell_95"]
+            claim = f"each count is within {reach:,.0f} of the truth with probability 95 %"
+        else:
             published = f"{self.cells.size:,} of {published}, noisy count at least {self.threshold}"
+            claim = (
+                f"all of them are within {errors['all_cells_95']:,.0f} of the truth with "
+                f"probability 95 %; about {errors['expected_false_cells']:,.2g} of them stand for "
+                "empty cells"
+            )
         return {
-            "counts by": described,
+            "counts by": " x ".join(f"{axis.column} ({axis.size})" for axis in self.axes),
             "published": published,
-            "error": f"each count is within {reach:,.0f} of the truth with probability 95 %",
+            "error": claim,
         }

@@ -5,8 +5,8 @@ A query is a list of conditions, all of which must hold.  It is parsed, never ex
     column = value          column != value         column in {red, green}
     column < 5   <= 5   > 5   >= 5                  column in 30..40   (both ends count)
 
-Names and values with spaces or signs stand in quotes: `income = "<=50K"`.  The empty query
-asks for everything.
+Names and values with spaces or signs stand in quotes: `income = "<=50K"`; a quote within them
+is doubled.  The empty query asks for everything.
 """
 
 import re
@@ -19,7 +19,7 @@ Operator = Literal["=", "!=", "<", "<=", ">", ">=", "in set", "in range"]
 
 _TOKEN = re.compile(
     r"""\s*(?:
-        "(?P<double>[^"]*)" | '(?P<single>[^']*)'
+        "(?P<double>(?:[^"]|"")*)" | '(?P<single>(?:[^']|'')*)'
       | (?P<sign><=|>=|!=|==|=|<|>|\{|\}|,)
       | (?P<range>\.\.)
       | (?P<word>(?:(?!\.\.)[^\s,{}"'<>=!])+)
@@ -27,6 +27,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _MAX_LENGTH = 10_000
+_QUOTES = {"double": '"', "single": "'"}
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,19 @@ def parse_query(text: str) -> Query:
     return Query(tuple(conditions))
 
 
+def quote(text: str) -> str:
+    """Write a name or value so that `parse_query` reads it back.
+
+    >>> quote("age"), quote("light blue")
+    ('age', '"light blue"')
+    """
+    match = _TOKEN.fullmatch(text)
+    is_plain = match is not None and match.lastgroup == "word" and text.strip() == text
+    if is_plain and text.lower() not in ("and", "in"):
+        return text
+    return '"' + text.replace('"', '""') + '"'
+
+
 class _Tokens:
     """The query's words and signs, read from left to right."""
 
@@ -86,7 +100,9 @@ class _Tokens:
                 raise InvalidQuery(f"cannot read the query at {text[position : position + 20]!r}")
             kind = str(match.lastgroup)
             value = match.group(kind)
-            self._items.append(("text" if kind in ("double", "single") else kind, value))
+            if kind in _QUOTES:
+                value = value.replace(2 * _QUOTES[kind], _QUOTES[kind])
+            self._items.append(("text" if kind in _QUOTES else kind, value))
             position = match.end()
         self._next = 0
 

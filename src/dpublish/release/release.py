@@ -9,12 +9,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dpublish.data.schema import Schema
-from dpublish.errors import InvalidQuery
+from dpublish.errors import CorruptRelease, InvalidQuery
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.answer import Answer
+
+
+def whole_column(table: pa.Table, name: str) -> NDArray[np.int64]:
+    """Take a column of whole numbers out of a published table; anything else is corrupt."""
+    column = table[name]
+    if column.type != pa.int64() or column.null_count:
+        raise CorruptRelease(f"the column {name!r} does not hold whole numbers")
+    return np.asarray(column.to_numpy(), dtype=np.int64)
 
 
 class Release(ABC):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import isfinite
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,18 +13,22 @@ from numpy.typing import NDArray
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery
+from dpublish.mechanisms.exact import require_rate
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.answer import Answer
 from dpublish.release.axis_weights import axis_weights
 from dpublish.release.error_bars import half_width, require_confidence
 from dpublish.release.query import parse_query
-from dpublish.release.release import Release
+from dpublish.release.release import Release, whole_column
 
 
 @dataclass(frozen=True, eq=False)
 class TopValues(Release):
-    """Chosen cells of one axis, most frequent first, with noisy counts where they were bought."""
+    """Chosen cells of one axis, with noisy counts where they were bought.
+
+    They are listed most frequent first if `is_ranked`; else their order says nothing.
+    """
 
     kind: ClassVar[str] = "top-values"
 
@@ -33,13 +38,26 @@ class TopValues(Release):
     chosen: NDArray[np.int64]
     counts: NDArray[np.int64] | None = None
     noise_rate: Fraction | None = None
+    is_ranked: bool = True
     expected: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        """Refuse what no recipe would publish: a release may come from anywhere."""
+        chosen = self.chosen
+        inside = chosen.size == 0 or (chosen.min() >= 0 and chosen.max() < self.axis.size)
+        if chosen.dtype != np.int64 or chosen.ndim != 1 or not inside:
+            raise InvalidParameter("chosen values must be cells of the axis")
+        if np.unique(chosen).size != chosen.size:
+            raise InvalidParameter("a value is chosen once")
         if (self.counts is None) != (self.noise_rate is None):
             raise InvalidParameter("counts come with the rate of their noise")
-        if self.counts is not None and self.counts.shape != self.chosen.shape:
+        if self.noise_rate is not None:
+            require_rate(self.noise_rate)
+        counts = chosen if self.counts is None else self.counts
+        if counts.dtype != np.int64 or counts.shape != chosen.shape:
             raise InvalidParameter("there must be one count for each chosen value")
+        if not all(isinstance(v, float) and isfinite(v) for v in dict(self.expected).values()):
+            raise InvalidParameter("expected errors must be finite numbers")
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -53,7 +71,7 @@ class TopValues(Release):
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The chosen values, most frequent first."""
+        """The chosen values, in the order in which they are published."""
         return tuple(self.axis.labels[index] for index in self.chosen)
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
@@ -73,12 +91,13 @@ class TopValues(Release):
         return Answer(value, max(value - reach, 0.0), max(value + reach, 0.0), confidence)
 
     def tables(self) -> dict[str, pa.Table]:
-        """Give rank, value and, where bought, the noisy count."""
+        """Give value, rank if there is one, and, where bought, the noisy count."""
         columns: dict[str, Any] = {
-            "rank": np.arange(1, len(self.chosen) + 1),
             "cell_number": self.chosen,
             "value": pa.array(self.values, pa.string()),
         }
+        if self.is_ranked:
+            columns = {"rank": np.arange(1, len(self.chosen) + 1), **columns}
         if self.counts is not None:
             columns["noisy_count"] = self.counts
         return {"values": pa.table(columns)}
@@ -88,6 +107,7 @@ class TopValues(Release):
         return {
             "axis": {"column": self.axis.column, "level": self.axis.level},
             "noise_rate": None if self.noise_rate is None else format_epsilon(self.noise_rate),
+            "is_ranked": self.is_ranked,
             "expected": dict(self.expected),
         }
 
@@ -108,10 +128,11 @@ class TopValues(Release):
             receipt=receipt,
             schema=schema,
             axis=schema[facts["axis"]["column"]].axis(facts["axis"]["level"]),
-            chosen=table["cell_number"].to_numpy().astype(np.int64),
-            counts=table["noisy_count"].to_numpy().astype(np.int64) if counted else None,
+            chosen=whole_column(table, "cell_number"),
+            counts=whole_column(table, "noisy_count") if counted else None,
             noise_rate=None if rate is None else parse_epsilon(rate),
-            expected=facts["expected"],
+            is_ranked=bool(facts["is_ranked"]),
+            expected={str(k): float(v) for k, v in facts["expected"].items()},
         )
 
     def expected_error(self) -> dict[str, float]:
@@ -121,12 +142,18 @@ class TopValues(Release):
     def summary(self) -> dict[str, str]:
         """Describe what was chosen in a few words."""
         shown = ", ".join(self.values[:5]) + (", ..." if len(self.values) > 5 else "")
-        lines = {
-            "most frequent": f"{len(self.values)} of {self.axis.size:,} values of "
-            f"{self.axis.column}: {shown}",
-            "error": "no omitted value is more frequent than a chosen one by more than "
-            f"{self.expected.get('omitted_excess_95', float('nan')):,.0f} with probability 95 %",
-        }
+        size = f"{len(self.values)} of {self.axis.size:,} values of {self.axis.column}"
+        lines = {"most frequent": f"{size}: {shown}"}
+        if "omitted_excess_95" in self.expected:
+            lines["error"] = (
+                "no value omitted or ranked lower is more frequent by more than "
+                f"{self.expected['omitted_excess_95']:,.0f} with probability 95 %"
+            )
+        if "comparison_deviation" in self.expected:
+            lines["error"] = (
+                "each comparison with the threshold was off by "
+                f"{self.expected['comparison_deviation']:,.0f} (standard deviation)"
+            )
         if self.noise_rate is not None:
             reach = half_width(self.noise_rate, np.ones(1), 0.95)
             lines["counts"] = f"each within {reach:,.0f} of the truth with probability 95 %"

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 INK, PALE, GRID = "#1f5f8b", "#9dc3dd", "#e3e6e8"
 _STYLE: Any = {
+    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
+    "text.usetex": False,
     "svg.fonttype": "none",
     "svg.hashsalt": "dpublish",
     "font.family": "sans-serif",
@@ -52,7 +54,7 @@ def bar_chart(
             axes.set_xlabel("records")
         axes.grid(axis="y" if ordered else "x", color=GRID, linewidth=0.8)
         axes.set_axisbelow(True)
-        axes.set_title(title, loc="left", fontsize=10)
+        axes.set_title(_short(title), loc="left", fontsize=10)
         _plain_numbers(axes.yaxis if ordered else axes.xaxis)
         return finish()
 
@@ -74,8 +76,8 @@ def heat_map(
         step = max(1, len(row_labels) // 24)
         shown = range(0, len(row_labels), step)
         axes.set_yticks(list(shown), [_short(row_labels[i]) for i in shown])
-        axes.set_xlabel(column_title)
-        axes.set_ylabel(row_title)
+        axes.set_xlabel(_short(column_title))
+        axes.set_ylabel(_short(row_title))
         return finish()
 
 
@@ -128,6 +130,4 @@ def _plain_numbers(axis: Any) -> None:
 
 
 def _short(label: str) -> str:
-    # A dollar sign would start mathematics.
-    text = label.replace("$", r"\$")
-    return text if len(text) <= _MAX_LABEL else text[: _MAX_LABEL - 1] + "…"
+    return label if len(label) <= _MAX_LABEL else label[: _MAX_LABEL - 1] + "…"

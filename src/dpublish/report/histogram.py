@@ -1,12 +1,15 @@
 """The histogram's section: each margin with error bars, and pairs of columns as shades."""
 
+import shlex
 from itertools import combinations
 
 import numpy as np
 
+from dpublish.data.axis import Axis
 from dpublish.release.histogram import Histogram
+from dpublish.release.query import quote
 from dpublish.release.release import Release
-from dpublish.report.charts import bar_chart, can_draw, heat_map
+from dpublish.report.charts import bar_chart, heat_map
 from dpublish.report.section import Figure, Listing, Section
 
 _MAX_MARGINS = 8
@@ -16,27 +19,31 @@ _MAX_SHADES = 40_000
 _MAX_LISTED = 20
 
 
-def section(release: Release) -> Section:
+def section(release: Release, with_charts: bool) -> Section:
     """Show a histogram."""
     if not isinstance(release, Histogram):
         return Section()
-    first = release.axes[0]
-    # The widest column of the example query; any label will do.
-    label = first.labels[len(first.labels) // 2]
-    question = f'{first.column} = "{label}"' if first.edges is None else _range_example(release)
+    question = _example(release.axes[0])
     return Section(
-        figures=[*_margins(release), *_pairs(release)] if can_draw() else (),
+        figures=[*_margins(release), *_pairs(release)] if with_charts else (),
         listings=[_largest(release)],
         python=f"histogram.count({question!r})\nhistogram.rows(1000).to_pandas()",
-        shell=f"dpublish count RELEASE {question!r}\ndpublish rows RELEASE -n 1000 -o rows.csv",
+        shell=f"dpublish count RELEASE {shlex.quote(question)}\n"
+        "dpublish rows RELEASE -n 1000 -o rows.csv",
     )
 
 
-def _range_example(release: Histogram) -> str:
-    axis = release.axes[0]
-    edges = axis.edges or (0.0, 1.0)
-    low, high = edges[len(edges) // 3], edges[min(len(edges) // 3 + 1, len(edges) - 1)]
-    return f"{axis.column} in {low:g}..{high:g}"
+def _example(axis: Axis) -> str:
+    """Write a question about one cell of the middle."""
+    name = quote(axis.column)
+    if axis.edges is None:
+        return f"{name} = {quote(axis.labels[len(axis.labels) // 2])}"
+    start = (len(axis.edges) - 1) // 2
+    low, high = axis.edges[start], axis.edges[start + 1]
+    if axis.holds_whole_numbers:
+        return f"{name} in {low:.0f}..{high - 1:.0f}"
+    signs = (">=", "<") if axis.closed == "left" else (">", "<=")
+    return f"{name} {signs[0]} {low!r} and {name} {signs[1]} {high!r}"
 
 
 def _margins(release: Histogram) -> list[Figure]:

@@ -14,10 +14,10 @@ from dpublish.report.charts import can_draw
 from dpublish.report.section import section_of
 
 
-def render_report(release: Release) -> str:
+def render_report(release: Release, *, with_charts: bool = True) -> str:
     """Write the page of a release, from the release alone."""
     receipt = release.receipt
-    section = section_of(release)
+    section = section_of(release, with_charts=with_charts and can_draw())
     whole = receipt.epsilon
     shares = [
         {

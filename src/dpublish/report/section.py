@@ -1,7 +1,7 @@
 """The hook by which a kind of release adds its own section to the report.
 
 A new kind adds one line to `SECTIONS` and one file with a function that takes the release
-and gives a `Section`.
+and whether to draw, and gives a `Section`.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,10 +44,10 @@ SECTIONS = {
 }
 
 
-def section_of(release: Release) -> Section:
+def section_of(release: Release, *, with_charts: bool = True) -> Section:
     """Make the section of a release, empty if its kind has none."""
     if release.kind not in SECTIONS:
         return Section()
     module, _, name = SECTIONS[release.kind].partition(":")
-    make: Callable[[Release], Section] = getattr(import_module(module), name)
-    return make(release)
+    make: Callable[[Release, bool], Section] = getattr(import_module(module), name)
+    return make(release, with_charts)

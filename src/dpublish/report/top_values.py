@@ -1,40 +1,46 @@
 """The ranking's section: the values in order, with their counts where they were bought."""
 
+import shlex
+
 import numpy as np
 
 from dpublish.release.error_bars import half_width
+from dpublish.release.query import quote
 from dpublish.release.release import Release
 from dpublish.release.top_values import TopValues
-from dpublish.report.charts import bar_chart, can_draw
+from dpublish.report.charts import bar_chart
 from dpublish.report.section import Figure, Listing, Section
 
 _MAX_BARS = 60
 
 
-def section(release: Release) -> Section:
+def section(release: Release, with_charts: bool) -> Section:
     """Show a ranking."""
     if not isinstance(release, TopValues):
         return Section()
-    headers, rows = ["rank", release.axis.column], []
-    for rank, value in enumerate(release.values, start=1):
-        row = [str(rank), value]
-        if release.counts is not None:
-            row.append(f"{release.counts[rank - 1]:,}")
-        rows.append(row)
-    if release.counts is not None:
-        headers.append("noisy count")
-    example = f'{release.axis.column} = "{release.values[0]}"' if release.values else ""
-    asks = bool(example) and release.counts is not None
+    table = release.tables()["values"].drop_columns(["cell_number"])
+    headers = [name.replace("_", " ") for name in table.column_names]
+    rows = [[_words(value) for value in row.values()] for row in table.to_pylist()]
+    caption = "The chosen values" + (", most frequent first." if release.is_ranked else ".")
+    python, shell = "ranking.values", ""
+    if release.values and release.counts is not None:
+        question = f"{quote(release.axis.column)} = {quote(release.values[0])}"
+        python += f"\nranking.count({question!r})"
+        shell = f"dpublish count RELEASE {shlex.quote(question)}"
     return Section(
-        figures=_figures(release),
-        listings=[Listing(headers, rows, "The chosen values, most frequent first.")],
-        python="ranking.values" + (f"\nranking.count({example!r})" if asks else ""),
-        shell=f"dpublish count RELEASE {example!r}" if asks else "",
+        figures=_figures(release) if with_charts else [],
+        listings=[Listing(headers, rows, caption)],
+        python=python,
+        shell=shell,
     )
 
 
+def _words(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
 def _figures(release: TopValues) -> list[Figure]:
-    if release.counts is None or release.noise_rate is None or not can_draw():
+    if release.counts is None or release.noise_rate is None:
         return []
     drawing = bar_chart(
         release.values[:_MAX_BARS],

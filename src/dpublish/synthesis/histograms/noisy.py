@@ -6,7 +6,7 @@ choice for few cells.  In its sparse form: the thresholded release of high-dimen
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import exp, prod
+from math import prod
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -19,11 +19,12 @@ from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric
-from dpublish.mechanisms.sparse_counts import auto_threshold, sparse_counts
+from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse, sparse_counts
 from dpublish.privacy.budget import Budget
+from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
 from dpublish.randomness import RandomSource
-from dpublish.release.error_bars import half_width, one_cell_bound
+from dpublish.release.error_bars import count_errors
 from dpublish.release.histogram import RESERVED, Histogram
 from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
 
@@ -48,13 +49,9 @@ class NoisyHistogram:
     def __post_init__(self) -> None:
         if not isinstance(self.columns, tuple) or not self.columns:
             raise InvalidParameter("columns must name at least one column")
-        names = [column.partition("@")[0] for column in self.columns]
-        if len(set(names)) != len(names):
-            raise InvalidParameter("columns must name each column once")
-        if set(names) & RESERVED:
-            raise InvalidParameter(f"rename the columns {', '.join(sorted(RESERVED))} first")
-        if self.threshold not in (None, "auto"):
+        if self.threshold is not None and self.threshold != "auto":
             require_count(threshold=self.threshold)
+            object.__setattr__(self, "threshold", int(self.threshold))  # a NumPy integer, too
 
     def release(
         self,
@@ -75,8 +72,10 @@ class NoisyHistogram:
             answers are computed from the noisy counts alone.
         """
         refuse_seeded_grant(budget, rng)
+        if not isinstance(table.neighbours, AddRemoveRecord):
+            raise InvalidParameter("histogram hides one record added or removed, nothing else")
         axes = self._axes(table.schema)
-        threshold = self._threshold(axes, budget.epsilon)
+        threshold = self._threshold(table.schema, axes, budget.epsilon)
         columns = tuple((axis.column, axis.level) for axis in axes)
         if threshold is None:
             dense = Counts(table.schema, (columns,))
@@ -127,24 +126,20 @@ class NoisyHistogram:
         require_rate(epsilon)
         axes = self._axes(schema)
         cells = prod(axis.size for axis in axes)
-        threshold = self._threshold(axes, epsilon)
-        one = half_width(epsilon, np.ones(1), 0.95)
-        figures = {
-            "cells": float(cells),
-            "one_cell_95": one,
-            "all_cells_95": float(one_cell_bound(epsilon, 2 * cells, 0.95)),
-        }
-        if threshold is None:
-            figures["total_95"] = half_width(epsilon, np.ones(cells), 0.95)
-        else:
-            a = exp(-float(epsilon))
-            figures["threshold"] = float(threshold)
-            figures["expected_false_cells"] = cells * a**threshold / (1 + a)
+        threshold = self._threshold(schema, axes, epsilon)
+        figures = {"cells": float(cells)} | count_errors(epsilon, cells, threshold)
         if n_hint:
             figures["records_per_cell"] = n_hint / cells
-        kept = "" if threshold is None else f", those at or above {threshold} published"
-        summary = f"{cells:,} cells{kept}; each count within {one:,.0f} of the truth (95 %)"
-        return ExpectedError(summary, figures, target="one_cell_95")
+        if threshold is None:
+            reach = figures["one_cell_95"]
+            summary = f"{cells:,} cells; each count within {reach:,.0f} of the truth (95 %)"
+            return ExpectedError(summary, figures, target="one_cell_95")
+        reach = figures["all_cells_95"]
+        summary = (
+            f"{cells:,} cells, those at or above {threshold:,} published; all published counts "
+            f"within {reach:,.0f} of the truth (95 %)"
+        )
+        return ExpectedError(summary, figures, target="all_cells_95")
 
     def _axes(self, schema: Schema) -> tuple[Axis, ...]:
         if schema.unit is not None:
@@ -152,18 +147,23 @@ class NoisyHistogram:
                 f"histogram protects single records, but this schema's unit is {schema.unit!r}, "
                 "which may own many rows; use topc, or a table with one row per unit"
             )
-        return tuple(
-            schema[name].axis(level)
-            for name, level in parse_columns(",".join(self.columns), schema)
-        )
+        chosen = parse_columns(self.columns, schema)
+        if RESERVED & {name for name, _ in chosen}:
+            raise InvalidParameter(f"rename the columns {', '.join(sorted(RESERVED))} first")
+        return tuple(schema[name].axis(level) for name, level in chosen)
 
-    def _threshold(self, axes: tuple[Axis, ...], epsilon: Fraction) -> int | None:
+    def _threshold(self, schema: Schema, axes: tuple[Axis, ...], epsilon: Fraction) -> int | None:
         cells = prod(axis.size for axis in axes)
-        if self.threshold == "auto":
-            return auto_threshold(cells, epsilon)
-        if self.threshold is None and cells > MAX_DENSE_CELLS:
+        if self.threshold is not None:
+            # The kernel refuses domains that are too large, before anything is paid or read.
+            SparseCounts(schema, tuple((axis.column, axis.level) for axis in axes))
+            auto = self.threshold == "auto"
+            threshold = auto_threshold(cells, epsilon) if auto else int(self.threshold)
+            require_sparse(cells, threshold, epsilon)
+            return threshold
+        if cells > MAX_DENSE_CELLS:
             raise InvalidParameter(
                 f"{cells:,} cells are too many to publish one by one (at most "
                 f"{MAX_DENSE_CELLS:,}); coarsen columns with name@level, or add --threshold auto"
             )
-        return self.threshold
+        return None
