@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dpublish.cli import main
 from dpublish.privacy.ledger import Ledger
 from dpublish.release.folder import load
+from dpublish.synthesis.histograms.noisy import NoisyHistogram
 
 SECRETS = ("Martian", "4711", "31.5")
 
@@ -203,3 +205,30 @@ def test_unknown_commands_and_options_are_requests_that_are_wrong(run, place):
         assert run(*words).code == 1
     refused(run("count", "nowhere", "age > 3"), 3, "nowhere")
     refused(run("experiment", "nonsense"), 1, "nonsense")
+
+
+@pytest.mark.parametrize(("fault", "code"), [(MemoryError, 3), (RuntimeError, 70)])
+def test_an_unforeseen_error_does_not_quote_its_text(release, place, monkeypatch, fault, code):
+    def fail(*_, **__):
+        raise fault("Unable to allocate an array with shape (4711,) for a Martian")
+
+    monkeypatch.setattr(NoisyHistogram, "release", fail)
+    refused(release(), code)
+    assert spent(place) == 1
+    monkeypatch.setenv("DPUBLISH_TRACEBACK", "1")
+    if fault is RuntimeError:
+        with pytest.raises(RuntimeError):
+            main(["release", *WORDS, "-o", "b"])
+
+
+WORDS = ["--method", "histogram", "--columns", "age", "--data", "people.csv"]
+WORDS += [
+    "--schema",
+    "people.toml",
+    "--epsilon",
+    "1",
+    "--ledger",
+    "books.db",
+    "--dataset",
+    "people",
+]

@@ -1,9 +1,11 @@
 """The command's entry: subcommands are imported when they are called, so that help is quick.
 
 Exit codes: 0 done, 1 the request is wrong, 2 the budget is not there, 3 a file cannot be
-read or written, 130 interrupted.
+read or written, 70 a fault of dpublish itself (set DPUBLISH_TRACEBACK to see where), 130
+interrupted.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -61,25 +63,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = command.main(arguments, prog_name="dpublish", standalone_mode=False)
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
-    except DPublishError as error:
-        _complain(
-            " ".join([str(error), *(f"({note})" for note in getattr(error, "__notes__", ()))])
-        )
-        sys.exit(error.exit_code)
-    except click.ClickException as error:
-        _complain(error.format_message())
-        sys.exit(1)
-    except (click.Abort, KeyboardInterrupt):
-        _complain("interrupted; budget that was already debited stays debited")
-        sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
-    except OSError as error:
-        _complain(f"the system says: {error.strerror or 'input/output error'}")
-        sys.exit(3)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - tracebacks may quote rows
+        message, code = _explain(error)
+        click.echo("dpublish: " + " ".join(message.split()), err=True)
+        sys.exit(code)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _complain(message: str) -> None:
-    click.echo("dpublish: " + " ".join(message.split()), err=True)
+def _explain(error: BaseException) -> tuple[str, int]:
+    """Say in one line what went wrong, and with which exit code to leave."""
+    if isinstance(error, DPublishError):
+        notes = [f"({note})" for note in getattr(error, "__notes__", ())]
+        return " ".join([str(error), *notes]), error.exit_code
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        return "interrupted; budget that was already debited stays debited", 130
+    if isinstance(error, click.ClickException):
+        return error.format_message(), 1
+    if isinstance(error, OSError):
+        return f"the system says: {error.strerror or 'input/output error'}", 3
+    if isinstance(error, MemoryError):
+        # Its own text would tell how much was asked for, and so how many rows there are.
+        return "not enough memory; take fewer columns or coarser levels", 3
+    if os.environ.get("DPUBLISH_TRACEBACK"):
+        raise error
+    # The text of an unforeseen error may quote a row; its kind does not.
+    return f"a fault of dpublish itself ({type(error).__name__}); please report it", 70
