@@ -31,9 +31,12 @@ def frequency_p_value(
 
     Outcomes expected fewer than `min_expected` times are pooled; an outcome that should be
     impossible gives 0.
+
+    Raises:
+        ValueError: All outcomes would be pooled into one, so that no sample could fail.
     """
     seen = Counter(samples)
-    if seen.keys() - expected.keys():
+    if any(expected.get(outcome, 0) <= 0 for outcome in seen):
         return 0.0
     total = seen.total()
     scale = total / sum(expected.values())
@@ -51,6 +54,6 @@ def frequency_p_value(
         observed.append(rare_observed)
         wanted.append(rare_wanted)
     if len(wanted) < 2:
-        return 1.0
+        raise ValueError("a test on fewer than two sets of outcomes cannot fail")
     rescale = sum(observed) / sum(wanted)
     return float(chisquare(observed, [w * rescale for w in wanted]).pvalue)

@@ -10,7 +10,7 @@ from pathlib import Path
 import mpmath
 import pytest
 
-from dpublish.mechanisms import enclosures, exact
+from dpublish.mechanisms import enclosures, exact, weighted_choice
 from dpublish.mechanisms.enclosures import (
     Bounds,
     ExpRate,
@@ -40,9 +40,10 @@ LAWS = (
     + [Law(ExpRate(rate), radix=256, signed=True) for rate in RATES]
     + [Law(SkipRate(Fraction(1, 10), 40), scale) for scale in (1, 256)]
     + [Law(SkipRate(Fraction(1, 10), 400), 65536, radix=17), Law(SkipRate(Fraction(2), 9), cap=5)]
+    + [Law(ExpRate(rate), cap=cap, signed=True) for rate in RATES for cap in (1, 2, 31)]
 )
 SHORT_LAWS = [law for law in LAWS if law.largest or law.rate.power(law.scale, 64).low < 63 << 58]
-VALUES = [1, 2, 3, 5, 64, 254, 255]
+VALUES = [1, 2, 3, 4, 5, 62, 63, 64, 254, 255]
 
 
 def true_survival(law, value):
@@ -55,6 +56,8 @@ def true_survival(law, value):
     magnitude, remainder = divmod(value, 2) if law.signed else (value, 0)
 
     def at_least(k):
+        if law.cap is not None and k > law.cap:
+            return mpmath.mpf(0)
         if law.radix is None:
             return step**k
         return (step**k - step**law.radix) / (1 - step**law.radix)
@@ -112,6 +115,55 @@ def test_enclosures_hold_the_number_and_are_tight():
                 assert high - low <= 2
 
 
+@pytest.mark.parametrize("precision", [8, 64, 300])
+def test_enclosures_of_small_numbers_are_as_tight(precision):
+    with mpmath.workprec(2000):
+        for share in range(50, 111):
+            exponent = Fraction(share * precision, 100)
+            low, high = exp_bounds(exponent, precision)
+            assert low <= mpmath.ldexp(mpmath.exp(-real(exponent)), precision) <= high
+            assert high - low <= 2
+
+
+class Careless(decimal.Context):
+    """A context that leaves out the step that makes up for the rounding of `exp`."""
+
+    def next_minus(self, number):
+        return number
+
+    next_plus = next_minus
+
+
+EXPONENTS = [Fraction(top, bottom) for top in range(1, 40) for bottom in (1, 7, 13, 30)]
+
+
+def misses(monkeypatch, context_type=decimal.Context, turned=False):
+    """Count the exponents whose enclosure, computed with four digits only, fails to hold."""
+    accurate = enclosures._context(4, decimal.ROUND_FLOOR)
+
+    def coarse(digits, rounding):
+        if turned:
+            opposite = {decimal.ROUND_FLOOR: decimal.ROUND_CEILING}
+            rounding = opposite.get(rounding, decimal.ROUND_FLOOR)
+        limits = {"Emin": accurate.Emin, "Emax": accurate.Emax}
+        return context_type(prec=4, rounding=rounding, traps=[], **limits)
+
+    monkeypatch.setattr(enclosures, "_context", coarse)
+    missed = 0
+    with mpmath.workprec(400):
+        for exponent in EXPONENTS:
+            low, high = exp_bounds.__wrapped__(exponent, 64)
+            truth = mpmath.ldexp(mpmath.exp(-real(exponent)), 64)
+            missed += not low <= truth <= high
+    return missed
+
+
+def test_every_rounding_is_outwards(monkeypatch):
+    assert misses(monkeypatch) == 0
+    assert misses(monkeypatch, Careless) > 0
+    assert misses(monkeypatch, turned=True) > 0
+
+
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_products_enclose_what_single_powers_enclose(law):
     for value, bounds in enumerate(islice(law.survivals(160), 40), start=1):
@@ -155,7 +207,7 @@ def test_extreme_exponents_are_decided_at_once():
     assert floor_survival(barely_ever, 1, 64) == (1 << 64) - 1
 
 
-@pytest.mark.parametrize("module", [enclosures, exact])
+@pytest.mark.parametrize("module", [enclosures, exact, weighted_choice])
 def test_no_float_is_on_the_path_of_the_noise(module):
     tree = ast.parse(Path(module.__file__).read_text())
     for node in ast.walk(tree):

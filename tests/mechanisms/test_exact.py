@@ -138,6 +138,17 @@ def test_coins_show_heads_as_often_as_they_should(rate, word_bits, monkeypatch):
         assert binom.sf(heads - 1, tosses, chance) > 1e-5
 
 
+@pytest.mark.parametrize("word_bits", [5, 64])
+def test_coins_are_exact_up_to_the_largest_noise(word_bits, monkeypatch):
+    monkeypatch.setattr(exact, "WORD_BITS", word_bits)
+    monkeypatch.setattr(exact, "LARGEST_NOISE", 3)
+    for distance in range(4):
+        heads = int(bernoulli_exp(Fraction(1, 3), np.full(4000, distance), seeded(8)).sum())
+        chance = np.exp(-distance / 3)
+        assert binom.cdf(heads, 4000, chance) > 1e-5
+        assert binom.sf(heads - 1, 4000, chance) > 1e-5
+
+
 def test_coins_keep_the_shape_of_the_distances():
     assert bernoulli_exp(Fraction(1), np.zeros((2, 3), dtype=np.int64), seeded(9)).all(
         axis=1
@@ -159,16 +170,37 @@ def test_large_bounds_are_not_biased_as_a_remainder_would_be():
     assert binom.sf(biased.sum(), DRAWS, 1 / 3) < 1e-20
 
 
+def test_a_word_in_the_unfair_rest_is_drawn_again():
+    largest = (1 << 64) - 1  # one more than the last multiple of three, less one
+    source = ScriptedSource(largest, 4)
+    assert uniform_below(3, 1, source).tolist() == [1]
+    assert not source.script
+    assert uniform_below(3, 1, ScriptedSource(largest - 1)).tolist() == [2]
+
+
+def test_numpy_integers_are_settings_like_any_other():
+    size = np.int64((1 << 62) - 1)
+    for same in (size, int(size)):
+        assert uniform_below(same, 3, seeded(1)).tolist() == [
+            word % int(size) for word in seeded(1).words(3).tolist()
+        ]
+    found = [skip_positions(s, Fraction(1), t, seeded(2)) for s, t in [(size, 36), (int(size), 36)]]
+    assert found[0].tolist() == found[1].tolist() != []
+    narrow = skip_positions(np.uint8(200), Fraction(1, 10), np.uint8(9), seeded(3))
+    assert narrow.tolist() == skip_positions(200, Fraction(1, 10), 9, seeded(3)).tolist() != []
+
+
 def success(rate, threshold):
     return float(np.exp(-float(rate) * threshold) / (1 + np.exp(-float(rate))))
 
 
-@pytest.mark.parametrize("word_bits", [5, 64])
+@pytest.mark.parametrize(("word_bits", "chunk"), [(5, 1 << 14), (64, 1 << 14), (64, 1), (64, 2)])
 @pytest.mark.parametrize("threshold", [1, 3])
 def test_every_set_of_positions_is_as_likely_as_independent_coins_make_it(
-    threshold, word_bits, monkeypatch
+    threshold, word_bits, chunk, monkeypatch
 ):
     monkeypatch.setattr(exact, "WORD_BITS", word_bits)
+    monkeypatch.setattr(exact, "_CHUNK", chunk)  # gaps of a batch, after which another is drawn
     rate, size, source = Fraction(1, 2), 5, seeded(12)
     chance = success(rate, threshold)
     law = {}
@@ -191,13 +223,24 @@ def test_rare_positions_are_as_many_as_they_should_be_and_lie_anywhere(word_bits
     assert all((np.diff(positions) > 0).all() for positions in found)
 
 
-@pytest.mark.parametrize("threshold", [36, 39, 42])
-def test_gaps_as_wide_as_the_integers_do_not_wrap(threshold):
+def test_wide_gaps_end_on_every_lowest_digit_equally_often():
+    source = seeded(17)
+    found = [skip_positions(10**12, Fraction(1), 26, source) for _ in range(800)]
+    low_bits = np.bincount(np.concatenate(found) & 15, minlength=16)
+    assert low_bits.sum() > 2000
+    assert chisquare(low_bits).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("threshold", "runs"), [(36, 20), (39, 20), (42, 20), (44, 300), (46, 2000)]
+)
+def test_gaps_as_wide_as_the_integers_do_not_wrap(threshold, runs):
     size, source = (1 << 62) - 1, seeded(14)
-    found = [skip_positions(size, Fraction(1), threshold, source) for _ in range(20)]
+    found = [skip_positions(size, Fraction(1), threshold, source) for _ in range(runs)]
     total = sum(len(positions) for positions in found)
-    expected = 20 * size * success(1, threshold)
+    expected = runs * size * success(1, threshold)
     assert 1e-5 < poisson.cdf(total, expected) < 1 - 1e-5
+    assert all((np.diff(positions) > 0).all() for positions in found)
     everywhere = np.concatenate(found)
     assert everywhere.min() >= 0
     assert everywhere.max() < size

@@ -64,7 +64,7 @@ def test_forgetting_the_coordinates_would_break_the_bound():
 )
 def test_floors_of_floats_are_exact(value, exponent):
     wanted = Fraction(value) // Fraction(2) ** exponent
-    wanted = max(-(2**61), min(int(wanted), 2**61))
+    wanted = max(-(2**60), min(int(wanted), 2**60))
     assert floor_units(np.array([value]), exponent).tolist() == [wanted]
     assert floor_units(np.array([value], dtype=object), exponent).tolist() == [wanted]
 
@@ -75,13 +75,39 @@ def test_a_value_too_small_to_be_scaled_keeps_its_sign():
 
 def test_whole_numbers_and_fractions_are_floored_exactly():
     exact = require_reals([Fraction(-1, 3), Fraction(7, 3), 2**80 + 1])
-    assert floor_units(exact, -2).tolist() == [-2, 9, 2**61]
+    assert floor_units(exact, -2).tolist() == [-2, 9, 2**60]
     assert floor_units(require_reals(np.array([5, -5])), 1).tolist() == [2, -3]
     assert floor_units(require_reals(np.float32(0.1)), -4).tolist() == 1
 
 
+class Unwilling(float):
+    def as_integer_ratio(self):
+        raise ValueError(f"secret {float(self)}")
+
+
+def test_no_element_raises_an_error_and_what_is_no_number_counts_as_zero():
+    odd = ["secret 42", None, 1j, [3], {}, b"1", np.str_("7"), Unwilling(5), Fraction]
+    odd += [float("nan"), float("-inf"), np.float32("inf"), np.datetime64("2020")]
+    for values in (odd, np.array(odd, dtype=object)):
+        assert floor_units(require_reals(values), -3).tolist() == [0] * len(odd)
+
+
+def test_elements_of_any_numeric_type_are_floored_exactly():
+    mixed = [True, 2, np.int8(-3), np.uint64(2**64 - 1), 0.3, np.float16(0.5), Fraction(-1, 3)]
+    wanted = [4, 8, -12, 2**60, 1, 2, -2]
+    assert floor_units(require_reals(mixed), -2).tolist() == wanted
+    assert floor_units(require_reals([np.longdouble(0.3)]), -2).tolist() == [1]
+
+
+def test_a_list_keeps_its_numbers_whatever_the_others_are():
+    large = 2**53 + 1  # no float
+    for others in ([], [0.5], [Fraction(1, 3)], [2**2000], ["a"]):
+        assert floor_units(require_reals([large, *others]), 0)[0] == large
+
+
 @pytest.mark.parametrize(
-    "values", [["a"], [1j], np.array(["2020"], "M8"), np.zeros(2, np.longdouble)]
+    "values",
+    [np.array(["a"]), np.array([1j]), np.array(["2020"], "M8"), np.zeros(2, np.longdouble)],
 )
 def test_what_is_not_a_number_is_refused_by_its_type(values):
     with pytest.raises(InvalidParameter, match="numbers"):

@@ -11,6 +11,9 @@ from scipy.stats import chisquare
 
 from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
+from dpublish.mechanisms import noise as module
+from dpublish.mechanisms.exact import LARGEST_NOISE
+from dpublish.mechanisms.lattice import UNIT_LIMIT
 from dpublish.mechanisms.noise import add_geometric, add_laplace, noisy_size
 from dpublish.mechanisms.noise_law import noise_pmf
 from dpublish.privacy.budget import Budget
@@ -78,7 +81,36 @@ def test_counts_of_any_width_and_shape_are_blurred_and_left_unchanged(dtype):
 def test_absurd_counts_are_moved_into_range_without_a_word():
     for extreme in (np.uint64(2**64 - 1), np.int64(2**63 - 1), np.int64(-(2**63))):
         noisy = add_geometric(np.array([extreme]), sensitivity=1, budget=Budget(50), rng=seeded(5))
-        assert abs(int(noisy[0])) == 1 << 61
+        assert abs(int(noisy[0])) == UNIT_LIMIT
+
+
+@pytest.mark.parametrize("count", [-(1 << 63), -5, 0, 7, (1 << 63) - 1])
+@pytest.mark.parametrize("drawn", [-LARGEST_NOISE - 1, LARGEST_NOISE])
+def test_noise_too_wide_to_be_told_apart_hides_every_count(count, drawn, monkeypatch):
+    monkeypatch.setattr(module, "discrete_laplace", lambda rate, size, rng: np.full(size, drawn))
+    rest = {"sensitivity": 1, "budget": Budget(1), "rng": seeded(5)}
+    noisy = add_geometric(np.array([count]), **rest)
+    assert noisy.tolist() == [UNIT_LIMIT if drawn > 0 else -UNIT_LIMIT]
+    rest["budget"] = Budget(1)
+    reals = add_laplace(np.array([float(count)]), granularity=1, **rest)
+    assert reals.units.tolist() == noisy.tolist()
+
+
+def test_moving_noise_to_its_limit_changes_no_result():
+    def moved(number, limit):
+        return max(-limit, min(number, limit))
+
+    def differ(noise_limit, limit):
+        return any(
+            moved(count + moved(noise, noise_limit), limit) != moved(count + noise, limit)
+            for count in range(-limit, limit + 1)
+            for noise in range(-30, 31)
+        )
+
+    assert not differ(noise_limit=8, limit=4)
+    assert differ(noise_limit=7, limit=4)  # twice the limit is needed
+    assert LARGEST_NOISE >= 2 * UNIT_LIMIT
+    assert LARGEST_NOISE + 1 + UNIT_LIMIT < 2**63
 
 
 def test_empty_input_gives_empty_output_and_still_costs():
@@ -93,15 +125,21 @@ def test_empty_input_gives_empty_output_and_still_costs():
 @pytest.mark.parametrize(
     ("bad", "match"),
     [
-        ({"counts": [1.0]}, "whole"),
-        ({"counts": [True]}, "whole"),
+        ({"counts": np.array([1.0])}, "whole"),
+        ({"counts": np.array([True])}, "whole"),
+        ({"counts": np.array([2**70])}, "whole"),
+        ({"counts": [1]}, "whole"),  # the type of a list depends on its values: [2**70], [0.5]
+        ({"counts": []}, "whole"),
+        ({"counts": 1}, "whole"),
+        ({"counts": np.ma.masked_array([1, 2], mask=[False, True])}, "whole"),
         ({"sensitivity": 0}, "sensitivity"),
         ({"sensitivity": 1.5}, "sensitivity"),
         ({"sensitivity": 1 << 50}, "rate"),
     ],
 )
 def test_a_refused_call_costs_nothing(bad, match):
-    settings = {"counts": [1], "sensitivity": 1, "budget": Budget(1), "rng": seeded(7)} | bad
+    settings = {"counts": np.array([1]), "sensitivity": 1, "budget": Budget(1), "rng": seeded(7)}
+    settings |= bad
     with pytest.raises(InvalidParameter, match=match):
         add_geometric(settings.pop("counts"), **settings)
     assert not settings["budget"].is_used
@@ -116,6 +154,25 @@ def test_reals_refuse_inexact_settings_for_free(bad):
     with pytest.raises(InvalidParameter, match=next(iter(bad))):
         add_laplace([0.5, 0.25], **settings)
     assert not settings["budget"].is_used
+
+
+def test_reals_refuse_noise_that_is_too_wide_for_free():
+    settings = {"sensitivity": 1, "granularity": Fraction(1, 2**41), "rng": seeded(8)}
+    budget = Budget(1)
+    with pytest.raises(InvalidParameter, match="rate"):
+        add_laplace(np.zeros(2), **settings, budget=budget)
+    assert not budget.is_used
+
+
+def test_sizes_of_any_whole_type_are_blurred_and_others_refused_for_free():
+    for size in (7, np.int64(7), np.uint8(7)):
+        assert noisy_size(size, budget=Budget(50), rng=seeded(9)) == 7
+    assert noisy_size(2**70, budget=Budget(50), rng=seeded(9)) == UNIT_LIMIT
+    budget = Budget(1)
+    for bad in (7.0, "7", None):
+        with pytest.raises(InvalidParameter, match="size must be a whole number"):
+            noisy_size(bad, budget=budget, rng=seeded(9))
+    assert not budget.is_used
 
 
 def test_a_purse_pays_once_and_float_epsilons_do_not_exist():
@@ -150,6 +207,21 @@ def test_noise_on_reals_has_the_law_of_the_lattice(values):
     assert fit_p_value(noise, lambda k: two_sided_survival(rate / 1.3, k), bins=30) < 1e-20
 
 
+def test_only_the_coordinates_that_one_record_touches_widen_the_noise():
+    values, source, units = np.array([0.3, -2.5, 7.0]), seeded(14), []
+    settings = {"sensitivity": 1, "granularity": 1, "touched": 2, "rng": source}
+    for _ in range(3000):
+        noisy = add_laplace(values, **settings, budget=Budget("0.5"))
+        units.append(noisy.units - np.floor(values).astype(int))
+
+    def fit(rate):
+        return fit_p_value(np.ravel(units), lambda k: two_sided_survival(rate, k), bins=30)
+
+    assert fit(0.5 / 2) > 1e-4  # ceil(1) + 2 - 1 units
+    assert fit(0.5 / 3) < 1e-20  # all three coordinates
+    assert fit(0.5 / 1) < 1e-20  # none but one
+
+
 def test_published_reals_lie_on_a_lattice_that_does_not_depend_on_them():
     for value in (0.0, 1.0, 1 / 3, 5e-324, -(2**-40), Fraction(1, 3)):
         values = [value] * 4000
@@ -172,6 +244,15 @@ def test_float_noise_would_have_given_the_value_away():
 def test_values_that_are_not_finite_raise_nothing_and_count_as_zero():
     odd = add_laplace([np.nan, np.inf, -np.inf], sensitivity=1, budget=Budget(99), rng=seeded(13))
     assert np.abs(odd.values).max() < 2
+
+
+def test_no_value_raises_a_floating_point_error():
+    values = np.array([np.nan, np.inf, -5e-324, 1e308, -1e308, 2.0**-1040])
+    with np.errstate(all="raise"):
+        for kind in (values, values.astype(object), values.tolist()):
+            add_laplace(kind, sensitivity=1, granularity=2**20, budget=Budget(1), rng=seeded(13))
+        signalling = np.array([0x7FA00000], dtype=np.uint32).view(np.float32)  # a kind of NaN
+        add_laplace(signalling, sensitivity=1, budget=Budget(1), rng=seeded(13))
 
 
 def test_a_forked_process_draws_other_noise():

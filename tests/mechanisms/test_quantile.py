@@ -123,6 +123,23 @@ def test_values_go_to_the_nearest_point_within_the_bounds_by_a_fixed_rule():
     assert set(published([0.0], 200, 4, budget="0.01", **shifted)) <= set(np.linspace(-1, 0.5, 7))
 
 
+def test_no_value_raises_a_floating_point_error():
+    odd = np.array([nan, inf, -inf, 1e308, -1e308, 5e-324, 2.5])
+    rest = {"probability": HALF, "cells": 1 << 50, "rng": seeded(1)}
+    with np.errstate(all="raise"):
+        for lower, upper in [(0, 6), (-5e-324, 1e-320), (-8e307, 8e307)]:
+            quantile(odd, lower=lower, upper=upper, **rest, budget=Budget(1))
+        signalling = np.array([0x7FA00000], dtype=np.uint32).view(np.float32)  # a kind of NaN
+        quantile(signalling, lower=0, upper=1, **rest, budget=Budget(1))
+
+
+def test_bounds_and_cells_of_any_numeric_type_are_the_same_settings():
+    plain = published([1, 2, 5], 20, 8)
+    for number in (Fraction, np.int64, np.float32):
+        other = {"lower": number(0), "upper": number(6), "cells": np.int64(6)}
+        assert published([1, 2, 5], 20, 8, **other) == plain
+
+
 def test_ties_on_a_huge_lattice_are_found_against_all_odds_of_weight():
     huge = {"lower": 0.0, "upper": 1.0, "cells": 1 << 50}
     tied = [0.2] * 100 + [0.625] * 1000 + [0.7] * 200
@@ -160,12 +177,20 @@ def test_one_purse_pays_for_one_quantile():
         {"lower": 0, "upper": inf},
         {"lower": nan},
         {"lower": -1e308, "upper": 1e308},
+        {"upper": 10**400},
+        {"upper": Fraction(10**400)},
+        {"lower": None},
+        {"lower": "a"},
+        {"lower": 1j},
+        {"lower": np.zeros(2)},
+        {"lower": 2**53, "upper": 2**53 + 1},  # the same float
         {"cells": 0},
         {"cells": 2**50 + 1},
         {"values": [0.5]},
         {"values": np.array(["a"])},
         {"values": np.array([0.5], dtype=np.longdouble)},
         {"values": np.array([[0.5]])},
+        {"values": np.ma.masked_array([0.5], mask=[True])},
     ],
 )
 def test_a_refused_call_costs_nothing(bad):

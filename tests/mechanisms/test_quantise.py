@@ -81,6 +81,22 @@ def test_scores_that_are_no_numbers_follow_a_fixed_rule():
     assert steps(np.nan) == steps(np.inf) == [0]
 
 
+def test_scores_beyond_the_largest_assumed_count_as_that():
+    huge = [2.0**1000, 2.0**800, -(2.0**1000), -(2.0**800)]
+    lattice = quantise(np.array(huge), sensitivity_range=1, exponent=-200)
+    assert lattice.scores.tolist() == [0, 0, -FARTHEST, -FARTHEST]
+
+
+def test_no_score_raises_a_floating_point_error():
+    odd = np.array([np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -5e-324, 0.1])
+    with np.errstate(all="raise"):
+        for exponent in (-200, -20, 0):
+            quantise(odd, sensitivity_range=1, exponent=exponent)
+            quantise(odd[5:], sensitivity_range=1, exponent=exponent)
+        signalling = np.array([0x7FA00000], dtype=np.uint32).view(np.float32)  # a kind of NaN
+        assert quantise(signalling, sensitivity_range=1, exponent=0).scores.tolist() == [0]
+
+
 @pytest.mark.parametrize(
     "bad",
     [
@@ -97,6 +113,7 @@ def test_scores_that_are_no_numbers_follow_a_fixed_rule():
         {"scores": np.array([])},
         {"scores": np.array([1.0], dtype=np.longdouble)},
         {"scores": [1.0]},
+        {"scores": np.ma.masked_array([1.0, 2.0], mask=[False, True])},
     ],
 )
 def test_settings_that_make_no_sense_are_refused(bad):

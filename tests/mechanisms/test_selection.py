@@ -163,6 +163,10 @@ def test_permute_and_flip_agrees_with_opendp():
     assert p_value("1/2") < 1e-6
 
 
+def test_every_distance_is_one_for_which_coins_are_exact():
+    assert FARTHEST <= exact.LARGEST_NOISE
+
+
 def test_scores_may_lie_any_distance_apart():
     extremes = np.array([-(2**63), 2**63 - 1, 2**63 - 2])
     assert distances_below_best(extremes).tolist() == [FARTHEST, 0, 1]
@@ -192,6 +196,7 @@ def test_even_a_single_candidate_empties_the_purse(method):
         {"scores": np.array([1.0, 2.0])},
         {"scores": np.array([True, False])},
         {"scores": [1, 2]},
+        {"scores": np.ma.masked_array([1, 2], mask=[False, True])},
         {"scores": np.array([], dtype=int)},
         {"scores": np.array([[1, 2]])},
         {"sensitivity_range": 0},
@@ -205,6 +210,10 @@ def test_even_a_single_candidate_empties_the_purse(method):
         {"weights": np.array([0, 0]), "method": "exponential"},
         {"weights": np.array([0.5, 1]), "method": "exponential"},
         {"weights": np.array([2**62, 1]), "method": "exponential"},
+        {"weights": np.array([2**62 - 1, 1]), "method": "exponential"},
+        {"weights": [1, 1], "method": "exponential"},
+        {"weights": 1, "method": "exponential"},
+        {"weights": np.ma.masked_array([1, 1], mask=[False, True]), "method": "exponential"},
     ],
 )
 def test_a_refused_call_costs_nothing(bad):

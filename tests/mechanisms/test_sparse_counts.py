@@ -12,11 +12,13 @@ from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms import exact
 from dpublish.mechanisms import sparse_counts as module
+from dpublish.mechanisms.exact import LARGEST_NOISE
+from dpublish.mechanisms.lattice import UNIT_LIMIT
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.noise_law import noise_pmf, noise_survival
 from dpublish.mechanisms.sparse_counts import auto_threshold, sparse_counts
 from dpublish.privacy.budget import Budget
-from dpublish.randomness import seeded
+from dpublish.randomness import plain_generator, seeded
 from noise_oracle import fit_p_value, geometric_survival
 
 LAST = 9  # larger counts are told apart no further
@@ -46,12 +48,13 @@ def joint(cells):
     return {o: np.prod([c[v] for c, v in zip(cells, o, strict=True)]) for o in outcomes}
 
 
-def drawn(keys, counts, threshold, runs):
+def drawn(keys, counts, threshold, runs, budget="0.8", **changes):
     """Outcomes of many runs on three cells, as triples."""
     rng, outcomes = seeded(1), []
+    settings = {"domain_size": 3, "threshold": threshold} | changes
     for _ in range(runs):
         noisy = sparse_counts(
-            keys, counts, domain_size=3, threshold=threshold, budget=Budget("0.8"), rng=rng
+            np.array(keys), np.array(counts), **settings, budget=Budget(budget), rng=rng
         )
         cells = np.full(3, HIDDEN)
         cells[noisy.keys] = np.minimum(noisy.counts, LAST)
@@ -114,7 +117,12 @@ def test_false_cells_of_a_huge_domain_are_as_many_as_expected_and_lie_anywhere()
     size, rate = 10**15, Fraction(1, 2)
     threshold = auto_threshold(size, rate, 5000)
     keys, counts = sparse_counts(
-        [5], [10**6], domain_size=size, threshold=threshold, budget=Budget(rate), rng=seeded(3)
+        np.array([5]),
+        np.array([10**6]),
+        domain_size=size,
+        threshold=threshold,
+        budget=Budget(rate),
+        rng=seeded(3),
     )
     assert (np.diff(keys) > 0).all()
     assert keys[0] == 5
@@ -123,6 +131,80 @@ def test_false_cells_of_a_huge_domain_are_as_many_as_expected_and_lie_anywhere()
     assert 1e-4 < poisson.cdf(len(keys) - 1, size * chance) < 1 - 1e-4
     assert chisquare(np.bincount(keys[1:] // 10**14, minlength=10)).pvalue > 1e-4
     assert fit_p_value(counts[1:] - threshold, lambda k: geometric_survival(rate, k), 20) > 1e-4
+
+
+@pytest.mark.parametrize("true", [(0, 2, 0), (0, 0, 0)])
+def test_sensitivity_widens_the_noise_of_cells_that_are_not_listed(true):
+    keys = np.flatnonzero(true)
+    outcomes = drawn(keys, np.array(true)[keys], 2, 4000, budget="1.6", sensitivity=2)
+    assert frequency_p_value(outcomes, joint([dense_cell(c, 0.8, 2) for c in true])) > 1e-4
+    assert frequency_p_value(outcomes, joint([dense_cell(c, 1.6, 2) for c in true])) < 1e-12
+
+
+INT64 = (1 << 63) - 1
+
+
+@pytest.mark.parametrize(
+    ("counts", "dtype", "total"),
+    [
+        ([INT64, INT64], np.int64, UNIT_LIMIT),
+        ([-INT64 - 1] * 2, np.int64, -UNIT_LIMIT),
+        ([INT64, -INT64, 3], np.int64, 3),
+        ([-INT64 - 1, INT64, 1, -7], np.int64, -7),
+        ([INT64] * 5 + [-INT64] * 4 + [-INT64 + 9], np.int64, 9),
+        ([(1 << 64) - 1] * 3, np.uint64, UNIT_LIMIT),
+        ([UNIT_LIMIT, UNIT_LIMIT, -UNIT_LIMIT - 1], np.int64, UNIT_LIMIT - 1),
+        ([200, 100], np.uint8, 300),
+        ([-100, -100, 1], np.int8, -199),
+        ([(1 << 32) - 1] * 3, np.uint32, 3 * ((1 << 32) - 1)),
+    ],
+)
+def test_a_repeated_key_stands_for_the_exact_sum_of_its_counts(counts, dtype, total):
+    keys = np.array([4, *[7] * len(counts), 1])
+    whole = np.array([5, *counts, 6], dtype=dtype)
+    merged = module._merge(keys, whole, 10)
+    assert merged.keys.tolist() == [1, 4, 7]
+    assert merged.counts.tolist() == [6, 5, total]
+
+
+def test_totals_of_neighbours_are_no_farther_apart_than_their_counts():
+    rng = plain_generator(7)
+    for _ in range(200):
+        counts = rng.integers(-INT64, INT64, 6)
+        more = counts.copy()
+        more[rng.integers(6)] -= 1
+        keys = rng.integers(0, 2, 6)
+        here, there = (module._merge(keys, whole, 2).counts.tolist() for whole in (counts, more))
+        assert sum(abs(a - b) for a, b in zip(here, there, strict=True)) <= 1
+
+
+@pytest.mark.parametrize("threshold", [1, UNIT_LIMIT])
+def test_noise_too_wide_to_be_told_apart_hides_every_count(threshold, monkeypatch):
+    def widest(rate, size, rng):
+        return np.full(size, LARGEST_NOISE)
+
+    monkeypatch.setattr(module, "discrete_laplace", widest)
+    monkeypatch.setattr(module, "geometric", widest)
+    monkeypatch.setattr(module, "skip_positions", lambda *settings: np.arange(3))
+    settings = {"domain_size": 3, "threshold": threshold, "rng": seeded(8)}
+    for keys, counts in [([], []), ([0, 2], [INT64, -INT64]), ([1], [-5])]:
+        whole = np.array(keys, dtype=int), np.array(counts, dtype=int)
+        noisy = sparse_counts(*whole, **settings, budget=Budget(20))
+        assert noisy.keys.tolist() == [0, 1, 2]
+        assert noisy.counts.tolist() == [UNIT_LIMIT] * 3
+
+
+def test_numpy_integers_are_settings_like_any_other():
+    size = np.int64((1 << 62) - 1)
+    assert auto_threshold(size, Fraction(1, 2)) == auto_threshold(int(size), Fraction(1, 2))
+    module.require_sparse(size, np.int64(100), Fraction(1, 2))
+    keys, counts = np.array([0]), np.array([90])
+    narrow = {"domain_size": np.uint8(3), "threshold": np.uint8(4), "sensitivity": np.uint8(1)}
+    noisy = sparse_counts(keys, counts, **narrow, budget=Budget("0.01"), rng=seeded(1))
+    plain = {"domain_size": 3, "threshold": 4, "sensitivity": 1}
+    same = sparse_counts(keys, counts, **plain, budget=Budget("0.01"), rng=seeded(1))
+    assert noisy.keys.tolist() == same.keys.tolist()
+    assert noisy.counts.tolist() == same.counts.tolist() != []
 
 
 def test_sensitivity_widens_the_noise():
@@ -154,7 +236,7 @@ def test_the_automatic_threshold_is_the_least_that_keeps_false_cells_few(size, r
 def test_too_low_a_threshold_is_refused_with_one_that_will_do():
     settings = {"domain_size": 10**12, "budget": Budget(1), "rng": seeded(5)}
     with pytest.raises(InvalidParameter, match="11 is the least that will do, 28 leaves one"):
-        sparse_counts([], [], threshold=3, **settings)
+        sparse_counts(np.array([1]), np.array([1]), threshold=3, **settings)
     assert not settings["budget"].is_used
     assert auto_threshold(10**12, Fraction(1), module.MOST_FALSE_CELLS) == 11
 
@@ -163,15 +245,20 @@ def test_too_low_a_threshold_is_refused_with_one_that_will_do():
     ("bad", "match"),
     [
         ({"threshold": 0}, "threshold"),
+        ({"threshold": UNIT_LIMIT + 1}, "threshold"),
         ({"domain_size": 1 << 62}, "domain_size"),
         ({"sensitivity": 0}, "sensitivity"),
-        ({"keys": [0.5]}, "keys must be whole"),
-        ({"counts": [0.5]}, "counts must be whole"),
-        ({"keys": [1, 2]}, "one count for each key"),
+        ({"sensitivity": (1 << 40) + 1}, "rate"),
+        ({"keys": np.array([0.5])}, "keys must be whole"),
+        ({"keys": [1]}, "keys must be whole"),
+        ({"counts": np.array([0.5])}, "counts must be whole"),
+        ({"counts": [1]}, "counts must be whole"),
+        ({"keys": np.array([1, 2])}, "one count for each key"),
     ],
 )
 def test_a_refused_call_costs_nothing(bad, match):
-    settings = {"keys": [1], "counts": [1], "domain_size": 10, "threshold": 1} | bad
+    one = np.array([1])
+    settings = {"keys": one, "counts": one, "domain_size": 10, "threshold": 1} | bad
     budget = Budget(1)
     with pytest.raises(InvalidParameter, match=match):
         sparse_counts(**settings, budget=budget, rng=seeded(6))

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
+from dpublish.mechanisms import exact
+from dpublish.mechanisms import top_c as module
 from dpublish.mechanisms.top_c import random_order, top_c
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
@@ -142,6 +144,25 @@ def test_a_rate_off_by_a_quarter_or_ties_in_list_order_show_in_the_frequencies()
     for rate in (0.6, 1.0):
         assert frequency_p_value(seen, one_shot_odds([5, 3, 4, 4], rate, 2)) < 1e-9
     assert frequency_p_value(seen, ranked_odds([5, 3, 4, 4], 0.8, 2, range(4))) < 1e-9
+
+
+def test_noise_beyond_the_largest_is_drawn_on_and_changes_no_odds(monkeypatch):
+    scores, law = [5, 3, 4, 4], one_shot_odds([5, 3, 4, 4], 0.4, 2)
+    monkeypatch.setattr(exact, "LARGEST_NOISE", 2)
+    cut_off = winners(scores, 4000, 5, budget="0.8")  # noise above 2 counts as 2
+    assert frequency_p_value(cut_off, law) < 1e-9
+    monkeypatch.setattr(module, "LARGEST_NOISE", 2)
+    assert frequency_p_value(winners(scores, 4000, 5, budget="0.8"), law) > 1e-4
+
+
+def test_sums_too_large_for_64_bits_are_compared_exactly(monkeypatch):
+    largest = exact.LARGEST_NOISE
+    script = [[largest, largest, 3, largest], [largest, 7, largest], [largest, 6], [0]]
+    monkeypatch.setattr(module, "geometric", lambda *_: np.array(script.pop(0)))
+    distances = np.array([5, 0, 0, largest])
+    keys = module._blur(Fraction(1), distances, seeded(1))
+    assert keys.tolist() == [3 * largest - 5, largest + 7, 3, largest + 6]
+    assert module._highest(keys, 3, seeded(1)) == [0, 1, 3]
 
 
 @pytest.mark.parametrize("method", METHODS[1:])

@@ -95,8 +95,8 @@ class Law:
 
     The plain law is geometric, S(k) = a**k.  A `radix` makes it the geometric law given that
     the value is below the radix: one digit of a wider geometric number.  A `cap` replaces
-    every value above the cap by the cap.  `signed` appends a sign bit: value = 2 * magnitude
-    + sign, where the sign is set with probability a / (1 + a).
+    every number above the cap by the cap.  `signed` appends a sign bit: value = 2 * number +
+    sign, where the sign is set with probability a / (1 + a).
     """
 
     rate: Rate
@@ -108,9 +108,8 @@ class Law:
     @property
     def largest(self) -> int | None:
         """The largest value, or None if there is none."""
-        if self.radix is None:
-            return self.cap
-        return 2 * self.radix - 1 if self.signed else self.radix - 1
+        largest = self.cap if self.radix is None else self.radix - 1
+        return 2 * largest + 1 if self.signed and largest is not None else largest
 
     def survival(self, value: int, precision: int) -> Bounds:
         """Enclose `2**precision * S(value)` for one value >= 1, up to the largest."""
@@ -138,8 +137,10 @@ class Law:
         one = 1 << bits
         low, high = power
         if self.signed and value % 2 == 1:
-            low = (2 * low << bits) // (one + step.high)
-            high = _ceil_divide(2 * high << bits, one + step.low)
+            # At the cap only the sign is left to be drawn: there are no larger numbers.
+            factor = 1 if self.radix is None and value == self.largest else 2
+            low = (factor * low << bits) // (one + step.high)
+            high = _ceil_divide(factor * high << bits, one + step.low)
         if self.radix is not None:
             if edge.high >= one:
                 return Bounds(0, one)  # too coarse to say anything; the caller asks again

@@ -1,4 +1,4 @@
-"""Draw noise exactly: whole numbers and fractions only, no float, no rejection, no cut-off tail.
+"""Draw noise exactly: whole numbers and fractions only, no float, no rejection, no lost tail.
 
 A draw is the number of k >= 1 with U < S(k), where S is the survival function of the law and
 U a uniform real number of which 64 bits are known.  A table of floor(2**64 * S(k)) decides
@@ -30,6 +30,7 @@ IntArray = NDArray[np.int64]
 WORD_BITS = 64  # bits of a word that are compared first; tests lower it to force ties
 SMALLEST_RATE = Fraction(1, 1 << 40)  # wider noise would not fit 64-bit integers
 LARGEST_BOUND = 1 << 62
+LARGEST_NOISE = (1 << 62) - 1  # wider noise counts as this wide; with a sign bit it fits int64
 
 _GUIDE_BITS = 16
 _RADIX = 256
@@ -49,37 +50,45 @@ def require_rate(rate: Fraction | int) -> None:
 
 
 def geometric(rate: Fraction, count: int, rng: RandomSource) -> IntArray:
-    """Draw `count` values with P(G = k) = (1 - e^-rate) e^(-rate k), k >= 0."""
+    """Draw `count` values with P(G = k) = (1 - e^-rate) e^(-rate k), k >= 0.
+
+    What would exceed `LARGEST_NOISE` is `LARGEST_NOISE`: less than one draw in 10^1,800,000.
+    """
     require_rate(rate)
     require_count(count=count, at_least=0)
-    laws = _digit_laws(ExpRate(Fraction(rate)))
+    laws = _digit_laws(ExpRate(Fraction(rate)), below=LARGEST_NOISE)
     out = np.empty(count, dtype=np.int64)
     for start in range(0, count, _CHUNK):
         part = out[start : start + _CHUNK]
-        part[:] = _join_digits(laws, part.size, rng).view(np.int64)
+        joined = _join_digits(laws, part.size, rng).view(np.int64)
+        np.minimum(joined, LARGEST_NOISE, out=part)
     return out
 
 
 def discrete_laplace(rate: Fraction, count: int, rng: RandomSource) -> IntArray:
-    """Draw `count` values with P(N = k) proportional to e^(-rate |k|), k any whole number."""
+    """Draw `count` values with P(N = k) proportional to e^(-rate |k|), k any whole number.
+
+    What lies outside -LARGEST_NOISE - 1, ..., LARGEST_NOISE is moved to the nearer end.
+    """
     require_rate(rate)
     require_count(count=count, at_least=0)
-    lowest, *higher = _digit_laws(ExpRate(Fraction(rate)), signed=True)
+    lowest, *higher = _digit_laws(ExpRate(Fraction(rate)), signed=True, below=LARGEST_NOISE)
     out = np.empty(count, dtype=np.int64)
     for start in range(0, count, _CHUNK):
         part = out[start : start + _CHUNK]
         digit = _invert(_table(lowest, WORD_BITS), part.size, rng)
         magnitude = (digit >> 1) + _join_digits(tuple(higher), part.size, rng).view(np.int64)
+        np.minimum(magnitude, LARGEST_NOISE, out=magnitude)
         # The sign bit turns G into -1 - G, which is its bitwise complement.
         np.bitwise_xor(magnitude, -(digit & 1), out=part)
     return out
 
 
 def bernoulli_exp(rate: Fraction, distance: IntArray, rng: RandomSource) -> NDArray[np.bool_]:
-    """Flip independent coins with P(True) = exp(-rate * distance[i]), distance >= 0.
+    """Flip independent coins with P(True) = exp(-rate * distance[i]).
 
     A geometric number reaches the distance with just this probability, and is drawn in the
-    same way for every distance.
+    same way for every distance, which lies between 0 and `LARGEST_NOISE`.
     """
     reach = geometric(rate, distance.size, rng).reshape(distance.shape)
     return np.asarray(reach >= distance)
@@ -89,6 +98,7 @@ def uniform_below(bound: int, count: int, rng: RandomSource) -> IntArray:
     """Draw `count` values, each uniform on 0, ..., bound - 1; the bound is below 2**62."""
     require_count(bound=bound)
     require_count(count=count, at_least=0)
+    bound = int(bound)  # a NumPy integer would overflow
     if bound >= LARGEST_BOUND:
         raise InvalidParameter(f"bound ({bound}) must be below 2**62")
     last_fair = np.uint64((1 << 64) - (1 << 64) % bound - 1)
@@ -108,6 +118,7 @@ def skip_positions(size: int, rate: Fraction, threshold: int, rng: RandomSource)
     require_rate(rate)
     require_count(size=size, at_least=0)
     require_count(threshold=threshold)
+    size = int(size)  # a NumPy integer would overflow
     if size >= LARGEST_BOUND:
         raise InvalidParameter(f"size ({size}) must be below 2**62")
     if size == 0:
@@ -135,19 +146,18 @@ def _gaps(skip: SkipRate, size: int, count: int, rng: RandomSource) -> NDArray[n
 
 
 @lru_cache(maxsize=256)
-def _digit_laws(rate: Rate, *, signed: bool = False, below: int | None = None) -> tuple[Law, ...]:
+def _digit_laws(rate: Rate, *, signed: bool = False, below: int) -> tuple[Law, ...]:
     """Split a geometric law into independent digits, lowest first, until a table can hold it.
 
-    With `below`, values of at least `below` need not be told apart, which bounds the digits.
+    Values of at least `below` need not be told apart, which bounds the digits.
     """
     laws: list[Law] = []
     scale = 1
-    while rate.power(scale, 64).low > _STEEP and (below is None or scale < below):
-        radix = _RADIX if below is None else min(_RADIX, -(-below // scale))
+    while rate.power(scale, 64).low > _STEEP and scale < below:
+        radix = min(_RADIX, -(-below // scale))
         laws.append(Law(rate, scale, radix=radix, signed=signed and scale == 1))
         scale *= radix
-    cap = None if below is None else -(-below // scale)
-    return (*laws, Law(rate, scale, cap=cap, signed=signed and scale == 1))
+    return (*laws, Law(rate, scale, cap=-(-below // scale), signed=signed and scale == 1))
 
 
 def _join_digits(

@@ -7,7 +7,8 @@ floor by just as many.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite, ldexp
+from math import ldexp
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from dpublish.errors import InvalidParameter
 from dpublish.privacy.epsilon import ExactNumber, parse_epsilon
 
-UNIT_LIMIT = 1 << 61  # with noise on top, sums stay within 64-bit integers
+LIMIT_BITS = 60
+UNIT_LIMIT = 1 << LIMIT_BITS  # of numbers before and after noise: twice this, noise is exact
 _EXPONENTS = range(-1000, 901)  # the lattice and its limits are ordinary floats
 
 
@@ -38,10 +40,16 @@ class LatticeValues:
 
 
 def require_reals(values: ArrayLike) -> NDArray[np.float64] | NDArray[np.object_]:
-    """Turn floats into a float array and any other numbers into an array of exact ones."""
-    array = np.asarray(values)
+    """Turn arrays of floats into such an array and anything else into an array of exact numbers.
+
+    Plain numbers and lists are taken as they are, since NumPy would choose a type for them that
+    depends on the (private) values.
+    """
+    is_typed = isinstance(values, (np.ndarray, np.generic))
+    array = np.asarray(values) if is_typed else np.array(values, dtype=object)
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
-        return array.astype(np.float64)
+        with np.errstate(all="ignore"):
+            return array.astype(np.float64)
     if array.dtype.kind not in "iuO":
         raise InvalidParameter(f"values must be numbers, not {array.dtype}")
     return array.astype(object)
@@ -95,26 +103,35 @@ def floor_units(
     """Floor each value onto multiples of `2**exponent`, exactly; count the multiples.
 
     Two rules see to it that no value raises an error, which would give it away: what is not
-    finite counts as 0, and what lies beyond `2**61` units is moved there.
+    a finite number counts as 0, and what lies beyond `2**60` units is moved there.
     """
     if values.dtype == object:
         units = [_floor_one(value, exponent) for value in values.ravel()]
         return np.array(units, dtype=np.int64).reshape(values.shape)
     reals = values.astype(np.float64)
-    limit = ldexp(1, 61 + exponent)
-    finite = np.clip(np.where(np.isfinite(reals), reals, 0), -limit, limit)
-    with np.errstate(under="ignore"):
+    limit = ldexp(1, LIMIT_BITS + exponent)
+    with np.errstate(all="ignore"):
+        finite = np.clip(np.where(np.isfinite(reals), reals, 0), -limit, limit)
         scaled = np.ldexp(finite, -exponent)
     # Scaling is exact unless the result is tiny; if it vanished, the sign is left to tell.
     vanished = (scaled == 0) & (finite < 0)
     return np.asarray(np.where(vanished, -1, np.floor(scaled)).astype(np.int64))
 
 
-def _floor_one(value: float | int | Fraction, exponent: int) -> int:
-    if isinstance(value, float) and not isfinite(value):
+def _floor_one(value: object, exponent: int) -> int:
+    if not isinstance(value, (int, float, Fraction, np.integer, np.floating)):
         return 0
-    units = int(Fraction(value) // Fraction(2) ** exponent)
+    try:
+        units = int(_exact(value) // Fraction(2) ** exponent)
+    except (ArithmeticError, TypeError, ValueError):
+        return 0  # infinite or not a number: no error may tell
     return max(-UNIT_LIMIT, min(units, UNIT_LIMIT))
+
+
+def _exact(value: float | Fraction | np.integer[Any] | np.floating[Any]) -> Fraction:
+    if isinstance(value, (float, np.floating)):
+        return Fraction(*value.as_integer_ratio())
+    return Fraction(int(value.numerator), int(value.denominator))
 
 
 def _require_exponent(exponent: int) -> int:

@@ -10,6 +10,7 @@ Mechanisms", SIAM J. Comput. 41(6), 2012; I. Mironov, "On Significance of the Le
 Significant Bits for Differential Privacy", CCS 2012.
 """
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -34,12 +35,12 @@ WholeArray = NDArray[np.integer[Any]]
 
 
 def add_geometric(
-    counts: ArrayLike, *, sensitivity: int, budget: Budget, rng: RandomSource
+    counts: WholeArray, *, sensitivity: int, budget: Budget, rng: RandomSource
 ) -> IntArray:
     """Add two-sided geometric noise to every one of `counts`.
 
     Args:
-        counts: Whole numbers in an array of any shape; the shape is public.
+        counts: Whole numbers in a NumPy array of any shape; shape and type are public.
         sensitivity: Most that all counts together can change (L1) between neighbours.
         budget: Purse to empty; the whole array costs exactly this.
         rng: Source of the noise.
@@ -48,11 +49,13 @@ def add_geometric(
         `budget.epsilon`-differentially private for neighbours whose counts differ by at most
         `sensitivity` in L1.  A noisy array y has probability proportional to
         exp(-rate * |y - counts|_1) with rate = epsilon / sensitivity, and the distance
-        changes by at most `sensitivity`.  Noise is exact, tails included.  Counts beyond
-        2**61 are moved there first, which only brings neighbours closer.
+        changes by at most `sensitivity`.  Noise is exact.  Counts beyond 2**60 are moved
+        there first, which only brings neighbours closer, and noisy counts afterwards, which
+        is a function of the exact noisy array (docs/proofs/exact.md).
 
     >>> from dpublish.randomness import seeded
-    >>> add_geometric([10, 0, 250], sensitivity=1, budget=Budget("0.5"), rng=seeded(7)).shape
+    >>> counts = np.array([10, 0, 250])
+    >>> add_geometric(counts, sensitivity=1, budget=Budget("0.5"), rng=seeded(7)).shape
     (3,)
     """
     whole = require_whole(counts)
@@ -60,7 +63,7 @@ def add_geometric(
     require_rate(budget.epsilon / int(sensitivity))
     rate = budget.spend() / int(sensitivity)
     noise = discrete_laplace(rate, whole.size, rng).reshape(whole.shape)
-    return np.asarray(clip_counts(whole) + noise)
+    return add_and_clip(clip_counts(whole), noise)
 
 
 def add_laplace(
@@ -76,7 +79,7 @@ def add_laplace(
 
     Args:
         values: One number or an array of floats or Fractions; the shape is public.  The
-            caller clips: what is not finite counts as 0.
+            caller clips: what is not a finite number counts as 0.
         sensitivity: Most that all values together, as computed, can change (L1).
         budget: Purse to empty; all values together cost exactly this.
         rng: Source of the noise.
@@ -111,7 +114,7 @@ def add_laplace(
     require_rate(budget.epsilon / unit_sensitivity)
     rate = budget.spend() / unit_sensitivity
     noise = discrete_laplace(rate, reals.size, rng).reshape(reals.shape)
-    return LatticeValues(np.asarray(floor_units(reals, exponent) + noise), exponent)
+    return LatticeValues(add_and_clip(floor_units(reals, exponent), noise), exponent)
 
 
 def noisy_size(size: int, *, budget: Budget, rng: RandomSource) -> int:
@@ -121,21 +124,31 @@ def noisy_size(size: int, *, budget: Budget, rng: RandomSource) -> int:
         `budget.epsilon`-differentially private when one record is added or removed: a count
         of sensitivity 1 with two-sided geometric noise (`add_geometric`).
     """
-    return int(add_geometric(size, sensitivity=1, budget=budget, rng=rng))
+    try:
+        whole = index(size)
+    except TypeError:
+        raise InvalidParameter("size must be a whole number") from None
+    inside = np.array(max(-UNIT_LIMIT, min(whole, UNIT_LIMIT)), dtype=np.int64)
+    return int(add_geometric(inside, sensitivity=1, budget=budget, rng=rng))
 
 
-def require_whole(counts: ArrayLike, name: str = "counts") -> WholeArray:
-    """Refuse anything but integers; floats would be cut off without a word."""
-    array = np.asarray(counts)
-    if array.size == 0 and not isinstance(counts, np.ndarray):
-        return array.astype(np.int64)  # an empty list has no type, and must not stand out
-    if array.dtype.kind not in "iu":
-        raise InvalidParameter(f"{name} must be whole numbers, not {array.dtype}")
-    return array
+def require_whole(counts: WholeArray, name: str = "counts") -> WholeArray:
+    """Refuse anything but an array of integers; floats would be cut off without a word.
+
+    A plain list is refused, since its type would depend on the (private) values in it.
+    """
+    if type(counts) is not np.ndarray or counts.dtype.kind not in "iu":
+        raise InvalidParameter(f"{name} must be whole numbers in a NumPy array of integers")
+    return counts
+
+
+def add_and_clip(whole: IntArray, noise: IntArray) -> IntArray:
+    """Add noise, and move what is then beyond 2**60 there."""
+    return np.asarray(np.clip(whole + noise, -UNIT_LIMIT, UNIT_LIMIT))
 
 
 def clip_counts(whole: WholeArray) -> IntArray:
-    """Move counts beyond 2**61 there, whatever their width, so that noise on top fits.
+    """Move counts beyond 2**60 there, whatever their width, so that noise on top fits.
 
     No table has so many records; the rule saves a check that would depend on the data.
     """

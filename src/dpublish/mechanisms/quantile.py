@@ -73,7 +73,9 @@ def quantile(
     >>> quantile(ages, **median, budget=Budget("0.5"), rng=seeded(1))
     35.0
     """
-    _require_settings(values, probability, lower, upper, cells)
+    _require_settings(values, probability, cells)
+    lower, upper = _require_bounds(lower, upper)
+    cells = int(cells)
     exact = Fraction(probability)
     rate = selection_rate(budget.epsilon, rank_range(exact))
     budget.spend()
@@ -111,15 +113,25 @@ def equal_stretches(
 
 def _positions(values: NDArray[Any], lower: float, upper: float, cells: int) -> NDArray[np.int64]:
     # Rounding errors here move single values to a nearby point, which is harmless.
-    inside = np.nan_to_num(values.astype(np.float64), nan=lower).clip(lower, upper)
-    fractions = (inside - lower) / (upper - lower)
-    return np.rint(fractions * cells).clip(0, cells).astype(np.int64)
+    with np.errstate(all="ignore"):  # a warning would give a value away
+        inside = np.nan_to_num(values.astype(np.float64), nan=lower).clip(lower, upper)
+        fractions = (inside - lower) / (upper - lower)
+        return np.rint(fractions * cells).clip(0, cells).astype(np.int64)
 
 
-def _require_settings(
-    values: NDArray[Any], probability: Fraction | int, lower: float, upper: float, cells: int
-) -> None:
-    if not isinstance(values, np.ndarray) or values.ndim != 1:
+def _require_bounds(lower: float, upper: float) -> tuple[float, float]:
+    """Turn the bounds into floats, which alone are used from then on."""
+    try:
+        low, high = float(lower), float(upper)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidParameter("lower and upper must be numbers that fit a float") from None
+    if not (low < high and isfinite(high - low)):
+        raise InvalidParameter(f"lower ({lower}) must be less than upper ({upper}), both finite")
+    return low, high
+
+
+def _require_settings(values: NDArray[Any], probability: Fraction | int, cells: int) -> None:
+    if type(values) is not np.ndarray or values.ndim != 1:
         raise InvalidParameter("values must be a one-dimensional array of numbers")
     if values.dtype.kind not in "iuf" or values.dtype.itemsize > 8:
         raise InvalidParameter("values must be integers or floats of at most 64 bits")
@@ -127,8 +139,6 @@ def _require_settings(
         raise InvalidParameter(f"probability ({probability}) must be a Fraction from 0 to 1")
     if Fraction(probability).denominator > MOST_PARTS:
         raise InvalidParameter(f"probability ({probability}) needs a denominator up to 2^20")
-    if not (lower < upper and isfinite(float(upper) - float(lower))):
-        raise InvalidParameter(f"lower ({lower}) must be less than upper ({upper}), both finite")
     require_count(cells=cells)
     if cells > MOST_CELLS:
         raise InvalidParameter(f"cells ({cells}) must be at most 2^50")

@@ -37,8 +37,9 @@ def quantise(
     """Round scores down to multiples of 2**exponent and count them in steps from the highest.
 
     The result goes to `select` or `top_c`, scores and range together.  No score raises an
-    error, for an error would give it away: NaN counts as lower than all, an infinity as
-    2**800, and a score more than 2**62 steps below the highest counts as 2**62 steps below.
+    error, for an error would give it away: NaN counts as lower than all, and a score `FARTHEST`
+    or more steps below the highest counts as that many below.  Scores are assumed to be at
+    most 2**800 in size; what is larger counts as 2**800, and then R must hold of that.
 
     Args:
         scores: Real scores, one for each of a public list of candidates.
@@ -61,13 +62,14 @@ def quantise(
         exponent=exponent,
         aligned=aligned,
     )
-    if not isinstance(scores, np.ndarray) or scores.dtype.kind != "f" or scores.ndim != 1:
+    if type(scores) is not np.ndarray or scores.dtype.kind != "f" or scores.ndim != 1:
         raise InvalidParameter("scores must be a one-dimensional array of floats")
     if scores.dtype.itemsize > 8 or scores.size == 0:
         raise InvalidParameter("scores must be at least one float of at most 64 bits")
-    finite = np.nan_to_num(scores.astype(np.float64), nan=-_LARGEST)
-    # Scaling up by a power of two and rounding down are both exact.
-    floors = np.floor(np.ldexp(finite.clip(-_LARGEST, _LARGEST), -exponent))
+    with np.errstate(all="ignore"):  # a warning would give a score away, too
+        finite = np.nan_to_num(scores.astype(np.float64), nan=-_LARGEST)
+        # Scaling up by a power of two and rounding down are both exact.
+        floors = np.floor(np.ldexp(finite.clip(-_LARGEST, _LARGEST), -exponent))
     return LatticeScores(-_steps_below_highest(floors), steps)
 
 

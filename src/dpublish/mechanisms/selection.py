@@ -17,14 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.errors import InvalidParameter, require_known, require_positive
-from dpublish.mechanisms.exact import bernoulli_exp, require_rate, uniform_below
+from dpublish.mechanisms.exact import (
+    LARGEST_BOUND,
+    LARGEST_NOISE,
+    bernoulli_exp,
+    require_rate,
+    uniform_below,
+)
 from dpublish.mechanisms.weighted_choice import weighted_choice
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 
 PERMUTE_AND_FLIP = "permute-and-flip"
 EXPONENTIAL = "exponential"
-FARTHEST = 1 << 62  # a candidate farther than this below the best counts as this far below
+FARTHEST = LARGEST_NOISE  # a candidate farther than this below the best counts as this far below
 
 
 def select(
@@ -56,7 +62,7 @@ def select(
         most exp(rate * (max d - min d)) <= exp(epsilon).  Permute-and-flip is the argmax of
         score plus exponential noise of that rate: if o wins when its noise exceeds t, a
         neighbour moves t by at most R, and a tail beyond t + R holds exp(-epsilon) of the tail
-        beyond t.  Raising scores to at least the highest - 2^62 leaves R as it is.
+        beyond t.  Raising scores to the highest - 2^62 + 1 at least leaves R as it is.
         Proof: docs/proofs/selection.md.
 
     >>> from dpublish.randomness import seeded
@@ -92,9 +98,9 @@ def permute_and_flip(rate: Fraction, distances: NDArray[np.int64], rng: RandomSo
 
 
 def distances_below_best(scores: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-    """Measure how far each score lies below the highest, up to 2^62.
+    """Measure how far each score lies below the highest, up to 2^62 - 1.
 
-    >>> distances_below_best(np.array([3, 9, -(2**63)])).tolist() == [6, 0, 2**62]
+    >>> distances_below_best(np.array([3, 9, -(2**63)])).tolist() == [6, 0, 2**62 - 1]
     True
     """
     highest = scores.max().astype(np.uint64)
@@ -116,9 +122,10 @@ def selection_rate(epsilon: Fraction, sensitivity_range: int | Fraction) -> Frac
 def require_scores(scores: NDArray[np.integer[Any]]) -> None:
     """Refuse anything but a list of at least one whole number, judging by type and size only.
 
-    A plain list is refused, since its type would depend on the (private) values in it.
+    A plain list is refused, since its type would depend on the (private) values in it, and so
+    is a masked array, whose mask would be private too.
     """
-    if not isinstance(scores, np.ndarray) or scores.dtype.kind not in "iu" or scores.ndim != 1:
+    if type(scores) is not np.ndarray or scores.dtype.kind not in "iu" or scores.ndim != 1:
         raise InvalidParameter(
             "scores must be a one-dimensional array of integers; quantise() makes one of reals"
         )
@@ -129,7 +136,9 @@ def require_scores(scores: NDArray[np.integer[Any]]) -> None:
 def _require_weights(weights: NDArray[np.integer[Any]], size: int, method: str) -> None:
     if method != EXPONENTIAL:
         raise InvalidParameter('weights need method="exponential"')
-    if weights.dtype.kind not in "iu" or weights.shape != (size,):
-        raise InvalidParameter("weights must be whole numbers, one for each score")
-    if weights.min() < 0 or not 0 < sum(weights.tolist()) < FARTHEST:
+    if type(weights) is not np.ndarray or weights.dtype.kind not in "iu":
+        raise InvalidParameter("weights must be an array of integers")
+    if weights.shape != (size,):
+        raise InvalidParameter("weights must be as many as the scores")
+    if weights.min() < 0 or not 0 < sum(weights.tolist()) < LARGEST_BOUND:
         raise InvalidParameter("weights must not be negative, and add up to 1 or more, below 2^62")

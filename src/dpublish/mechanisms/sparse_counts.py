@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dpublish.errors import InvalidParameter, require_count, require_positive
 from dpublish.mechanisms.enclosures import SkipRate
@@ -21,7 +20,8 @@ from dpublish.mechanisms.exact import (
     require_rate,
     skip_positions,
 )
-from dpublish.mechanisms.noise import clip_counts, require_whole
+from dpublish.mechanisms.lattice import UNIT_LIMIT
+from dpublish.mechanisms.noise import WholeArray, add_and_clip, require_whole
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 
@@ -36,8 +36,8 @@ class NoisyCells(NamedTuple):
 
 
 def sparse_counts(
-    keys: ArrayLike,
-    counts: ArrayLike,
+    keys: WholeArray,
+    counts: WholeArray,
     *,
     domain_size: int,
     threshold: int,
@@ -49,10 +49,10 @@ def sparse_counts(
 
     Args:
         keys: Cells that may hold something, as numbers from 0 to domain_size - 1.  Others
-            are empty.  A key that occurs twice stands for the sum of its counts.
+            are empty.  A key that occurs twice stands for the exact sum of its counts.
         counts: The count of each of those cells.
         domain_size: Public number of all cells, below 2**62.
-        threshold: Public least count that is published, 1 or more (`auto_threshold`).
+        threshold: Public least count that is published, from 1 to 2**60 (`auto_threshold`).
         sensitivity: Most that all counts together can change (L1) between neighbours.
         budget: Purse to empty; the whole domain costs exactly this.
         rng: Source of the noise.
@@ -72,14 +72,15 @@ def sparse_counts(
     require_count(sensitivity=sensitivity)
     require_sparse(domain_size, threshold, budget.epsilon / int(sensitivity))
     rate = budget.spend() / int(sensitivity)
-    listed, true = _merge(cells.astype(np.int64), clip_counts(whole), int(domain_size))
-    noisy = true + discrete_laplace(rate, true.size, rng)
+    listed, true = _merge(cells.astype(np.int64), whole, int(domain_size))
+    noisy = add_and_clip(true, discrete_laplace(rate, true.size, rng))
     candidates = skip_positions(int(domain_size), rate, int(threshold), rng)
     excess = geometric(rate, candidates.size, rng)
     is_empty = ~_is_among(candidates, listed)
-    is_large = noisy >= threshold
+    is_large = noisy >= int(threshold)
     found = np.concatenate([listed[is_large], candidates[is_empty]])
-    values = np.concatenate([noisy[is_large], threshold + excess[is_empty]])
+    risen = np.minimum(int(threshold) + excess[is_empty], UNIT_LIMIT)
+    values = np.concatenate([noisy[is_large], risen])
     order = np.argsort(found, kind="stable")
     return NoisyCells(found[order], values[order])
 
@@ -95,6 +96,7 @@ def auto_threshold(domain_size: int, rate: Fraction, expected_false: int | Fract
     require_rate(rate)
     require_count(domain_size=domain_size)
     require_positive(expected_false=expected_false)
+    domain_size = int(domain_size)  # a NumPy integer would overflow
     low, high = 0, 1
     while _exceeds(domain_size, rate, high, Fraction(expected_false)):
         low, high = high, 2 * high
@@ -124,10 +126,11 @@ def require_sparse(domain_size: int, threshold: int, rate: Fraction) -> None:
     """Refuse settings of `sparse_counts` that cannot work; all of them are public."""
     require_rate(rate)
     require_count(domain_size=domain_size, threshold=threshold)
+    domain_size, threshold = int(domain_size), int(threshold)  # NumPy integers would overflow
     if domain_size >= LARGEST_BOUND:
         raise InvalidParameter(f"domain_size ({domain_size}) must be below 2**62")
-    if threshold >= LARGEST_BOUND:
-        raise InvalidParameter(f"threshold ({threshold}) must be below 2**62")
+    if threshold > UNIT_LIMIT:
+        raise InvalidParameter(f"threshold ({threshold}) must be at most 2**60")
     if _exceeds(domain_size, rate, threshold, Fraction(MOST_FALSE_CELLS)):
         enough = auto_threshold(domain_size, rate, MOST_FALSE_CELLS)
         raise InvalidParameter(
@@ -136,13 +139,22 @@ def require_sparse(domain_size: int, threshold: int, rate: Fraction) -> None:
         )
 
 
-def _merge(keys: IntArray, counts: IntArray, domain_size: int) -> NoisyCells:
-    """Sort the cells, add up counts of the same key, and leave out keys outside the domain."""
+def _merge(keys: IntArray, counts: WholeArray, domain_size: int) -> NoisyCells:
+    """Sort the cells, add up counts of the same key, and leave out keys outside the domain.
+
+    Totals are exact before they are moved to 2**60 if they lie beyond: upper and lower halves
+    of the counts are added up apart, so that nothing wraps.
+    """
     inside = (keys >= 0) & (keys < domain_size)
     distinct, places = np.unique(keys[inside], return_inverse=True)
-    totals = np.zeros(distinct.size, dtype=np.int64)
-    np.add.at(totals, places, counts[inside])
-    return NoisyCells(distinct, clip_counts(totals))
+    wide = counts[inside].astype(np.uint64 if counts.dtype.kind == "u" else np.int64)
+    upper, lower = np.zeros((2, distinct.size), dtype=np.int64)
+    np.add.at(upper, places, (wide >> 32).astype(np.int64))
+    np.add.at(lower, places, (wide & 0xFFFFFFFF).astype(np.int64))
+    upper += lower >> 32
+    # Beyond 2**29 the upper half alone decides on which side of 2**60 the total lies.
+    totals = (np.clip(upper, -(1 << 29), 1 << 29) << 32) + (lower & 0xFFFFFFFF)
+    return NoisyCells(distinct, np.clip(totals, -UNIT_LIMIT, UNIT_LIMIT))
 
 
 def _is_among(candidates: IntArray, listed: IntArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.errors import require_count, require_known
-from dpublish.mechanisms.exact import geometric
+from dpublish.mechanisms.exact import LARGEST_NOISE, geometric
 from dpublish.mechanisms.selection import (
     EXPONENTIAL,
     PERMUTE_AND_FLIP,
@@ -72,8 +72,7 @@ def top_c(
     rate = selection_rate(budget.epsilon / paying, sensitivity_range)
     if method == ONE_SHOT:
         budget.spend()
-        noise = geometric(rate, scores.size, rng)
-        return _highest(noise - distances_below_best(scores), int(count), rng)
+        return _highest(_blur(rate, distances_below_best(scores), rng), int(count), rng)
     chosen = []
     remaining = np.arange(scores.size)
     for share in budget.split_evenly(paying, "winner"):
@@ -90,7 +89,24 @@ def top_c(
     return [*chosen, *remaining.tolist()] if count >= scores.size else chosen
 
 
-def _highest(keys: NDArray[np.int64], count: int, rng: RandomSource) -> list[int]:
+def _blur(rate: Fraction, distances: NDArray[np.int64], rng: RandomSource) -> NDArray[Any]:
+    """Take the distances from geometric noise, exactly, however large the noise.
+
+    Noise has no memory: what lies beyond `LARGEST_NOISE`, if anything does, has the law of the
+    noise itself.  It is then added in Python's integers, where it fits.
+    """
+    noise = geometric(rate, distances.size, rng)
+    keys: NDArray[Any] = noise - distances
+    places = np.arange(keys.size)
+    while (is_more := noise == LARGEST_NOISE).any():
+        places = places[is_more]
+        noise = geometric(rate, places.size, rng)
+        keys = keys.astype(object)
+        keys[places] += noise.astype(object)
+    return keys
+
+
+def _highest(keys: NDArray[Any], count: int, rng: RandomSource) -> list[int]:
     """List the positions of the `count` highest keys, equal ones in random order."""
     finalists = np.arange(keys.size)
     if count < keys.size:

@@ -61,7 +61,7 @@ class Shelves:
 
     def _enclose(self, precision: int) -> Odds:
         # exp(-0.7) < 1/2: what lies beyond these shelves is below 2^-precision, one by one.
-        beyond = int(Fraction(7 * precision, 10) / (self._rate * self.edge(1))) + 1
+        beyond = Fraction(7 * precision, 10) // (self._rate * self.edge(1)) + 1
         totals = np.zeros(beyond + 1, dtype=np.int64)
         shelf_of = np.minimum(self._shelf_of, beyond)
         if self._weights is None:
@@ -132,7 +132,7 @@ def weighted_choice(
 
     Args:
         rate: Exact, and at least 2^-40.
-        distances: Whole numbers from 0 to 2^62; the least distance is 0.
+        distances: Whole numbers from 0 to 2^62 - 1; the least distance is 0.
         weights: Whole numbers above 0 that add up to less than 2^62; all equal if None.
         rng: Source of uniform words.
     """

@@ -1,0 +1,48 @@
+"""The audit: it passes what follows the law, and cannot pass what does not."""
+
+from math import inf, log
+
+import pytest
+
+from dpublish.audit import frequency_p_value, privacy_loss
+
+
+def test_an_outcome_that_only_one_dataset_can_produce_gives_everything_away():
+    assert privacy_loss({"a": 1.0}, {"a": 0.5, "b": 0.5}) == inf
+    assert privacy_loss({"a": 0.5, "b": 0.5}, {"a": 1.0, "b": 0.0}) == inf
+
+
+def test_the_loss_is_the_largest_log_ratio_in_either_direction():
+    here, there = {"a": 0.8, "b": 0.2}, {"a": 0.4, "b": 0.6}
+    assert privacy_loss(here, there) == privacy_loss(there, here) == pytest.approx(log(3))
+    assert privacy_loss(here, here) == 0
+
+
+def test_samples_that_follow_the_law_pass_and_others_do_not():
+    law = {"a": 0.5, "b": 0.3, "c": 0.2}
+    assert frequency_p_value("a" * 50 + "b" * 30 + "c" * 20, law) == pytest.approx(1)
+    assert frequency_p_value("a" * 20 + "b" * 30 + "c" * 50, law) < 1e-9
+
+
+@pytest.mark.parametrize("law", [{"a": 0.5, "b": 0.5}, {"a": 0.5, "b": 0.5, "c": 0.0}])
+def test_a_single_impossible_outcome_is_enough_to_fail(law):
+    assert frequency_p_value("a" * 500 + "b" * 500, law) > 0.9
+    assert frequency_p_value("a" * 500 + "b" * 499 + "c", law) == 0
+
+
+def test_an_impossible_outcome_fails_among_rare_ones_too():
+    law = {"a": 0.98, "b": 0.01, "c": 0.01, "d": 0.0}
+    assert frequency_p_value("a" * 98 + "b" + "c", law) > 0.9
+    assert frequency_p_value("a" * 98 + "b" + "d", law) == 0
+
+
+def test_rare_outcomes_are_pooled_but_not_forgotten():
+    law = {"a": 0.9} | {str(digit): 0.01 for digit in range(10)}
+    assert frequency_p_value("a" * 90 + "0123456789", law) > 0.9
+    assert frequency_p_value("a" * 50 + "01234" * 10, law) < 1e-9
+
+
+@pytest.mark.parametrize("law", [{"a": 1.0}, {"a": 0.5, "b": 0.5}, {"a": 1.0, "b": 0.0}])
+def test_a_test_that_could_not_fail_is_refused(law):
+    with pytest.raises(ValueError, match="cannot fail"):
+        frequency_p_value("aaaa", law)
