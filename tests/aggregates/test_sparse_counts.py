@@ -1,6 +1,7 @@
 """Sparse counts: occupied cells only, the same numbers as dense counts."""
 
 import pickle
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -128,3 +129,12 @@ def test_one_record_or_unit_moves_a_count_by_one():
 def test_wrong_columns_are_refused(columns, message):
     with pytest.raises(InvalidParameter, match=message):
         SparseCounts(SCHEMA, columns)
+
+
+def test_many_small_batches_take_time_in_proportion():
+    tally = Tally()
+    start = perf_counter()
+    for key in range(20_000):
+        tally.add(np.array([key % 100]))
+    assert perf_counter() - start < 4  # half a second; over ten if every batch looks at all before
+    assert tally.compact().counts.tolist() == [200] * 100

@@ -12,9 +12,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpublish.aggregates.counts import Counts
+from dpublish.data.check import check_table
+from dpublish.data.engines.csv_reader import CsvSource
 from dpublish.data.engines.line_ends import without_lone_returns
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
+from dpublish.errors import UnreadableData
 
 SCHEMA = Schema(
     (
@@ -166,3 +169,47 @@ def test_a_column_read_alone_leaves_out_the_same_lines(path, cache):
     assert table.sum(alone).tolist() == [2, 2, 0, 0]
     together = KERNEL.split(table.sum(KERNEL))[0]
     assert np.array_equal(together, count(GOOD, path))
+
+
+def test_quoted_line_ends_are_read_right_in_a_file_of_many_pieces(path):
+    record = b'1,x,"' + b"7,x,u\n" * 20 + b'"\n'
+    records = 36_000_000 // len(record)  # above 32 MB the parser would hand pieces to threads
+    path.write_bytes(b"a,b,c\n" + record * records)
+    counts = KERNEL.split(open_table(path, SCHEMA, cache=False).sum(KERNEL))[0]
+    assert np.argwhere(counts).tolist() == [[1, 0]]
+    assert counts[1, 0] == records
+    assert not CsvSource(str(path)).has_odd_lines()
+
+
+@pytest.mark.parametrize("folder", ["c0=7", "a=7", "c1=x"])
+def test_the_name_of_a_folder_is_no_value(tmp_path, folder):
+    (tmp_path / folder).mkdir()
+    counts = count([b"1,x,u"], tmp_path / folder / "t.csv")
+    assert np.argwhere(counts).tolist() == [[1, 0]]
+
+
+def test_a_tilde_in_a_path_is_no_home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("~").mkdir()
+    assert count([b"1,x,u"], Path("~", "t.csv")).sum() == 1
+
+
+def test_a_blank_line_is_a_missing_value_only_where_there_is_one_column(path):
+    alone = Schema((column("a", "integer", bounds=[0, 9], missing="category"),))
+    kernel = Counts(alone, ((("a", None),),))
+    path.write_text("a\n1\n\n2\n")
+    assert open_table(path, alone).sum(kernel).tolist() == [0, 1, 1, *[0] * 7, 1]
+    path.write_text("a,b\n1,x\n\n2,y\n")
+    assert open_table(path, alone).sum(kernel).tolist() == [0, 1, 1, *[0] * 7, 0]
+
+
+@pytest.mark.parametrize("keep", [11, 40, -4])
+def test_a_damaged_archive_is_refused_without_a_word_of_its_rows(tmp_path, keep):
+    path = tmp_path / "t.csv.gz"
+    packed = gzip.compress(b"a,b,c\n" + b"".join(b"%d,x,%d\n" % (n, n * n) for n in range(2000)))
+    path.write_bytes(packed[:keep] + b"\xff" * 50)
+    with pytest.raises(UnreadableData) as refused:
+        open_table(path, SCHEMA).sum(KERNEL)
+    assert refused.value.__context__ is None or refused.value.__suppress_context__
+    with pytest.raises(UnreadableData):
+        check_table(SCHEMA, path)

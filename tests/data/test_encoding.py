@@ -4,6 +4,7 @@ import datetime
 import re
 from decimal import Decimal
 from math import floor, inf, isnan, nan
+from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
@@ -248,3 +249,13 @@ def test_codes_are_as_narrow_as_the_domain_allows(size, width):
     codes, _ = declared.encode(pa.array([size]))
     assert codes.dtype.itemsize == width
     assert codes[0] == size - 1
+
+
+@pytest.mark.parametrize("text", ["{}x", "1.{}x", ".{}x", "1e{}x", "{}.{}x", "-{}e"])
+def test_a_long_text_that_is_almost_a_number_takes_no_time(text):
+    long = text.replace("{}", "1" * 200_000)
+    hours = column("hours", "numeric", bounds=[0, 1], missing="category")
+    start = perf_counter()
+    codes = hours.encode(pa.array([long])).codes
+    assert codes.tolist() == [hours.size - 1]
+    assert perf_counter() - start < 1  # tens of seconds, if every prefix is tried

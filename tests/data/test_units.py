@@ -112,6 +112,28 @@ def test_units_may_be_numbers_or_text(kind, values):
     assert open_table(baskets(rows, kind), GOODS).sum(ITEMS).tolist() == [2, 0, 0, 0]
 
 
+SPELLINGS = ["1", " 1", "1.0", "1.", "1.000 ", "\u00a01"]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int8(), pa.string())])
+def test_spellings_of_a_unit_are_one_unit_as_those_of_a_value_are(kind):
+    rows = [(spelling, "apple", "3") for spelling in SPELLINGS]
+    assert open_table(baskets(rows, kind), GOODS).sum(ITEMS).tolist() == [1, 0, 0, 0]
+    others = ["01", "+1", "1.5", "a", "A", "1.0x", "1\n.0"]  # case and leading zeros count
+    rows += [(other, "apple", "3") for other in others]
+    assert open_table(baskets(rows, kind), GOODS).sum(ITEMS)[0] == 1 + len(others)
+    mixed = pd.DataFrame({"basket": pd.Series([1, 1.0, "1"], dtype=object)})
+    mixed = mixed.assign(item="apple", price="3")
+    assert open_table(mixed, GOODS).sum(ITEMS).tolist() == [1, 0, 0, 0]
+
+
+def test_units_that_are_not_utf_8_change_no_other_unit():
+    raw = pa.array([b" a", b"a\xff", b"a", b"b\xfe ", b"a\xff", b"1.0", b"1", None, b" "])
+    units = pa.Array.from_buffers(pa.binary(), len(raw), raw.buffers()).view(pa.string())
+    table = pa.table({"basket": units, "item": ["apple"] * 9, "price": ["3"] * 9})
+    assert open_table(table, GOODS).sum(ITEMS).tolist() == [4, 0, 0, 0]
+
+
 @pytest.mark.parametrize("kind", [pa.float64(), pa.bool_(), pa.list_(pa.int8())])
 def test_units_of_other_types_are_refused_when_the_table_is_opened(kind):
     with pytest.raises(UnreadableData, match="cast it to whole numbers or text"):
@@ -119,8 +141,9 @@ def test_units_of_other_types_are_refused_when_the_table_is_opened(kind):
 
 
 def test_units_that_are_text_in_one_file_and_numbers_in_another_are_refused(tmp_path):
-    pd.DataFrame({"basket": [1], "item": ["pear"], "price": [1]}).to_parquet(tmp_path / "a.parquet")
-    (tmp_path / "b.csv").write_text("basket,item,price\n1,pear,1\n")
+    for name, unit in (("a.parquet", 1), ("b.parquet", "1")):
+        frame = pd.DataFrame({"basket": [unit], "item": ["pear"], "price": [1]})
+        frame.to_parquet(tmp_path / name)
     with pytest.raises(UnreadableData, match="text in some files and a number in others"):
         open_table(tmp_path, GOODS)
 

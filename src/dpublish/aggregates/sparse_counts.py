@@ -1,5 +1,6 @@
 """How many records lie in each cell of a domain too large to list: occupied cells only."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -18,6 +19,7 @@ from dpublish.aggregates.cells import (
     unbounded,
 )
 from dpublish.data.axis import Axis
+from dpublish.data.engines.source import within_memory
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
@@ -47,6 +49,7 @@ class Tally:
         nothing = np.empty(0, dtype=np.int64)
         self._cells = OccupiedCells(nothing, nothing)
         self._pending: list[OccupiedCells] = []
+        self._waiting = 0  # keys in all that is pending
 
     def __repr__(self) -> str:
         return "Tally()"
@@ -64,22 +67,26 @@ class Tally:
         """Merge all that was counted; memory stays within a few times the occupied cells."""
         if self._pending:
             parts = [self._cells, *self._pending]
-            keys = np.concatenate([part.keys for part in parts])
-            counts = np.concatenate([part.counts for part in parts])
-            order = np.argsort(keys, kind="stable")
-            keys, counts = keys[order], counts[order]
-            starts = np.flatnonzero(np.diff(keys, prepend=-1))
-            self._cells = OccupiedCells(keys[starts], np.add.reduceat(counts, starts))
-            self._pending = []
+            self._cells = within_memory(lambda: _merge(parts))
+            self._pending, self._waiting = [], 0
         return self._cells
 
     def _append(self, cells: OccupiedCells) -> None:
         if not cells.keys.size:
             return
         self._pending.append(cells)
-        waiting = sum(part.keys.size for part in self._pending)
-        if waiting > max(_PENDING_KEYS, self._cells.keys.size):
+        self._waiting += cells.keys.size
+        if self._waiting > max(_PENDING_KEYS, self._cells.keys.size):
             self.compact()
+
+
+def _merge(parts: Sequence[OccupiedCells]) -> OccupiedCells:
+    keys = np.concatenate([part.keys for part in parts])
+    counts = np.concatenate([part.counts for part in parts])
+    order = np.argsort(keys, kind="stable")
+    keys, counts = keys[order], counts[order]
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    return OccupiedCells(keys[starts], np.add.reduceat(counts, starts))
 
 
 @dataclass(frozen=True)

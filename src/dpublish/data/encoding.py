@@ -20,7 +20,11 @@ from dpublish.errors import UnreadableData
 
 Codes = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
 UNKNOWN, MISSING = -1, -2
-_NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf(inity)?", re.I)
+_MEANINGFUL = ("pandas.period", "pandas.interval")  # their storage alone would be misread
+# Each `++` and `*+` takes all digits for good: a long text that is no number is read just once.
+_NUMBER = re.compile(
+    rb"[+-]?([0-9]++(\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]++)?|[+-]?inf(inity)?", re.I
+)
 
 
 class Encoded(NamedTuple):
@@ -46,12 +50,12 @@ def to_numbers(array: Any, name: str) -> NDArray[np.float64]:
     """Read an Arrow array as numbers; NaN stands for missing and for text that is no number."""
     if isinstance(array, pa.ChunkedArray):
         return np.concatenate([np.empty(0), *(to_numbers(part, name) for part in array.chunks)])
-    array = _unwrap(array)
+    array = plain_array(array)
     if pa.types.is_dictionary(array.type):
-        numbers = np.append(to_numbers(array.dictionary, name), np.nan)
-        return numbers[_positions(array)]
+        entries, places = _used_entries(array)
+        return np.append(to_numbers(entries, name), np.nan)[places]
     if is_text(array.type):
-        return _parse(pc.ascii_trim_whitespace(array.cast(pa.large_string())))
+        return _parse(pc.ascii_trim_whitespace(array))
     if not _is_number(array.type):
         raise _unusable(array.type, name, "numbers, or text that holds numbers,")
     return _to_floats(array)
@@ -62,26 +66,47 @@ def to_positions(array: Any, known: Mapping[str, int], name: str) -> NDArray[np.
     if isinstance(array, pa.ChunkedArray):
         parts = [to_positions(part, known, name) for part in array.chunks]
         return np.concatenate([np.empty(0, dtype=np.int64), *parts])
-    array = _unwrap(array)
+    array = plain_array(array)
     if pa.types.is_dictionary(array.type):
-        distinct = _comparable(array.dictionary, name)
+        entries, places = _used_entries(array)
+        distinct = _comparable(entries, name)
     else:
-        array = _comparable(array, name).dictionary_encode()
-        distinct = array.dictionary
+        encoded = _comparable(array, name).dictionary_encode()
+        distinct, places = encoded.dictionary, _positions(encoded)
     texts = map(_text, _scalars(distinct))
     found = [known.get(text, UNKNOWN) if text else MISSING for text in texts]
-    return np.array([*found, MISSING], dtype=np.int64)[_positions(array)]
+    return np.array([*found, MISSING], dtype=np.int64)[places]
 
 
-def _unwrap(array: Any) -> Any:
+def plain_array(array: Any) -> Any:
     """Undo extensions and encodings that carry no meaning here."""
-    while isinstance(array, pa.ExtensionArray):
+    while isinstance(array, pa.ExtensionArray) and array.type.extension_name not in _MEANINGFUL:
         array = array.storage
-    if pa.types.is_run_end_encoded(array.type):
-        array = pc.run_end_decode(array)
-    if pa.types.is_null(array.type):
-        array = array.cast(pa.float64())
-    return array
+    kind = array.type
+    if pa.types.is_run_end_encoded(kind):
+        runs = pa.RunEndEncodedArray.from_arrays(array.run_ends, plain_array(array.values))
+        # Written out, text may be longer than what 32 bits can count; so it was made large.
+        return pc.run_end_decode(runs.slice(array.offset, len(array)))
+    if pa.types.is_dictionary(kind):
+        entries = plain_array(array.dictionary)
+        same = entries.type == kind.value_type
+        return array if same else pa.DictionaryArray.from_arrays(array.indices, entries)
+    if is_text(kind):
+        return array.cast(pa.large_string())
+    return array.cast(pa.float64()) if pa.types.is_null(kind) else array
+
+
+def _used_entries(array: Any) -> tuple[Any, NDArray[np.int64]]:
+    """Give the entries of a dictionary, and for each value its entry; null is past the last.
+
+    Entries that no value uses are left out of a dictionary longer than the column: many
+    batches may share it, and must not look up all of it every time.
+    """
+    places = _positions(array)
+    if len(array.dictionary) <= len(array):
+        return array.dictionary, places
+    used, places = np.unique(places, return_inverse=True)
+    return array.dictionary.take(pa.array(used[used < len(array.dictionary)])), places
 
 
 def _positions(array: Any) -> NDArray[np.int64]:
@@ -91,6 +116,8 @@ def _positions(array: Any) -> NDArray[np.int64]:
 
 
 def _to_floats(array: Any) -> NDArray[np.float64]:
+    if pa.types.is_decimal(array.type):
+        array = array.cast(pa.string())  # by itself Arrow does not take the nearest float
     floats = pc.cast(array, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return np.asarray(floats, dtype=np.float64)
 
@@ -115,11 +142,11 @@ def _parse_one(text: bytes | None) -> float:
 
 def _comparable(array: Any, name: str) -> Any:
     """Refuse types whose values have no text; text itself becomes bytes, valid or not."""
-    array = _unwrap(array)
+    array = plain_array(array)
     if pa.types.is_date(array.type):
-        array = array.cast(pa.string())  # Python knows fewer dates than Arrow does
+        array = array.cast(pa.large_string())  # Python knows fewer dates than Arrow does
     if is_text(array.type):
-        return array.cast(pa.large_string()).cast(pa.large_binary())
+        return array.cast(pa.large_binary())
     if _is_number(array.type):
         return array
     raise _unusable(array.type, name, "text, numbers, dates or truth values")

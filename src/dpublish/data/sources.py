@@ -7,6 +7,7 @@ before anything is paid for.  Rows are read when a mechanism asks for a sum.
 import glob
 from collections.abc import Sequence
 from os import PathLike, fspath
+from os.path import realpath
 from pathlib import Path
 from typing import Any
 
@@ -55,12 +56,15 @@ def open_table(
         source: A path (CSV, TSV, Parquet, Arrow/Feather, a DuckDB file; for all but the last
             also a pattern such as `"part-*.parquet"` or a folder), a pandas or Polars table,
             a PyArrow table or reader, a DuckDB relation, or anything else that hands out an
-            Arrow stream.  None if `sql` names its files itself.
+            Arrow stream.  None if `sql` names its files itself.  Give CSV by its path: what
+            `pandas.read_csv` or `polars.scan_csv` makes of a value ("1.50" or 1.5) depends
+            on all others of its column, unless they are told to read text.
         schema: What is publicly known about the rows.  Columns it does not name are not read.
         table: Which table of a DuckDB file to read.
         sql: A SELECT whose result is the table (`unnest` makes rows of a column of lists).
             The records to protect are the rows of the result, so it must make each of them
-            from one person's record, and no row may make it fail.
+            from one person's record, and no row may make it fail.  It may read CSV and JSON
+            only with `auto_detect = false`, for else one row decides how all are read.
         cache: Keep encoded columns in memory (1 to 4 bytes a value); without it the source is
             read again for every sum, and memory stays small.
 
@@ -119,19 +123,33 @@ def find_source(
 
 
 def _expand(path: str) -> list[str]:
-    """List the files that a path, a pattern or a folder stands for."""
+    """List the files that a path, a pattern or a folder stands for.
+
+    No row may come twice: a file that is found under several names counts once, and files of
+    several kinds are refused, for one may be made from the other.  What lies below a folder
+    under a name that starts with `.` or `_` is what programs leave there for themselves.
+    """
     if Path(path).is_dir():
-        inside = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
-        files = [file for file in inside if file.endswith(_FILE_ENDINGS)]
+        inside = [file for file in Path(path).rglob("*") if file.is_file()]
+        shown = [x for x in inside if not _is_hidden(x.relative_to(path))]
+        files = sorted(str(file) for file in shown if file.name.endswith(_FILE_ENDINGS))
         if not files:
             raise UnreadableData(f"the folder {path} holds no file of rows; {_KNOWN}")
-        return files
-    if Path(path).exists() or not glob.has_magic(path):
+    elif Path(path).exists() or not glob.has_magic(path):
         return [path]
-    files = sorted(file for file in glob.glob(path, recursive=True) if Path(file).is_file())
-    if not files:
-        raise UnreadableData(f"no file fits the pattern {path}")
-    return files
+    else:
+        files = sorted(file for file in glob.glob(path, recursive=True) if Path(file).is_file())
+        if not files:
+            raise UnreadableData(f"no file fits the pattern {path}")
+    endings = {ending for file in files for ending in _FILE_ENDINGS if file.endswith(ending)}
+    if len(endings) > 1:
+        kinds = ", ".join(sorted(endings))
+        raise UnreadableData(f"{path} stands for files of several kinds ({kinds}); choose one")
+    return list({realpath(file): file for file in reversed(files)}.values())[::-1]
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
 
 
 def _open_file(path: str, wanted: Sequence[str] | None) -> Source:

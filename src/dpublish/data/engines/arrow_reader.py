@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
+from weakref import WeakSet
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpublish.data.batch import BATCH_ROWS, refuse_copy
+from dpublish.data.engines.file_state import FileState
 from dpublish.data.engines.source import Rescan, quietly
+from dpublish.errors import UnreadableData
 
 PARQUET_ENDINGS = (".parquet", ".pq")
 ARROW_ENDINGS = (".arrow", ".arrows", ".feather", ".ipc")
+_USED: WeakSet[Any] = WeakSet()  # readers that were read from
 
 
 class ParquetSource:
@@ -20,10 +24,14 @@ class ParquetSource:
 
     def __init__(self, path: str) -> None:
         self.label = path
+        self._state = FileState(path)
         self.header = quietly(self._read_header, f"{path} is not a Parquet file that can be read")
 
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         """Read some columns as Arrow record batches."""
+        return self._state.guard(self._read(columns))
+
+    def _read(self, columns: Sequence[str]) -> Iterator[Any]:
         kinds = {name: self.header.field(name).type for name in columns}
         # Text is handed over as a list of its distinct values and positions in it, which are
         # encoded at once; most columns are stored like that anyway.
@@ -43,11 +51,15 @@ class IpcSource:
 
     def __init__(self, path: str) -> None:
         self.label = path
+        self._state = FileState(path)
         message = f"{path} is not an Arrow file that can be read"
         self.header, self._is_stream = quietly(self._read_header, message)
 
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         """Read some columns as Arrow record batches."""
+        return self._state.guard(self._read(columns))
+
+    def _read(self, columns: Sequence[str]) -> Iterator[Any]:
         places = [self.header.get_field_index(name) for name in columns]
         options = pa.ipc.IpcReadOptions(included_fields=places)
         with pa.memory_map(self.label) as file:
@@ -68,7 +80,11 @@ class IpcSource:
 
 
 class StreamSource:
-    """Rows of an Arrow stream that may be had only once; it is read by the first scan."""
+    """Rows of an Arrow stream that may be had only once; it is read by the first scan.
+
+    A stream that was read, or that broke off, looks like one without rows.  So it is refused
+    from its first use on; a reader of Arrow's also if another table used it.
+    """
 
     rescan: Rescan = "never"
 
@@ -77,11 +93,15 @@ class StreamSource:
         self._reader = quietly(lambda: pa.RecordBatchReader.from_stream(stream), message)
         self.header = self._reader.schema
         self.label = label
+        self._key = stream if isinstance(stream, pa.RecordBatchReader) else self._reader
 
     def __reduce__(self) -> NoReturn:
         refuse_copy("a source")
 
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         """Read some columns as Arrow record batches."""
+        if self._key in _USED:
+            raise UnreadableData(f"{self.label} can be read only once, and was; open a new one")
+        _USED.add(self._key)
         for batch in self._reader:
             yield batch.select(list(columns))

@@ -4,6 +4,7 @@ DuckDB runs inside this process, on a connection of its own that loads no extens
 progress and writes nothing but to a folder that only this user can read.
 """
 
+import re
 import shutil
 import tempfile
 import weakref
@@ -16,10 +17,12 @@ import duckdb
 import pyarrow as pa
 
 from dpublish.data.batch import refuse_copy
-from dpublish.data.engines.source import Rescan, quietly
+from dpublish.data.engines.source import UNREADABLE, Rescan, quietly
 from dpublish.errors import InvalidParameter, UnreadableData
 
 _IN_MEMORY = ":memory:"
+_READERS = re.compile(r"\b(?:READ_(?:CSV|JSON|NDJSON)(?:_AUTO)?|SNIFF_CSV)\b")
+_NO_GUESS = re.compile(r"\bauto_detect\s*(?:=|:=|=>)\s*(?:false|0)\b", re.I)
 
 
 def connect(path: str = _IN_MEMORY, *, spills: bool = False) -> Any:
@@ -33,6 +36,7 @@ def connect(path: str = _IN_MEMORY, *, spills: bool = False) -> Any:
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
         "allow_community_extensions": "false",
+        "python_enable_replacements": "false",  # a table in a query is no variable of ours
         "temp_directory": folder or "",
     }
     try:
@@ -71,7 +75,7 @@ class RelationSource:
     """
 
     def __init__(self, make: Callable[[], Any], label: str, *, in_order: bool = False) -> None:
-        self._make = make
+        self.make = make
         self.label = label
         self.rescan: Rescan = "cheap" if in_order else "unordered"
         message = f"{label} cannot be read; check that it runs in DuckDB by itself"
@@ -82,7 +86,7 @@ class RelationSource:
 
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         """Read some columns as Arrow record batches."""
-        return stream(self._make().select(", ".join(map(quote_name, columns))))
+        return stream(self.make().select(", ".join(map(quote_name, columns))))
 
 
 def _find_header(relation: Any) -> Any:
@@ -93,12 +97,18 @@ def _find_header(relation: Any) -> Any:
     first: dict[str, str] = {}
     names = [first.setdefault(name.lower(), name) for name in relation.columns]
     types = pa.RecordBatchReader.from_stream(relation.limit(0)).schema.types
+    # Arrow has no type for the largest unsigned numbers, and DuckDB hands out negative ones.
+    too_large = [str(kind) == "UHUGEINT" for kind in relation.types]
+    types = [UNREADABLE if large else x for x, large in zip(types, too_large, strict=True)]
     return pa.schema(list(zip(names, types, strict=True)))
 
 
 def open_relation(relation: Any) -> RelationSource:
     """Read the rows of a relation on the caller's connection."""
-    return RelationSource(lambda: relation, "the DuckDB relation")
+    source = RelationSource(lambda: relation, "the DuckDB relation")
+    # The types were guessed when the relation was made, and it does not tell.
+    _refuse_guesses(source, _count_readers(source))
+    return source
 
 
 def open_database(path: str, table: str | None) -> RelationSource:
@@ -108,28 +118,49 @@ def open_database(path: str, table: str | None) -> RelationSource:
         "SELECT table_schema, table_name, table_type FROM information_schema.tables "
         "ORDER BY table_schema, table_name"
     ).fetchall()
-    names = {name if schema == "main" else f"{schema}.{name}": name for schema, name, _ in rows}
-    kinds = dict(zip(names, (kind for _, _, kind in rows), strict=True))
-    if table is None and len(names) == 1:
-        table = next(iter(names))
-    if table is None or table not in names:
-        known = ", ".join(names) or "none"
-        wanted = "name one of its tables" if table is None else f"it has no table {table!r}"
+    labels = [name if schema == "main" else f"{schema}.{name}" for schema, name, _ in rows]
+    if table is None and len(labels) == 1:
+        table = labels[0]
+    if table is None or labels.count(table) != 1:
+        known = ", ".join(labels) or "none"
+        wanted = "name one of its tables"
+        if table is not None:
+            is_known = table in labels
+            wanted = f"{'several tables are called' if is_known else 'it has no table'} {table!r}"
         raise InvalidParameter(f"{path}: {wanted}; tables: {known}")
-    schema = table.removesuffix(f".{names[table]}") if table != names[table] else "main"
-    place = f"{quote_name(schema)}.{quote_name(names[table])}"
-    return RelationSource(
+    schema, name, kind = rows[labels.index(table)]
+    place = f"{quote_name(schema)}.{quote_name(name)}"
+    source = RelationSource(
         lambda: connection.cursor().sql(f"FROM {place}"),
         f"table {table!r} of {path}",
-        in_order=kinds[table] == "BASE TABLE",
+        in_order=kind == "BASE TABLE",
     )
+    _refuse_guesses(source, 0 if kind == "BASE TABLE" else _count_readers(source))
+    return source
 
 
 def open_query(sql: str, path: str | None = None) -> RelationSource:
     """Read the rows that a query returns, from a DuckDB file or from files the query names."""
     connection = connect(spills=True) if path is None else _open_file(path)
     _require_select(connection, sql)
-    return RelationSource(lambda: _bind(connection.cursor(), sql), "the query's result")
+    source = RelationSource(lambda: _bind(connection.cursor(), sql), "the query's result")
+    _refuse_guesses(source, _count_readers(source) - len(_NO_GUESS.findall(sql)))
+    return source
+
+
+def _count_readers(source: RelationSource) -> int:
+    """Count the CSV and JSON files that a relation reads, by its plan; no row is read."""
+    message = f"{source.label} cannot be read; check that it runs in DuckDB by itself"
+    return len(_READERS.findall(quietly(lambda: str(source.make().explain()), message)))
+
+
+def _refuse_guesses(source: RelationSource, readers: int) -> None:
+    """Refuse readers that guess types from rows: one row may change the values of all others."""
+    if readers > 0:
+        raise InvalidParameter(
+            f"{source.label} reads CSV or JSON, whose types DuckDB guesses from the rows; open "
+            "the file by its path, or query read_csv(..., auto_detect = false, columns = {...})"
+        )
 
 
 def _open_file(path: str) -> Any:

@@ -8,9 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpublish.data.batch import BATCH_ROWS, refuse_copy
-from dpublish.data.engines.source import Rescan, quietly
-
-_UNREADABLE = pa.struct([])  # stands for types that Arrow does not have; no column accepts it
+from dpublish.data.engines.source import UNREADABLE, Rescan, quietly
 
 
 class PandasSource:
@@ -24,7 +22,7 @@ class PandasSource:
     rescan: Rescan = "cheap"
 
     def __init__(self, frame: Any) -> None:
-        self._frame = frame
+        self._frame = frame.copy(deep=False)  # rows that the caller moves later stay in place here
         self._names = [str(name) for name in frame.columns]
         types = [self._type(place) for place in range(len(self._names))]
         self.header = pa.schema(list(zip(self._names, types, strict=True)))
@@ -44,7 +42,7 @@ class PandasSource:
         try:
             return self._column(place, 0, 0).type
         except (pa.ArrowException, TypeError, ValueError):
-            return _UNREADABLE
+            return UNREADABLE
 
     def _column(self, place: int, start: int, stop: int) -> Any:
         series = self._frame.iloc[start:stop, place]
@@ -53,9 +51,11 @@ class PandasSource:
             indices = pa.array(codes, type=pa.int32(), mask=codes < 0)
             categories = series.cat.categories
             return pa.DictionaryArray.from_arrays(indices, _texts(categories, categories.isna()))
-        if series.dtype == np.dtype(object):
+        if series.dtype == np.dtype(object) or getattr(series.dtype, "storage", "") == "python":
             return _texts(series, series.isna())
         array = pa.array(series, from_pandas=True)
+        if pa.types.is_string(array.type):
+            array = array.cast(pa.large_string())  # all chunks together may be too long for 32 bits
         return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
@@ -66,7 +66,7 @@ class PolarsSource:
 
     def __init__(self, frame: Any, wanted: Sequence[str] | None = None) -> None:
         self.rescan: Rescan = "unordered" if hasattr(frame, "collect") else "cheap"
-        self._frame = frame
+        self._frame = frame.clone()
         self.header = quietly(lambda: _polars_header(frame, wanted), f"{self.label} cannot be read")
 
     def __reduce__(self) -> NoReturn:
@@ -74,9 +74,12 @@ class PolarsSource:
 
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         """Read some columns as Arrow record batches."""
-        frame = self._frame.select(list(columns))
-        table = (frame.collect() if hasattr(frame, "collect") else frame).to_arrow()
-        return iter(table.to_batches(max_chunksize=BATCH_ROWS))
+        by_name = import_module("polars.selectors").by_name  # a bare ^name$ would be a pattern
+        frame = self._frame.select(by_name(*columns))
+        frames = frame.collect_batches() if hasattr(frame, "collect_batches") else [frame]
+        for part in frames:
+            whole = part.collect() if hasattr(part, "collect") else part
+            yield from whole.to_arrow().to_batches(max_chunksize=BATCH_ROWS)
 
 
 def _polars_header(frame: Any, wanted: Sequence[str] | None) -> Any:
@@ -89,12 +92,13 @@ def _polars_header(frame: Any, wanted: Sequence[str] | None) -> Any:
 def _texts(values: Iterable[object], absent: Any) -> Any:
     """Write Python objects as text; what is absent stays so."""
     pairs = zip(values, np.asarray(absent), strict=True)
-    return pa.array([None if gone else _text(value) for value, gone in pairs], pa.string())
+    texts = [None if gone else _text(value) for value, gone in pairs]
+    return pa.array(texts, pa.large_string())
 
 
 def _text(value: object) -> str:
     try:
         text = value if isinstance(value, str) else str(value)
+        return text if str.isascii(text) else str.encode(text, errors="replace").decode()
     except Exception:  # noqa: BLE001 - one odd object must not stop the others
         return ""
-    return text if text.isascii() else text.encode(errors="replace").decode()

@@ -29,18 +29,18 @@ def without_lone_returns(path: str) -> Iterator[str]:
 
     Otherwise it is a copy that only this user can read, removed at the end.
     """
-    if not any(_LONE_RETURN.search(block) for block in _blocks(path)):
+    if not any(_LONE_RETURN.search(block) for block in read_blocks(path)):
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="dpublish-") as folder:
         copy = Path(folder, "rows.csv")
         with copy.open("wb") as file:
-            for block in _blocks(path):
+            for block in read_blocks(path):
                 file.write(_LONE_RETURN.sub(b" ", block))
         yield str(copy)
 
 
-def _blocks(path: str) -> Iterator[bytes]:
+def read_blocks(path: str) -> Iterator[bytes]:
     """Read a file in blocks, none of which ends between CR and LF."""
     with open_bytes(path) as file:
         while block := file.read(_BLOCK):

@@ -5,7 +5,7 @@ processor's cache is faster for all our questions, and bins are the same arithme
 every source.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
@@ -14,11 +14,12 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dpublish.data.batch import Batch, Kernel, S, refuse_copy
 from dpublish.data.draws import choose, draw_blocks, require_rate
 from dpublish.data.engines.encoded import CachedColumns, Reading, StreamedColumns, readings
-from dpublish.data.engines.source import MemorySource, Source, select_header
+from dpublish.data.engines.source import MemorySource, Source, select_header, within_memory
 from dpublish.data.engines.units import UnitColumns, draw_rows, needed_columns
 from dpublish.data.schema import Schema
 from dpublish.errors import require_count
@@ -65,9 +66,7 @@ class LocalTable:
         for reading in wanted:
             reading.check(self._schema)
         out = kernel.zero()
-        with closing(self._columns.batches(wanted)) as batches:
-            for batch in batches:
-                kernel.add(batch, out)
+        within_memory(lambda: self._add_all(kernel, wanted, out))
         return out
 
     def sample(
@@ -79,12 +78,8 @@ class LocalTable:
         """
         rate = require_rate(rate)
         schema = self._narrow(columns)
-        kept = [
-            rows.filter(pa.array(chosen))
-            for rows, chosen in draw_rows(
-                self._source, schema, lambda count: choose(rate, count, rng)
-            )
-        ]
+        drawn = draw_rows(self._source, schema, lambda count: choose(rate, count, rng))
+        kept = within_memory(lambda: [rows.filter(pa.array(chosen)) for rows, chosen in drawn])
         return self._hold(schema, kept)
 
     def split(
@@ -96,16 +91,14 @@ class LocalTable:
         """
         require_count(blocks=blocks)
         schema = self._narrow(columns)
-        parts: list[list[Any]] = [[] for _ in range(blocks)]
-        for rows, numbers in draw_rows(
-            self._source, schema, lambda count: draw_blocks(blocks, count, rng)
-        ):
-            order = np.argsort(numbers, kind="stable")
-            cuts = np.searchsorted(numbers[order], np.arange(blocks + 1)).tolist()
-            ordered = rows.take(pa.array(order))
-            for part, (start, stop) in zip(parts, pairwise(cuts), strict=True):
-                part.append(ordered.slice(start, stop - start))
+        drawn = draw_rows(self._source, schema, lambda count: draw_blocks(blocks, count, rng))
+        parts = within_memory(lambda: _deal(drawn, blocks))
         return [self._hold(schema, part) for part in parts]
+
+    def _add_all(self, kernel: Kernel[S], wanted: Sequence[Reading], out: S) -> None:
+        with closing(self._columns.batches(wanted)) as batches:
+            for batch in batches:
+                kernel.add(batch, out)
 
     def _narrow(self, columns: Sequence[str] | None) -> Schema:
         if columns is None:
@@ -116,6 +109,18 @@ class LocalTable:
         header = select_header(self._source.header, needed_columns(schema))
         source = MemorySource(batches, header, self._source.label)
         return LocalTable(schema, source, cache=self._cache)
+
+
+def _deal(drawn: Iterable[tuple[Any, NDArray[Any]]], blocks: int) -> list[list[Any]]:
+    """Put each row into the block that was drawn for it."""
+    parts: list[list[Any]] = [[] for _ in range(blocks)]
+    for rows, numbers in drawn:
+        order = np.argsort(numbers, kind="stable")
+        cuts = np.searchsorted(numbers[order], np.arange(blocks + 1)).tolist()
+        ordered = rows.take(pa.array(order))
+        for part, (start, stop) in zip(parts, pairwise(cuts), strict=True):
+            part.append(ordered.slice(start, stop - start))
+    return parts
 
 
 def _choose_columns(schema: Schema, source: Source, cache: bool) -> Columns:

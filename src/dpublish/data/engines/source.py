@@ -2,7 +2,8 @@
 
 Names and types of columns are public and are looked at when a table is opened, so that a
 request that cannot be met fails before anything is paid for.  Rows are read later.  If that
-fails, the reason is not passed on: readers quote the offending value in their messages.
+fails, the reason is not passed on: readers quote the offending value in their messages, and
+whoever runs out of memory says how many rows there are.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -11,9 +12,13 @@ from typing import Any, Literal, NoReturn, Protocol, TypeVar
 import pyarrow as pa
 
 from dpublish.data.batch import BATCH_ROWS, refuse_copy
+from dpublish.data.encoding import plain_array
 from dpublish.errors import DPublishError, UnreadableData
 
 T = TypeVar("T")
+_NO_MEMORY = "there is not enough memory to read the rows; use cache=False or fewer columns"
+
+UNREADABLE = pa.struct([])  # stands for types that Arrow does not have; no column accepts it
 
 # What a second scan gives: the same rows in the same order, at the cost of the columns asked
 # for ("cheap") or of the whole file ("costly"); the same rows in any order; or nothing.
@@ -115,11 +120,22 @@ def quietly(action: Callable[[], T], message: str) -> T:
     """
     try:
         return action()
-    except (DPublishError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit):
+    except (DPublishError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
+    except MemoryError:
+        message = _NO_MEMORY
     except BaseException:  # noqa: BLE001 - a reader's panic is no Exception, and may quote a row
         pass
     raise UnreadableData(message)
+
+
+def within_memory(action: Callable[[], T]) -> T:
+    """Do something with rows; if there is too little memory, hide how much it takes."""
+    try:
+        return action()
+    except MemoryError:
+        pass
+    raise UnreadableData(_NO_MEMORY)
 
 
 def read_quietly(items: Iterator[T], label: str) -> Iterator[T]:
@@ -134,10 +150,11 @@ def read_quietly(items: Iterator[T], label: str) -> Iterator[T]:
 
 
 def scan(source: Source, columns: Sequence[str]) -> Iterator[Any]:
-    """Read some columns of a source in record batches of bounded size."""
+    """Read some columns of a source in record batches of bounded size and plain types."""
     for batch in source.scan(columns):
         for start in range(0, batch.num_rows, BATCH_ROWS):
-            yield batch.slice(start, BATCH_ROWS)
+            part = batch.slice(start, BATCH_ROWS)
+            yield pa.RecordBatch.from_arrays([*map(plain_array, part.columns)], names=columns)
 
 
 def column_problem(header: Any, name: str) -> str | None:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpublish.data.batch import Batch, refuse_copy
+from dpublish.data.encoding import plain_array
 from dpublish.data.engines.encoded import Part, Reading, make_batch, names_of
 from dpublish.data.engines.source import Source, read_quietly, scan
 from dpublish.data.schema import Schema
@@ -40,15 +41,34 @@ def unit_type(kind: Any, label: str) -> Any:
 
 
 def to_units(array: Any, label: str) -> Any:
-    """Read a column as units; a blank text is null, as no unit is."""
+    """Read a column as units; a blank text is null, as no unit is.
+
+    Spellings of a unit are one as those of a value are: blanks around it do not count, and
+    whole numbers lose their decimals.
+    """
     wanted = unit_type(array.type, label)
+    array = plain_array(array)
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        # Cast first: written out, text may be longer than what 32 bits can count.
+        entries = array.dictionary.cast(wanted, safe=False)
+        array = pa.DictionaryArray.from_arrays(array.indices, entries).dictionary_decode()
     array = array.cast(wanted, safe=False)  # the largest numbers wrap around, but stay distinct
     if not pa.types.is_large_string(wanted):
         return array
-    trimmed = pc.ascii_trim_whitespace(array)
-    return pc.if_else(pc.equal(trimmed, ""), None, trimmed)
+    trimmed = pc.utf8_trim_whitespace(_valid(array))
+    whole = pc.replace_substring_regex(trimmed, r"^([+-]?[0-9]+)\.0*$", r"\1")
+    return pc.if_else(pc.equal(whole, ""), None, whole)
+
+
+def _valid(texts: Any) -> Any:
+    """Replace bytes that are not UTF-8; text that is valid stays as it is."""
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = texts.cast(pa.large_binary()).to_pylist()
+        clean = [None if text is None else text.decode(errors="replace") for text in raw]
+        return pa.array(clean, pa.large_string())
+    return texts
 
 
 def needed_columns(schema: Schema) -> tuple[str, ...]:
@@ -113,10 +133,12 @@ class UnitColumns:
         names = tuple(dict.fromkeys((self._unit, *names_of(wanted))))
         pairs = (self._pair(raw, wanted) for raw in scan(self._source, names))
         parts: list[Any] = []
+        waiting = 0
         for part in read_quietly(pairs, self._source.label):
+            waiting += part.num_rows if parts else 0
             parts.append(part)
-            if sum(x.num_rows for x in parts[1:]) > max(_MERGE_ROWS, parts[0].num_rows):
-                parts = [_distinct(parts)]
+            if waiting > max(_MERGE_ROWS, parts[0].num_rows):
+                parts, waiting = [_distinct(parts)], 0
         if not parts:
             return make_batch(0, {})
         table = _distinct(parts)
