@@ -17,7 +17,7 @@ demo: .venv/runtime
 	$(BIN)/dpublish demo dpublish-demo --fresh
 
 test: .venv/development
-	$(RUN) pytest -n $(JOBS) --dist loadgroup -m "not audit"
+	$(RUN) pytest -n $(JOBS) -m "not audit"
 
 lint: .venv/development
 	$(RUN) ruff check .

@@ -157,6 +157,17 @@ def test_books_that_cannot_be_closed_say_where_the_release_is(ledger, tmp_path, 
     assert load(tmp_path / "out")
 
 
+def test_a_lack_of_memory_does_not_tell_how_much_was_asked_for(ledger, tmp_path, monkeypatch):
+    def greedy(*_, **__):
+        raise MemoryError("Unable to allocate an array with shape (4711,)")
+
+    monkeypatch.setattr(NoisyHistogram, "release", greedy)
+    with pytest.raises(InputError, match="not enough memory") as caught:
+        go(ledger, tmp_path / "out")
+    assert "4711" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
 def test_the_receipt_is_an_anchor_of_the_ledger(ledger, tmp_path):
     release = go(ledger, tmp_path / "out")
     assert ledger.verify(anchors=[release.receipt.anchor]).problems == ()

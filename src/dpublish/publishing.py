@@ -9,10 +9,10 @@ from pathlib import Path
 
 from dpublish.data.table import Table
 from dpublish.errors import DPublishError, InputError
-from dpublish.privacy.budget import Grant
+from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.epsilon import ExactNumber, parse_epsilon
 from dpublish.privacy.ledger import Ledger
-from dpublish.randomness import secure
+from dpublish.randomness import RandomSource, secure
 from dpublish.release.folder import folder_hash, require_new_folder
 from dpublish.release.recipe import Progress, Recipe
 from dpublish.release.release import Release
@@ -45,7 +45,7 @@ def publish(
     budget = ledger.grant(dataset, epsilon=exact, purpose=purpose or recipe.name, rng=rng)
     grant = budget.grant
     try:
-        release = recipe.release(table, budget=budget, rng=rng, progress=progress)
+        release = _without_sizes(recipe, table, budget=budget, rng=rng, progress=progress)
         saved = _save(release, path)
     except BaseException as error:
         entry = "?" if grant is None else grant.entry
@@ -56,6 +56,25 @@ def publish(
     if saved != path:
         raise InputError(f"{path} could not be written; the release is whole in {saved} instead")
     return release
+
+
+def _without_sizes(
+    recipe: Recipe,
+    table: Table,
+    *,
+    budget: Budget,
+    rng: RandomSource,
+    progress: Progress | None,
+) -> Release:
+    """Release, and keep to itself how much memory was asked for: it tells how many rows.
+
+    Privacy:
+        That of the recipe.
+    """
+    try:
+        return recipe.release(table, budget=budget, rng=rng, progress=progress)
+    except MemoryError:
+        raise InputError("not enough memory; take fewer columns or coarser levels") from None
 
 
 def _save(release: Release, path: Path) -> Path:

@@ -26,6 +26,8 @@ class RandomSource(Protocol):
 class SystemSource:
     """The operating system's cryptographic generator; stateless and safe to fork."""
 
+    __slots__ = ()  # nothing can be put in the place of `words` on one source
+
     def words(self, count: int) -> NDArray[np.uint64]:
         """Draw `count` independent uniform 64-bit words."""
         return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)

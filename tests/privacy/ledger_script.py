@@ -25,3 +25,13 @@ def run_script(script, path):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+def start_script(script, path):
+    """Start `script`, which can be spoken to while it runs."""
+    return subprocess.Popen(
+        [sys.executable, "-c", PREAMBLE + textwrap.dedent(script), str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )

@@ -183,3 +183,14 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), purse.spend())
 def test_a_purse_does_not_open_in_another_process():
     done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["7", "1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("epsilon", Fraction(50)), ("purpose", "other"), ("grant", Grant("census", 3, "h"))],
+)
+def test_what_a_purse_holds_cannot_be_changed(name, value):
+    budget = Budget("0.1")
+    with pytest.raises(AttributeError):
+        setattr(budget, name, value)
+    assert (budget.spend(), budget.purpose, budget.grant) == (Fraction(1, 10), "release", None)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.epsilon import format_epsilon, parse_epsilon, rational_weight
+from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon, rational_weight
 
 UP_TO_30_DIGITS = st.integers(1, 10**30 - 1)
 
@@ -88,7 +88,7 @@ def test_what_is_not_an_exact_number_is_refused(value):
 
 
 def test_the_message_names_the_setting():
-    with pytest.raises(InvalidParameter, match=r"^cap \(0\) must"):
+    with pytest.raises(InvalidParameter, match=r"^cap \('0'\) must"):
         parse_epsilon("0", "cap")
 
 
@@ -117,3 +117,39 @@ def test_a_rational_weight_is_near_its_value_and_never_zero(value):
     assert weight > 0
     assert 64 % weight.denominator == 0
     assert abs(weight - Fraction(value)) <= Fraction(1, 64)
+
+
+ABSURD = {
+    "a long number": -(10**5000),
+    "a long fraction": Fraction(-1, 10**5000),
+    "a long decimal": Decimal("-0." + "1" * 900),
+    "a long text": "x" * 900,
+    "long digits": "-" + "5" * 900,
+    "two lines": "x\ny",
+    "an escape": "-5\n\x1b[31m",
+    "long zeros": "1/" + "0" * 900,
+    "a tiny float": 1e-300,
+    "a huge float": -1e300,
+}
+
+
+@pytest.mark.parametrize("case", ABSURD)
+def test_a_refusal_repeats_little_of_what_was_given_and_stays_on_one_line(case):
+    with pytest.raises(InvalidParameter) as caught:
+        parse_epsilon(ABSURD[case])
+    assert len(str(caught.value)) < 120
+    assert str(caught.value).isprintable()
+
+
+def test_a_number_too_long_to_be_written_is_refused():
+    for value in (10**4000, Fraction(1, 10**4000)):
+        with pytest.raises(InvalidParameter, match="more than 4000 digits"):
+            parse_epsilon(value)
+    assert parse_epsilon(10**4000 - 1) == 10**4000 - 1
+
+
+@given(value=st.fractions(min_value=0, max_value=10**6, max_denominator=10**60))
+def test_a_number_in_a_message_is_short_and_never_more_than_it_is(value):
+    text = format_short(value)
+    assert len(text) <= 40
+    assert Fraction(text) <= value <= Fraction(text) * (1 + Fraction(1, 10**10))

@@ -39,7 +39,7 @@ def test_a_missing_ledger_is_not_made_by_accident(tmp_path):
 
 
 def test_a_folder_is_not_a_ledger(tmp_path):
-    refuses(tmp_path, "does not exist")
+    refuses(tmp_path, "is a folder")
 
 
 @pytest.mark.parametrize("content", [b"name,age\nAnn,33\n" * 99, b"\x00" * 5000])
@@ -72,6 +72,38 @@ def test_a_newer_format_is_refused(path):
         connection.execute("PRAGMA user_version = 2")
     connection.close()
     refuses(path, "has format 2, newer than 1: upgrade dpublish")
+
+
+@pytest.mark.parametrize("version", [0, -1])
+def test_a_format_that_never_was_is_not_a_ledgers(path, version):
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    refuses(path, "is not a ledger")
+
+
+def test_a_name_that_no_file_can_have_is_refused_in_one_line(tmp_path):
+    for name, match in {"x" * 300: "File name too long", "a\x00b": "no file can have"}.items():
+        for use in (Ledger, Ledger.create):
+            with pytest.raises(LedgerUnavailable, match=match):
+                use(tmp_path / name)
+    with pytest.raises(LedgerUnavailable, match="does not exist") as caught:
+        Ledger(tmp_path / "two\nlines")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes with names are POSIX")
+def test_a_pipe_is_not_a_ledger(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    refuses(tmp_path / "pipe", "is no ordinary file")
+
+
+def test_a_ledger_stays_the_same_when_the_process_goes_to_another_folder(path, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    with Ledger(path.name) as ledger:
+        (path.parent / "below").mkdir()
+        monkeypatch.chdir(path.parent / "below")
+        assert grant(ledger).epsilon == Fraction(1, 10)
 
 
 def test_a_ledger_is_never_replaced(path):
@@ -129,18 +161,6 @@ def test_a_ledger_that_was_replaced_or_removed_meanwhile_grants_nothing(path, tm
         path.unlink()
         with pytest.raises(LedgerUnavailable, match="is gone"):
             grant(ledger)
-
-
-def test_a_copy_that_lost_its_log_mode_gets_it_back_before_it_is_written(path, tmp_path):
-    copy = tmp_path / "copy.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("VACUUM INTO ?", (str(copy),))
-    connection.close()
-    with Ledger(copy) as ledger:
-        assert ledger.verify().is_intact
-        grant(ledger)
-        mode = ledger._store._connection.execute("PRAGMA journal_mode").fetchone()
-    assert mode == ("wal",)
 
 
 def test_a_full_database_grants_nothing_and_keeps_what_it_has(path):
@@ -210,3 +230,32 @@ def test_a_ledger_is_not_carried_over_a_fork(path):
     assert "this process was forked; open it again" in message
     with Ledger(path) as ledger:
         assert ledger.status("census").spent == Fraction(1, 10)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="forks are POSIX")
+def test_a_fork_waits_for_a_grant_under_way_so_that_the_child_can_close_the_ledger(path):
+    lines = run_script(
+        """
+        import signal, threading, time
+        ledger, is_over = Ledger(path), threading.Event()
+        def keep_granting():
+            while not is_over.wait(0.0005):
+                ledger.grant("census", epsilon="0.001", purpose="ages", rng=secure())
+        thread = threading.Thread(target=keep_granting)
+        thread.start()
+        ends = set()
+        for _ in range(30):
+            time.sleep(0.002)
+            child = os.fork()
+            if child == 0:
+                signal.alarm(1)  # forked in the middle of a change, it would wait forever
+                ledger.close()
+                os._exit(0)
+            ends.add(os.waitpid(child, 0)[1])
+        is_over.set()
+        thread.join()
+        print(ends, ledger.verify().is_intact)
+        """,
+        path,
+    )
+    assert lines == ["{0} True"]

@@ -41,6 +41,9 @@ FORGERIES = {
     "a publication of another's grant": (4, {"grant": 6}, "no grant of this dataset"),
     "an amount that is no number": (3, {"epsilon": "1e9"}, "cannot be read"),
     "a field of another type": (3, {"purpose": 5}, "cannot be read"),
+    "a text of two lines": (3, {"purpose": "a\nb"}, "its purpose is not one line of text"),
+    "a text that turns around": (7, {"reason": "\u202ex"}, "its reason is not one line of text"),
+    "an empty text": (4, {"release_hash": ""}, "its release_hash is not one line of text"),
 }
 
 
@@ -60,6 +63,11 @@ STRUCTURE = {
     "a dataset added twice": lambda e: [*e, edit_body(e[1], cap="2", spent="0.5")],
     "a grant of a dataset that never was": lambda e: [*e, replace(e[5], dataset="ghost")],
     "a grant published twice": lambda e: [*e[:4], e[3], *e[4:]],
+    "a release recorded for two grants": lambda e: [
+        *e,
+        edit_body(e[3], grant=8, cap="2", spent="0.5"),
+    ],
+    "a name of two lines": lambda e: [*e, replace(e[4], dataset="a\nb")],
     "a second creation": lambda e: [*e, e[0]],
     "no creation": lambda e: e[1:],
     "an unknown kind": lambda e: [*e[:3], replace(e[3], kind="gift"), *e[4:]],

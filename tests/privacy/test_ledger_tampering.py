@@ -218,6 +218,6 @@ def test_no_flipped_byte_of_the_file_changes_what_a_ledger_says_unnoticed(path):
                 assert is_found or ledger.entries() == tuple(known)
         except (LedgerUnavailable, LedgerTampered):
             noticed += 1
-        for leftover in ("books.db-wal", "books.db-shm"):
+        for leftover in ("books.db-journal", "books.db-wal", "books.db-shm"):
             path.with_name(leftover).unlink(missing_ok=True)
     assert noticed > 30  # the rest hit unused bytes

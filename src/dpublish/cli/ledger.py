@@ -5,10 +5,12 @@ from pathlib import Path
 import click
 
 from dpublish.cli.output import json_option, say, say_json, say_table
-from dpublish.errors import InvalidParameter, LedgerTampered
+from dpublish.errors import InputError, InvalidParameter, LedgerTampered
 from dpublish.privacy.budget import Grant
-from dpublish.privacy.epsilon import format_epsilon
+from dpublish.privacy.epsilon import format_epsilon, format_short
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.ledger_account import GrantStatus
+from dpublish.privacy.receipt import Receipt
 from dpublish.release.folder import folder_hash, load
 
 _path = click.argument("path")
@@ -97,15 +99,10 @@ def show(path: str, dataset: str | None, as_json: bool) -> None:
 def record(path: str, release: str) -> None:
     """Enter a release whose publication was interrupted before the books were closed on it."""
     receipt = load(release).receipt
-    if receipt.dataset is None or receipt.anchor is None:
-        raise InvalidParameter(f"{release} was not paid for from any ledger")
     with Ledger(path) as books:
-        books.publish(
-            Grant(receipt.dataset, *receipt.anchor),
-            receipt.release_id,
-            folder_hash(Path(release)),
-        )
-    say(f"entered {release} under entry {receipt.ledger_entry}")
+        grant, _ = _paid_by(books, release, receipt)
+        books.publish(grant, receipt.release_id, folder_hash(Path(release)))
+    say(f"entered {release} under entry {grant.entry}")
 
 
 @ledger.command()
@@ -119,19 +116,48 @@ def verify(path: str, head: str | None, releases: tuple[str, ...], as_json: bool
     anchors = [receipt.anchor for receipt in found.values() if receipt.anchor is not None]
     with Ledger(path) as books:
         result = books.verify(expected_head=head, anchors=anchors)
-        recorded = books.published_hashes()
-    missing = []
-    for folder, receipt in found.items():
-        if receipt.anchor is None:
-            missing.append(f"{folder} was not paid for from any ledger")
-        elif recorded.get(receipt.release_id) != folder_hash(Path(folder)):
-            missing.append(f"{folder} is not the release that the ledger recorded")
-    problems = [*result.problems, *missing]
+        problems, unrecorded = list(result.problems), []
+        for folder, receipt in found.items() if result.is_intact else ():
+            try:
+                if not _is_recorded(books, folder, receipt):
+                    unrecorded.append(folder)
+            except InvalidParameter as error:
+                problems.append(str(error))
     if as_json:
-        say_json({"entries": result.entries, "head": result.head, "problems": problems})
+        told = {"entries": result.entries, "head": result.head, "problems": problems}
+        say_json(told | {"unrecorded": unrecorded})
     else:
         say(f"{result.entries} entries, head {result.head}")
     if problems:
         raise LedgerTampered(f"{path} is not to be trusted: " + "; ".join(problems))
     if not as_json:
         say("the chain is whole")
+    if unrecorded:
+        remedy = "; ".join(f"dpublish ledger record {path} {folder}" for folder in unrecorded)
+        raise InputError(f"not recorded as published yet, though paid for; run: {remedy}")
+
+
+def _paid_by(books: Ledger, folder: str, receipt: Receipt) -> tuple[Grant, GrantStatus]:
+    """Look up the grant that paid for a release; refuse a receipt that says otherwise."""
+    if receipt.dataset is None or receipt.anchor is None:
+        raise InvalidParameter(f"{folder} was not paid for from any ledger")
+    grant = Grant(receipt.dataset, *receipt.anchor)
+    try:
+        status = books.grant_status(grant)
+    except InvalidParameter:
+        raise InvalidParameter(f"{folder} names a grant that the ledger did not make") from None
+    if status.epsilon != receipt.epsilon:
+        raise InvalidParameter(
+            f"{folder} claims epsilon {format_short(receipt.epsilon)}, "
+            f"but entry {grant.entry} debited {format_short(status.epsilon)}"
+        )
+    return grant, status
+
+
+def _is_recorded(books: Ledger, folder: str, receipt: Receipt) -> bool:
+    _, status = _paid_by(books, folder, receipt)
+    if status.release_id is None:
+        return False
+    if (status.release_id, status.release_hash) != (receipt.release_id, folder_hash(Path(folder))):
+        raise InvalidParameter(f"{folder} is not the release that the ledger recorded")
+    return True

@@ -35,11 +35,16 @@ def say_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, title: s
     for header in headers:
         table.add_column(header, overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(_shown, row))
     console = Console(file=sys.stdout, highlight=False, markup=False)
     if not console.is_terminal:
         console.width = 400
     console.print(table)
+
+
+def _shown(cell: str) -> str:
+    """Write out what would move the cursor, turn the line around or not be seen."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in cell)
 
 
 @contextmanager

@@ -46,9 +46,9 @@ class Budget:
     def __init__(
         self, epsilon: ExactNumber, purpose: str = "release", *, grant: Grant | None = None
     ) -> None:
-        self.epsilon: Fraction = parse_epsilon(epsilon)
-        self.purpose = purpose
-        self.grant = grant
+        self._epsilon = parse_epsilon(epsilon)
+        self._purpose = purpose
+        self._grant = grant
         self._lock = Lock()
         self._process = os.getpid()
         self._is_used = False
@@ -62,6 +62,21 @@ class Budget:
     def __reduce__(self) -> NoReturn:
         # A copy would be a second purse holding the same money.
         raise TypeError("a budget cannot be copied or pickled")
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What the purse holds; what a ledger debited cannot be changed afterwards."""
+        return self._epsilon
+
+    @property
+    def purpose(self) -> str:
+        """What the purse is for."""
+        return self._purpose
+
+    @property
+    def grant(self) -> Grant | None:
+        """The entry that debited it, if a ledger granted it."""
+        return self._grant
 
     @property
     def is_used(self) -> bool:

@@ -5,7 +5,7 @@ floats is therefore either overspent or refused in its last digit.
 """
 
 import re
-from decimal import Decimal
+from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from math import isfinite
 
@@ -15,6 +15,8 @@ ExactNumber = Fraction | Decimal | int | str
 
 _DECIMAL = re.compile(r"\s*(\d{1,30}(\.\d{1,30})?|\.\d{1,30})([eE][+-]?\d{1,2})?\s*")
 _RATIO = re.compile(r"\s*\d{1,1000}\s*/\s*\d{1,1000}\s*")  # shares of shares have many digits
+_SHOWN = 40  # characters of what was given that a message repeats
+_TOO_LONG = 10**4000  # Python writes numbers of up to 4300 digits
 
 
 def parse_epsilon(value: ExactNumber, name: str = "epsilon") -> Fraction:
@@ -28,7 +30,8 @@ def parse_epsilon(value: ExactNumber, name: str = "epsilon") -> Fraction:
 write "0.1" (a string)
     """
     if isinstance(value, float):
-        remedy = f'; write "{Decimal(repr(float(value))):f}" (a string)' if isfinite(value) else ""
+        text = f"{Decimal(repr(float(value))):f}" if isfinite(value) else ""
+        remedy = f'; write "{text}" (a string)' if 0 < len(text) <= _SHOWN else ""
         raise InvalidParameter(f"{name} ({value}) is a binary float, which is not exact{remedy}")
     if isinstance(value, str):
         exact = _parse_text(value, name)
@@ -37,8 +40,27 @@ write "0.1" (a string)
     else:
         raise InvalidParameter(f"{name} must be a number such as 1 or a string such as '0.1'")
     if exact <= 0:
-        raise InvalidParameter(f"{name} ({value}) must be greater than 0, for example 0.5")
+        raise InvalidParameter(f"{name} ({quoted(value)}) must be greater than 0, for example 0.5")
+    if max(exact.numerator, exact.denominator) >= _TOO_LONG:
+        raise InvalidParameter(f"{name} has more than 4000 digits; write a rounder one")
     return exact
+
+
+def quoted(value: object) -> str:
+    r"""Quote what was given in one short line; a number stands without quotation marks.
+
+    >>> quoted("0"), quoted("x" * 99 + "\n"), quoted(-(10**5000))
+    ("'0'", "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'", 'a number of very many digits')
+    """
+    if isinstance(value, str):
+        return repr(value if len(value) <= _SHOWN else value[:_SHOWN] + "...")
+    try:
+        text = str(value) if isinstance(value, (Decimal, Fraction)) else repr(value)
+    except ValueError:  # Python does not write out numbers of more than 4300 digits
+        return "a number of very many digits"
+    return (
+        " ".join(text.split()) if len(text) <= _SHOWN else f"{' '.join(text[:_SHOWN].split())}..."
+    )
 
 
 def _is_exact(value: ExactNumber) -> bool:
@@ -50,13 +72,13 @@ def _is_exact(value: ExactNumber) -> bool:
 
 def _parse_text(text: str, name: str) -> Fraction:
     if text.strip().startswith("-"):
-        raise InvalidParameter(f"{name} ({text}) must be greater than 0, for example 0.5")
+        raise InvalidParameter(f"{name} ({quoted(text)}) must be greater than 0, for example 0.5")
     if not (_DECIMAL.fullmatch(text) or _RATIO.fullmatch(text)):
-        raise InvalidParameter(f"{name} ({text[:40]!r}) is not a number; write for example 0.5")
+        raise InvalidParameter(f"{name} ({quoted(text)}) is not a number; write for example 0.5")
     try:
         return Fraction("".join(text.split()))
     except ZeroDivisionError:
-        raise InvalidParameter(f"{name} ({text}) divides by zero") from None
+        raise InvalidParameter(f"{name} ({quoted(text)}) divides by zero") from None
 
 
 def format_epsilon(value: Fraction) -> str:
@@ -73,6 +95,19 @@ def format_epsilon(value: Fraction) -> str:
             return f"{text[:-digits]}.{text[-digits:]}" if digits else text
         digits += 1
     return f"{value.numerator}/{value.denominator}"
+
+
+def format_short(value: Fraction) -> str:
+    """Write a number for a message: exactly if that is short, else rounded down.
+
+    >>> format_short(Fraction(1, 8)), format_short(Fraction(2 * 10**50, 3 * 10**50 + 1))
+    ('0.125', '0.666666666666')
+    """
+    exact = format_epsilon(value)
+    if len(exact) <= _SHOWN:
+        return exact
+    context = Context(prec=12, rounding=ROUND_DOWN, Emin=-9999, Emax=9999)
+    return str(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
 
 
 def rational_weight(value: float, denominator: int = 64) -> Fraction:

@@ -9,8 +9,7 @@ whether someone did.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -21,25 +20,23 @@ from typing import TypedDict
 from dpublish.errors import BudgetExhausted, InvalidParameter, require_known
 from dpublish.privacy import ledger_chain as chain
 from dpublish.privacy.budget import Budget, Grant
-from dpublish.privacy.epsilon import ExactNumber, format_epsilon, parse_epsilon
+from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.ledger_account import (
     Account,
+    GrantStatus,
     Status,
     add_up,
+    find_grant,
     intact_head,
-    is_published,
+    is_release_known,
     last_account,
-    publications,
     tampered,
 )
 from dpublish.privacy.ledger_chain import Entry
 from dpublish.privacy.ledger_store import LedgerStore
+from dpublish.privacy.ledger_text import Clock, require_new_name, require_text, stamp
 from dpublish.privacy.ledger_verify import Verification, verify_store
 from dpublish.randomness import RandomSource, is_secure
-
-Clock = Callable[[], datetime]
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Ledger:
@@ -64,7 +61,7 @@ class Ledger:
         cls, path: str | os.PathLike[str], *, clock: Clock | None = None, wait_seconds: float = 30
     ) -> Ledger:
         """Make a new ledger file; one that is there is never replaced."""
-        first = chain.seal(1, _stamp(clock or _now), "", chain.Created(), chain.ORIGIN)
+        first = chain.seal(1, stamp(clock or _now), "", chain.Created(), chain.ORIGIN)
         LedgerStore.create(Path(path), first)
         return cls(path, clock=clock, wait_seconds=wait_seconds)
 
@@ -88,23 +85,23 @@ class Ledger:
 
     def add(self, dataset: str, cap: ExactNumber = "2.0", note: str = "") -> None:
         """Begin an account for `dataset`: all its releases together cost at most `cap`."""
-        _require_text(dataset=dataset, note=note or "none")
+        require_text(dataset=dataset, note="none" if note == "" else note)
         account = Account(_parse_amount(cap, "cap"))
         with self._store.writing():
-            if last_account(self._store, dataset) is not None:
-                raise InvalidParameter(f"the ledger has {dataset!r} already; see change_cap")
+            intact_head(self._store)
+            require_new_name(dataset, self._names())
             self._append(dataset, chain.Added(**_totals(account), note=note))
 
     def change_cap(self, dataset: str, cap: ExactNumber, reason: str) -> None:
         """Raise or lower a cap; what is spent stays spent, and the reason stays on record."""
-        _require_text(reason=reason)
+        require_text(reason=reason)
         limit = _parse_amount(cap, "cap")
         with self._store.writing():
             account = self._require_account(dataset)
             if limit < account.spent:
                 raise InvalidParameter(
-                    f"cap ({format_epsilon(limit)}) must be at least "
-                    f"{format_epsilon(account.spent)}, which {dataset!r} has spent already"
+                    f"cap ({format_short(limit)}) must be at least "
+                    f"{format_short(account.spent)}, which {dataset!r} has spent already"
                 )
             account.cap = limit
             self._append(dataset, chain.CapChanged(**_totals(account), reason=reason))
@@ -132,9 +129,9 @@ class Ledger:
             released under another name or from another ledger, and that the file is not set
             back to an older copy (see `verify`).
         """
-        _require_text(purpose=purpose)
+        require_text(purpose=purpose)
         if fingerprint is not None:
-            _require_text(fingerprint=fingerprint)
+            require_text(fingerprint=fingerprint)
         amount = _parse_amount(epsilon, "epsilon")
         if not is_secure(rng):
             raise InvalidParameter(
@@ -155,10 +152,13 @@ class Ledger:
 
     def publish(self, grant: Grant, release_id: str, release_hash: str) -> None:
         """Record that what `grant` paid for was published; once only."""
-        _require_text(release_id=release_id, release_hash=release_hash)
+        require_text(release_id=release_id, release_hash=release_hash)
         with self._store.writing():
             account = self._require_account(grant.dataset)
-            self._require_unpublished(grant)
+            if self._require_grant(grant).release_id is not None:
+                raise InvalidParameter(f"what grant {grant.entry} paid for is published already")
+            if is_release_known(self._store, release_id):
+                raise InvalidParameter(f"a release with the id {release_id!r} is recorded already")
             body = chain.Published(
                 **_totals(account),
                 grant=grant.entry,
@@ -189,10 +189,11 @@ class Ledger:
         ]
         return Status(dataset, account.cap, account.spent, tuple(grants))
 
-    def published_hashes(self) -> dict[str, str]:
-        """Look up, by release id, the hash of every release that was recorded as published."""
+    def grant_status(self, grant: Grant) -> GrantStatus:
+        """Look up one grant: what was debited, and the hash of what was published for it."""
         with self._store.reading():
-            return publications(self._store)
+            intact_head(self._store)
+            return self._require_grant(grant)
 
     def verify(
         self, expected_head: str | None = None, anchors: Iterable[tuple[int, str]] = ()
@@ -208,7 +209,9 @@ class Ledger:
 
     def _append(self, dataset: str, body: chain.Totals, fingerprint: str | None = None) -> Entry:
         head = intact_head(self._store)
-        entry = chain.seal(head.entries + 1, _stamp(self._clock), dataset, body, head.hash)
+        entry = chain.seal(head.entries + 1, stamp(self._clock), dataset, body, head.hash)
+        if not chain.holds(entry, body):
+            raise InvalidParameter("the entry could not be read back as it was given")
         self._store.append(entry, fingerprint)
         return entry
 
@@ -216,7 +219,7 @@ class Ledger:
         return tuple(entry.dataset for entry in self._store.entries("kind = 'add'"))
 
     def _require_account(self, dataset: str) -> Account:
-        _require_text(dataset=dataset)
+        require_text(dataset=dataset)
         account = last_account(self._store, dataset)
         if account is None:
             if not (names := self._names()):
@@ -225,13 +228,11 @@ class Ledger:
             raise tampered(f"the entries of {dataset!r} are not where they should be")
         return account
 
-    def _require_unpublished(self, grant: Grant) -> None:
-        found = next(self._store.entries("number = ?", grant.entry), None)
-        wanted = (chain.Granted.kind, grant.dataset, grant.entry_hash)
-        if found is None or (found.kind, found.dataset, found.hash) != wanted:
+    def _require_grant(self, grant: Grant) -> GrantStatus:
+        found = find_grant(self._store, grant)
+        if found is None:
             raise InvalidParameter("the grant is not one of this ledger's")
-        if is_published(self._store, grant.dataset, grant.entry):
-            raise InvalidParameter(f"what grant {grant.entry} paid for is published already")
+        return found
 
 
 class _TotalsText(TypedDict):
@@ -245,8 +246,7 @@ def _totals(account: Account) -> _TotalsText:
 
 def _debit(dataset: str, account: Account, amount: Fraction) -> None:
     if amount > account.left:
-        asked, cap = format_epsilon(amount), format_epsilon(account.cap)
-        left = format_epsilon(account.left)
+        asked, cap, left = map(format_short, (amount, account.cap, account.left))
         advice = f"ask for at most {left}" if account.left else "nothing more can be released"
         raise BudgetExhausted(
             f"{dataset!r} has {left} left of its cap of {cap}, but {asked} was asked for: "
@@ -259,20 +259,10 @@ def _debit(dataset: str, account: Account, amount: Fraction) -> None:
 
 def _parse_amount(value: ExactNumber, name: str) -> Fraction:
     amount = parse_epsilon(value, name)
-    if max(amount.numerator, amount.denominator) > 10**40:
+    if max(amount.numerator, amount.denominator) >= 10**40:
         raise InvalidParameter(f"{name} has more than 40 digits; write a rounder one")
     return amount
 
 
-def _require_text(**settings: str) -> None:
-    for name, value in settings.items():
-        if not isinstance(value, str) or not value.strip() or _CONTROL.search(value):
-            raise InvalidParameter(f"{name} must be one line of text, not {value!r}")
-
-
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _stamp(clock: Clock) -> str:
-    return clock().astimezone(UTC).isoformat(timespec="seconds")

@@ -4,15 +4,18 @@ Every entry about a dataset states its cap and what is spent.  Granting reads th
 verifying adds all of them up again from the first.
 """
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 from dpublish.errors import LedgerTampered
+from dpublish.privacy.budget import Grant
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.ledger_chain import (
     Added,
+    Body,
     CapChanged,
     Entry,
     Granted,
@@ -22,6 +25,7 @@ from dpublish.privacy.ledger_chain import (
     read_exact,
 )
 from dpublish.privacy.ledger_store import LedgerStore
+from dpublish.privacy.ledger_text import is_one_line
 
 
 @dataclass(frozen=True)
@@ -92,12 +96,14 @@ class Books:
     """Every dataset's account, kept by entering one entry after the other."""
 
     accounts: dict[str, Account] = field(default_factory=dict)
+    release_ids: set[str] = field(default_factory=set)
 
     def enter(self, entry: Entry) -> Iterator[str]:
         """Enter the next entry and say what is wrong with it."""
         try:
             content = entry.content()
             if isinstance(content, Totals):
+                yield from _text_problems(entry, content)
                 yield from self._changed(entry, content)
         except ValueError as error:
             yield f"its contents cannot be read ({error})"
@@ -111,11 +117,9 @@ class Books:
         if isinstance(content, CapChanged):
             account.cap = cap
         elif isinstance(content, Granted):
-            epsilon = read_exact(content.epsilon)
-            account.spent += epsilon
-            account.grants[entry.number] = GrantStatus(
-                entry.number, entry.time, epsilon, content.purpose, content.fingerprinted
-            )
+            grant = _granted(entry, content)
+            account.spent += grant.epsilon
+            account.grants[entry.number] = grant
         elif isinstance(content, Published):
             yield from self._published(account, content)
         if (cap, spent) != (account.cap, account.spent):
@@ -124,13 +128,24 @@ class Books:
             yield f"{entry.dataset!r} has spent more than its cap"
 
     def _published(self, account: Account, content: Published) -> Iterator[str]:
+        if content.release_id in self.release_ids:
+            yield "it records a release whose id was recorded before"
+        self.release_ids.add(content.release_id)
         grant = account.grants.get(content.grant)
         if grant is None or grant.release_id is not None:
             yield f"entry {content.grant} is no grant of this dataset that waits for its release"
             return
-        account.grants[content.grant] = replace(
-            grant, release_id=content.release_id, release_hash=content.release_hash
-        )
+        account.grants[content.grant] = _close(grant, content)
+
+
+def _text_problems(entry: Entry, content: Totals) -> Iterator[str]:
+    texts = {"time": entry.time, "dataset": entry.dataset}
+    for name in ("note", "reason", "purpose", "release_id", "release_hash"):
+        texts[name] = getattr(content, name, "none")
+    texts["note"] = texts["note"] or "none"  # the one that may be empty
+    for name, text in texts.items():
+        if not is_one_line(text):
+            yield f"its {name} is not one line of text"
 
 
 def intact_head(store: LedgerStore) -> Head:
@@ -140,9 +155,12 @@ def intact_head(store: LedgerStore) -> Head:
     """
     if changed := store.changed_parts():
         raise tampered(f"{sorted(changed)[0]!r} of its database was changed")
+    if store.has_forgotten():
+        raise tampered("entries that were there are gone, or are others now")
     head, last = store.head(), store.last_entry()
     if head is None or last is None or head != (last.number, last.hash) or not last.is_sealed:
         raise tampered("its last entry was edited or removed")
+    store.note(head)
     return head
 
 
@@ -164,16 +182,27 @@ def last_account(store: LedgerStore, dataset: str) -> Account | None:
     raise tampered(f"entry {last.number} cannot be read")
 
 
-def is_published(store: LedgerStore, dataset: str, grant: int) -> bool:
-    """Look for the publication of a grant among the entries after it."""
-    later = store.entries("dataset = ? AND kind = 'publish' AND number > ?", dataset, grant)
-    return any(content.grant == grant for content in _published(later))
+def find_grant(store: LedgerStore, grant: Grant) -> GrantStatus | None:
+    """Look a grant up, and what became of it; None if it is not one of this ledger's."""
+    if type(grant.entry) is not int or not 1 <= grant.entry < 2**63:  # what SQLite can hold
+        return None
+    entry = next(store.entries("number = ?", grant.entry), None)
+    if entry is None or (entry.dataset, entry.hash) != (grant.dataset, grant.entry_hash):
+        return None
+    content = _read(entry)
+    if not isinstance(content, Granted):
+        return None
+    status = _granted(entry, content)
+    for published in _published(store, f'"grant":{grant.entry},', after=grant.entry):
+        if published.grant == grant.entry:
+            return _close(status, published)
+    return status
 
 
-def publications(store: LedgerStore) -> dict[str, str]:
-    """Collect the hashes of published releases by the releases' ids."""
-    entries = store.entries("kind = 'publish'")
-    return {content.release_id: content.release_hash for content in _published(entries)}
+def is_release_known(store: LedgerStore, release_id: str) -> bool:
+    """Say whether some release was recorded under this id."""
+    found = _published(store, f'"release_id":{json.dumps(release_id)},')
+    return any(published.release_id == release_id for published in found)
 
 
 def add_up(entries: Iterable[Entry]) -> Account:
@@ -186,14 +215,31 @@ def add_up(entries: Iterable[Entry]) -> Account:
     return account
 
 
-def _published(entries: Iterable[Entry]) -> Iterator[Published]:
-    for entry in entries:
-        try:
-            content = entry.content()
-        except ValueError:
-            raise tampered(f"entry {entry.number} cannot be read") from None
+def _published(store: LedgerStore, part: str, after: int = 0) -> Iterator[Published]:
+    """Read the publications whose body, as `seal` writes it, has this part."""
+    where = "kind = 'publish' AND number > ? AND instr(body, ?) > 0"
+    for entry in store.entries(where, after, part):  # SQLite leaves the others out quickly
+        content = _read(entry)
         if isinstance(content, Published):
             yield content
+
+
+def _read(entry: Entry) -> Body:
+    try:
+        if entry.is_sealed:
+            return entry.content()
+    except ValueError:
+        pass
+    raise tampered(f"entry {entry.number} was edited")
+
+
+def _granted(entry: Entry, content: Granted) -> GrantStatus:
+    epsilon = read_exact(content.epsilon)
+    return GrantStatus(entry.number, entry.time, epsilon, content.purpose, content.fingerprinted)
+
+
+def _close(grant: GrantStatus, content: Published) -> GrantStatus:
+    return replace(grant, release_id=content.release_id, release_hash=content.release_hash)
 
 
 def tampered(what: str) -> LedgerTampered:

@@ -138,6 +138,14 @@ def seal(number: int, time: str, dataset: str, body: Body, previous: str) -> Ent
     return replace(entry, hash=entry.digest())
 
 
+def holds(entry: Entry, body: Body) -> bool:
+    """Say whether the entry can be read back as `body`; if not, it must never be written."""
+    try:
+        return entry.content() == body
+    except ValueError:
+        return False
+
+
 class Head(NamedTuple):
     """How far the ledger goes: the number and the hash of its last entry."""
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from dpublish.privacy.ledger_account import Books
 from dpublish.privacy.ledger_chain import ORIGIN, Created, Entry, Granted, Head
-from dpublish.privacy.ledger_store import TABLES, LedgerStore, seal_fingerprint
+from dpublish.privacy.ledger_schema import TABLES
+from dpublish.privacy.ledger_store import LedgerStore, seal_fingerprint
 
 _REWRITTEN = "the ledger was rewritten, or set back to an older copy"
 
@@ -42,6 +43,8 @@ def verify_store(
         found = [*_link_problems(entry, last), *books.enter(entry)]
         problems += [f"entry {entry.number}: {problem}" for problem in found]
         last = Head(last.entries + 1, entry.hash)
+    if store.has_forgotten():
+        problems.append("entries that were there are gone, or are others now")
     if not entries or store.head() != last:
         problems.append("the head does not match the last entry: entries were removed or edited")
     problems += _anchor_problems(entries, expected_head, anchors)
