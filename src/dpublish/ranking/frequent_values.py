@@ -87,9 +87,10 @@ class FrequentValues:
             raise InvalidParameter("topc hides a record or unit added or removed, nothing else")
         axis = self._axis(table.schema)
         kernel = Counts(table.schema, (((axis.column, axis.level),),))
+        reach = kernel.range_sensitivity(table.neighbours)
         purses = self._purses(budget)
         scores = table.sum(kernel)
-        chosen = self._choose(scores, budget=purses["selection"], rng=rng)
+        chosen = self._choose(scores, reach, budget=purses["selection"], rng=rng)
         counts = None
         rate = None
         if self.with_counts:
@@ -126,18 +127,21 @@ class FrequentValues:
             ),
         )
 
-    def _choose(self, scores: NDArray[np.int64], *, budget: Budget, rng: RandomSource) -> list[int]:
-        """Choose positions of frequent values.
+    def _choose(
+        self, scores: NDArray[np.int64], reach: int, *, budget: Budget, rng: RandomSource
+    ) -> list[int]:
+        """Choose positions of frequent values; neighbours' counts move by at most `reach`.
 
         Privacy:
-            That of `top_c` (range sensitivity 1) or `retraverse` (sensitivity 1, monotonic).
+            That of `top_c` (range sensitivity `reach`) or `retraverse` (sensitivity `reach`,
+            monotonic, for all counts move one way when a record or unit is added or removed).
         """
         if self.selection == "sparse-vector":
             return retraverse(
                 scores,
                 count=self.count,
                 threshold_share=LEVEL_SHARE,
-                sensitivity=1,
+                sensitivity=reach,
                 monotonic=True,
                 budget=budget,
                 rng=rng,
@@ -145,7 +149,7 @@ class FrequentValues:
         return top_c(
             scores,
             count=self.count,
-            sensitivity_range=1,
+            sensitivity_range=reach,
             method=self.selection,
             budget=budget,
             rng=rng,
