@@ -125,7 +125,10 @@ def test_a_schema_is_drafted_filled_in_and_checked(run, place):
     draft = (place / "new.toml").read_text()
     assert "age" in draft
     assert "31" not in draft
-    assert run("schema", "check", "new.toml").code == 1
+    unfinished = run("schema", "check", "new.toml")
+    assert unfinished.code == 1
+    assert unfinished.out.count("bounds are missing") == 1
+    assert unfinished.err.count("\n") == 1
     assert run("schema", "check", "people.toml").code == 0
     checked = run("schema", "check", "people.toml", "people.csv")
     assert checked.code == 0, checked.err

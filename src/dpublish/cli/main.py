@@ -68,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(0)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - tracebacks may quote rows
         message, code = _explain(error)
-        click.echo("dpublish: " + " ".join(message.split()), err=True)
+        lines = [" ".join(line.split()) for line in message.splitlines()]
+        click.echo("dpublish: " + "; ".join(line for line in lines if line), err=True)
         sys.exit(code)
     sys.exit(code if isinstance(code, int) else 0)
 

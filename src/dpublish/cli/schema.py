@@ -7,6 +7,7 @@ import click
 from dpublish.cli.output import json_option, say, say_json
 from dpublish.data.check import check_table
 from dpublish.data.draft import draft_schema
+from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import source_columns
 from dpublish.errors import InputError, InvalidParameter, InvalidSchema
@@ -45,7 +46,7 @@ def check(schema_path: str, data: str | None, table_name: str | None, as_json: b
 
     With DATA this looks at rows: it is for the owner's eyes, and not private.
     """
-    loaded = load_schema(schema_path)
+    loaded = _load(schema_path)
     findings = check_table(loaded, data, table=table_name) if data else []
     if as_json:
         say_json(
@@ -67,6 +68,17 @@ def check(schema_path: str, data: str | None, table_name: str | None, as_json: b
             say("  the table fits the schema")
     if any(finding.is_serious for finding in findings):
         raise InvalidSchema(f"{data} does not fit {schema_path}; mend the table or the schema")
+
+
+def _load(path: str) -> Schema:
+    """Read a schema; several faults are listed line by line."""
+    try:
+        return load_schema(path)
+    except InvalidSchema as error:
+        first, *rest = str(error).splitlines()
+        for line in rest:
+            say(f"  {line.strip()}")
+        raise InvalidSchema(first) from None
 
 
 @schema.command()

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 class Answer:
     """An estimate, and an interval that holds the truth with probability `confidence`.
 
+    >>> print(Answer(12.25, 10, 1234.5, 0.95))
+    12.2  (0.95 confidence: 10 to 1,234.5)
+
     The interval covers the noise.  What it does not cover, such as records assumed to be
     spread evenly within a cell, is said in `assumption`.
     """
@@ -18,7 +21,7 @@ class Answer:
     assumption: str | None = None
 
     def __str__(self) -> str:
-        return (
-            f"{self.value:,.10g}  ({self.confidence:.10g} confidence: "
-            f"{self.low:,.10g} to {self.high:,.10g})"
+        value, low, high = (
+            f"{number:,.1f}".removesuffix(".0") for number in (self.value, self.low, self.high)
         )
+        return f"{value}  ({self.confidence:.10g} confidence: {low} to {high})"
