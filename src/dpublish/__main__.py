@@ -1,6 +1,6 @@
 """Run the command with `python -m dpublish`."""
 
-from dpublish.cli import main
+from dpublish.cli.main import run
 
 if __name__ == "__main__":
-    main()
+    run()

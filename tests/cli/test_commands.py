@@ -127,7 +127,7 @@ def test_a_schema_is_drafted_filled_in_and_checked(run, place):
     assert "31" not in draft
     unfinished = run("schema", "check", "new.toml")
     assert unfinished.code == 1
-    assert unfinished.out.count("bounds are missing") == 1
+    assert unfinished.out.count("values are missing") == 2
     assert unfinished.err.count("\n") == 1
     assert run("schema", "check", "people.toml").code == 0
     checked = run("schema", "check", "people.toml", "people.csv")
