@@ -82,6 +82,18 @@ class TestRecipe:
         with pytest.raises(BudgetAlreadyUsed):
             run(name, settings, budget=purse)
 
+    def test_a_used_purse_is_refused_before_any_row_is_read(self, name, settings):
+        class Untouchable:
+            schema, neighbours = SCHEMA, SCHEMA.neighbours
+
+            def sum(self, kernel):
+                pytest.fail("rows were read, though nothing paid for them")
+
+        purse = Budget(EPSILON)
+        purse.spend()
+        with pytest.raises(BudgetAlreadyUsed):
+            make_recipe(name, settings).release(Untouchable(), budget=purse, rng=seeded(1))
+
     @pytest.mark.parametrize("rows", [[], ROWS[:1], ROWS[:1] * 6], ids=["none", "one", "same"])
     def test_it_works_on_small_tables(self, name, settings, rows):
         release = run(name, settings, source=arrow_table(rows))

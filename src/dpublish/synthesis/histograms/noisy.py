@@ -77,12 +77,14 @@ class NoisyHistogram:
         axes = self._axes(table.schema)
         threshold = self._threshold(table.schema, axes, budget.epsilon)
         columns = tuple((axis.column, axis.level) for axis in axes)
+        # Opened before any row is read: a purse that is already used stops here.
+        purse = budget.split(counts=1)["counts"]
         if threshold is None:
             dense = Counts(table.schema, (columns,))
             rate = budget.epsilon / dense.sensitivity(table.neighbours)
             exact = table.sum(dense)
             counts = add_geometric(
-                exact, sensitivity=dense.sensitivity(table.neighbours), budget=budget, rng=rng
+                exact, sensitivity=dense.sensitivity(table.neighbours), budget=purse, rng=rng
             )
             cells = np.arange(counts.size, dtype=np.int64)
         else:
@@ -95,7 +97,7 @@ class NoisyHistogram:
                 domain_size=sparse.domain_size,
                 threshold=threshold,
                 sensitivity=sparse.sensitivity(table.neighbours),
-                budget=budget,
+                budget=purse,
                 rng=rng,
             )
         if progress is not None:
