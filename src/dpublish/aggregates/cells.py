@@ -40,7 +40,7 @@ def make_lookups(axes: Iterable[Axis]) -> Lookups:
 def look_up(batch: Batch, lookups: Lookups) -> dict[tuple[str, int], NDArray[Any]]:
     """Find the cell of each record, for each column and level."""
     return {
-        (name, level): batch.codes(name) if table is None else table[batch.codes(name)]
+        (name, level): batch.codes(name) if table is None else table.take(batch.codes(name))
         for (name, level), table in lookups.items()
     }
 
@@ -51,8 +51,11 @@ def cell_keys(cells: Sequence[NDArray[Any]], shape: Sequence[int], rows: int) ->
     >>> cell_keys([np.array([0, 1]), np.array([2, 0])], (2, 3), 2)
     array([2, 3], dtype=int32)
     """
-    keys: NDArray[Any] = np.zeros(rows, dtype=np.int32 if prod(shape) < 2**31 else np.int64)
-    for cell, size in zip(cells, shape, strict=True):
+    kind = np.int32 if prod(shape) < 2**31 else np.int64
+    if not cells:
+        return np.zeros(rows, dtype=kind)
+    keys: NDArray[Any] = cells[0].astype(kind)
+    for cell, size in zip(cells[1:], shape[1:], strict=True):
         np.multiply(keys, size, out=keys)
         np.add(keys, cell, out=keys, casting="unsafe")  # the sum fits, whatever type codes have
     return keys

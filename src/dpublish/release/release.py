@@ -70,6 +70,10 @@ class Release(ABC):
         """Count the records that satisfy `query`, with an error bar; free."""
         raise InvalidQuery(f"a release of kind {self.kind!r} does not answer counts")
 
+    def predict(self, rows: Any) -> pa.Array:
+        """Foretell the class of each of `rows` (anything that speaks Arrow); free."""
+        raise InvalidQuery(f"a release of kind {self.kind!r} does not classify")
+
     def save(self, path: str | Path, *, extras: Mapping[str, bytes] | None = None) -> Path:
         """Write the release folder, whole or not at all; it must not exist yet."""
         from dpublish.release.folder import save  # the folder knows all kinds of release

@@ -1,0 +1,1 @@
+"""Publish data, or a decision, for classifying records."""

@@ -1,0 +1,68 @@
+"""What is to be foretold from what: a class column and its predictors, from the schema alone."""
+
+from dataclasses import dataclass, replace
+
+from dpublish.data.axis import Axis
+from dpublish.data.column import Column
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, require_known
+from dpublish.privacy.neighbours import AddRemoveRecord
+
+
+@dataclass(frozen=True)
+class Task:
+    """A class column and the columns from which it is foretold; all of it is public.
+
+    >>> from dpublish.data.schema import column
+    >>> sex = column("sex", "category", values=["Female", "Male"])
+    >>> income = column("income", "category", values=["low", "high"])
+    >>> task = Task.of(Schema((sex, income)), target="income")
+    >>> [c.name for c in task.predictors], task.classes.labels
+    (['sex'], ('low', 'high'))
+    """
+
+    target: Column
+    predictors: tuple[Column, ...]
+
+    @classmethod
+    def of(cls, schema: Schema, *, target: str, predictors: tuple[str, ...] = ()) -> "Task":
+        """Find the columns; every column but the target foretells it, unless some are named."""
+        if schema.unit is not None:
+            raise InvalidParameter(
+                f"this method protects single records, but this schema's unit is {schema.unit!r}, "
+                "which may own many rows; use a table with one row per unit"
+            )
+        require_known("column", target, schema.names)
+        chosen = predictors or tuple(name for name in schema.names if name != target)
+        for name in chosen:
+            require_known("column", name, schema.names)
+            if chosen.count(name) > 1:
+                raise InvalidParameter(f"column {name!r} is listed twice")
+        if target in chosen:
+            raise InvalidParameter(f"{target!r} cannot foretell itself; leave it out of predictors")
+        if not chosen:
+            raise InvalidParameter("there is no column to foretell the target from")
+        column = schema[target]
+        if column.kind in ("numeric", "integer"):
+            raise InvalidParameter(
+                f"the target {target!r} holds numbers; classes need kind category or ordinal"
+            )
+        if column.size < 2:
+            raise InvalidParameter(f"the target {target!r} has one class only")
+        return cls(column, tuple(schema[name] for name in chosen))
+
+    @property
+    def classes(self) -> Axis:
+        """The classes, on the leaves of the target's taxonomy."""
+        return self.target.axis()
+
+    def schema_of(self, schema: Schema) -> Schema:
+        """Keep of a schema the predictors, in order, and the class column, last."""
+        return replace(schema, columns=(*self.predictors, self.target))
+
+
+def require_single_records(table: Table, method: str) -> None:
+    """Refuse a table whose neighbours differ by more than one record."""
+    if not isinstance(table.neighbours, AddRemoveRecord):
+        raise InvalidParameter(f"{method} hides one record added or removed, nothing else")
