@@ -1,6 +1,7 @@
 """A small table, its schema, and settings of every recipe, for the suites that run on all."""
 
 import tomllib
+from fractions import Fraction
 
 import pyarrow as pa
 
@@ -47,6 +48,47 @@ EXAMPLES = {
         {"columns": ("age@2", "sex", "height", "town"), "threshold": 3},
         {"columns": ("age", "town"), "threshold": "auto"},
     ],
+    "privpfc": [
+        {"target": "sex"},
+        {"target": "town", "predictors": ("age", "sex"), "pool": 5, "rounds": 2},
+        {"target": "sex", "rounds": 0, "cells_per_record": "0.2"},
+    ],
+    "diffgen": [
+        {"target": "sex"},
+        {"target": "town", "predictors": ("age", "sex"), "steps": 30, "tree_share": Fraction(1, 3)},
+        {"target": "sex", "predictors": ("height", "age"), "steps": 3, "threshold": 2},
+        {"target": "sex", "threshold": "auto", "steps": 2},
+    ],
+    "pph": [
+        {"target": "sex"},
+        {"target": "town", "attributes": 2},
+        {
+            "target": "sex",
+            "predictors": ("age", "height"),
+            "attributes": 2,
+            "selection_share": Fraction(1, 2),
+        },
+        {"target": "sex", "attributes": 1},
+    ],
+    "privbayes": [
+        {"target": "sex"},
+        {"columns": ("age", "sex", "town"), "theta": Fraction(1, 50), "max_degree": 2},
+        {"columns": ("sex",), "score": "F", "max_degree": 1},
+        {"columns": ("height", "town"), "theta": Fraction(1000)},
+    ],
+    "diffpid3": [
+        {"target": "sex"},
+        {
+            "target": "town",
+            "predictors": ("age@2", "sex", "height"),
+            "depth": 2,
+            "score": "gini",
+            "cuts": "staged",
+            "prune": True,
+        },
+        {"target": "sex", "depth": 1, "score": "entropy", "max_records": 1000},
+    ],
+    "majority": [{"target": "town"}],
     "topc": [
         {"column": "town", "count": 2},
         {"column": "age", "count": 3, "with_counts": True},

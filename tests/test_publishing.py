@@ -174,3 +174,9 @@ def test_the_receipt_is_an_anchor_of_the_ledger(ledger, tmp_path):
     assert release.receipt.stamps == ()
     assert load(tmp_path / "out") == release
     assert (tmp_path / "out" / "report.html").is_file()
+
+
+def test_an_epsilon_that_hides_nothing_is_refused_and_costs_nothing(ledger, tmp_path):
+    with pytest.raises(InvalidParameter, match="hide nothing"):
+        go(ledger, tmp_path / "out", epsilon="1e8")
+    assert ledger.status("people").spent == 0

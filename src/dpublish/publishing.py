@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from dpublish.data.table import Table
-from dpublish.errors import DPublishError, InputError
+from dpublish.errors import DPublishError, InputError, InvalidParameter
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.epsilon import ExactNumber, parse_epsilon
 from dpublish.privacy.ledger import Ledger
@@ -17,6 +17,8 @@ from dpublish.release.folder import folder_hash, require_new_folder
 from dpublish.release.recipe import Progress, Recipe
 from dpublish.release.release import Release
 from dpublish.report.page import render_report
+
+MOST_EPSILON = 1_000_000
 
 
 def publish(
@@ -39,6 +41,8 @@ def publish(
     """
     path = Path(output)
     exact = parse_epsilon(epsilon)
+    if exact > MOST_EPSILON:
+        raise InvalidParameter(f"epsilon must be at most {MOST_EPSILON:,}; it would hide nothing")
     require_new_folder(path)
     recipe.expected_error(table.schema, None, exact)  # refuses settings that do not fit
     rng = secure()

@@ -32,6 +32,46 @@ RECIPES: Mapping[str, Entry] = {
         publishes="noisy counts over chosen columns; rows and range counts follow for free",
         prefer="a few columns matter and every cell should have an error bar",
     ),
+    "privpfc": Entry(
+        location="dpublish.classification.grid_choice:GridChoice",
+        task="classification",
+        publishes="a noisy grid of the columns that foretell a class best; rows to train on and "
+        "predictions follow for free",
+        prefer="others will train classifiers, or you want the most accurate one",
+    ),
+    "diffgen": Entry(
+        location="dpublish.classification.specialisation:Specialisation",
+        task="classification",
+        publishes="noisy class counts over cells refined step by step through taxonomies; rows "
+        "to train on and predictions follow for free",
+        prefer="columns have taxonomies, and others will train classifiers on the result",
+    ),
+    "pph": Entry(
+        location="dpublish.classification.projection:Projection",
+        task="classification",
+        publishes="noisy class counts over a few chosen columns; rows to train on and "
+        "predictions follow for free",
+        prefer="a few columns tell the classes apart together, and there are no taxonomies",
+    ),
+    "privbayes": Entry(
+        location="dpublish.synthesis.bayes_network:PrivateBayesNetwork",
+        task="synthesis",
+        publishes="a network of columns with noisy joint counts; rows of all columns and "
+        "predictions follow for free",
+        prefer="many columns matter together, and the later use of the rows is open",
+    ),
+    "diffpid3": Entry(
+        location="dpublish.classification.decision_tree:PrivateDecisionTree",
+        task="classification",
+        publishes="a decision tree with noisy class counts; rules and predictions follow",
+        prefer="the model itself should be read, and a few splits say most of it",
+    ),
+    "majority": Entry(
+        location="dpublish.classification.majority:MajorityClass",
+        task="classification",
+        publishes="the commonest class, and nothing else",
+        prefer="a baseline is wanted that every classifier has to beat",
+    ),
     "topc": Entry(
         location="dpublish.ranking.frequent_values:FrequentValues",
         task="ranking",

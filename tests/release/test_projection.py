@@ -62,3 +62,7 @@ def test_shape_is_kept_and_nothing_is_fine_too():
     assert plausible_counts(np.array([[1, -1], [2, 2]])).shape == (2, 2)
     assert plausible_counts(np.empty(0, dtype=np.int64)).size == 0
     assert round_to_total(np.array([0.5, 0.5])).tolist() == [1, 0]
+
+
+def test_a_total_lost_beside_large_counts_gives_zeros():
+    assert project_nonnegative(np.array([10**6, 5]), 1e-12).tolist() == [0, 0]

@@ -4,6 +4,7 @@ import re
 import shlex
 import tomllib
 from html.parser import HTMLParser
+from importlib import import_module
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,7 @@ from dpublish.data.sources import open_table
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import secure
 from dpublish.recipes import make_recipe
+from dpublish.release.folder import _KINDS
 from dpublish.release.release import Release
 from dpublish.report import page
 from dpublish.report.page import render_report
@@ -127,5 +129,12 @@ def test_a_kind_without_a_section_still_has_a_page(monkeypatch):
 
 
 def test_every_kind_of_release_has_a_section():
-    kinds = {kind.kind for kind in Release.__subclasses__()}
-    assert kinds == set(SECTIONS)
+    for location in _KINDS.values():
+        import_module(location.partition(":")[0])
+    assert {kind.kind for kind in subclasses(Release)} == set(_KINDS) == set(SECTIONS)
+
+
+def subclasses(kind):
+    for below in kind.__subclasses__():
+        yield below
+        yield from subclasses(below)

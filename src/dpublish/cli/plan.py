@@ -2,6 +2,7 @@
 
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from math import inf
 
 import click
 
@@ -40,12 +41,12 @@ def plan(
     n_hint: int | None,
     as_json: bool,
 ) -> None:
-    r"""Tell cost and expected error before spending.  No data is read.
+    """Tell cost and expected error before spending.  No data is read.
 
     \b
     dpublish plan --method histogram --columns age,sex --schema people.toml --epsilon 0.1,0.5
     dpublish plan --method histogram --columns age,sex --schema people.toml --wanted-error 20
-    """
+    """  # noqa: D301 - click keeps lines after it
     recipe = make_recipe(method, settings_from(ctx.args, pairs))
     schema = load_schema(schema_path)
     require_count(rows=0 if n_hint is None else n_hint, at_least=0)
@@ -86,12 +87,18 @@ def epsilon_for(recipe: Recipe, schema: Schema, n_hint: int | None, wanted: floa
         expected = recipe.expected_error(schema, n_hint, _rounded(10**exponent))
         return expected.figures[expected.target]
 
+    def error_or_infinite(exponent: float) -> float:
+        try:
+            return error_at(exponent)
+        except InvalidParameter:  # too small an epsilon for this method: settings were checked
+            return inf
+
     low, high = -6.0, 4.0
     if error_at(high) > wanted:
         raise InvalidParameter(f"no epsilon up to 10^{high:.0f} brings the error down to {wanted}")
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (low, middle) if error_at(middle) <= wanted else (middle, high)
+        low, high = (low, middle) if error_or_infinite(middle) <= wanted else (middle, high)
     return _rounded(10**high)
 
 

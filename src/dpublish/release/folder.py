@@ -42,6 +42,10 @@ _NOT_A_RELEASE = (
 )
 _KINDS = {
     "histogram": "dpublish.release.histogram:Histogram",
+    "labelled-histogram": "dpublish.release.labelled_histogram:LabelledHistogram",
+    "grid-classifier": "dpublish.release.grid_classifier:GridClassifier",
+    "bayes-network": "dpublish.release.bayes_network:BayesNetwork",
+    "decision-tree": "dpublish.release.decision_tree:DecisionTree",
     "top-values": "dpublish.release.top_values:TopValues",
 }
 

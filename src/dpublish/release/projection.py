@@ -26,7 +26,10 @@ def project_nonnegative(
     # part adds up.  With counts in falling order, k of them stay positive.
     falling = np.sort(values, axis=None)[::-1]
     levels = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
-    level = levels[np.flatnonzero(falling > levels)[-1]]
+    positive = np.flatnonzero(falling > levels)
+    if not positive.size:  # so small a total cannot be told from nothing beside such counts
+        return np.zeros(values.shape)
+    level = levels[positive[-1]]
     return np.asarray(np.maximum(values - level, 0.0))
 
 

@@ -59,6 +59,35 @@ def bar_chart(
         return finish()
 
 
+def grouped_bar_chart(
+    labels: Sequence[str],
+    groups: Sequence[str],
+    counts: NDArray[np.int64],
+    *,
+    title: str,
+) -> str:
+    """Draw counts by label and group as bars side by side, one shade for each group."""
+    thickness = 0.8 / len(groups)
+    height = min(12.0, 1.0 + (0.12 + 0.13 * len(groups)) * len(labels))
+    with _figure((7.2, height)) as (axes, finish):
+        places = np.arange(len(labels))
+        for group, name in enumerate(groups):
+            offset = (group - (len(groups) - 1) / 2) * thickness
+            shade = _shade(group, len(groups))
+            # Without the space, a name that starts with an underscore would be left out.
+            bars = {"color": shade, "label": f" {_short(name)}"}
+            axes.barh(places + offset, counts[:, group], thickness, **bars)
+        axes.set_yticks(places, [_short(label) for label in labels])
+        axes.invert_yaxis()
+        axes.set_xlabel("records")
+        axes.grid(axis="x", color=GRID, linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.set_title(_short(title), loc="left", fontsize=10)
+        axes.legend(frameon=False, ncols=min(len(groups), 4), loc="lower right", fontsize=8)
+        _plain_numbers(axes.xaxis)
+        return finish()
+
+
 def heat_map(
     row_labels: Sequence[str],
     column_labels: Sequence[str],
@@ -79,6 +108,17 @@ def heat_map(
         axes.set_xlabel(_short(column_title))
         axes.set_ylabel(_short(row_title))
         return finish()
+
+
+def _shade(place: int, count: int) -> str:
+    """Pick a colour from pale to dark, so that neighbours differ."""
+    low, high = (int(PALE[1:], 16), int(INK[1:], 16)) if count > 1 else (int(INK[1:], 16),) * 2
+    part = place / max(count - 1, 1)
+    mixed = (
+        round((low >> shift & 255) * (1 - part) + (high >> shift & 255) * part)
+        for shift in (16, 8, 0)
+    )
+    return "#" + "".join(f"{channel:02x}" for channel in mixed)
 
 
 def _bar_size(labels: Sequence[str], ordered: bool) -> tuple[float, float]:

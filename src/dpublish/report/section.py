@@ -40,6 +40,10 @@ class Section:
 
 SECTIONS = {
     "histogram": "dpublish.report.histogram:section",
+    "labelled-histogram": "dpublish.report.labelled_histogram:section",
+    "grid-classifier": "dpublish.report.grid_classifier:section",
+    "bayes-network": "dpublish.report.bayes_network:section",
+    "decision-tree": "dpublish.report.decision_tree:section",
     "top-values": "dpublish.report.top_values:section",
 }
 

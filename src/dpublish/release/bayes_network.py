@@ -1,0 +1,288 @@
+"""A published network: noisy joint counts of a few columns each; draw rows, or classify."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import prod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpublish.aggregates.cells import ColumnSet
+from dpublish.data.axis import Axis
+from dpublish.data.schema import Schema
+from dpublish.errors import InvalidParameter, InvalidQuery, require_count, require_known
+from dpublish.mechanisms.exact import require_rate
+from dpublish.mechanisms.noise_law import noise_variance, sum_quantile
+from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.privacy.receipt import Receipt
+from dpublish.randomness import plain_generator
+from dpublish.release.axis_rows import draw_column
+from dpublish.release.bayes_chances import add_up, cell_numbers, conditional, draw_cells
+from dpublish.release.bayes_nodes import Node, joint_of, joint_sets, require_network
+from dpublish.release.bayes_prediction import foretell
+from dpublish.release.histogram import MAX_ROWS, Margin
+from dpublish.release.prediction import encode_rows, label_rows
+from dpublish.release.projection import project_nonnegative
+from dpublish.release.release import Release, whole_column
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BayesNetwork(Release):
+    """Columns in an order in which each depends on a few earlier ones, and their noisy counts.
+
+    Attributes:
+        receipt: What was promised and paid.
+        schema: The columns of the network.
+        nodes: The columns with their parents, every parent before its children.
+        counts: Noisy counts of the sets of `joint_sets(nodes)`, one set after the other, each
+            in row-major order, with two-sided geometric noise of rate `noise_rate`.
+        noise_rate: Rate of the noise on every count.
+        size: Noisy number of records.
+        size_rate: Rate of its noise.
+        target: Column to foretell with `predict`, if one was named.
+    """
+
+    kind: ClassVar[str] = "bayes-network"
+
+    receipt: Receipt
+    schema: Schema
+    nodes: tuple[Node, ...]
+    counts: NDArray[np.int64]
+    noise_rate: Fraction
+    size: int
+    size_rate: Fraction
+    target: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no recipe would publish: a release may come from anywhere."""
+        require_rate(self.noise_rate)
+        require_rate(self.size_rate)
+        if type(self.size) is not int:
+            raise InvalidParameter("size must be a whole number")
+        require_network(self.nodes, self.schema)
+        if {node.column for node in self.nodes} != set(self.schema.names):
+            raise InvalidParameter("a network has a node for every column")
+        cells = sum(prod(axis.size for axis in axes) for axes in self.joint_axes)
+        if self.counts.dtype != np.int64 or self.counts.shape != (cells,):
+            raise InvalidParameter("a network has a whole count for every cell of its joints")
+        if self.target is not None:
+            require_known("column", self.target, self.schema.names)
+            if self.axes[self.target].level != self.schema[self.target].height:
+                raise InvalidParameter("the target must be on its leaves")
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, BayesNetwork)
+            and self.facts() == other.facts()
+            and self.receipt == other.receipt
+            and self.schema == other.schema
+            and np.array_equal(self.counts, other.counts)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @cached_property
+    def joint_sets(self) -> tuple[ColumnSet, ...]:
+        """The sets of columns that were counted."""
+        return joint_sets(self.nodes)
+
+    @cached_property
+    def joint_axes(self) -> tuple[tuple[Axis, ...], ...]:
+        """The axes of each counted set."""
+        return tuple(
+            tuple(self.schema[name].axis(level) for name, level in one) for one in self.joint_sets
+        )
+
+    @cached_property
+    def axes(self) -> dict[str, Axis]:
+        """The axis on which each column is drawn."""
+        return {node.column: self.schema[node.column].axis(node.level) for node in self.nodes}
+
+    @cached_property
+    def joints(self) -> tuple[NDArray[np.int64], ...]:
+        """The noisy counts of each set, shaped by its axes."""
+        shapes = [tuple(axis.size for axis in axes) for axes in self.joint_axes]
+        parts = np.split(self.counts, np.cumsum([prod(shape) for shape in shapes])[:-1])
+        return tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+
+    @cached_property
+    def total(self) -> float:
+        """Estimate the number of records from all that was published of it."""
+        values = [float(self.size), *(float(joint.sum()) for joint in self.joints)]
+        cell = noise_variance(self.noise_rate)
+        variances = [noise_variance(self.size_rate), *(joint.size * cell for joint in self.joints)]
+        # All are unbiased and independent: weigh them by the inverse of their variances.
+        weights = 1 / np.maximum(variances, 1e-9)
+        return max(float(np.average(values, weights=weights)), 0.0)
+
+    @cached_property
+    def estimates(self) -> tuple[NDArray[np.float64], ...]:
+        """Counts nearest to the noisy ones that are not negative and add up to `total`."""
+        return tuple(project_nonnegative(joint, self.total) for joint in self.joints)
+
+    @cached_property
+    def chances(self) -> dict[str, NDArray[np.float64]]:
+        """Chances of each column's cells: a row for every combined cell of its parents."""
+        found = {}
+        for node in self.nodes:
+            joint = joint_of(node, self.joint_sets)
+            counts = add_up(self.estimates[joint], self.joint_axes[joint], node.axes(self.schema))
+            found[node.column] = conditional(counts)
+        return found
+
+    def margin(self, column: str) -> Margin:
+        """Add up a column's noisy counts, and say how far noise may have moved each (95 %)."""
+        require_known("column", column, self.axes)
+        axis = self.axes[column]
+        node = Node(column, axis.level)
+        joint = joint_of(node, self.joint_sets)
+        counts = add_up(self.joints[joint].astype(np.float64), self.joint_axes[joint], (axis,))
+        merged = self.joints[joint].size // axis.size
+        reach = float(sum_quantile(self.noise_rate, merged, 0.95))
+        return Margin(axis.labels, np.rint(counts).astype(np.int64), reach)
+
+    def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
+        """Draw synthetic rows: `n` of them, or as many as were counted.
+
+        Columns are drawn one after the other, each given its parents; values are spread
+        evenly in a cell.
+        """
+        require_count(seed=0 if seed is None else seed, at_least=0)
+        wanted = round(self.total) if n is None else n
+        require_count(n=wanted, at_least=0)
+        if wanted > MAX_ROWS:
+            raise InvalidParameter(f"at most {MAX_ROWS:,} rows are drawn at once; name a number")
+        rng = plain_generator(seed)
+        cells: dict[str, NDArray[np.int64]] = {}
+        for node in self.nodes:
+            axes = node.axes(self.schema)[1:]
+            above = [self._coarser(axis, cells[axis.column]) for axis in axes]
+            rows_of_chances = cell_numbers(above, axes, wanted)
+            cells[node.column] = draw_cells(self.chances[node.column], rows_of_chances, rng)
+        return pa.table(
+            {
+                name: draw_column(self.axes[name], cells[name].astype(np.intp), rng)
+                for name in self.schema.names
+            }
+        )
+
+    def _coarser(self, axis: Axis, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Move the drawn cells of a column to a coarser level."""
+        own = self.axes[axis.column]
+        return axis.leaf_to_cell[own.leaf_starts[:-1]][cells]
+
+    def predict(self, rows: Any) -> pa.Array:
+        """Foretell the target of each of `rows`: its likeliest value, given all other columns."""
+        target = self._require_target()
+        names = [name for name in self.schema.names if name != target]
+        table = rows if isinstance(rows, pa.Table) else pa.table(rows)
+        codes = encode_rows(table, self.schema, names)
+        if not names:
+            codes = {target: np.zeros(table.num_rows, dtype=np.int64)}  # says how many rows
+        return label_rows(self.axes[target], self.predict_codes(codes))
+
+    def predict_codes(self, codes: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Foretell the target's codes from leaf codes; unknown values (-1) say nothing."""
+        target = self._require_target()
+        return foretell(target, self.nodes, self.chances, self.schema, codes)
+
+    def _require_target(self) -> str:
+        if self.target is None:
+            raise InvalidQuery("this network was published without a target; name one, or use rows")
+        return self.target
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Give the noisy counts of all joints, with the labels of their cells."""
+        numbers = [np.full(joint.size, index) for index, joint in enumerate(self.joints)]
+        cells = [np.arange(joint.size) for joint in self.joints]
+        labels = [label for axes in self.joint_axes for label in _cell_labels(axes)]
+        return {
+            "counts": pa.table(
+                {
+                    "joint": pa.array(np.concatenate(numbers), pa.int64()),
+                    "cell_number": pa.array(np.concatenate(cells), pa.int64()),
+                    "cell": pa.array(labels, pa.string()),
+                    "noisy_count": pa.array(self.counts),
+                }
+            )
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """Give the network, noise rates, noisy size and target."""
+        nodes = [
+            {
+                "column": node.column,
+                "level": node.level,
+                "parents": [{"column": name, "level": level} for name, level in node.parents],
+            }
+            for node in self.nodes
+        ]
+        return {
+            "nodes": nodes,
+            "noise_rate": format_epsilon(self.noise_rate),
+            "noisy_size": self.size,
+            "size_rate": format_epsilon(self.size_rate),
+            "target": self.target,
+        }
+
+    @classmethod
+    def from_parts(
+        cls,
+        *,
+        receipt: Receipt,
+        schema: Schema,
+        facts: Mapping[str, Any],
+        tables: Mapping[str, pa.Table],
+    ) -> Self:
+        """Rebuild the network of a release folder."""
+        nodes = tuple(
+            Node(
+                item["column"],
+                item["level"],
+                tuple((parent["column"], parent["level"]) for parent in item["parents"]),
+            )
+            for item in facts["nodes"]
+        )
+        return cls(
+            receipt=receipt,
+            schema=schema,
+            nodes=nodes,
+            counts=whole_column(tables["counts"], "noisy_count"),
+            noise_rate=parse_epsilon(facts["noise_rate"]),
+            size=facts["noisy_size"],
+            size_rate=parse_epsilon(facts["size_rate"]),
+            target=facts["target"],
+        )
+
+    def expected_error(self) -> dict[str, float]:
+        """Give the errors of the counts, with probability 95 %."""
+        return {
+            "one_cell_95": float(sum_quantile(self.noise_rate, 1, 0.95)),
+            "joints": float(len(self.joints)),
+            "cells": float(self.counts.size),
+        }
+
+    def summary(self) -> dict[str, str]:
+        """Describe the network and its error in a few words."""
+        edges = sum(len(node.parents) for node in self.nodes)
+        reach = sum_quantile(self.noise_rate, 1, 0.95)
+        return {
+            "network": f"{len(self.nodes)} columns, {edges} dependences",
+            "published": f"{len(self.joints)} joint counts, {self.counts.size:,} cells",
+            "error": f"each count is within {reach:,.0f} of the truth with probability 95 %",
+        }
+
+
+def _cell_labels(axes: tuple[Axis, ...]) -> list[str]:
+    labels = [""]
+    for axis in axes:
+        labels = [
+            f"{start}, {axis.column}: {label}" if start else f"{axis.column}: {label}"
+            for start in labels
+            for label in axis.labels
+        ]
+    return labels

@@ -1,0 +1,234 @@
+"""A published grid with class counts, made into a classifier: smoothed, and refined if paid for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpublish.aggregates.score_card import LIMIT, STEP, ScoreCard, ScoreTerm, to_chances
+from dpublish.data.axis import Axis
+from dpublish.data.schema import Schema
+from dpublish.errors import CorruptRelease, InvalidParameter, require_count, require_known
+from dpublish.privacy.receipt import Receipt
+from dpublish.randomness import plain_generator
+from dpublish.release.additive_odds import smooth_chances
+from dpublish.release.axis_rows import draw_column
+from dpublish.release.histogram import MAX_ROWS
+from dpublish.release.labelled_histogram import LabelledHistogram, fill_columns
+from dpublish.release.prediction import encode_rows, label_rows
+from dpublish.release.refinement import Refinement, table_of
+from dpublish.release.release import whole_column
+
+Rule = Literal["scores", "counts"]
+SCORES = "class_score"
+"""Name of the published column of scores."""
+DOUBT = 5
+"""How many deviations of noise a cell's records have to outweigh to be believed over the model."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GridClassifier(LabelledHistogram):
+    """Noisy counts of a grid by class, scores that follow from them, and refinements.
+
+    `scores` has the log-odds of each class in each cell, in the order of `cells`: the noisy
+    counts, smoothed by an additive model.  They are published so that a release foretells the
+    same wherever it is opened.  Refinements add scores of further columns.
+    """
+
+    kind: ClassVar[str] = "grid-classifier"
+
+    scores: NDArray[np.int64]
+    refinements: tuple[Refinement, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.threshold is not None or self.scores.shape != self.counts.shape:
+            raise InvalidParameter("a grid classifier has counts and scores for every cell")
+        about = {self.classes.size, *(one.classes for one in self.refinements)}
+        if self.scores.dtype != np.int64 or len(about) != 1:
+            raise InvalidParameter("scores and refinements must be about the same classes")
+        if self.classes.column in {one.axis.column for one in self.refinements}:
+            raise InvalidParameter("the class column cannot refine what foretells it")
+        _ = self.card  # refuses scores that are out of range
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, GridClassifier)
+            and super().__eq__(other)
+            and self.tables()["refinements"].equals(other.tables()["refinements"])
+            and np.array_equal(self.scores, other.scores)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @cached_property
+    def card(self) -> ScoreCard:
+        """The score card of the grid and its refinements."""
+        grid = grid_term(self.predictors, self.counts, self.scores)
+        return ScoreCard((grid, *(refinement.term for refinement in self.refinements)))
+
+    def predict(self, rows: Any, *, rule: Rule = "scores") -> pa.Array:
+        """Foretell the class of each of `rows`.
+
+        Args:
+            rows: Anything that speaks Arrow, with the columns that the rule looks at.
+            rule: "scores" adds up the published scores; "counts" takes the class with the
+                highest noisy count in a row's cell, and nothing else.
+        """
+        require_known("rule", rule, ("scores", "counts"))
+        table = rows if isinstance(rows, pa.Table) else pa.table(rows)
+        grid = tuple(axis.column for axis in self.predictors)
+        names, by_rule = (
+            (self.card.columns, self.predict_codes)
+            if rule == "scores"
+            else (grid, super().predict_codes)
+        )
+        codes = encode_rows(table, self.schema, names)
+        return label_rows(self.classes, by_rule(codes, table.num_rows))
+
+    def predict_codes(self, codes: Mapping[str, NDArray[np.int64]], size: int) -> NDArray[np.int64]:
+        """Foretell classes from leaf codes: the highest score, the first of equals."""
+        return np.asarray(self.card.score(codes, size).argmax(axis=1))
+
+    def predict_chances(self, rows: Any) -> NDArray[np.float64]:
+        """Foretell the chance of each class, a row for each of `rows`."""
+        table = rows if isinstance(rows, pa.Table) else pa.table(rows)
+        codes = encode_rows(table, self.schema, self.card.columns)
+        chances = to_chances(self.card.score(codes, table.num_rows)).astype(np.float64)
+        return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+
+    def rows(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        fill: bool = False,
+        rule: Rule = "scores",
+    ) -> pa.Table:
+        """Draw synthetic rows to train on.
+
+        With the rule "scores", predictors are drawn from the grid, those of refinements from
+        how common their cells are, and the class from the chances that the scores give, so
+        that a classifier trained on the rows learns what the release knows.  With "counts",
+        rows are drawn from the grid's noisy counts alone.
+        """
+        require_known("rule", rule, ("scores", "counts"))
+        if rule == "counts":
+            return super().rows(n, seed=seed, fill=fill)
+        size = int(self.estimates.sum()) if n is None else n
+        require_count(n=size, at_least=0)
+        require_count(seed=0 if seed is None else seed, at_least=0)
+        if size > MAX_ROWS:
+            raise InvalidParameter(f"at most {MAX_ROWS:,} rows are drawn at once; name a number")
+        rng = plain_generator(seed)
+        columns = self._draw_predictors(size, n is None, rng)
+        codes = encode_rows(pa.table(columns), self.schema, self.card.columns)
+        chances = np.cumsum(to_chances(self.card.score(codes, size)), axis=1)
+        picked = rng.random(size)[:, None] * chances[:, -1:]
+        classes = (chances <= picked).sum(axis=1)
+        columns[self.classes.column] = draw_column(self.classes, classes.astype(np.intp), rng)
+        rows = pa.table(columns)
+        return fill_columns(rows, self.schema, seed) if fill else rows
+
+    def _draw_predictors(
+        self, size: int, as_counted: bool, rng: np.random.Generator
+    ) -> dict[str, pa.Array]:
+        weights = self.estimates.reshape(-1, self.classes.size).sum(axis=1)
+        if as_counted:
+            cells = np.repeat(np.arange(weights.size), weights)
+        else:
+            total = weights.sum()
+            cells = rng.choice(weights.size, size=size, p=weights / total if total else None)
+        shape = tuple(axis.size for axis in self.predictors)
+        places = np.unravel_index(cells, shape) if shape else ()
+        columns = {
+            axis.column: draw_column(axis, place, rng)
+            for axis, place in zip(self.predictors, places, strict=True)
+        }
+        for refinement in self.refinements:
+            axis = refinement.axis
+            if axis.column not in columns:
+                drawn = rng.choice(axis.size, size=size, p=refinement.weights)
+                columns[axis.column] = draw_column(axis, drawn, rng)
+        return columns
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Give the cells with counts and scores, and the sums of the refinements."""
+        counts = super().tables()["counts"]
+        return {
+            "counts": counts.append_column(SCORES, pa.array(self.scores)),
+            "refinements": table_of(self.refinements, self.classes.labels),
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """Give axes, noise rates and the refinements' axes."""
+        return super().facts() | {"refinements": [one.facts() for one in self.refinements]}
+
+    @classmethod
+    def from_parts(
+        cls,
+        *,
+        receipt: Receipt,
+        schema: Schema,
+        facts: Mapping[str, Any],
+        tables: Mapping[str, pa.Table],
+    ) -> Self:
+        """Rebuild the classifier of a release folder."""
+        parts = cls.read_parts(schema, facts, tables)
+        classes = schema.columns[-1].size
+        table = tables["refinements"]
+        numbers = whole_column(table, "refinement")
+        if np.setdiff1d(numbers, np.arange(len(facts["refinements"]))).size:
+            raise CorruptRelease("the release lists sums of refinements that it does not name")
+        refinements = tuple(
+            Refinement.from_parts(schema, one, classes, table.filter(pa.array(numbers == number)))
+            for number, one in enumerate(facts["refinements"])
+        )
+        return cls(
+            receipt=receipt,
+            schema=schema,
+            **parts,
+            scores=whole_column(tables["counts"], SCORES),
+            refinements=refinements,
+        )
+
+    def summary(self) -> dict[str, str]:
+        """Describe target, grid, refinements and error in a few words."""
+        described = super().summary()
+        if self.refinements:
+            names = dict.fromkeys(one.axis.column for one in self.refinements)
+            described["refined by"] = ", ".join(names)
+        return described
+
+
+def grid_term(
+    predictors: tuple[Axis, ...], counts: NDArray[np.int64], scores: NDArray[np.int64]
+) -> ScoreTerm:
+    """Make the first term of the score card; an unknown value is as likely as all records."""
+    classes = scores.size // prod(axis.size for axis in predictors)
+    totals = np.maximum(counts.reshape(-1, classes).sum(axis=0), 0) + 1.0
+    unknown = to_scores(totals[None, :] / totals.sum())[0]
+    return ScoreTerm(predictors, scores.reshape(-1, classes), unknown)
+
+
+def grid_scores(
+    noisy: NDArray[np.int64], shape: tuple[int, ...], total: float, rate: float
+) -> NDArray[np.int64]:
+    """Make scores of noisy counts (cells x classes) of a grid of the given shape."""
+    return to_scores(smooth_chances(noisy, shape, total, DOUBT / rate))
+
+
+def to_scores(chances: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Write chances as whole log-odds: how far each class lies above their mean.
+
+    >>> to_scores(np.array([[0.5, 0.5], [0.9, 0.1]])).tolist()
+    [[0, 0], [1125, -1125]]
+    """
+    logs = np.log(np.maximum(chances, 1e-9))
+    centred = logs - logs.mean(axis=1, keepdims=True)
+    return np.asarray(np.clip(np.rint(centred * STEP), -LIMIT, LIMIT), dtype=np.int64)

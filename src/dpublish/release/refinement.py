@@ -1,0 +1,113 @@
+"""A refinement: what a column adds to a score card, from noisy sums of what the card missed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpublish.aggregates.score_card import STEP, ScoreTerm
+from dpublish.data.axis import Axis
+from dpublish.data.cut import cut_axis
+from dpublish.data.schema import Schema
+from dpublish.errors import InvalidParameter
+from dpublish.mechanisms.exact import require_rate
+from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.release.release import whole_column
+
+IntArray = NDArray[np.int64]
+_LARGEST = 1 << 50  # sums beyond are moved here, so that a step's arithmetic fits 64 bits
+_LONGEST_STEP = 2 * STEP
+_DOUBT = 3  # deviations of noise that a cell's spread has to outweigh
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """Noisy sums of residuals and of spreads in the cells of an axis.
+
+    Attributes:
+        axis: The cells of a predictor.
+        classes: Number of classes.
+        sums: Residuals (first) and spreads, by class and cell, in multiples of 1 / UNIT; of two
+            classes only the second has sums.
+        rate: Rate of the two-sided geometric noise in each sum.
+    """
+
+    axis: Axis
+    classes: int
+    sums: IntArray
+    rate: Fraction
+
+    def __post_init__(self) -> None:
+        require_rate(self.rate)
+        planes = 1 if self.classes == 2 else self.classes
+        if self.sums.dtype != np.int64 or self.sums.shape != (2, planes, self.axis.size):
+            raise InvalidParameter("a refinement needs whole sums for each class and cell")
+
+    @property
+    def term(self) -> ScoreTerm:
+        """The scores that follow: for each cell a Newton step, shortened where noise is large.
+
+        Only whole numbers are used, so that it is the same wherever it is computed.
+        """
+        residuals, spreads = np.clip(self.sums, -_LARGEST, _LARGEST)
+        doubt = min(round(_DOUBT / self.rate), _LARGEST)
+        steps = residuals * STEP // (np.maximum(spreads, 0) + max(doubt, 1))
+        steps = np.clip(steps, -_LONGEST_STEP, _LONGEST_STEP).T
+        if self.classes == 2:
+            steps = np.column_stack([np.zeros(len(steps), dtype=np.int64), steps])
+        return ScoreTerm((self.axis,), np.ascontiguousarray(steps), np.zeros_like(steps[0]))
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """How common each cell is, as far as its spread tells; evenly if nothing is known."""
+        spreads = np.maximum(self.sums[1].sum(axis=0), 0).astype(np.float64)
+        total = spreads.sum()
+        return spreads / total if total > 0 else np.full(self.axis.size, 1 / self.axis.size)
+
+    def facts(self) -> dict[str, Any]:
+        """Give axis and noise rate as plain values."""
+        return {
+            "column": self.axis.column,
+            "starts": self.axis.leaf_starts[:-1].tolist(),
+            "rate": format_epsilon(self.rate),
+        }
+
+    @classmethod
+    def from_parts(
+        cls, schema: Schema, facts: Mapping[str, Any], classes: int, table: pa.Table
+    ) -> Self:
+        """Read back what `facts` and `table_of` gave."""
+        axis = cut_axis(schema[facts["column"]], facts["starts"])
+        planes = 1 if classes == 2 else classes
+        sums = [whole_column(table, name) for name in ("noisy_residual", "noisy_spread")]
+        shaped = np.stack([column.reshape(planes, axis.size) for column in sums])
+        return cls(axis, classes, shaped, parse_epsilon(facts["rate"]))
+
+
+def table_of(refinements: tuple[Refinement, ...], class_labels: tuple[str, ...]) -> pa.Table:
+    """List the sums of all refinements, one after the other, by class and cell."""
+    columns: dict[str, list[Any]] = {name: [] for name in ("refinement", "column", "cell", "class")}
+    residuals: list[IntArray] = []
+    spreads: list[IntArray] = []
+    for number, one in enumerate(refinements):
+        planes = class_labels[1:] if one.classes == 2 else class_labels
+        cells = one.axis.labels
+        columns["refinement"] += [number] * len(planes) * len(cells)
+        columns["column"] += [one.axis.column] * len(planes) * len(cells)
+        columns["cell"] += list(cells) * len(planes)
+        columns["class"] += [label for label in planes for _ in cells]
+        residuals.append(one.sums[0].ravel())
+        spreads.append(one.sums[1].ravel())
+    nothing = np.empty(0, dtype=np.int64)
+    return pa.table(
+        {
+            "refinement": pa.array(columns["refinement"], pa.int64()),
+            **{name: pa.array(columns[name], pa.string()) for name in ("column", "cell", "class")},
+            "noisy_residual": np.concatenate([nothing, *residuals]),
+            "noisy_spread": np.concatenate([nothing, *spreads]),
+        }
+    )

@@ -1,0 +1,114 @@
+"""Choose a network's parents one column at a time, by how strongly they foretell it."""
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+import numpy as np
+
+from dpublish.aggregates.cells import ColumnSet
+from dpublish.aggregates.complete_counts import CompleteCounts
+from dpublish.aggregates.dependence import Score
+from dpublish.data.table import Table
+from dpublish.mechanisms.exact import uniform_below
+from dpublish.mechanisms.selection import select
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import RandomSource
+from dpublish.release.bayes_nodes import Node
+from dpublish.release.recipe import Progress
+from dpublish.synthesis.bayes_plan import Parents, Plan, parent_sets
+
+MOST_CANDIDATES = 2_000
+_CELLS_PER_PASS = 1 << 22
+
+
+def choose_network(
+    table: Table,
+    plan: Plan,
+    *,
+    first: str | None,
+    score: Score,
+    budget: Budget,
+    rng: RandomSource,
+    progress: Progress | None = None,
+) -> tuple[Node, ...]:
+    """Choose the network, beginning with column `first` (any column, if None).
+
+    Privacy:
+        `budget.epsilon`-differentially private when one record is added or removed: one
+        selection for each column after the first, each with an equal share.  Candidates
+        follow from the public plan and from earlier choices; one record pulls two of their
+        scores apart by at most `score.sensitivity_range` steps (docs/proofs/bayes_network.md).
+        Scores are remembered within this call and never published.
+    """
+    names = list(plan.levels)
+    purses = budget.split_evenly(len(names) - 1)
+    start = first or names[int(uniform_below(len(names), 1, rng)[0])]
+    nodes = [Node(start, plan.own(start)[0])]
+    scores: dict[Node, int] = {}
+    for done, purse in enumerate(purses, start=1):
+        candidates = _thin(_candidates(nodes, plan), rng)
+        _measure(table, [c for c in candidates if c not in scores], score, names, scores)
+        chosen = select(
+            np.array([scores[candidate] for candidate in candidates], dtype=np.int64),
+            sensitivity_range=score.sensitivity_range,
+            budget=purse,
+            rng=rng,
+        )
+        nodes.append(candidates[chosen])
+        if progress is not None:
+            progress(done, len(purses), "network")
+    return tuple(nodes)
+
+
+def _candidates(nodes: Sequence[Node], plan: Plan) -> list[Node]:
+    """List the unused columns with the sets of parents that fit them."""
+    used = [node.column for node in nodes]
+    by_room: dict[int, list[Parents]] = {}
+    found = []
+    for name in plan.levels:
+        if name in used:
+            continue
+        level, size = plan.own(name)
+        room = plan.most_cells // size
+        if room not in by_room:
+            by_room[room] = parent_sets(used, room, plan)
+        found += [Node(name, level, parents) for parents in by_room[room] or [()]]
+    return found
+
+
+def _thin(candidates: list[Node], rng: RandomSource) -> list[Node]:
+    """Keep a random few of too many candidates; chance decides, not the rows."""
+    if len(candidates) <= MOST_CANDIDATES:
+        return candidates
+    order = np.argsort(rng.words(len(candidates)), kind="stable")[:MOST_CANDIDATES]
+    return [candidates[place] for place in np.sort(order)]
+
+
+def _measure(
+    table: Table,
+    candidates: Sequence[Node],
+    score: Score,
+    columns: Sequence[str],
+    scores: dict[Node, int],
+) -> None:
+    """Score candidates, many in one pass over the rows."""
+    for part in _passes(table, candidates):
+        sets: tuple[ColumnSet, ...] = tuple(node.columns for node in part)
+        kernel = CompleteCounts(table.schema, sets, tuple(columns))
+        for node, counts in zip(part, kernel.split(table.sum(kernel)), strict=True):
+            scores[node] = score.measure(counts.reshape(counts.shape[0], -1))
+
+
+def _passes(table: Table, candidates: Sequence[Node]) -> Iterator[list[Node]]:
+    """Cut the candidates so that the counts of one pass stay small."""
+    part: list[Node] = []
+    cells = 0
+    for node in candidates:
+        size = prod(axis.size for axis in node.axes(table.schema))
+        if part and cells + size > _CELLS_PER_PASS:
+            yield part
+            part, cells = [], 0
+        part.append(node)
+        cells += size
+    if part:
+        yield part

@@ -1,0 +1,412 @@
+"""A published grid classifier: what it foretells, what it draws, and what it refuses to be."""
+
+import hashlib
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from dpublish.aggregates.score_card import LIMIT, STEP, UNIT
+from dpublish.data.schema import Schema, column
+from dpublish.errors import CorruptRelease, DPublishError, InvalidParameter, InvalidQuery
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.receipt import Receipt
+from dpublish.randomness import seeded
+from dpublish.release.folder import load
+from dpublish.release.grid_classifier import GridClassifier, grid_scores, grid_term, to_scores
+from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.refinement import _DOUBT as DOUBT
+from dpublish.release.refinement import Refinement
+
+AGE = column("age", "integer", bounds=[0, 9], bins=5, missing="category")
+JOB = column("job", "category", taxonomy={"Paid": ["clerk", "nurse"], "Unpaid": ["none"]})
+SEX = column("sex", "category", values=["F", "M"], other="X")
+RISK = column("risk", "category", taxonomy={"Calm": ["low"], "Wild": ["high"]})
+SCHEMA = Schema((AGE, JOB, SEX, RISK))
+
+JOBS = JOB.axis(1)  # Paid, Unpaid
+COUNTS = np.array([60, 20, -3, 31])  # Paid: low, high; Unpaid: low, high
+RATE = Fraction(1, 2)
+
+
+def receipt():
+    budget = Budget(1)
+    budget.spend()
+    return Receipt.issue(
+        method="privpfc", settings={}, budget=budget, neighbours=AddRemoveRecord(), rng=seeded(1)
+    )
+
+
+def refine_by(axis, residuals, spreads, rate=Fraction(1, 100)):
+    return Refinement(axis, 2, UNIT * np.array([[residuals], [spreads]]), rate / UNIT)
+
+
+BY_SEX = refine_by(SEX.axis(), [-900, 900, 0], [300, 100, 0])
+
+
+def make(**changes):
+    settings = {
+        "receipt": receipt(),
+        "schema": SCHEMA,
+        "axes": (JOBS, RISK.axis()),
+        "cells": np.arange(4),
+        "counts": COUNTS,
+        "noise_rate": RATE,
+        "records": NoisySize(110, Fraction(1, 20)),
+        "scores": grid_scores(COUNTS.reshape(2, 2), (2,), 108.0, float(RATE)).ravel(),
+        "refinements": (BY_SEX,),
+    }
+    return GridClassifier(**{**settings, **changes})
+
+
+def rows(jobs, sexes=None):
+    return pa.table({"job": jobs, "sex": ["X"] * len(jobs) if sexes is None else sexes})
+
+
+# --- what it foretells --------------------------------------------------------------------------
+
+
+def test_the_grid_alone_foretells_the_commonest_class_of_a_cell():
+    for rule in ("scores", "counts"):
+        found = make(refinements=()).predict(pa.table({"job": ["nurse", "none"]}), rule=rule)
+        assert found.to_pylist() == ["low", "high"]
+
+
+def test_refinements_add_to_the_scores_and_only_to_them():
+    tree, people = make(), rows(["clerk", "clerk", "none"], ["F", "M", "F"])
+    assert tree.predict(people).to_pylist() == ["low", "high", "high"]
+    assert tree.predict(people, rule="counts").to_pylist() == ["low", "low", "high"]
+
+
+def test_by_counts_only_the_columns_of_the_grid_are_needed():
+    only_jobs = pa.table({"job": ["clerk", "none"]})
+    assert make().predict(only_jobs, rule="counts").to_pylist() == ["low", "high"]
+    with pytest.raises(InvalidQuery, match="sex"):
+        make().predict(only_jobs)
+
+
+def test_unknown_values_count_as_all_records_do():
+    tree = make(refinements=())
+    assert tree.predict(pa.table({"job": ["pilot", None]})).to_pylist() == ["low", "low"]
+    assert tree.predict(pa.table({"job": ["pilot"]}), rule="counts").to_pylist() == ["low"]
+    chances = tree.predict_chances(pa.table({"job": ["pilot"]}))[0]
+    assert chances == pytest.approx([58 / 110, 52 / 110], abs=0.01)  # 57 and 51, and one each
+    codes = {"job": np.array([-1]), "sex": np.array([-1])}
+    assert make().predict_codes(codes, 1).tolist() == [0]
+
+
+def test_values_that_are_not_listed_follow_the_rule_of_their_column():
+    assert make().predict(rows(["clerk"], ["?"])) == make().predict(rows(["clerk"], ["X"]))
+
+
+def test_chances_add_up_and_agree_with_what_is_foretold():
+    people = rows(["clerk", "nurse", "none", "pilot"] * 3, ["F"] * 4 + ["M"] * 4 + ["X"] * 4)
+    chances = make().predict_chances(people)
+    assert chances.sum(axis=1) == pytest.approx(np.ones(12))
+    labels = np.array(["low", "high"])[chances.argmax(axis=1)]
+    assert labels.tolist() == make().predict(people).to_pylist()
+
+
+def test_no_rows_have_no_classes():
+    assert make().predict(rows([])).to_pylist() == []
+    assert make().predict_chances(rows([])).shape == (0, 2)
+
+
+def test_without_grid_or_refinements_all_records_are_alike():
+    root = make(
+        axes=(RISK.axis(),),
+        cells=np.arange(2),
+        counts=np.array([3, 9]),
+        scores=np.array([-STEP, STEP]),
+        refinements=(),
+    )
+    assert root.card.columns == ()
+    assert root.predict(pa.table({"job": ["x", "y"]})).to_pylist() == ["high", "high"]
+    assert root.rows(4, seed=1).column_names == ["risk"]
+    assert root.rows(seed=1).num_rows == root.estimates.sum()
+
+
+def test_a_class_is_named_after_its_leaf_even_below_a_group_of_one():
+    assert make().classes.labels == ("low", "high")
+    assert "low, high" in make().summary()["foretells"]
+    assert make().summary()["refined by"] == "sex"
+
+
+@pytest.mark.parametrize("method", ["predict", "rows"])
+def test_an_unknown_rule_is_refused(method):
+    arguments = (rows(["clerk"]),) if method == "predict" else ()
+    with pytest.raises(InvalidParameter, match="rule"):
+        getattr(make(), method)(*arguments, rule="votes")
+
+
+# --- what it draws ------------------------------------------------------------------------------
+
+
+def test_rows_have_the_chances_of_the_scores():
+    drawn = make().rows(40_000, seed=3)
+    table = drawn.to_pandas()
+    women = table[(table.sex == "F") & (table.job == "none")]
+    expected = make().predict_chances(rows(["none"], ["F"]))[0, 1]
+    assert (women.risk == "high").mean() == pytest.approx(expected, abs=0.02)
+    assert set(table.job) == {"clerk", "nurse", "none"}
+    weights = (table.sex == "F").mean(), (table.sex == "M").mean()
+    assert weights == pytest.approx((0.75, 0.25), abs=0.02)  # as common as their spreads
+
+
+def test_rows_by_counts_know_the_grid_only():
+    drawn = make().rows(5000, seed=3, rule="counts").to_pandas()
+    assert list(drawn.columns) == ["job", "risk"]
+    estimates = make().estimates.reshape(2, 2)
+    unpaid = drawn[drawn.job == "none"]
+    assert (unpaid.risk == "high").mean() == pytest.approx(
+        estimates[1, 1] / estimates[1].sum(), abs=0.02
+    )
+
+
+@pytest.mark.parametrize("rule", ["scores", "counts"])
+def test_filled_rows_have_all_columns_in_the_schema_s_order(rule):
+    drawn = make().rows(50, seed=1, fill=True, rule=rule)
+    assert drawn.column_names == ["age", "job", "sex", "risk"]
+    assert drawn.num_rows == 50
+    assert drawn == make().rows(50, seed=1, fill=True, rule=rule)
+    assert drawn != make().rows(50, seed=2, fill=True, rule=rule)
+
+
+@pytest.mark.parametrize("rule", ["scores", "counts"])
+def test_without_a_number_as_many_rows_are_drawn_as_were_counted(rule):
+    assert make().rows(seed=1, rule=rule).num_rows == int(make().estimates.sum()) > 100
+
+
+@pytest.mark.parametrize("rule", ["scores", "counts"])
+def test_a_release_of_nobody_draws_none_or_evenly(rule):
+    nobody = make(counts=np.full(4, -7), records=NoisySize(-3, Fraction(1, 20)))
+    assert not nobody.estimates.any()
+    assert nobody.rows(seed=1, rule=rule).num_rows == 0
+    drawn = nobody.rows(400, seed=1, rule=rule).to_pandas()
+    assert 100 < (drawn.job == "none").sum() < 300
+
+
+def test_refinements_that_know_nothing_of_sizes_are_drawn_from_evenly():
+    blank = refine_by(SEX.axis(), [0, 0, 0], [-5, -1, 0])
+    assert blank.weights.tolist() == [1 / 3] * 3
+    make(refinements=(blank,)).rows(10, seed=1)
+
+
+@pytest.mark.parametrize(("n", "seed"), [(-1, 1), (1.5, 1), (5, -1), (10**9, 1)])
+def test_impossible_numbers_of_rows_are_refused(n, seed):
+    with pytest.raises(InvalidParameter):
+        make().rows(n, seed=seed)
+
+
+# --- scores -------------------------------------------------------------------------------------
+
+
+def test_scores_are_log_odds_within_the_limit():
+    scores = to_scores(np.array([[0.5, 0.5], [1.0, 0.0], [0.25, 0.75]]))
+    assert scores[0].tolist() == [0, 0]
+    assert scores[1].tolist() == [LIMIT, -LIMIT]
+    assert scores[2, 1] - scores[2, 0] == pytest.approx(np.log(3) * STEP, abs=1)
+
+
+@pytest.mark.parametrize("total", [-5.0, 0.0, 90.0])
+@pytest.mark.parametrize("rate", [1e-9, 0.5, 1e9])
+def test_scores_stay_within_the_limit_whatever_noise_did(total, rate):
+    noisy = np.array([[10**9, -(10**9)], [-(10**9), 0], [0, 0]])
+    scores = grid_scores(noisy, (3,), total, rate)
+    assert np.abs(scores).max() <= LIMIT
+    term = grid_term((JOB.axis(),), noisy, scores)
+    assert np.abs(term.unknown).max() <= LIMIT
+
+
+def test_a_step_is_a_residual_over_its_spread_and_the_doubt_that_noise_casts():
+    doubt = DOUBT * 100  # in records: the noise has a scale of 100
+    longest = 2 * STEP
+    first = -900 * STEP // (300 + doubt)
+    second = min(900 * STEP // (100 + doubt), longest)
+    assert BY_SEX.term.scores.tolist() == [[0, first], [0, second], [0, 0]]
+    assert BY_SEX.term.unknown.tolist() == [0, 0]
+
+
+def test_steps_are_bounded_and_never_overflow():
+    sums = np.array([[[1 << 60, -(1 << 60), 5]], [[-(1 << 60), 1 << 60, 0]]])
+    extreme = Refinement(SEX.axis(), 2, sums, Fraction(10**9))
+    assert extreme.term.scores.tolist() == [[0, 2 * STEP], [0, -STEP], [0, 2 * STEP]]
+    timid = Refinement(SEX.axis(), 2, sums, Fraction(1, 1 << 39))
+    assert np.abs(timid.term.scores).max() <= 2 * STEP
+
+
+def test_steps_of_many_classes_are_taken_for_each():
+    sums = UNIT * np.array([[[50], [-50], [0]], [[100], [100], [100]]])
+    one = Refinement(JOB.axis(0), 3, sums, Fraction(1))
+    assert one.term.scores.tolist() == [[STEP // 2 - 1, -STEP // 2, 0]]  # floors, like all of it
+
+
+# --- folders ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("refinements", [(), (BY_SEX,), (BY_SEX, BY_SEX)], ids=len)
+def test_it_comes_back_as_it_was_saved(refinements, tmp_path):
+    tree = make(refinements=refinements)
+    tree.save(tmp_path / "out")
+    again = load(tmp_path / "out")
+    assert again == tree
+    people = rows(["clerk", "none", "pilot"], ["F", "M", "?"])
+    assert again.predict(people) == tree.predict(people)
+    assert again.predict_chances(people).tolist() == tree.predict_chances(people).tolist()
+    assert again.classes.labels == tree.classes.labels
+    assert again.rows(30, seed=2) == tree.rows(30, seed=2)
+
+
+def test_what_is_foretold_rests_on_published_scores_not_on_a_fit(tmp_path, monkeypatch):
+    """Another machine may round a fit otherwise; it does not fit anything."""
+    tree = make(scores=np.array([5, -5, 7, -7]))
+    tree.save(tmp_path / "out")
+    monkeypatch.setattr("scipy.optimize.minimize", None)
+    monkeypatch.setattr("dpublish.release.additive_odds.minimize", None)
+    assert load(tmp_path / "out").scores.tolist() == [5, -5, 7, -7]
+    assert load(tmp_path / "out").predict(rows(["none"])).to_pylist() == ["low"]
+
+
+def test_equal_means_equal_in_counts_scores_and_refinements():
+    tree = make()
+    assert tree == make(receipt=tree.receipt)
+    for changes in (
+        {"counts": COUNTS + 1},
+        {"scores": tree.scores + 1},
+        {"refinements": ()},
+        {"refinements": (refine_by(SEX.axis(), [-900, 900, 1], [300, 100, 0]),)},
+        {"records": NoisySize(111, Fraction(1, 20))},
+    ):
+        assert tree != make(receipt=tree.receipt, **changes)
+
+
+def rewrite(folder, name, table):
+    """Write another table into a folder, with the digest that belongs to it."""
+    path = folder / "data" / f"{name}.parquet"
+    parquet.write_table(table, path)
+    head = json.loads((folder / "release.json").read_text())
+    head["files"][f"data/{name}.parquet"]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (folder / "release.json").write_text(json.dumps(head))
+
+
+def column_set(table, name, values):
+    return table.set_column(table.column_names.index(name), name, pa.array(values))
+
+
+@pytest.mark.parametrize(
+    ("table", "name", "values"),
+    [
+        ("counts", "class_score", [0, 0, 0, LIMIT + 1]),
+        ("counts", "class_score", [0.0, 0.0, 0.0, 0.5]),
+        ("counts", "class_score", [0, 0, 0, None]),
+        ("counts", "noisy_count", [1.5, 2.0, 3.0, 4.0]),
+        ("counts", "cell_number", [3, 2, 1, 0]),
+        ("refinements", "refinement", [0, 0, 1]),
+        ("refinements", "refinement", [0, 0, -1]),
+        ("refinements", "noisy_residual", [0.5, 0.0, 0.0]),
+        ("refinements", "noisy_spread", [1, 2, None]),
+    ],
+)
+def test_a_folder_with_other_numbers_is_refused(table, name, values, tmp_path):
+    tree = make()
+    tree.save(tmp_path / "out")
+    rewrite(tmp_path / "out", table, column_set(tree.tables()[table], name, values))
+    with pytest.raises(CorruptRelease):
+        load(tmp_path / "out")
+
+
+@pytest.mark.parametrize("table", ["counts", "refinements"])
+def test_a_folder_that_lacks_rows_or_columns_is_refused(table, tmp_path):
+    tree = make()
+    for number, cut in enumerate((lambda t: t.slice(1), lambda t: t.select([0]))):
+        folder = tmp_path / f"{number}"
+        tree.save(folder)
+        rewrite(folder, table, cut(tree.tables()[table]))
+        with pytest.raises(CorruptRelease):
+            load(folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda facts: facts.update(axes=[]),
+        lambda facts: facts.update(axes=facts["axes"][::-1]),
+        lambda facts: facts["axes"][0].update(starts=[0, 1]),
+        lambda facts: facts["axes"][0].update(column="nonsense"),
+        lambda facts: facts["axes"][1].update(starts=[0]),
+        lambda facts: facts.update(threshold=3),
+        lambda facts: facts.update(noise_rate="-1"),
+        lambda facts: facts.pop("records"),
+        lambda facts: facts["records"].update(count=1.5),
+        lambda facts: facts["records"].update(rate="0"),
+        lambda facts: facts.update(refinements=[]),
+        lambda facts: facts.update(refinements=facts["refinements"] * 2),
+        lambda facts: facts["refinements"][0].update(column="risk", starts=[0, 1]),
+        lambda facts: facts["refinements"][0].update(starts=[0, 1]),
+        lambda facts: facts["refinements"][0].update(starts=[0, 2, 1]),
+        lambda facts: facts["refinements"][0].update(rate="1/0"),
+        lambda facts: facts["refinements"][0].pop("rate"),
+    ],
+)
+def test_a_folder_with_other_facts_is_refused(change, tmp_path):
+    make().save(tmp_path / "out")
+    path = tmp_path / "out" / "release.json"
+    head = json.loads(path.read_text())
+    change(head["facts"])
+    path.write_text(json.dumps(head))
+    with pytest.raises(CorruptRelease):
+        load(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"scores": np.zeros(3, dtype=np.int64)},
+        {"scores": np.zeros(4)},
+        {"scores": np.full(4, LIMIT + 1)},
+        {"threshold": 10},
+        {"refinements": (refine_by(RISK.axis(), [1, 1], [1, 1]),)},
+        {"refinements": (Refinement(SEX.axis(), 3, np.zeros((2, 3, 3), np.int64), RATE),)},
+        {"axes": (RISK.axis(), JOBS)},
+    ],
+    ids=str,
+)
+def test_what_no_recipe_would_publish_is_refused(changes):
+    with pytest.raises(InvalidParameter):
+        make(**changes)
+
+
+@pytest.mark.parametrize(
+    ("sums", "rate"),
+    [
+        (np.zeros((2, 1, 2), np.int64), RATE),
+        (np.zeros((2, 2, 3), np.int64), RATE),
+        (np.zeros((2, 1, 3)), RATE),
+        (np.zeros((2, 1, 3), np.int64), Fraction(0)),
+        (np.zeros((2, 1, 3), np.int64), 0.5),
+    ],
+)
+def test_refinements_of_the_wrong_shape_or_noise_are_refused(sums, rate):
+    with pytest.raises(DPublishError):
+        Refinement(SEX.axis(), 2, sums, rate)
+
+
+def test_published_tables_name_every_cell_and_class():
+    tables = make().tables()
+    assert tables["counts"]["job"].to_pylist() == ["Paid", "Paid", "Unpaid", "Unpaid"]
+    assert tables["counts"]["risk"].to_pylist() == ["low", "high"] * 2
+    assert tables["refinements"].to_pydict() == {
+        "refinement": [0, 0, 0],
+        "column": ["sex"] * 3,
+        "cell": ["F", "M", "X"],
+        "class": ["high"] * 3,
+        "noisy_residual": [-900 * UNIT, 900 * UNIT, 0],
+        "noisy_spread": [300 * UNIT, 100 * UNIT, 0],
+    }
+    assert make(refinements=()).tables()["refinements"].num_rows == 0
+    assert replace(make(), refinements=()).card.columns == ("job",)
