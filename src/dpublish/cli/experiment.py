@@ -1,36 +1,72 @@
 """`dpublish experiment`: rerun and compare methods."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from dpublish.cli.output import json_option, progress_bar, say, say_json, say_table
-from dpublish.evaluation.experiment import run_experiment
+from dpublish.evaluation.experiment import Summary, run_experiment
 from dpublish.evaluation.experiments import EXPERIMENTS
 
 
 @click.command()
 @click.argument("name", required=False)
 @click.option("--repeats", type=int, help="How often to repeat each trial.")
+@click.option("--part", help="Which part of the experiment: epsilon, pool, shares, ...")
+@click.option("--data-folder", help="Where public tables are; DPUBLISH_DATA if absent.")
+@click.option("--datasets", help="Some of the datasets: adult,bank")
+@click.option("--methods", help="Some of the methods: privpfc,pph")
+@click.option("--epsilons", help="Some budgets: 0.1,0.5")
+@click.option("--classifiers", help="Some of direct,tree,logistic,boosting,svm.")
+@click.option("--folds", type=int, help="How many of the ten folds to measure on.")
 @click.option("-o", "--output", default="results", show_default=True, help="Folder for results.")
 @json_option
-def experiment(name: str | None, repeats: int | None, output: str, as_json: bool) -> None:
+def experiment(
+    name: str | None, repeats: int | None, output: str, as_json: bool, **options: Any
+) -> None:
     """Rerun and compare methods on seeded noise.  Not private: for public data only.
 
-    Results are kept as they come; an interrupted run goes on where it stopped.
-    """
-    if name is None and as_json:
-        say_json([{"name": n, "title": e.title} for n, e in EXPERIMENTS.items()])
-        return
+    Results are kept as they come; an interrupted run goes on where it stopped.  Options that
+    an experiment does not have are refused.
+
+    \b
+    dpublish experiment classification --data-folder data --datasets adult \\
+        --methods privpfc,pph --epsilons 0.1,0.5 -o results
+    """  # noqa: D301 - click keeps lines after it
     if name is None:
-        say_table(["experiment", "what it shows"], [[n, e.title] for n, e in EXPERIMENTS.items()])
+        _list_experiments(as_json)
         return
+    given = {key: _value(key, value) for key, value in options.items() if value is not None}
     with progress_bar() as progress:
-        summary = run_experiment(name, repeats=repeats, output=Path(output), progress=progress)
+        summary = run_experiment(
+            name, repeats=repeats, output=Path(output), progress=progress, **given
+        )
     if as_json:
         say_json({"headers": list(summary.headers), "rows": [list(r) for r in summary.rows]})
         return
+    _tell(summary)
+
+
+def _list_experiments(as_json: bool) -> None:
+    if as_json:
+        say_json([{"name": n, "title": e.title} for n, e in EXPERIMENTS.items()])
+        return
+    say_table(["experiment", "what it shows"], [[n, e.title] for n, e in EXPERIMENTS.items()])
+
+
+def _value(name: str, value: Any) -> Any:
+    if name in ("datasets", "methods", "epsilons", "classifiers"):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+def _tell(summary: Summary) -> None:
     say_table(summary.headers, summary.rows, title=summary.title)
     say()
+    for note in summary.notes:
+        say(f"note: {note}")
+    if summary.page is not None:
+        say(f"page: {summary.page}  (open it in a browser)")
     say(f"plot: {summary.plot}")
     say(f"results: {summary.results}  (seeded noise: NOT PRIVATE)")

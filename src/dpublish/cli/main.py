@@ -27,7 +27,12 @@ _COMMANDS = {
     "release": ("dpublish.cli.release:release", "Publish from a table, paid for from the ledger."),
     "rows": ("dpublish.cli.use:rows", "Draw synthetic rows from a release; free."),
     "count": ("dpublish.cli.use:count", "Ask a release how many records; free."),
+    "predict": ("dpublish.cli.predict:predict", "Classify rows with a release; free."),
     "report": ("dpublish.cli.use:report", "Write or rewrite a release's page; free."),
+    "evaluate": (
+        "dpublish.cli.evaluate:evaluate_command",
+        "Measure a release on true rows; not private.",
+    ),
     "experiment": ("dpublish.cli.experiment:experiment", "Rerun and compare methods; not private."),
 }
 

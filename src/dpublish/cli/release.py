@@ -46,14 +46,14 @@ def release(
     output: str,
     as_json: bool,
 ) -> None:
-    r"""Publish from a table, paid for from the ledger.
+    """Publish from a table, paid for from the ledger.
 
     The method's own settings are options too: `dpublish methods NAME` lists them.
 
     \b
-    dpublish release --method histogram --columns age,sex --data people.csv \
+    dpublish release --method histogram --columns age,sex --data people.csv \\
         --schema people.toml --epsilon 0.5 --ledger books.db --dataset people -o ages/
-    """
+    """  # noqa: D301 - click keeps lines after it
     recipe = make_recipe(method, settings_from(ctx.args, pairs))
     exact = parse_epsilon(epsilon)
     schema = load_schema(schema_path)

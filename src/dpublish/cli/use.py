@@ -4,11 +4,12 @@ import secrets
 from pathlib import Path
 
 import click
-import pyarrow as pa
 
 from dpublish.cli.output import json_option, say, say_json
+from dpublish.cli.table_file import require_new_file, write_table
 from dpublish.errors import InputError, InvalidParameter
 from dpublish.release.folder import load
+from dpublish.release.labelled_histogram import LabelledHistogram
 
 
 @click.command()
@@ -16,34 +17,21 @@ from dpublish.release.folder import load
 @click.option("-n", "--number", type=int, help="How many rows; as many as were counted if absent.")
 @click.option("-o", "--output", required=True, help="A .parquet, .csv or .arrow file to create.")
 @click.option("--seed", type=int, help="Draw the same rows again; harmless here.")
-def rows(release: str, number: int | None, output: str, seed: int | None) -> None:
+@click.option(
+    "--fill", is_flag=True, help="Add predictors that were left out, drawn from their domain."
+)
+def rows(release: str, number: int | None, output: str, seed: int | None, fill: bool) -> None:
     """Draw synthetic rows from a release; free."""
-    path = Path(output)
-    if path.suffix not in (".parquet", ".csv", ".arrow"):
-        raise InvalidParameter(f"{output}: name a file ending in .parquet, .csv or .arrow")
-    if path.exists():
-        raise InvalidParameter(f"{output} exists already; name a file that does not exist yet")
-    table = load(release).rows(number, seed=seed)
-    try:
-        _write(table, path)
-    except OSError as error:
-        raise InputError(f"cannot write {output} ({error.strerror or 'unknown reason'})") from None
-    say(f"wrote {table.num_rows:,} synthetic rows to {output}")
-
-
-def _write(table: pa.Table, path: Path) -> None:
-    if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        pq.write_table(table, path)
-    elif path.suffix == ".csv":
-        from pyarrow import csv
-
-        csv.write_csv(table, path)
+    path = require_new_file(output)
+    loaded = load(release)
+    if not fill:
+        table = loaded.rows(number, seed=seed)
+    elif isinstance(loaded, LabelledHistogram):
+        table = loaded.rows(number, seed=seed, fill=True)
     else:
-        from pyarrow import feather
-
-        feather.write_feather(table, str(path), compression="uncompressed")
+        raise InvalidParameter("--fill is for releases that left predictors out")
+    write_table(table, path)
+    say(f"wrote {table.num_rows:,} synthetic rows to {output}")
 
 
 @click.command()
@@ -52,11 +40,11 @@ def _write(table: pa.Table, path: Path) -> None:
 @click.option("--confidence", type=float, default=0.95, show_default=True)
 @json_option
 def count(release: str, query: str, confidence: float, as_json: bool) -> None:
-    r"""Ask a release how many records satisfy QUERY, with an error bar; free.
+    """Ask a release how many records satisfy QUERY, with an error bar; free.
 
     \b
     dpublish count ages/ "age in 30..40 and sex = Female"
-    """
+    """  # noqa: D301 - click keeps lines after it
     answer = load(release).count(query, confidence=confidence)
     if as_json:
         say_json(

@@ -14,10 +14,12 @@ from importlib import import_module
 from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from dpublish.errors import InputError, UnreadableData, require_count, require_known
 from dpublish.evaluation.experiments import EXPERIMENTS
+from dpublish.evaluation.page import render_page
 from dpublish.randomness import SeededSource, seeded
 from dpublish.release.recipe import Progress
 
@@ -63,6 +65,14 @@ class ResultTable(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
+class Plan(NamedTuple):
+    """What an experiment is going to do: trials, how to run one, and what users should know."""
+
+    trials: tuple[Trial, ...]
+    run_trial: Callable[[Trial], dict[str, float]]
+    notes: tuple[str, ...] = ()
+
+
 class Summary(NamedTuple):
     """What a finished experiment leaves: a table, and where the results and the plot are."""
 
@@ -72,6 +82,8 @@ class Summary(NamedTuple):
     results: Path
     table: Path
     plot: Path | None
+    page: Path | None = None
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -114,34 +126,55 @@ def run_experiment(
 ) -> Summary:
     """Run an experiment of the registry into the folder `output`, or finish one begun there.
 
-    `options` are those of the experiment's `trials`; unknown ones are refused.
+    `options` are those of the experiment's `trials`; unknown ones are refused.  Each `part`
+    of an experiment keeps results of its own.
     """
     require_known("experiment", name, EXPERIMENTS)
     entry = EXPERIMENTS[name]
     module = import_module(entry.module)
-    for option in options:
-        known = list(signature(module.trials).parameters)[1:]
-        require_known(f"option of {name}", option, known)
     count = entry.repeats if repeats is None else repeats
     require_count(repeats=count)
-    experiment = Experiment(name, tuple(module.trials(count, **options)))
+    plan = _plan(name, module, count, options)
+    stem = "-".join([name, *([options["part"]] if "part" in options else [])])
     try:
         output.mkdir(parents=True, exist_ok=True)
-        results = experiment.run(module.run_trial, output / f"{name}.jsonl", progress)
+        path = output / f"{stem}.jsonl"
+        results = Experiment(name, plan.trials).run(plan.run_trial, path, progress)
         table: ResultTable = module.table(results)
-        page = output / f"{name}.md"
-        page.write_text(_page(entry.title, table), encoding="utf-8")
-        plot = module.plot(results, output / f"{name}.svg")
+        text = output / f"{stem}.md"
+        text.write_text(_page(entry.title, table), encoding="utf-8")
+        plot = module.plot(results, output / f"{stem}.svg")
+        page = _write_page(module, results, plan.notes, output / f"{stem}.html")
     except OSError as error:
         raise InputError(f"cannot write to {output}: {error.strerror}") from error
     return Summary(
         title=entry.title,
         headers=table.headers,
         rows=table.rows,
-        results=output / f"{name}.jsonl",
-        table=page,
+        results=path,
+        table=text,
         plot=plot,
+        page=page,
+        notes=plan.notes,
     )
+
+
+def _plan(name: str, module: ModuleType, repeats: int, options: Mapping[str, Any]) -> Plan:
+    maker = getattr(module, "plan", None) or module.trials
+    for option in options:
+        known = list(signature(maker).parameters)[1:]
+        require_known(f"option of {name}", option, known)
+    made = maker(repeats, **options)
+    return made if isinstance(made, Plan) else Plan(tuple(made), module.run_trial)
+
+
+def _write_page(
+    module: ModuleType, results: Sequence[Result], notes: Sequence[str], path: Path
+) -> Path | None:
+    if not hasattr(module, "page"):
+        return None
+    path.write_text(render_page(module.page(results, notes), STAMP), encoding="utf-8")
+    return path
 
 
 def read_results(path: Path) -> dict[str, dict[str, float]]:

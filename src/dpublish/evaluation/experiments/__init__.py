@@ -2,7 +2,9 @@
 
 A module offers `trials(repeats, *, ...)`, which lists its trials, `run_trial(trial)`, which
 returns figures by name, `table(results)`, and `plot(results, path)`, which returns where the
-plot is, or None if there is nothing to draw it with.
+plot is, or None if there is nothing to draw it with.  One whose trials need more than their
+own settings (a folder of data) offers `plan(repeats, *, ...)` instead of the first two, and
+one that tells a story offers `page(results, notes)`.
 """
 
 from typing import NamedTuple
@@ -21,5 +23,10 @@ EXPERIMENTS = {
         module="dpublish.evaluation.experiments.svt_vs_em",
         title="Which private choice of the c most frequent of 10,000 values misses least (Zipf)",
         repeats=50,
+    ),
+    "classification": Entry(
+        module="dpublish.evaluation.experiments.classification",
+        title="How often are classifiers wrong that learn from private releases",
+        repeats=1,
     ),
 }

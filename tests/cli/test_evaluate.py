@@ -1,0 +1,141 @@
+"""`evaluate`, `predict` and the options of `experiment`."""
+
+import json
+import shutil
+import tomllib
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+
+from dpublish.cli import predict as predict_module
+from dpublish.data.schema_file import from_plain
+from dpublish.data.sources import open_table
+from dpublish.datasets.loans import SCHEMA, loans
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import seeded
+from dpublish.synthesis.histograms.noisy import NoisyHistogram
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """Publish home, late payments and class of some loans; keep others to measure on."""
+    place = tmp_path_factory.mktemp("published")
+    schema = from_plain(tomllib.loads(SCHEMA))
+    recipe = NoisyHistogram(columns=("late_payments", "home", "repaid"))
+    table = open_table(loans(3_000), schema)
+    recipe.release(table, budget=Budget(2), rng=seeded(1)).save(place / "loans")
+    pq.write_table(loans(3_000), place / "train.parquet")
+    pq.write_table(loans(1_000, seed=1), place / "test.parquet")
+    csv.write_csv(loans(1_000, seed=1), place / "test.csv")
+    (place / "people.csv").write_text("age,sex\n31,Female\n")
+    return place
+
+
+@pytest.fixture
+def loan_release(published, run, tmp_path):
+    """Put all of it where the command is run."""
+    shutil.copytree(published, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def test_a_release_is_measured_and_stamped(run, loan_release):
+    words = ["evaluate", "loans", "--against", "test.parquet", "--target", "repaid"]
+    done = run(*words, "--classifiers", "tree,logistic", "--train", "train.parquet")
+    assert done.code == 0, done.err
+    assert done.out.startswith("NOT PRIVATE")
+    assert "1,000 rows" in done.out
+    for name in ("decision tree", "logistic regression", "always the commonest class"):
+        assert name in done.out
+    told = run(*words, "--classifiers", "tree", "--json").json()
+    assert told["stamp"].startswith("NOT PRIVATE")
+    (found,) = told["evaluations"]
+    scores = {(s["classifier"], s["basis"]): s["misclassification"] for s in found["scores"]}
+    assert set(scores) == {("tree", "release"), ("majority", "true rows")}
+    assert scores["tree", "release"] < scores["majority", "true rows"]
+
+
+def test_csv_and_parquet_measure_the_same(run, loan_release):
+    words = ["--target", "repaid", "--classifiers", "tree,boosting", "--json"]
+    both = [
+        run("evaluate", "loans", "--against", f"test.{e}", *words).out for e in ("csv", "parquet")
+    ]
+    assert json.loads(both[0]) == json.loads(both[1])
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"target": None}, "--target"),
+        ({"target": "repayed"}, "repaid"),
+        ({"classifiers": "trees"}, "tree"),
+        ({"classifiers": "direct"}, "serves none"),
+        ({"classifiers": ","}, "at least one"),
+        ({"against": "people.csv"}, "column"),
+        ({"against": "nowhere.csv"}, "no file"),
+        ({"seed": "-1"}, "seed"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_in_one_line(run, loan_release, options, word):
+    given = {"against": "test.parquet", "target": "repaid", "classifiers": "tree"} | options
+    words = [w for k, v in given.items() if v is not None for w in (f"--{k}", v)]
+    done = run("evaluate", "loans", *words)
+    assert done.code in (1, 3)
+    assert word in done.err
+    assert done.err.count("\n") == 1
+
+
+class Foretelling:
+    """Says yes to owners; stands in for a release that classifies."""
+
+    receipt = SimpleNamespace(settings={"target": "repaid"})
+    schema = SimpleNamespace(names=("home", "repaid"))
+
+    def predict(self, rows):
+        return pa.array(
+            ["yes" if x in ("Paid off", "Mortgage") else None for x in rows["home"].to_pylist()]
+        )
+
+
+def test_predict_adds_a_column_and_keeps_the_rows(run, loan_release, monkeypatch):
+    monkeypatch.setattr(predict_module, "load", lambda path: Foretelling())
+    done = run("predict", "loans", "test.csv", "-o", "foretold.csv")
+    assert done.code == 0, done.err
+    foretold, rows = csv.read_csv("foretold.csv"), csv.read_csv("test.csv")
+    assert foretold.drop_columns(["predicted_repaid"]).equals(rows)
+    owners = [home in ("Paid off", "Mortgage") for home in rows["home"].to_pylist()]
+    assert [label == "yes" for label in foretold["predicted_repaid"].to_pylist()] == owners
+    again = run("predict", "loans", "foretold.csv", "-o", "twice.csv")
+    assert "already" in again.err
+    assert run("predict", "loans", "test.csv", "-o", "foretold.csv").code == 1
+    assert run("predict", "loans", "test.csv", "-o", "foretold.xls").code == 1
+    assert run("predict", "loans", "test.parquet", "-o", "foretold.parquet").code == 0
+    assert pq.read_table("foretold.parquet").num_rows == 1_000
+
+
+def test_a_release_that_does_not_classify_says_so(run, loan_release):
+    done = run("predict", "loans", "test.csv", "-o", "foretold.csv")
+    assert done.code == 1
+    assert "does not classify" in done.err
+
+
+def test_an_experiment_refuses_options_that_it_does_not_have(run, tmp_path):
+    done = run("experiment", "svt-vs-em", "--datasets", "adult", "--repeats", "1")
+    assert done.code == 1
+    assert "no option of svt-vs-em 'datasets'" in done.err
+    assert not (tmp_path / "results").exists()
+
+
+def test_an_experiment_takes_its_options_from_the_command_line(run, tmp_path):
+    words = ["--repeats", "1", "--epsilons", "0.5,1", "--methods", "EM, one-shot", "-o", "new"]
+    done = run("experiment", "svt-vs-em", *words)
+    assert done.code == 0, done.err
+    assert len((tmp_path / "new" / "svt-vs-em.jsonl").read_text().splitlines()) == 2 * 2 * 7
+
+
+def test_help_answers(run):
+    for command in ("evaluate", "predict"):
+        assert run(command, "--help").code == 0
+    assert "NOT PRIVATE" in run("evaluate", "--help").out
