@@ -8,6 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpublish.classification.decision_tree import PrivateDecisionTree
+    from dpublish.classification.grid_choice import GridChoice
+    from dpublish.classification.majority import MajorityClass
+    from dpublish.classification.projection import Projection
+    from dpublish.classification.specialisation import Specialisation
     from dpublish.data.schema import Schema
     from dpublish.data.schema_file import load_schema
     from dpublish.data.sources import open_table
@@ -20,16 +25,23 @@ if TYPE_CHECKING:
     from dpublish.recipes import make_recipe
     from dpublish.release.folder import load
     from dpublish.release.release import Release
+    from dpublish.synthesis.bayes_network import PrivateBayesNetwork
     from dpublish.synthesis.histograms.noisy import NoisyHistogram
 
 _HOME = {
     "Budget": "dpublish.privacy.budget",
     "DPublishError": "dpublish.errors",
     "FrequentValues": "dpublish.ranking.frequent_values",
+    "GridChoice": "dpublish.classification.grid_choice",
     "Ledger": "dpublish.privacy.ledger",
+    "MajorityClass": "dpublish.classification.majority",
     "NoisyHistogram": "dpublish.synthesis.histograms.noisy",
+    "PrivateBayesNetwork": "dpublish.synthesis.bayes_network",
+    "PrivateDecisionTree": "dpublish.classification.decision_tree",
+    "Projection": "dpublish.classification.projection",
     "Release": "dpublish.release.release",
     "Schema": "dpublish.data.schema",
+    "Specialisation": "dpublish.classification.specialisation",
     "load": "dpublish.release.folder",
     "load_schema": "dpublish.data.schema_file",
     "make_recipe": "dpublish.recipes",
@@ -43,10 +55,16 @@ __all__ = [
     "Budget",
     "DPublishError",
     "FrequentValues",
+    "GridChoice",
     "Ledger",
+    "MajorityClass",
     "NoisyHistogram",
+    "PrivateBayesNetwork",
+    "PrivateDecisionTree",
+    "Projection",
     "Release",
     "Schema",
+    "Specialisation",
     "load",
     "load_schema",
     "make_recipe",

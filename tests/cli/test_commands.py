@@ -188,6 +188,8 @@ def test_the_demo_tells_its_whole_story(run, place):
     assert done.code == 0, done.err
     assert (place / "story" / "by-age" / "report.html").is_file()
     assert load(place / "story" / "top-work").values
+    assert load(place / "story" / "incomes").rows(5).num_rows == 5
+    assert "misclassif" in done.out
     assert run("demo", "story").code == 1  # an earlier demo is not overwritten unasked
     (place / "mine").mkdir()
     assert run("demo", "mine", "--fresh").code == 1
@@ -197,5 +199,14 @@ def test_the_demo_tells_its_whole_story(run, place):
 def test_help_and_version_answer(run):
     assert "release" in run("--help").out
     assert "0." in run("--version").out
-    for command in ("release", "plan", "rows", "count", "ledger", "schema", "experiment"):
+    for command in (
+        "release",
+        "plan",
+        "rows",
+        "count",
+        "ledger",
+        "schema",
+        "experiment",
+        "predict",
+    ):
         assert run(command, "--help").code == 0

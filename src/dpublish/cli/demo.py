@@ -18,7 +18,7 @@ _MARK = ".dpublish-demo"
 @click.option("--fresh", is_flag=True, help="Start over if an earlier demo is there.")
 @click.option("--records", default=20_000, show_default=True, help="How many people to make up.")
 def demo(folder: str, fresh: bool, records: int) -> None:
-    """Make up a census, publish from it twice, and show how to use what was published."""
+    """Make up a census, publish from it in three ways, and use what was published."""
     place = Path(folder)
     require_count(records=records, at_least=0)
     _prepare(place, fresh)
@@ -32,6 +32,7 @@ def demo(folder: str, fresh: bool, records: int) -> None:
 
 _HISTOGRAM = ("--method", "histogram", "--columns", "age,sex,income", "--schema", "people.toml")
 _RANKING = ("--method", "topc", "--column", "work", "--count", "3", "--with-counts")
+_GRID = ("--method", "privpfc", "--target", "income")
 _PAID = ("--data", "people.csv", "--ledger", "books.db", "--dataset", "census")
 
 _STORY: tuple[tuple[str, ...], ...] = (
@@ -41,10 +42,14 @@ _STORY: tuple[tuple[str, ...], ...] = (
     ("plan", *_HISTOGRAM, "--epsilon", "0.5"),
     ("release", *_HISTOGRAM, *_PAID, "--epsilon", "0.5", "-o", "by-age"),
     ("release", *_RANKING, "--schema", "people.toml", *_PAID, "--epsilon", "0.2", "-o", "top-work"),
+    ("release", *_GRID, "--schema", "people.toml", *_PAID, "--epsilon", "0.3", "-o", "incomes"),
     ("count", "by-age", 'age in 31..45 and sex = Female and income = ">50K"'),
     ("rows", "by-age", "-o", "synthetic.csv"),
+    ("rows", "incomes", "-n", "1000", "-o", "to-train-on.csv"),
+    ("predict", "incomes", "people.csv", "-o", "foretold.csv"),
+    ("evaluate", "incomes", "--against", "people.csv", "--classifiers", "direct"),
     ("ledger", "show", "books.db"),
-    ("ledger", "verify", "books.db", "--release", "by-age", "--release", "top-work"),
+    ("ledger", "verify", "books.db", "--release", "by-age", "--release", "incomes"),
 )
 
 

@@ -71,7 +71,7 @@ def census(records: int = 20_000, seed: int = 2024) -> pa.Table:
     work = np.where(working, np.clip(np.rint(leaning), 1, 7), 0).astype(np.int64)
     work[rng.random(records) < 0.004] = 8  # not in the schema: becomes "Elsewhere"
     hours = np.where(work > 0, np.clip(rng.normal(37 + 2 * sex, 9, records), 2, 80), 0.0)
-    drive = -5.2 + 0.75 * education + 0.035 * (hours - 30) + 0.03 * np.minimum(age - 16, 35)
+    drive = -4.2 + 1.1 * education + 0.035 * (hours - 30) + 0.03 * np.minimum(age - 16, 35)
     rich = rng.random(records) < 1 / (1 + np.exp(-drive))
     region = rng.choice(4, size=records, p=[0.18, 0.22, 0.35, 0.25])
     return pa.table(
