@@ -21,6 +21,7 @@ from dpublish.release.release import whole_column
 IntArray = NDArray[np.int64]
 _LARGEST = 1 << 50  # sums beyond are moved here, so that a step's arithmetic fits 64 bits
 _LONGEST_STEP = 2 * STEP
+_EVENLY = 0.1  # part of the rows that are spread over all cells alike
 _DOUBT = 3  # deviations of noise that a cell's spread has to outweigh
 
 
@@ -63,10 +64,14 @@ class Refinement:
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """How common each cell is, as far as its spread tells; evenly if nothing is known."""
+        """How often to draw each cell: mostly as often as its spread tells, and each sometimes.
+
+        A cell that is never drawn would leave whoever trains on the rows to guess about it.
+        """
+        evenly = np.full(self.axis.size, 1 / self.axis.size)
         spreads = np.maximum(self.sums[1].sum(axis=0), 0).astype(np.float64)
         total = spreads.sum()
-        return spreads / total if total > 0 else np.full(self.axis.size, 1 / self.axis.size)
+        return (1 - _EVENLY) * spreads / total + _EVENLY * evenly if total > 0 else evenly
 
     def facts(self) -> dict[str, Any]:
         """Give axis and noise rate as plain values."""
