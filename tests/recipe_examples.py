@@ -89,6 +89,27 @@ EXAMPLES = {
         {"target": "sex", "depth": 1, "score": "entropy", "max_records": 1000},
     ],
     "majority": [{"target": "town"}],
+    "kmeans": [{"clusters": 2}, {"clusters": 5, "columns": ("height",)}],
+    "dplloyd": [
+        {"clusters": 2},
+        {"clusters": 3, "columns": ("height",), "rounds": 2, "start": "uniform"},
+        {"clusters": 9, "columns": ("height", "age")},
+    ],
+    "dplloyd-impr": [{"clusters": 2}, {"clusters": 1, "columns": ("age",)}],
+    "privqt": [{"cells": 8}, {"columns": ("height",), "cells": 8, "wavelet": "db2", "levels": 2}],
+    "privthr": [
+        {"cells": 8},
+        {
+            "columns": ("age", "height"),
+            "cells": 4,
+            "wavelet": "bior2.2",
+            "variant": "paper",
+            "counts_share": Fraction(9, 10),
+            "percentile": Fraction(1, 2),
+        },
+    ],
+    "privthr-em": [{"cells": 8}, {"columns": ("age",), "wavelet": "coif1", "adjacency": "face"}],
+    "wave-baseline": [{"cells": 8}, {"columns": ("height",), "cells": 8, "min_cells": 2}],
     "topc": [
         {"column": "town", "count": 2},
         {"column": "age", "count": 3, "with_counts": True},

@@ -72,6 +72,49 @@ RECIPES: Mapping[str, Entry] = {
         publishes="the commonest class, and nothing else",
         prefer="a baseline is wanted that every classifier has to beat",
     ),
+    "kmeans": Entry(
+        location="dpublish.clustering.kmeans.default:PrivateCentres",
+        task="clustering",
+        publishes="centres of clusters, and the synopsis they were found in; rows, labels and "
+        "other numbers of clusters follow for free",
+        prefer="you want centres, and no certain paper's method",
+    ),
+    "dplloyd": Entry(
+        location="dpublish.clustering.kmeans.lloyd:Lloyd",
+        task="clustering",
+        publishes="centres of clusters after some noisy rounds of k-means; labels follow for free",
+        prefer="you want the plain method that others are compared with",
+    ),
+    "dplloyd-impr": Entry(
+        location="dpublish.clustering.kmeans.improved_lloyd:ImprovedLloyd",
+        task="clustering",
+        publishes="centres of clusters after a few well-shared noisy rounds of k-means",
+        prefer="only centres are needed, and there are too many columns for a grid",
+    ),
+    "privthr": Entry(
+        location="dpublish.clustering.wavecluster.noisy_threshold:NoisyThresholdWaves",
+        task="shapes",
+        publishes="clusters of any shape as labelled cells of a noisy grid",
+        prefer="clusters have shapes that no centre describes",
+    ),
+    "privthr-em": Entry(
+        location="dpublish.clustering.wavecluster.chosen_threshold:ChosenThresholdWaves",
+        task="shapes",
+        publishes="clusters of any shape, and the threshold that their cells reach",
+        prefer="clusters stand far above the noise, and the threshold matters",
+    ),
+    "privqt": Entry(
+        location="dpublish.clustering.wavecluster.quantised:QuantisedWaves",
+        task="shapes",
+        publishes="a noisy grid, and the clusters of any shape that it shows",
+        prefer="only the noisy grid is wanted, or few cells are to be significant",
+    ),
+    "wave-baseline": Entry(
+        location="dpublish.clustering.wavecluster.synthetic:SyntheticWaves",
+        task="shapes",
+        publishes="clusters of any shape in an adaptive grid",
+        prefer="a baseline is wanted that the other wave methods have to beat",
+    ),
     "topc": Entry(
         location="dpublish.ranking.frequent_values:FrequentValues",
         task="ranking",

@@ -28,6 +28,7 @@ _COMMANDS = {
     "rows": ("dpublish.cli.use:rows", "Draw synthetic rows from a release; free."),
     "count": ("dpublish.cli.use:count", "Ask a release how many records; free."),
     "predict": ("dpublish.cli.predict:predict", "Classify rows with a release; free."),
+    "choose-k": ("dpublish.cli.choose_k:choose_k", "How many clusters a grid shows; free."),
     "report": ("dpublish.cli.use:report", "Write or rewrite a release's page; free."),
     "evaluate": (
         "dpublish.cli.evaluate:evaluate_command",

@@ -130,6 +130,24 @@ def fit_on_release(
     return fit(rows, release.schema, target, classifier, seed=seed)
 
 
+def label_points(
+    labelled: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    points: NDArray[np.float64],
+    *,
+    seed: int = 0,
+) -> NDArray[np.int64]:
+    """Label points by a decision tree that is trained on labelled ones; without any, all by 0."""
+    require_sklearn()
+    if len(np.unique(labels)) < 2 or not len(points):
+        return np.full(len(points), labels[0] if len(labels) else 0, dtype=np.int64)
+    model = _tree(seed)
+    with _one_thread(), warnings.catch_warnings():
+        # Many small clusters are not numbers to be estimated, as scikit-learn then suspects.
+        warnings.simplefilter("ignore")
+        return np.asarray(model.fit(labelled, labels).predict(points), dtype=np.int64)
+
+
 def commonest_class(classes: NDArray[np.int64], size: int) -> int:
     """Find the commonest known class; the first one if there is none, or on a tie."""
     return int(np.bincount(classes[classes != UNKNOWN], minlength=size).argmax())

@@ -46,6 +46,9 @@ _KINDS = {
     "grid-classifier": "dpublish.release.grid_classifier:GridClassifier",
     "bayes-network": "dpublish.release.bayes_network:BayesNetwork",
     "decision-tree": "dpublish.release.decision_tree:DecisionTree",
+    "centres": "dpublish.release.centres:Centres",
+    "tree-centres": "dpublish.release.tree_centres:TreeCentres",
+    "wave-clusters": "dpublish.release.wave_clusters:WaveClusters",
     "top-values": "dpublish.release.top_values:TopValues",
 }
 

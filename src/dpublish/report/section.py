@@ -44,6 +44,9 @@ SECTIONS = {
     "grid-classifier": "dpublish.report.grid_classifier:section",
     "bayes-network": "dpublish.report.bayes_network:section",
     "decision-tree": "dpublish.report.decision_tree:section",
+    "centres": "dpublish.report.centres:section",
+    "tree-centres": "dpublish.report.centres:section",
+    "wave-clusters": "dpublish.report.wave_clusters:section",
     "top-values": "dpublish.report.top_values:section",
 }
 

@@ -29,4 +29,14 @@ EXPERIMENTS = {
         title="How often are classifiers wrong that learn from private releases",
         repeats=1,
     ),
+    "kmeans": Entry(
+        module="dpublish.evaluation.experiments.kmeans",
+        title="How far do records lie from centres that were found privately (NICV)",
+        repeats=10,
+    ),
+    "wavecluster": Entry(
+        module="dpublish.evaluation.experiments.wavecluster",
+        title="How well do private clusters keep the shapes of the true ones (WaveCluster)",
+        repeats=10,
+    ),
 }

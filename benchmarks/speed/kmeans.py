@@ -1,0 +1,105 @@
+"""Time EUGkM on a table in memory, against Lloyd's rounds over the points with as many starts.
+
+The reference is plain NumPy without noise: distances by one matrix product, `argmin`,
+`bincount`, until nothing changes, at most 100 rounds; both start from spread centres.  It is
+timed on some of the starts and scaled up.  Times are processor seconds of this process.
+
+Run: .venv/bin/python benchmarks/speed/kmeans.py [--large]
+"""
+
+import resource
+import sys
+from time import process_time
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+from dpublish.clustering.kmeans.grid_synopsis import ExtendedUniformGrid
+from dpublish.data.schema import Schema, column
+from dpublish.data.sources import open_table
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import plain_generator, seeded
+from dpublish.release.starting_centres import spread_centres
+
+ROWS = 100_000
+SIZES = (5_000, ROWS, 1_000_000)
+LARGE_ROWS = 10_000_000
+CLUSTERS = 15
+STARTS = 30
+SAMPLE = 3  # starts of the reference that are timed
+ROUNDS = 100
+SCHEMA = Schema(tuple(column(name, "numeric", bounds=[-1, 1]) for name in "xy"))
+
+
+def make_points(count: int) -> np.ndarray:
+    """Draw points around fifteen places."""
+    rng = plain_generator(1)
+    places = rng.uniform(-0.9, 0.9, (CLUSTERS, 2))
+    points = places[rng.integers(CLUSTERS, size=count)] + rng.normal(0, 0.06, (count, 2))
+    return np.clip(points, -1, 1)
+
+
+def mean_square(points: np.ndarray, centres: np.ndarray) -> float:
+    """Compute the mean squared distance from the nearest centre."""
+    return float(np.mean((points**2).sum(axis=1) + _relative(points, centres).min(axis=1)))
+
+
+def _relative(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    return (centres**2).sum(axis=1) - 2 * points @ centres.T
+
+
+def plain_lloyd(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    for _ in range(ROUNDS):
+        nearest = _relative(points, centres).argmin(axis=1)
+        counts = np.bincount(nearest, minlength=len(centres))
+        sums = np.stack([np.bincount(nearest, x, len(centres)) for x in points.T], axis=1)
+        moved = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centres)
+        if np.array_equal(moved, centres):
+            break
+        centres = moved
+    return centres
+
+
+def plainly(points: np.ndarray) -> tuple[float, float]:
+    """Time the reference and give its least mean squared distance."""
+    rng = plain_generator(2)
+    start = process_time()
+    found = [plain_lloyd(points, spread_centres(CLUSTERS, 2, rng)) for _ in range(SAMPLE)]
+    seconds = (process_time() - start) * STARTS / SAMPLE
+    return seconds, min(mean_square(points, centres) for centres in found)
+
+
+def ours(rows: Any) -> tuple[float, np.ndarray]:
+    """Time the recipe, from a table in memory to the release."""
+    table = open_table(rows, SCHEMA)
+    recipe = ExtendedUniformGrid(clusters=CLUSTERS, starts=STARTS)
+    start = process_time()
+    release = recipe.release(table, budget=Budget(1), rng=seeded(1))
+    return process_time() - start, release.centres
+
+
+def main() -> None:
+    table = Table("points", "method", "CPU s", "mean squared distance", "peak memory (MB)")
+    times: dict[int, float] = {}
+    plain = 0.0
+    for count in (*SIZES, LARGE_ROWS) if "--large" in sys.argv else SIZES:
+        points = make_points(count)
+        times[count], centres = ours(pa.table(dict(zip("xy", points.T.copy(), strict=True))))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        score = f"{mean_square(points, centres):.5f}"
+        table.add_row(f"{count:,}", "eugkm", f"{times[count]:.2f}", score, f"{peak:.0f}")
+        if count == ROWS:
+            plain, least = plainly(points)
+            table.add_row(f"{count:,}", "plain Lloyd", f"{plain:.1f}", f"{least:.5f}", "")
+    Console().print(table)
+    last = f"RESULT ratio={plain / times[ROWS]:.0f} seconds={times[ROWS]:.2f}"
+    if LARGE_ROWS in times:
+        last += f" large_seconds={times[LARGE_ROWS]:.1f}"
+    print(f"{last} plain_seconds={plain:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""`dpublish choose-k`: how many clusters a published grid shows; free."""
+
+import secrets
+from collections.abc import Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpublish.cli.output import json_option, progress_bar, say, say_json, say_table
+from dpublish.errors import InputError, InvalidParameter
+from dpublish.release.centres import Centres
+from dpublish.release.folder import load
+from dpublish.release.validity import Validity, best_of, judge_clusters
+
+
+@click.command("choose-k")
+@click.argument("release")
+@click.option("--from", "fewest", type=int, default=2, show_default=True, help="Fewest clusters.")
+@click.option("--to", "most", type=int, default=16, show_default=True, help="Most clusters.")
+@click.option("--starts", type=int, default=30, show_default=True, help="Searches for each.")
+@click.option("--seed", type=int, help="Search in the same way again; harmless here.")
+@click.option(
+    "-o", "--output", help="Where to draw it (.svg); choose-k.svg inside the release if absent."
+)
+@json_option
+def choose_k(
+    release: str,
+    fewest: int,
+    most: int,
+    starts: int,
+    seed: int | None,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Say how many clusters fit a release's grid best, and draw the validity; free.
+
+    The validity is the mean squared distance from the own centre, divided by the least squared
+    distance of two centres.  The smallest is best.
+
+    \b
+    dpublish choose-k shops/ --from 2 --to 16
+    """  # noqa: D301 - click keeps lines after it
+    loaded = load(release)
+    if not isinstance(loaded, Centres):
+        raise InvalidParameter(f"a release of kind {loaded.kind!r} has no clusters to choose")
+    if fewest > most:
+        raise InvalidParameter(f"--from ({fewest}) must not be above --to ({most})")
+    with progress_bar() as progress:
+        candidates = range(fewest, most + 1)
+        found = judge_clusters(loaded, candidates, starts=starts, seed=seed, progress=progress)
+    drawn = _draw(found, Path(output) if output else Path(release) / "choose-k.svg")
+    best = best_of(found)
+    if as_json:
+        plot = None if drawn is None else str(drawn)
+        say_json({"best": best.clusters, "validity": list(map(_plain, found)), "plot": plot})
+        return
+    rows = [
+        [
+            f"{one.clusters}{' *' if one is best else ''}",
+            f"{one.within:.5f}",
+            f"{one.between:.5f}",
+            f"{one.ratio:.4f}",
+        ]
+        for one in found
+    ]
+    say_table(["clusters", "within", "between", "validity"], rows)
+    say(f"{best.clusters} clusters fit best (smallest validity)")
+    say("no plot, since Matplotlib is not installed" if drawn is None else f"wrote {drawn}")
+
+
+def _plain(one: Validity) -> dict[str, Any]:
+    """Write a line for programs; what is infinite is null, for JSON has no infinity."""
+    return {
+        "clusters": one.clusters,
+        "within": one.within,
+        "between": one.between,
+        "validity": one.ratio if isfinite(one.ratio) else None,
+    }
+
+
+def _draw(found: Sequence[Validity], path: Path) -> Path | None:
+    """Draw the validity over the number of clusters, or do nothing without Matplotlib."""
+    from dpublish.evaluation.line_plot import Layout, Line, Panel, small_multiples
+
+    shown = [one for one in found if isfinite(one.ratio)]
+    places = [float(one.clusters) for one in shown]
+    line = Line("validity", places, [one.ratio for one in shown], [0.0] * len(shown), is_ours=True)
+    step = -(-len(found) // 16)
+    ticks = [float(one.clusters) for one in found[::step]]
+    layout = Layout("number of clusters", "within / between", ticks, width=6.0)
+    picture = small_multiples([Panel("Validity: the smallest is best", [line])], layout)
+    if picture is None:
+        return None
+    try:
+        # A new file takes the old one's place: a link there would lead elsewhere.
+        draft = path.with_name(f".{secrets.token_hex(8)}.svg")
+        draft.write_text(picture, "utf-8")
+        draft.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write {path} ({error.strerror or 'unknown reason'})") from None
+    return path

@@ -1,0 +1,1 @@
+"""Publish where records lie close together: centres, and shapes."""

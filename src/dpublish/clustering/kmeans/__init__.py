@@ -1,0 +1,1 @@
+"""Private k-means: published centres, and the synopses they were found in."""

@@ -1,0 +1,200 @@
+"""Publish centres of clusters by the method that suits the number of columns.
+
+Up to three columns: a noisy grid, finer than the papers', whose centres are found from starts
+that follow its counts.  More: a tree of noisy margins, whose centres one private round of
+k-means then moves.  Both synopses are published with the centres.
+
+Known as: nothing; it builds on EUGkM, Hybrid (D. Su, PhD thesis, Purdue, 2016, chapter 4) and
+PrivBayes.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpublish.aggregates.box_grid import BoxGrid
+from dpublish.aggregates.cluster_sums import ClusterSums
+from dpublish.aggregates.dependence import DISTANCE
+from dpublish.clustering.kmeans.improved_lloyd import count_weight
+from dpublish.clustering.kmeans.lloyd_round import (
+    find_box,
+    lloyd_round,
+    require_clusters,
+    require_records,
+    round_errors,
+)
+from dpublish.clustering.kmeans.margin_tree import COUNTS, STRUCTURE, publish_tree, require_pairs
+from dpublish.clustering.kmeans.starting_centres import public_generator
+from dpublish.data.box import Box
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.mechanisms.exact import require_rate
+from dpublish.mechanisms.noise import add_geometric, noisy_size
+from dpublish.mechanisms.noise_law import sum_quantile
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.randomness import RandomSource
+from dpublish.release.centres import Centres
+from dpublish.release.far_starts import far_starts
+from dpublish.release.grid_synopsis import GridSynopsis
+from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.tree_centres import TreeCentres, cluster_tree
+from dpublish.release.weighted_lloyd import grid_lloyd
+
+SIZE_SHARE = Fraction(3, 100)
+TREE, ROUND = 2, 3
+"""Weights of the tree of margins and of the round of k-means after it."""
+MOST_GRID_COLUMNS = 3
+STARTS = 30
+_RECORDS_PER_CELL = 2  # times epsilon, of an even grid
+_MOST_CELLS = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateCentres:
+    """Recipe: find `clusters` centres in a synopsis that suits the number of columns."""
+
+    name: ClassVar[str] = "kmeans"
+
+    clusters: int = setting("Number of clusters (k).")
+    columns: tuple[str, ...] = setting(
+        "Columns of numbers to cluster by, all of them unless named.", default=()
+    )
+
+    def __post_init__(self) -> None:
+        require_clusters(self.clusters)
+        object.__setattr__(self, "clusters", int(self.clusters))  # a NumPy integer, too
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> Centres:
+        """Publish centres, and the synopsis in which they were found.
+
+        Privacy:
+            `budget.epsilon`-differentially private when one record is added or removed.  The
+            noisy number of records pays for how fine the synopsis is; which synopsis it is
+            depends on the number of columns.  A record lies in one cell of the grid, whose
+            counts get geometric noise for that; or `publish_tree` and one `lloyd_round` from
+            centres found in the tree pay for themselves.  The shares add up to epsilon.
+            Clustering a synopsis is post-processing.
+        """
+        refuse_seeded_grant(budget, rng)
+        require_records(table, self.name)
+        expected = self.expected_error(table.schema, None, budget.epsilon)
+        box = find_box(table.schema, self.columns)
+        purses = budget.split(size=SIZE_SHARE, rest=1 - SIZE_SHARE)
+        everyone = ClusterSums(box, np.zeros((1, box.dimensions)))
+        rate = purses["size"].epsilon
+        size = noisy_size(int(table.sum(everyone)[0, 0]), budget=purses["size"], rng=rng)
+        records = NoisySize(size, rate)
+        publish = self._from_grid if box.dimensions <= MOST_GRID_COLUMNS else self._from_tree
+        kind, parts = publish(table, box, records, budget=purses["rest"], rng=rng)
+        if progress is not None:
+            progress(1, 1, "centres")
+        return kind(
+            receipt=Receipt.issue(
+                method=self.name,
+                settings=settings_of(self),
+                budget=budget,
+                neighbours=table.neighbours,
+                rng=rng,
+            ),
+            schema=replace(table.schema, columns=box.columns),
+            expected=dict(expected.figures),
+            **parts,
+        )
+
+    def _from_grid(
+        self, table: Table, box: Box, records: NoisySize, *, budget: Budget, rng: RandomSource
+    ) -> tuple[type[Centres], dict[str, Any]]:
+        """Publish a grid and the centres of its non-negative counts.
+
+        Privacy:
+            That of `add_geometric` on counts of cells, of which a record changes one.
+        """
+        purse = budget.split(grid=1)["grid"]
+        sizes = grid_sizes(records.value, box.dimensions, self.clusters, purse.epsilon)
+        exact = table.sum(BoxGrid(box, sizes))
+        counts = add_geometric(exact, sensitivity=1, budget=purse, rng=rng)
+        grid = GridSynopsis(sizes, counts, purse.epsilon, records)
+        weights = grid.estimates()
+        generator = public_generator(rng)
+        starts = far_starts(grid.cell_centres(), weights, self.clusters, STARTS, generator)
+        found = grid_lloyd(sizes, weights, starts, min_count=1.0)
+        note = f"a grid of {' x '.join(map(str, sizes))} cells: few enough columns for one"
+        return Centres, {
+            "centres": box.unscale(found.centres),
+            "synopsis": grid,
+            "notes": (note,),
+        }
+
+    def _from_tree(
+        self, table: Table, box: Box, records: NoisySize, *, budget: Budget, rng: RandomSource
+    ) -> tuple[type[Centres], dict[str, Any]]:
+        """Publish a tree of margins and the centres that one round finds from it.
+
+        Privacy:
+            That of `publish_tree` and of `lloyd_round`, whose shares add up.
+        """
+        purses = budget.split(tree=TREE, round=ROUND)
+        tree = publish_tree(table, box, records, budget=purses["tree"], rng=rng)
+        first = cluster_tree(tree, self.clusters, STARTS, public_generator(rng))
+        weight = count_weight(box.dimensions)
+        centres = lloyd_round(
+            table, box, first, count_weight=weight, budget=purses["round"], rng=rng
+        )
+        note = f"a tree of margins and one round: {box.dimensions} columns are too many for a grid"
+        return TreeCentres, {"centres": box.unscale(centres), "tree": tree, "notes": (note,)}
+
+    def expected_error(
+        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Foretell the noise of a cell's count, or of a cluster's count and sums."""
+        box = find_box(schema, self.columns)
+        require_rate(epsilon * SIZE_SHARE)
+        rest = epsilon * (1 - SIZE_SHARE)
+        if box.dimensions <= MOST_GRID_COLUMNS:
+            require_rate(rest)
+            figures = {"one_cell_95": float(sum_quantile(rest, 1, 0.95))}
+            summary = f"a grid; each count within {figures['one_cell_95']:,.0f} (95 %)"
+            if n_hint:
+                sizes = grid_sizes(n_hint, box.dimensions, self.clusters, rest)
+                figures["cells"] = float(np.prod(sizes))
+            return ExpectedError(summary, figures, target="one_cell_95")
+        require_pairs(box)
+        tree = rest * TREE / (TREE + ROUND)
+        choice = tree * STRUCTURE / (STRUCTURE + COUNTS) / (box.dimensions - 1)
+        require_rate(choice / DISTANCE.sensitivity_range)
+        each = rest * ROUND / (TREE + ROUND)
+        figures = round_errors(box, self.clusters, each, count_weight(box.dimensions), n_hint)
+        summary = (
+            "a tree of margins, then one round in which the count of a cluster is within "
+            f"{figures['cluster_count_95']:,.0f} and the sum of a coordinate (from -1 to 1) within "
+            f"{figures['coordinate_sum_95']:,.1f} (95 %)"
+        )
+        return ExpectedError(summary, figures, target="coordinate_sum_95")
+
+
+def grid_sizes(size: int, dimensions: int, clusters: int, epsilon: Fraction) -> tuple[int, ...]:
+    """Choose the cells along each column from a noisy number of records and public facts.
+
+    EUGkM's rule with five times as many records times epsilon, at least as many cells as
+    clusters.
+
+    >>> grid_sizes(5_000, 2, 15, Fraction(1, 10)), grid_sizes(-7, 2, 15, Fraction(1, 10))
+    ((16, 16), (4, 4))
+    """
+    useful = max(size, 0) * float(epsilon) / _RECORDS_PER_CELL
+    most = int(_MOST_CELLS ** (1 / dimensions))
+    wanted = round(min(useful, 1e18) ** (2 / (2 + dimensions)))
+    least = ceil(clusters ** (1 / dimensions) - 1e-9)
+    return (min(max(wanted, least, 1), most),) * dimensions

@@ -1,0 +1,119 @@
+"""One private round of k-means: noisy counts and sums around centres, and where these move."""
+
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.aggregates.cluster_sums import ClusterSums, require_columns
+from dpublish.data.box import UNIT, Box
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, require_count
+from dpublish.mechanisms.exact import require_rate
+from dpublish.mechanisms.noise import add_geometric
+from dpublish.mechanisms.noise_law import noise_variance, sum_quantile
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.randomness import RandomSource
+
+MOST_CLUSTERS = 1000
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def lloyd_round(
+    table: Table,
+    box: Box,
+    centres: FloatArray,
+    *,
+    count_weight: int | Fraction,
+    budget: Budget,
+    rng: RandomSource,
+) -> FloatArray:
+    """Move centres (rows, between -1 and 1) to the noisy means of the records around them.
+
+    Args:
+        table: Private rows.
+        box: Columns and bounds.
+        centres: Where the round starts; public.
+        count_weight: What the counts get of the budget, where the sums of each column get 1.
+        budget: Purse to empty.
+        rng: Source of the noise.
+
+    Privacy:
+        `budget.epsilon`-differentially private when one record is added or removed, for any
+        public centres.  A record goes to one cluster, by a rule that looks at it alone: one
+        count changes by 1, the sums by at most d * UNIT in L1 (`ClusterSums.sensitivity`).
+        Both get geometric noise for that, from shares that add up to epsilon.  Every cluster
+        gets noise, an empty one too.  Moving the centres is post-processing.
+        Proof: docs/proofs/lloyd.md.
+    """
+    kernel = ClusterSums(box, centres)
+    sensitivity = kernel.sensitivity(table.neighbours)
+    purses = budget.split(counts=count_weight, sums=box.dimensions)
+    exact = table.sum(kernel)
+    rate = purses["counts"].epsilon
+    counts = add_geometric(
+        exact[:, 0], sensitivity=sensitivity.counts, budget=purses["counts"], rng=rng
+    )
+    sums = add_geometric(exact[:, 1:], sensitivity=sensitivity.sums, budget=purses["sums"], rng=rng)
+    return move(centres, counts, sums, rate)
+
+
+def move(centres: FloatArray, counts: IntArray, sums: IntArray, rate: Fraction) -> FloatArray:
+    """Move each centre to its noisy mean, within the box.
+
+    A centre stays where it is if its noisy count is below 1, or below a standard deviation of
+    its noise: then the mean would be little but noise, and may be far away.
+
+    >>> old, counts = np.array([[0.5], [0.5]]), np.array([-3, 40])
+    >>> move(old, counts, np.array([[7], [10 * UNIT]]), Fraction(1, 10)).tolist()
+    [[0.5], [0.25]]
+    """
+    moves = counts >= max(1.0, sqrt(noise_variance(rate)))
+    means = sums / UNIT / np.where(moves, counts, 1)[:, None]
+    return np.where(moves[:, None], np.clip(means, -1.0, 1.0), centres)
+
+
+def find_box(schema: Schema, columns: tuple[str, ...]) -> Box:
+    """Find the box, and refuse one that no round can work on; call it before budget is spent."""
+    box = Box.of(schema, columns)
+    require_columns(box)
+    return box
+
+
+def require_clusters(clusters: int) -> None:
+    """Refuse a number of clusters that is none, or too large to start from."""
+    require_count(clusters=clusters)
+    if clusters > MOST_CLUSTERS:
+        raise InvalidParameter(f"clusters ({clusters}) must be at most {MOST_CLUSTERS:,}")
+
+
+def require_records(table: Table, method: str) -> None:
+    """Refuse a table whose neighbours differ by more than one record."""
+    if not isinstance(table.neighbours, AddRemoveRecord):
+        raise InvalidParameter(f"{method} hides one record added or removed, nothing else")
+
+
+def round_errors(
+    box: Box, clusters: int, epsilon: Fraction, count_weight: int | Fraction, n_hint: int | None
+) -> dict[str, float]:
+    """Foretell the noise of one round that spends `epsilon`, from public facts.
+
+    The shift of a centre is the noise of its mean, for a cluster of an average number of
+    records whose mean is near the middle of the box; it is measured there, from -1 to 1.
+    """
+    part = epsilon / (box.dimensions + count_weight)
+    rates = {"counts": part * count_weight, "sums": part / UNIT}
+    for rate in rates.values():
+        require_rate(rate)
+    figures = {
+        "cluster_count_95": float(sum_quantile(rates["counts"], 1, 0.95)),
+        "coordinate_sum_95": sum_quantile(rates["sums"], 1, 0.95) / UNIT,
+    }
+    if n_hint:
+        figures["centre_shift_95"] = min(figures["coordinate_sum_95"] * clusters / n_hint, 2.0)
+    return figures

@@ -1,0 +1,1 @@
+"""Private WaveCluster: clusters of any shape, as labelled cells of a grid."""

@@ -1,0 +1,202 @@
+"""Points to cluster: public tables, and clouds that are made up for any k and d.
+
+The tables are not part of this package; they are looked for in a data folder.  A cloud has k
+heaps of different sizes, shapes and directions in d dimensions, as far apart as those of D. Su,
+PhD thesis, Purdue, 2016, section 4.6, so that comparisons run anywhere.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from dpublish.data.schema import Schema, column
+from dpublish.errors import UnreadableData, require_count
+from dpublish.randomness import plain_generator
+
+FloatArray = NDArray[np.float64]
+_TAIL = 1.96  # deviations from the mean that hold 95 % of a heap
+_SEPARATIONS = (0.16, 0.26)
+_SPREAD_RATIO = 10.0  # between the widest and the narrowest variance of a heap
+_MOST_OUTLIERS = 100
+_TRIES = 100
+_BINS = 16  # a schema needs bins; clustering does not look at them
+
+
+def point_cloud(
+    clusters: int, dimensions: int, records: int = 10_000, *, seed: int = 2024
+) -> pa.Table:
+    """Make up Gaussian heaps in the box from -1 to 1, and a few points anywhere.
+
+    Heap i has i parts of the points.  The two heaps that come nearest to each other are
+    between slightly overlapping and just apart: with their means a distance D apart and z
+    deviations reaching T1 and T2 towards each other, (D - T1 - T2) / (D + T1 + T2) is drawn
+    from 0.16 to 0.26.
+
+    >>> point_cloud(2, 3, 5).column_names
+    ['x1', 'x2', 'x3']
+    """
+    require_count(clusters=clusters, dimensions=dimensions)
+    require_count(records=records, at_least=0)
+    rng = plain_generator(seed)
+    shapes = [_shape(dimensions, rng) for _ in range(clusters)]
+    means = _means(shapes, rng.uniform(*_SEPARATIONS), rng)
+    sizes = np.arange(1, clusters + 1) / (clusters * (clusters + 1) / 2)
+    heap = rng.choice(clusters, size=records, p=sizes)
+    points = means[heap]
+    for number, shape in enumerate(shapes):
+        own = heap == number
+        points[own] += rng.standard_normal((own.sum(), dimensions)) @ shape.T
+    outer = np.abs(points).max(axis=0, initial=1e-9)
+    outliers = min(int(rng.integers(_MOST_OUTLIERS + 1)), records // 10)
+    scaled = points / (1.02 * outer)
+    scaled[:outliers] = rng.uniform(-1, 1, (outliers, dimensions))
+    return pa.table({f"x{place}": values for place, values in enumerate(scaled.T, start=1)})
+
+
+def cloud_schema(dimensions: int) -> Schema:
+    """Describe a cloud: every coordinate lies between -1 and 1."""
+    require_count(dimensions=dimensions)
+    names = [f"x{place}" for place in range(1, dimensions + 1)]
+    return Schema(tuple(column(name, "numeric", bounds=[-1, 1]) for name in names))
+
+
+def _shape(dimensions: int, rng: np.random.Generator) -> FloatArray:
+    """Draw how a heap is stretched and turned: a matrix to multiply standard points with."""
+    turn, _ = np.linalg.qr(rng.standard_normal((dimensions, dimensions)))
+    return np.asarray(turn * np.sqrt(rng.uniform(1, _SPREAD_RATIO, dimensions)))
+
+
+def _means(shapes: Sequence[FloatArray], separation: float, rng: np.random.Generator) -> FloatArray:
+    """Place the heaps evenly, then pull them as near together as the separation allows."""
+    dimensions = len(shapes[0])
+    drawn = rng.uniform(-1, 1, (_TRIES, len(shapes), dimensions))
+    scales = [_needed_scale(means, shapes, separation) for means in drawn]
+    best = int(np.argmin(scales))  # the least stretched of many is the most even
+    return np.asarray(drawn[best] * scales[best])
+
+
+def _needed_scale(means: FloatArray, shapes: Sequence[FloatArray], separation: float) -> float:
+    """Find by how much means have to be stretched until no two heaps are nearer than that."""
+    needed = 1.0 if len(shapes) == 1 else 0.0
+    for first, second in combinations(range(len(shapes)), 2):
+        between = means[first] - means[second]
+        distance = float(np.linalg.norm(between))
+        along = between / distance
+        reach = sum(float(np.linalg.norm(shapes[number].T @ along)) for number in (first, second))
+        wanted = _TAIL * reach * (1 + separation) / (1 - separation)
+        needed = max(needed, wanted / distance)
+    return needed
+
+
+@dataclass(frozen=True)
+class PointSet:
+    """A public table of points, and how many clusters are looked for in it.
+
+    Attributes:
+        name: What the command line calls it.
+        title: What it holds, in words.
+        source: Where the points come from, in words.
+        records: How many points it has; public, like all of it.
+        clusters: How many clusters are looked for.
+        bounds: Public bounds of each column.
+        kind: Whether its numbers are whole.
+        file: Its Parquet file, or None if it is made up.
+        part: Which value of the file's column `dataset` marks its rows; None for all rows.
+        make: Makes up its rows, or None.
+    """
+
+    name: str
+    title: str
+    source: str
+    records: int
+    clusters: int
+    bounds: Mapping[str, tuple[int, int]] = field(hash=False)
+    kind: Literal["numeric", "integer"] = "numeric"
+    file: str | None = None
+    part: str | None = None
+    make: Callable[[], pa.Table] | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """Describe the columns."""
+        return Schema(
+            tuple(
+                column(name, self.kind, bounds=list(ends), bins=_BINS)
+                for name, ends in self.bounds.items()
+            )
+        )
+
+    def missing_file(self, folder: Path | None) -> str | None:
+        """Name the file that the folder lacks, if any."""
+        if self.file is None or (folder is not None and (folder / self.file).is_file()):
+            return None
+        return self.file
+
+    def rows(self, folder: Path | None) -> pa.Table:
+        """Read the points, or make them up."""
+        if self.make is not None:
+            return self.make()
+        if folder is None or self.file is None:
+            raise UnreadableData(f"{self.name} needs a data folder that holds {self.file}")
+        path = folder / self.file
+        names = list(self.bounds)
+        try:
+            read = pq.read_table(path, columns=[*names, *(["dataset"] if self.part else [])])
+        except (OSError, pa.ArrowException):
+            raise UnreadableData(f"{path} cannot be read as a Parquet file") from None
+        if self.part is not None:
+            read = read.filter(pc.equal(read["dataset"].cast(pa.string()), self.part))
+        return read.select(names)
+
+
+POINT_SETS = {
+    points.name: points
+    for points in (
+        PointSet(
+            name="made-up",
+            title="five heaps of different sizes in four dimensions",
+            source="Points that this package makes up",
+            records=10_000,
+            clusters=5,
+            bounds={f"x{place}": (-1, 1) for place in range(1, 5)},
+            make=partial(point_cloud, 5, 4),
+        ),
+        PointSet(
+            name="s1",
+            title="15 round heaps in the plane",
+            source="S1 of Fränti and Virmajoki, a benchmark for clustering",
+            records=5_000,
+            clusters=15,
+            bounds={"x": (0, 1_000_000), "y": (0, 1_000_000)},
+            file="clustering_s_sets.parquet",
+            part="s1",
+        ),
+        PointSet(
+            name="adult-num",
+            title="six numbers about each person: age, years of education, hours of work, gains "
+            "and losses, and a survey weight",
+            source="UCI Adult, from the United States census bureau's survey of 1994",
+            records=48_842,
+            clusters=5,
+            bounds={
+                "age": (17, 90),
+                "fnlwgt": (12_285, 1_490_400),
+                "education_num": (1, 16),
+                "capital_gain": (0, 99_999),
+                "capital_loss": (0, 4_356),
+                "hours_per_week": (1, 99),
+            },
+            kind="integer",
+            file="adult.parquet",
+        ),
+    )
+}

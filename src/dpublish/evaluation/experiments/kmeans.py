@@ -1,0 +1,124 @@
+"""How far do records lie from centres that were found privately?
+
+Section 4.6 of D. Su, PhD thesis, Purdue, 2016, on the public tables that can be had and on
+clouds of points that are made up: the normalised intra-cluster variance (NICV) of every
+method that publishes k centres.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from dpublish.datasets.benchmarks import find_data_folder
+from dpublish.datasets.point_clouds import POINT_SETS
+from dpublish.errors import InvalidParameter, require_known
+from dpublish.evaluation.experiment import Plan, Result, ResultTable, Trial
+from dpublish.evaluation.experiments import kmeans_page, kmeans_summary
+from dpublish.evaluation.experiments.kmeans_laboratory import Laboratory
+from dpublish.evaluation.experiments.kmeans_parts import (
+    CLOUDS,
+    NAME,
+    NOISE_FREE,
+    PARTS,
+    SLOW,
+    Part,
+    kmeans_methods,
+)
+from dpublish.evaluation.page import Page
+from dpublish.privacy.epsilon import parse_epsilon
+
+
+def plan(
+    repeats: int,
+    *,
+    part: str = "epsilon",
+    data_folder: str | Path | None = None,
+    datasets: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    epsilons: Sequence[str] | None = None,
+) -> Plan:
+    """List the trials of one part; datasets that are not in the data folder are left out."""
+    require_known("part", part, PARTS)
+    chosen = PARTS[part]
+    names = tuple(chosen.methods or kmeans_methods() if methods is None else methods)
+    amounts = tuple(chosen.epsilons if epsilons is None else epsilons)
+    for name in names:
+        require_known("method", name, chosen.methods or kmeans_methods())
+    for amount in amounts:
+        parse_epsilon(amount)
+    if not names or not amounts:
+        raise InvalidParameter("name at least one method and one epsilon")
+    folder = find_data_folder(data_folder)
+    present, notes = _present(datasets or chosen.datasets, chosen.datasets, folder)
+    whole = replace(chosen, methods=names, epsilons=amounts, datasets=tuple(present))
+    slow = set() if methods is not None else {pair for pair in SLOW if pair[1] in names}
+    trials = tuple(
+        trial
+        for trial in _trials(part, whole, repeats)
+        if (trial.setting["dataset"], trial.method) not in slow
+    )
+    notes += [
+        f"{method} was left out on {dataset}, where it takes minutes; name it to run it"
+        for dataset, method in sorted(slow)
+        if dataset in present
+    ]
+    return Plan(trials, Laboratory(folder).run_trial, tuple(notes))
+
+
+def table(results: Sequence[Result]) -> ResultTable:
+    """Lay the distances out: a row for each dataset and method, mean ± deviation."""
+    return kmeans_summary.table(results)
+
+
+def plot(results: Sequence[Result], path: Path) -> Path | None:
+    """Draw all panels into one figure."""
+    drawn = kmeans_page.figure(results)
+    if drawn is None:
+        return None
+    path.write_text(drawn, encoding="utf-8")
+    return path
+
+
+def page(results: Sequence[Result], notes: Sequence[str]) -> Page:
+    """Tell what was done and found to somebody who has not read the thesis."""
+    return kmeans_page.page(results, notes)
+
+
+def _trials(name: str, part: Part, repeats: int) -> Iterator[Trial]:
+    """List dataset by dataset the reference, then all methods once before any of them twice."""
+    for place in _places(name, part):
+        yield Trial(NAME, NOISE_FREE, "none", 0, place)
+        for seed in range(repeats):
+            for epsilon in part.epsilons:
+                for method in part.methods or ():
+                    for value in part.values if part.key else (0,):
+                        moved = {part.key: value} if part.key else {}
+                        yield Trial(NAME, method, epsilon, seed, place | moved)
+
+
+def _places(name: str, part: Part) -> Iterator[dict[str, int | str]]:
+    for dataset in part.datasets:
+        if dataset != CLOUDS:
+            yield {"part": name, "dataset": dataset}
+            continue
+        for dimensions in part.values:
+            for clusters in part.values:
+                numbers = {"clusters": clusters, "dimensions": dimensions}
+                yield {"part": name, "dataset": dataset, **numbers}
+
+
+def _present(
+    names: Sequence[str], known: Sequence[str], folder: Path | None
+) -> tuple[list[str], list[str]]:
+    present, notes = [], []
+    for name in names:
+        require_known("dataset", name, known)
+        missing = None if name == CLOUDS else POINT_SETS[name].missing_file(folder)
+        if missing is None:
+            present.append(name)
+        else:
+            place = "no data folder was named" if folder is None else f"it is not in {folder}"
+            notes.append(f"{name} was left out: it needs {missing}, and {place}")
+    if not present:
+        raise InvalidParameter("; ".join(notes) + " (--data-folder, or DPUBLISH_DATA)")
+    return present, notes

@@ -1,0 +1,1 @@
+"""Ways to fit a model privately that serve more than one task."""

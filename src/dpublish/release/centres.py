@@ -1,0 +1,268 @@
+"""Published centres of clusters, and the noisy grid that they were found in, if there is one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import isfinite
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpublish.data.box import Box
+from dpublish.data.column import NumberColumn
+from dpublish.data.schema import Schema
+from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_count
+from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.privacy.receipt import Receipt
+from dpublish.randomness import plain_generator
+from dpublish.release.grid_synopsis import GridSynopsis
+from dpublish.release.histogram import MAX_ROWS
+from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.projection import round_to_total
+from dpublish.release.release import Release, whole_column
+from dpublish.release.starting_centres import spread_centres
+from dpublish.release.weighted_lloyd import grid_lloyd
+
+FloatArray = NDArray[np.float64]
+
+NOWHERE = -1
+"""Label of a row that has no place in the box, since one of its values is missing."""
+_RESERVED = ("cluster", "cell_number", "noisy_count", "estimated_count")
+_ROUNDING = 1e-9  # of a column's width: from the box to the owner's units and back
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Centres(Release):
+    """Centres of clusters, in the owner's units.
+
+    Attributes:
+        receipt: What was promised.
+        schema: The columns of numbers that were clustered, and no others.
+        centres: A row for each cluster, a column for each column of the schema.
+        synopsis: Noisy grid over the same columns; None if the method made none.
+        expected: The error foretold from public facts.
+        notes: What else the method decided, and why, in words.
+    """
+
+    kind: ClassVar[str] = "centres"
+
+    receipt: Receipt
+    schema: Schema
+    centres: FloatArray
+    synopsis: GridSynopsis | None = None
+    expected: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what no recipe would publish: a release may come from anywhere."""
+        box = self.box
+        if not all(isinstance(column, NumberColumn) for column in self.schema.columns):
+            raise InvalidParameter("centres lie in columns of numbers, so a schema has no others")
+        shape = self.centres.shape
+        if self.centres.dtype != np.float64 or len(shape) != 2 or shape[1] != box.dimensions:
+            raise InvalidParameter("each centre has a number for each column")
+        slack = _ROUNDING * (box.high - box.low)
+        inside = (self.centres >= box.low - slack) & (self.centres <= box.high + slack)
+        if not shape[0] or not inside.all():
+            raise InvalidParameter("there must be centres, all of them within the bounds")
+        if self.synopsis is not None and len(self.synopsis.sizes) != box.dimensions:
+            raise InvalidParameter("the grid must have the same columns as the centres")
+        if not all(isinstance(v, float) and isfinite(v) for v in self.expected.values()):
+            raise InvalidParameter("expected errors must be finite numbers")
+        if not all(isinstance(note, str) for note in self.notes):
+            raise InvalidParameter("notes must be texts")
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Centres)
+            and self.facts() == other.facts()
+            and self.receipt == other.receipt
+            and self.schema == other.schema
+            and np.array_equal(self.centres, other.centres)
+            and self.synopsis == other.synopsis
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @cached_property
+    def box(self) -> Box:
+        """The columns and their public bounds."""
+        return Box.of(self.schema)
+
+    @property
+    def clusters(self) -> int:
+        """Number of centres."""
+        return len(self.centres)
+
+    def label(self, rows: Any) -> NDArray[np.int64]:
+        """Find the nearest centre of each of `rows`, the first of equals; -1 where one is missing.
+
+        `rows` is anything that speaks Arrow.  Distances are measured in the box, where every
+        column is as wide as any other.
+        """
+        table = rows if isinstance(rows, pa.Table) else pa.table(rows)
+        for name in self.box.names:
+            if table.column_names.count(name) != 1:
+                raise InvalidQuery(f"the rows must have a column {name!r}, once")
+        points = np.empty((table.num_rows, self.box.dimensions))
+        known = np.ones(table.num_rows, dtype=np.bool_)
+        for place, column in enumerate(self.box.columns):
+            points[:, place], keep = column.values(table[column.name])
+            known &= True if keep is None else keep
+        found = _nearest(self.box.scale(points), self.box.scale(self.centres))
+        return np.where(known, found, NOWHERE)
+
+    def recluster(self, clusters: int, *, starts: int = 30, seed: int | None = None) -> FloatArray:
+        """Find other centres, as many as wanted, in the noisy grid; free.
+
+        Centres come in the owner's units.
+        """
+        grid = self._require_grid("cannot be clustered again")
+        require_count(clusters=clusters, starts=starts)
+        rng = plain_generator(seed)
+        found = grid_lloyd(
+            grid.sizes,
+            grid.counts,
+            np.stack([spread_centres(clusters, self.box.dimensions, rng) for _ in range(starts)]),
+            min_count=1.0,
+            cell_deviation=grid.deviation,
+            total=grid.total,
+        )
+        return self.box.unscale(found.centres)
+
+    def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
+        """Draw synthetic rows from the noisy grid: `n` of them, or as many as were counted.
+
+        Values are spread evenly within each cell.
+        """
+        grid = self._require_grid("gives no synthetic rows")
+        require_count(seed=0 if seed is None else seed, n=0 if n is None else n, at_least=0)
+        if (grid.total if n is None else n) > MAX_ROWS:
+            raise InvalidParameter(f"at most {MAX_ROWS:,} rows are drawn at once; name a number")
+        rng = plain_generator(seed)
+        estimates = grid.estimates()
+        if n is None:
+            cells = np.repeat(np.arange(grid.size), round_to_total(estimates))
+        else:
+            cells = rng.choice(grid.size, size=n, p=estimates / estimates.sum())
+        drawn = {}
+        places = np.unravel_index(cells, grid.sizes)
+        for column, place, size in zip(self.box.columns, places, grid.sizes, strict=True):
+            low, high = column.bounds
+            values = low + (place + rng.random(cells.size)) / size * (high - low)
+            drawn[column.name] = (
+                np.rint(values).astype(np.int64) if column.kind == "integer" else values
+            )
+        return pa.table(drawn)
+
+    def _require_grid(self, otherwise: str) -> GridSynopsis:
+        if self.synopsis is None:
+            raise InvalidQuery(
+                f"a release of {self.receipt.method} {otherwise}: it holds no grid; "
+                "use one that does, such as eugkm"
+            )
+        return self.synopsis
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Give the centres and, if there is a grid, its cells by their middles."""
+        names = _coordinate_names(self.box)
+        numbers = np.arange(self.clusters, dtype=np.int64)
+        centres = {
+            "cluster": numbers,
+            **dict(zip(names, np.ascontiguousarray(self.centres.T), strict=True)),
+        }
+        if self.synopsis is None:
+            return {"centres": pa.table(centres)}
+        middles = self.box.unscale(self.synopsis.cell_centres())
+        cells = {
+            "cell_number": np.arange(self.synopsis.size, dtype=np.int64),
+            **dict(zip(names, np.ascontiguousarray(middles.T), strict=True)),
+            "noisy_count": self.synopsis.counts,
+            "estimated_count": self.synopsis.estimates(),
+        }
+        return {"centres": pa.table(centres), "cells": pa.table(cells)}
+
+    def facts(self) -> dict[str, Any]:
+        """Give the grid's sizes and noise rates, the expected error and the notes."""
+        grid = self.synopsis
+        size = None if grid is None else grid.records
+        return {
+            "grid": None if grid is None else list(grid.sizes),
+            "noise_rate": None if grid is None else format_epsilon(grid.rate),
+            "records": None
+            if size is None
+            else {"count": size.value, "rate": format_epsilon(size.rate)},
+            "expected": dict(self.expected),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_parts(
+        cls,
+        *,
+        receipt: Receipt,
+        schema: Schema,
+        facts: Mapping[str, Any],
+        tables: Mapping[str, pa.Table],
+    ) -> Self:
+        """Rebuild the centres of a release folder."""
+        table = tables["centres"].drop(["cluster"])
+        if any(column.type != pa.float64() or column.null_count for column in table.columns):
+            raise CorruptRelease("the centres are not numbers")
+        columns = [column.to_numpy() for column in table.columns]
+        return cls(
+            receipt=receipt,
+            schema=schema,
+            centres=np.stack(columns, axis=1),
+            synopsis=_read_grid(facts, tables),
+            expected={str(k): float(v) for k, v in facts["expected"].items()},
+            notes=tuple(facts["notes"]),
+        )
+
+    def expected_error(self) -> dict[str, float]:
+        """Give the error foretold from public facts."""
+        return dict(self.expected)
+
+    def summary(self) -> dict[str, str]:
+        """Describe centres and grid in a few words."""
+        text = {"centres": f"{self.clusters:,} in {', '.join(self.box.names)}"}
+        if self.synopsis is not None:
+            sizes = " x ".join(map(str, self.synopsis.sizes))
+            text["grid"] = f"{sizes} cells, about {self.synopsis.total:,.0f} records"
+        return text | ({"notes": "; ".join(self.notes)} if self.notes else {})
+
+
+def _nearest(points: FloatArray, centres: FloatArray) -> NDArray[np.int64]:
+    """Find the nearest centre of each point, some points at a time."""
+    found = np.empty(len(points), dtype=np.int64)
+    step = max(_BLOCK // centres.size, 1)
+    for start in range(0, len(points), step):
+        apart = points[start : start + step, None, :] - centres
+        found[start : start + step] = np.square(apart).sum(axis=2).argmin(axis=1)
+    return found
+
+
+def _coordinate_names(box: Box) -> list[str]:
+    """Name the coordinates after the columns, but for names that the tables use themselves."""
+    found: list[str] = []
+    for name in box.names:
+        chosen = name
+        while chosen in _RESERVED or (chosen != name and chosen in box.names):
+            chosen += "_"
+        found.append(chosen)
+    return found
+
+
+def _read_grid(facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> GridSynopsis | None:
+    if facts["grid"] is None:
+        return None
+    size = facts["records"]
+    return GridSynopsis(
+        sizes=tuple(facts["grid"]),
+        counts=whole_column(tables["cells"], "noisy_count"),
+        rate=parse_epsilon(facts["noise_rate"]),
+        records=None if size is None else NoisySize(size["count"], parse_epsilon(size["rate"])),
+    )

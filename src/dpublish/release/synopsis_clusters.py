@@ -1,0 +1,45 @@
+"""Find clusters in a noisy grid; free, as often and for as many numbers of clusters as wanted."""
+
+import numpy as np
+
+from dpublish.release.dense_regions import dense_weights, likely_starts
+from dpublish.release.grid_synopsis import GridSynopsis
+from dpublish.release.projection import project_nonnegative
+from dpublish.release.starting_centres import spread_centres
+from dpublish.release.weighted_lloyd import Clustering, grid_lloyd
+
+
+def cluster_synopsis(
+    grid: GridSynopsis,
+    clusters: int,
+    *,
+    starts: int,
+    rng: np.random.Generator,
+    only_dense: bool = False,
+) -> Clustering:
+    """Find centres, between -1 and 1: the best of several searches.
+
+    Args:
+        grid: Noisy counts.
+        clusters: Number of centres.
+        starts: Number of searches.
+        rng: Public randomness.
+        only_dense: The papers start from centres spread over the box and use all counts as
+            they are.  This starts from cells that stand out from the noise, and uses only
+            them, with counts that could be real; it likes a grid seven times as fine.
+    """
+    if only_dense:
+        dense = dense_weights(grid.sizes, grid.counts.astype(np.float64), grid.deviation)
+        weights = project_nonnegative(dense, grid.total)
+        sets = likely_starts(grid.cell_centres(), weights, clusters, starts, rng)
+    else:
+        weights = grid.counts.astype(np.float64)
+        sets = np.stack([spread_centres(clusters, len(grid.sizes), rng) for _ in range(starts)])
+    return grid_lloyd(
+        grid.sizes,
+        weights,
+        sets,
+        min_count=1.0,
+        cell_deviation=grid.deviation,
+        total=grid.total,
+    )

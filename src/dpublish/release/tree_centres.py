@@ -1,0 +1,148 @@
+"""Published centres together with the tree of noisy margins that they were first found in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpublish.data.schema import Schema
+from dpublish.errors import InvalidParameter, require_count
+from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.privacy.receipt import Receipt
+from dpublish.randomness import plain_generator
+from dpublish.release.centres import Centres
+from dpublish.release.far_starts import far_starts
+from dpublish.release.histogram import MAX_ROWS
+from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.margin_tree import MarginTree
+from dpublish.release.release import whole_column
+from dpublish.release.weighted_lloyd import weighted_lloyd
+
+FloatArray = NDArray[np.float64]
+SAMPLE = 10_000
+"""How many points are drawn from the tree to be clustered."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TreeCentres(Centres):
+    """Centres of clusters, and counts of pairs of columns from which rows can be drawn."""
+
+    kind: ClassVar[str] = "tree-centres"
+
+    tree: MarginTree
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.tree.order) != self.box.dimensions or self.synopsis is not None:
+            raise InvalidParameter("the tree must have the same columns as the centres")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TreeCentres) and super().__eq__(other) and self.tree == other.tree
+
+    __hash__ = None
+
+    def recluster(self, clusters: int, *, starts: int = 30, seed: int | None = None) -> FloatArray:
+        """Find other centres, as many as wanted, in points drawn from the tree; free."""
+        require_count(clusters=clusters, starts=starts)
+        return self.box.unscale(cluster_tree(self.tree, clusters, starts, plain_generator(seed)))
+
+    def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
+        """Draw synthetic rows from the tree: `n` of them, or as many as were counted."""
+        size = round(self.tree.total) if n is None else n
+        require_count(seed=0 if seed is None else seed, n=size, at_least=0)
+        if size > MAX_ROWS:
+            raise InvalidParameter(f"at most {MAX_ROWS:,} rows are drawn at once; name a number")
+        points = self.box.unscale(self.tree.draw(size, plain_generator(seed)))
+        columns = {}
+        for column, values in zip(self.box.columns, points.T, strict=True):
+            whole = column.kind == "integer"
+            columns[column.name] = np.rint(values).astype(np.int64) if whole else values
+        return pa.table(columns)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Give the centres, and the counts of each column of the tree."""
+        tree, names = self.tree, self.box.names
+        edges = list(zip(tree.parents[1:], tree.order[1:], strict=True))
+        coarse, fine = tree.coarse_bins, tree.bins
+        first = [names[tree.order[0]]] * fine
+        pairs = {
+            "column": [*first, *(names[child] for _, child in edges for _ in range(coarse * fine))],
+            "bin": np.tile(np.arange(fine), 1 + coarse * len(edges)),
+            "parent": pa.array(
+                [None] * fine
+                + [names[parent] for parent, _ in edges for _ in range(coarse * fine)],
+                pa.string(),
+            ),
+            "parent_bin": np.concatenate(
+                [np.zeros(fine, np.int64), np.tile(np.repeat(np.arange(coarse), fine), len(edges))]
+            ),
+            "noisy_count": np.concatenate([tree.root, tree.counts.ravel()]),
+        }
+        return {**super().tables(), "margins": pa.table(pairs)}
+
+    def facts(self) -> dict[str, Any]:
+        """Give what the centres need, the shape of the tree and its noise."""
+        tree = self.tree
+        return super().facts() | {
+            "tree": {
+                "order": list(tree.order),
+                "parents": list(tree.parents),
+                "bins": tree.bins,
+                "coarse_bins": tree.coarse_bins,
+                "rate": format_epsilon(tree.rate),
+                "records": tree.records.value,
+                "records_rate": format_epsilon(tree.records.rate),
+            }
+        }
+
+    @classmethod
+    def from_parts(
+        cls,
+        *,
+        receipt: Receipt,
+        schema: Schema,
+        facts: Mapping[str, Any],
+        tables: Mapping[str, pa.Table],
+    ) -> Self:
+        """Rebuild the centres of a release folder."""
+        plain = Centres.from_parts(receipt=receipt, schema=schema, facts=facts, tables=tables)
+        tree = facts["tree"]
+        fine = tree["bins"]
+        counts = whole_column(tables["margins"], "noisy_count")
+        shape = (len(tree["order"]) - 1, tree["coarse_bins"], fine)
+        return cls(
+            receipt=receipt,
+            schema=schema,
+            centres=plain.centres,
+            expected=plain.expected,
+            notes=plain.notes,
+            tree=MarginTree(
+                order=tuple(tree["order"]),
+                parents=tuple(tree["parents"]),
+                root=counts[:fine],
+                counts=counts[fine:].reshape(shape),
+                rate=parse_epsilon(tree["rate"]),
+                records=NoisySize(tree["records"], parse_epsilon(tree["records_rate"])),
+            ),
+        )
+
+    def summary(self) -> dict[str, str]:
+        """Describe centres and tree in a few words."""
+        names = self.box.names
+        edges = zip(self.tree.parents[1:], self.tree.order[1:], strict=True)
+        shown = ", ".join(f"{names[parent]} - {names[child]}" for parent, child in edges)
+        described = super().summary()
+        return {"centres": described.pop("centres"), "margins": shown, **described}
+
+
+def cluster_tree(
+    tree: MarginTree, clusters: int, starts: int, rng: np.random.Generator
+) -> FloatArray:
+    """Draw points from a tree of margins and find their centres, in the box from -1 to 1."""
+    points = tree.draw(SAMPLE, rng)
+    alike = np.ones(SAMPLE)
+    sets = far_starts(points, alike, clusters, starts, rng)
+    return weighted_lloyd(points, alike, sets, min_count=1.0).centres

@@ -1,0 +1,80 @@
+"""Choose the number of clusters from a noisy grid: near their own centre, far from the others.
+
+Known as: the validity of Ray and Turi, intra / inter; the smallest is best.
+Reference: S. Ray and R. H. Turi, "Determination of Number of Clusters in K-Means Clustering
+and Application in Colour Image Segmentation", ICAPRDT 1999.
+"""
+
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
+
+from dpublish.errors import InvalidParameter, InvalidQuery, require_count
+from dpublish.randomness import plain_generator
+from dpublish.release.centres import Centres
+from dpublish.release.synopsis_clusters import cluster_synopsis
+
+MOST_CLUSTERS = 1000
+
+
+class Validity(NamedTuple):
+    """How well a number of clusters fits the noisy grid; distances are measured in the box."""
+
+    clusters: int
+    within: float
+    """Mean squared distance from the own centre."""
+    between: float
+    """Least squared distance of two centres."""
+
+    @property
+    def ratio(self) -> float:
+        """The validity; the smaller, the better."""
+        return self.within / self.between if self.between > 0 else inf
+
+
+def judge_clusters(
+    release: Centres,
+    candidates: Sequence[int],
+    *,
+    starts: int = 30,
+    seed: int | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> list[Validity]:
+    """Cluster a release's grid into each of several numbers of clusters; free.
+
+    The grid should have been made for the largest of them: a grid for fewer clusters may
+    have fewer cells.
+    """
+    if release.synopsis is None:
+        raise InvalidQuery(
+            f"a release of {release.receipt.method} holds no grid to try numbers of clusters "
+            "on; use one that does, such as eugkm"
+        )
+    require_count(starts=starts)
+    if not candidates:
+        raise InvalidParameter("there must be numbers of clusters to choose from")
+    for clusters in candidates:
+        require_count(clusters=clusters, at_least=2)
+        if clusters > MOST_CLUSTERS:
+            raise InvalidParameter(f"clusters ({clusters}) must be at most {MOST_CLUSTERS:,}")
+    rng = plain_generator(seed)
+    found = []
+    for number, clusters in enumerate(candidates, start=1):
+        best = cluster_synopsis(release.synopsis, clusters, starts=starts, rng=rng)
+        found.append(Validity(int(clusters), best.score, _least_distance(best.centres)))
+        if progress is not None:
+            progress(number, len(candidates), "numbers of clusters")
+    return found
+
+
+def best_of(found: Sequence[Validity]) -> Validity:
+    """Take the number of clusters with the least validity, the fewest of equals."""
+    return min(found, key=lambda one: (one.ratio, one.clusters))
+
+
+def _least_distance(centres: NDArray[np.float64]) -> float:
+    return float(pdist(centres, "sqeuclidean").min())

@@ -1,0 +1,107 @@
+"""Find k centres for weighted points: Lloyd's rounds from several starts, and the best of them.
+
+Weights are noisy counts.  The rounds use them as they are: negative ones cancel noise that
+would pull centres into empty regions.  The choice among the starts uses weights that could be
+real, since with negative ones the worst centres would look best.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.release.grid_sums import GridSums, PointSums, Summer
+from dpublish.release.projection import project_nonnegative
+
+FloatArray = NDArray[np.float64]
+MOST_ROUNDS = 100
+"""With negative weights the rounds may go in circles."""
+
+
+class Clustering(NamedTuple):
+    """Centres, a row each, and their mean squared distance from the points as weighed."""
+
+    centres: FloatArray
+    score: float
+
+
+def weighted_lloyd(
+    points: FloatArray,
+    weights: FloatArray | NDArray[np.int64],
+    starts: FloatArray,
+    *,
+    min_count: float,
+    cell_deviation: float = 0.0,
+    total: float | None = None,
+    iterations: int = MOST_ROUNDS,
+) -> Clustering:
+    """Cluster weighted points of the box from -1 to 1.
+
+    Args:
+        points: Points, a row each.
+        weights: Weight of each point, negative ones too.
+        starts: Sets of centres to start from (sets, centres, dimensions).
+        min_count: Least weight around a centre that moves it.
+        cell_deviation: Standard deviation of the noise of one weight.  A centre moves only
+            if the weight around it exceeds that of the noise there.
+        total: What the weights should add up to; their sum, unless given.
+        iterations: Most rounds.
+    """
+    exact = np.asarray(weights, dtype=np.float64)
+    plausible = plausible_weights(exact, total)
+    raw, judge = PointSums(points, exact), PointSums(points, plausible)
+    return _best(_rounds(raw, starts, min_count, cell_deviation, iterations), judge, plausible)
+
+
+def grid_lloyd(
+    sizes: tuple[int, ...],
+    weights: FloatArray | NDArray[np.int64],
+    starts: FloatArray,
+    *,
+    min_count: float,
+    cell_deviation: float = 0.0,
+    total: float | None = None,
+    iterations: int = MOST_ROUNDS,
+) -> Clustering:
+    """Cluster the middles of equal cells; the same as `weighted_lloyd`, much faster."""
+    exact = np.asarray(weights, dtype=np.float64)
+    plausible = plausible_weights(exact, total)
+    raw, judge = GridSums(sizes, exact), GridSums(sizes, plausible)
+    return _best(_rounds(raw, starts, min_count, cell_deviation, iterations), judge, plausible)
+
+
+def plausible_weights(weights: FloatArray, total: float | None) -> FloatArray:
+    """Find the nearest weights that are not negative and add up, to 1 at least."""
+    return project_nonnegative(weights, max(float(weights.sum()) if total is None else total, 1.0))
+
+
+def _rounds(
+    summer: Summer, starts: FloatArray, min_count: float, cell_deviation: float, iterations: int
+) -> FloatArray:
+    """Move every set of centres to the means around them until nothing changes."""
+    centres = np.array(starts, dtype=np.float64)
+    active = np.arange(len(centres))
+    for _ in range(iterations):
+        before = centres[active]
+        sums = summer.sums(before)
+        needed = np.maximum(min_count, cell_deviation * np.sqrt(sums[:, :, 0]))
+        counts = sums[:, :, 1]
+        moves = (counts >= needed) & (counts > 0)
+        safe = np.where(moves, counts, 1.0)[:, :, None]
+        means = np.clip(sums[:, :, 2:] / safe, -1, 1)
+        after = np.where(moves[:, :, None], means, before)
+        centres[active] = after
+        active = active[(after != before).any(axis=(1, 2))]
+        if not active.size:
+            break
+    return centres
+
+
+def _best(centres: FloatArray, judge: Summer, weights: FloatArray) -> Clustering:
+    """Choose the set of centres with the least mean squared distance, the first of equals."""
+    sums = judge.sums(centres)
+    norms = (centres**2).sum(axis=2)
+    inner = (centres * sums[:, :, 2:]).sum(axis=2)
+    scores = (judge.square + (norms * sums[:, :, 1] - 2 * inner).sum(axis=1)) / weights.sum()
+    best = int(np.argmin(scores))
+    return Clustering(centres[best], max(float(scores[best]), 0.0))

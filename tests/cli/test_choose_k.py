@@ -1,0 +1,91 @@
+"""`dpublish choose-k`: a table, a picture, JSON, and refusals in one line."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpublish.clustering.kmeans.grid_synopsis import ExtendedUniformGrid
+from dpublish.data.schema import Schema, column
+from dpublish.data.sources import open_table
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import plain_generator, seeded
+from dpublish.synthesis.histograms.noisy import NoisyHistogram
+
+SCHEMA = Schema(tuple(column(n, "numeric", bounds=[-1, 1], bins=4) for n in ("x", "y")))
+
+
+def publish(recipe, path):
+    rng = plain_generator(8)
+    middles = np.array([[-0.7, -0.7], [0.7, -0.6], [0.0, 0.7]])
+    points = middles[rng.integers(0, 3, 9000)] + rng.normal(0, 0.05, (9000, 2))
+    table = open_table(pa.table({"x": points[:, 0], "y": points[:, 1]}), SCHEMA)
+    return recipe.release(table, budget=Budget(1), rng=seeded(2)).save(path)
+
+
+@pytest.fixture
+def shops(tmp_path):
+    return publish(ExtendedUniformGrid(clusters=6), tmp_path / "shops")
+
+
+def test_the_best_number_is_marked_and_drawn(run, shops):
+    done = run("choose-k", shops, "--from", 2, "--to", 6, "--seed", 1)
+    assert done.code == 0
+    assert [line.split()[0] for line in done.out.splitlines()[:6]] == ["clusters", *"23456"]
+    assert "3 *" in done.out
+    assert "3 clusters fit best" in done.out
+    picture = (shops / "choose-k.svg").read_text()
+    assert picture.startswith("<svg")
+    assert "number of clusters" in picture
+
+
+def test_programs_get_json_and_may_choose_where_it_is_drawn(run, shops, tmp_path):
+    options = ("--to", 4, "--starts", 5, "--json", "-o", "validity.svg")
+    found = run("choose-k", shops, *options).json()
+    assert found["best"] == 3
+    assert [one["clusters"] for one in found["validity"]] == [2, 3, 4]
+    assert found["plot"] == "validity.svg"
+    assert (tmp_path / "validity.svg").exists()
+    best = min(found["validity"], key=lambda one: one["validity"])
+    assert best["validity"] == best["within"] / best["between"]
+
+
+def test_it_can_be_drawn_again_and_the_release_still_loads(run, shops):
+    for _ in range(2):
+        assert run("choose-k", shops, "--to", 3, "--starts", 2).code == 0
+    assert run("rows", shops, "-n", 5, "-o", "rows.csv").code == 0
+
+
+def test_without_matplotlib_the_table_is_all(run, shops, monkeypatch):
+    monkeypatch.setattr("dpublish.evaluation.line_plot.find_spec", lambda _: None)
+    done = run("choose-k", shops, "--to", 3, "--starts", 2)
+    assert done.code == 0
+    assert "Matplotlib is not installed" in done.out
+    assert not (shops / "choose-k.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--from", 5, "--to", 3), "must not be above"),
+        (("--from", 1), "at least 2"),
+        (("--to", 5000), "at most"),
+        (("--starts", 0), "at least 1"),
+    ],
+)
+def test_impossible_requests_are_refused(run, shops, options, words):
+    done = run("choose-k", shops, *options)
+    assert done.code == 1
+    assert words in done.err
+
+
+def test_other_kinds_of_release_are_refused(run, tmp_path):
+    counts = publish(NoisyHistogram(columns=("x", "y")), tmp_path / "counts")
+    done = run("choose-k", counts)
+    assert done.code == 1
+    assert "has no clusters" in done.err
+
+
+def test_a_picture_that_cannot_be_written_is_an_error(run, shops):
+    done = run("choose-k", shops, "--to", 3, "--starts", 1, "-o", "nowhere/plot.svg")
+    assert done.code == 3
+    assert "cannot write" in done.err

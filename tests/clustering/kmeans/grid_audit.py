@@ -1,0 +1,22 @@
+"""Replay recipes that count the cells of a grid, with answers told beforehand."""
+
+from clustering.kmeans.lloyd_audit import Replay
+from dpublish.clustering.kmeans import grid_synopsis, lloyd_round
+
+
+class GridReplay(Replay):
+    """Keeps what was asked of a grid and of a round after it."""
+
+    def run(self, monkeypatch, table, play):
+        with monkeypatch.context() as patch:
+            for module in (grid_synopsis, lloyd_round):
+                patch.setattr(module, "add_geometric", self.add_geometric)
+            patch.setattr(grid_synopsis, "noisy_size", self.noisy_size)
+            play(table)
+        self.centres = [_question(kernel) for kernel in table.kernels]
+        return self
+
+
+def _question(kernel):
+    """What a kernel asks: the sizes of its grid, or its centres."""
+    return getattr(kernel, "sizes", None) or kernel.centres.tolist()

@@ -1,0 +1,128 @@
+"""The default: a synopsis by the number of columns, all of epsilon spent, odd tables no matter."""
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpublish.clustering.kmeans import default, margin_tree
+from dpublish.clustering.kmeans.default import PrivateCentres, grid_sizes
+from dpublish.data.schema import Schema, column
+from dpublish.data.sources import open_table
+from dpublish.errors import InvalidParameter
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import plain_generator, seeded
+from dpublish.release.centres import Centres
+from dpublish.release.far_starts import far_starts
+from dpublish.release.folder import load
+from dpublish.release.tree_centres import TreeCentres
+
+
+def schema_of(dimensions):
+    return Schema(tuple(column(f"x{i}", "numeric", bounds=[-1, 1]) for i in range(dimensions)))
+
+
+def release(points, dimensions, clusters=3, epsilon="1", seed=1, budget=None):
+    columns = np.asarray(points, dtype=np.float64).reshape(-1, dimensions).T
+    table = open_table(
+        pa.table({f"x{i}": one for i, one in enumerate(columns)}), schema_of(dimensions)
+    )
+    purse = Budget(epsilon) if budget is None else budget
+    return PrivateCentres(clusters=clusters).release(table, budget=purse, rng=seeded(seed))
+
+
+def blobs(dimensions, size=3000):
+    rng = plain_generator(2)
+    middles = np.array([[-0.6] * dimensions, [0.6] * dimensions, [0.6, *[-0.6] * (dimensions - 1)]])
+    return np.clip(
+        middles[rng.integers(0, 3, size)] + rng.normal(0, 0.05, (size, dimensions)), -1, 1
+    )
+
+
+@pytest.mark.parametrize("dimensions", [2, 3, 5])
+def test_clear_clusters_are_found(dimensions):
+    found = release(blobs(dimensions), dimensions, epsilon="5").centres
+    wanted = np.array([[-0.6] * dimensions, [0.6] * dimensions, [0.6, *[-0.6] * (dimensions - 1)]])
+    for middle in wanted:
+        assert np.abs(found - middle).max(axis=1).min() < 0.1
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "kind"), [(1, Centres), (3, Centres), (4, TreeCentres), (10, TreeCentres)]
+)
+@pytest.mark.parametrize("points", ["none", "one", "same", "two"])
+def test_it_works_on_odd_tables_whatever_the_number_of_columns(dimensions, kind, points):
+    rows = {"none": 0, "one": 1, "same": 40, "two": 2}[points]
+    table = np.full((rows, dimensions), 0.25)
+    purse = Budget("0.3")
+    found = release(table, dimensions, clusters=7, budget=purse)
+    assert type(found) is kind
+    assert found.centres.shape == (7, dimensions)
+    assert found.notes
+    assert all(leaf.is_used for leaf in purse.account())
+    assert purse.cost() == found.receipt.epsilon == Fraction(3, 10)
+
+
+def test_more_clusters_than_cells_and_negative_sizes_work():
+    assert grid_sizes(-10, 2, 50, Fraction(1)) == (8, 8)
+    assert grid_sizes(10**12, 2, 5, Fraction(1)) == (1000, 1000)
+    assert release(blobs(2, 20), 2, clusters=50, epsilon="0.01").clusters == 50
+
+
+def test_a_tree_is_saved_loaded_drawn_from_and_clustered_again(tmp_path):
+    found = release(blobs(4), 4, epsilon="5")
+    found.save(tmp_path / "out")
+    again = load(tmp_path / "out")
+    assert again == found
+    assert again.recluster(3, starts=5, seed=1).shape == (3, 4)
+    assert again.rows(50, seed=1).num_rows == 50
+    assert again.rows(0).num_rows == 0
+    assert abs(again.rows(seed=2).num_rows - 3000) < 100
+    assert set(again.label(again.rows(100, seed=1))) <= {0, 1, 2}
+    with pytest.raises(InvalidParameter):
+        again.recluster(0)
+
+
+@pytest.mark.parametrize("dimensions", [2, 5])
+def test_given_the_noisy_answers_nothing_else_depends_on_the_rows(dimensions, monkeypatch):
+    """The structural audit: told the same answers, any two tables give the same release."""
+
+    def told(counts, *, sensitivity, budget, rng):
+        budget.spend()
+        return np.arange(counts.size, dtype=np.int64).reshape(counts.shape) * 7 % 97
+
+    def choose(scores, *, sensitivity_range, budget, rng):
+        budget.spend()
+        return len(scores) - 1
+
+    def size(size, *, budget, rng):
+        budget.spend()
+        return 4000
+
+    from dpublish.clustering.kmeans import lloyd_round
+
+    for module in (default, margin_tree, lloyd_round):
+        monkeypatch.setattr(module, "add_geometric", told)
+    monkeypatch.setattr(margin_tree, "select", choose)
+    monkeypatch.setattr(default, "noisy_size", size)
+    found = [release(rows, dimensions) for rows in ([], blobs(dimensions, 10), blobs(dimensions))]
+    assert all(np.array_equal(one.centres, found[0].centres) for one in found)
+    assert all(one.facts() == found[0].facts() for one in found)
+
+
+def test_starts_lie_on_points_that_have_a_weight():
+    points = np.array([[0.0], [0.5], [1.0]])
+    starts = far_starts(points, np.array([1.0, 0.0, 1.0]), 2, 20, plain_generator(1))
+    assert {tuple(sorted(one.ravel())) for one in starts} == {(0.0, 1.0)}
+    assert far_starts(points, np.zeros(3), 5, 2, plain_generator(1)).shape == (2, 5, 1)
+
+
+def test_every_share_is_refused_beforehand_if_no_noise_can_be_drawn_for_it():
+    recipe = PrivateCentres(clusters=3)
+    for dimensions in (2, 5):
+        with pytest.raises(InvalidParameter):
+            recipe.expected_error(schema_of(dimensions), None, Fraction(1, 10**14))
+        few = recipe.expected_error(schema_of(dimensions), 1000, Fraction(1))
+        many = recipe.expected_error(schema_of(dimensions), None, Fraction(1, 10))
+        assert few.figures[few.target] < many.figures[many.target]

@@ -1,0 +1,148 @@
+"""Centres of weighted points: the fast sums are the plain ones, and the rounds do as they say."""
+
+import numpy as np
+import pytest
+
+from dpublish.randomness import plain_generator
+from dpublish.release import grid_sums
+from dpublish.release.dense_regions import dense_weights, likely_starts
+from dpublish.release.grid_sums import GridSums, PointSums, middles
+from dpublish.release.projection import project_nonnegative
+from dpublish.release.weighted_lloyd import grid_lloyd, weighted_lloyd
+
+
+def cell_points(sizes):
+    grids = np.meshgrid(*map(middles, sizes), indexing="ij")
+    return np.stack([one.ravel() for one in grids], axis=1)
+
+
+def plain_sums(points, weights, centres):
+    """Number, weight and weighted coordinates by nearest centre, point by point."""
+    found = np.zeros((len(centres), points.shape[1] + 2))
+    for point, weight in zip(points, weights, strict=True):
+        nearest = int(np.argmin(np.square(centres - point).sum(axis=1)))
+        found[nearest] += [1, weight, *(weight * point)]
+    return found
+
+
+GRIDS = [((5, 7), 4), ((11,), 3), ((3, 4, 2), 6), ((1, 1), 3), ((2,) * 7, 5), ((9, 8), 30)]
+
+
+@pytest.mark.parametrize(("sizes", "clusters"), GRIDS)
+def test_sums_by_lines_are_the_sums_by_cells(sizes, clusters, monkeypatch):
+    rng = plain_generator(len(sizes))
+    points = cell_points(sizes)
+    weights = np.rint(rng.normal(3, 10, len(points)))
+    centres = rng.uniform(-1, 1, (6, clusters, len(sizes)))
+    centres[1, -1] = centres[1, 0]  # the same centre twice
+    centres[2, :, -1] = 0.37  # all on one height
+    expected = np.stack([plain_sums(points, weights, one) for one in centres])
+    assert np.allclose(GridSums(sizes, weights).sums(centres), expected)
+    assert np.allclose(PointSums(points, weights).sums(centres), expected)
+    assert np.isclose(GridSums(sizes, weights).square, (np.square(points).T * weights).sum())
+    monkeypatch.setattr(grid_sums, "_MOST_NUMBERS", 1)  # one set of centres at a time
+    assert np.allclose(GridSums(sizes, weights).sums(centres), expected)
+
+
+def test_a_cell_between_two_centres_belongs_to_one_of_them():
+    centres = np.array([[[-0.5], [0.5]]])
+    sums = GridSums((3,), np.array([1.0, 1.0, 1.0])).sums(centres)
+    assert sums[0, :, 0].tolist() == [2, 1]  # the cell in the middle is as near to both
+
+
+@pytest.mark.parametrize("sizes", [(6, 5), (13,), (3, 3, 3)])
+def test_points_and_grid_give_the_same_centres(sizes):
+    rng = plain_generator(3)
+    points = cell_points(sizes)
+    weights = rng.integers(-5, 40, len(points))
+    starts = rng.uniform(-1, 1, (8, 4, len(sizes)))
+    options = {"min_count": 1.0, "cell_deviation": 4.0, "total": 300.0}
+    by_points = weighted_lloyd(points, weights, starts, **options)
+    by_grid = grid_lloyd(sizes, weights, starts, **options)
+    assert np.allclose(by_points.centres, by_grid.centres)
+    assert np.isclose(by_points.score, by_grid.score)
+
+
+def test_the_start_that_fits_best_is_taken_and_its_score_is_the_mean_squared_distance():
+    points = np.array([[-0.9], [-0.7], [0.7], [0.9]])
+    weights = np.array([1.0, 1.0, 1.0, 1.0])
+    bad, good = [[0.0], [0.0]], [[-0.5], [0.5]]
+    found = weighted_lloyd(points, weights, np.array([bad, good, good]), min_count=1.0)
+    assert np.allclose(found.centres, [[-0.8], [0.8]])
+    assert np.isclose(found.score, 0.01)
+
+
+def test_negative_weights_cancel_noise_in_the_rounds_but_not_in_the_choice():
+    points, start = np.array([[-0.5], [0.5], [0.9]]), np.array([[[0.0]]])
+    weights = np.array([10.0, 5.0, -5.0])
+    found = weighted_lloyd(points, weights, start, min_count=1.0)
+    assert np.isclose(found.centres[0, 0], (-5 + 2.5 - 4.5) / 10)
+    plausible = project_nonnegative(weights, 10.0)
+    expected = (plausible * np.square(points[:, 0] - found.centres[0, 0])).sum() / 10
+    assert np.isclose(found.score, expected)
+
+
+@pytest.mark.parametrize("weights", [[0.0, 0.0], [-4.0, -9.0], [0.4, 0.4]])
+def test_a_centre_without_enough_weight_stays(weights):
+    start = np.array([[[0.25]]])
+    found = grid_lloyd((2,), np.array(weights), start, min_count=1.0)
+    assert found.centres.tolist() == [[0.25]]
+
+
+def test_a_centre_with_no_more_than_noise_stays():
+    start = np.array([[[-0.6], [0.6]]])
+    weights = np.array([5.0, 0.0, 0.0, 30.0])
+    found = grid_lloyd((4,), weights, start, min_count=1.0, cell_deviation=10.0)
+    assert np.allclose(found.centres, [[-0.6], [0.75]])
+
+
+def test_centres_never_leave_the_box_and_circles_end():
+    rng = plain_generator(11)
+    weights = rng.integers(-60, 61, 64)
+    starts = rng.uniform(-1, 1, (40, 5, 2))
+    found = grid_lloyd((8, 8), weights, starts, min_count=1.0)
+    assert np.all(np.abs(found.centres) <= 1)
+    assert np.isfinite(found.score)
+
+
+def test_some_weights_would_go_round_in_circles_for_ever():
+    rng = plain_generator(11)
+    weights = rng.integers(-60, 61, 64)
+    starts = rng.uniform(-1, 1, (40, 5, 2))
+    late = [
+        grid_lloyd((8, 8), weights, starts[[n]], min_count=1.0, iterations=rounds).centres
+        for n in range(40)
+        for rounds in (999, 1000)
+    ]
+    changed = [not np.array_equal(a, b) for a, b in zip(late[::2], late[1::2], strict=True)]
+    assert any(changed)
+
+
+# --- dense regions ------------------------------------------------------------------------------
+
+
+def test_noise_alone_is_mostly_taken_for_empty_and_a_crowd_is_not():
+    rng = plain_generator(2)
+    noise = np.rint(rng.laplace(0, 10, (40, 40)))
+    kept = dense_weights((40, 40), noise.ravel(), 14.1)
+    assert np.count_nonzero(kept) < 0.05 * 1600
+    noise[10:14, 20:24] += 60
+    crowd = dense_weights((40, 40), noise.ravel(), 14.1).reshape(40, 40)[10:14, 20:24]
+    assert np.array_equal(crowd, noise[10:14, 20:24])
+
+
+def test_starts_are_drawn_where_the_weight_is_and_far_apart():
+    points = np.array([[-0.9, 0], [-0.8, 0], [0.9, 0], [0.0, 0.9]])
+    starts = likely_starts(points, np.array([5.0, 5.0, 5.0, 0.0]), 2, 50, plain_generator(1))
+    assert starts.shape == (50, 2, 2)
+    assert not np.any(starts[:, :, 1])  # never the point without weight
+    sides = np.sort(np.sign(starts[:, :, 0]), axis=1)
+    assert np.all(sides == [-1, 1])
+
+
+@pytest.mark.parametrize("weights", [[0.0, 0.0], [3.0, 0.0]])
+def test_there_are_starts_for_more_clusters_than_points(weights):
+    points = np.array([[0.5], [-0.5]])
+    starts = likely_starts(points, np.array(weights), 5, 3, plain_generator(1))
+    assert starts.shape == (3, 5, 1)
+    assert np.all(np.abs(starts) <= 1)
