@@ -96,6 +96,12 @@ EXAMPLES = {
         {"clusters": 9, "columns": ("height", "age")},
     ],
     "dplloyd-impr": [{"clusters": 2}, {"clusters": 1, "columns": ("age",)}],
+    "eugkm": [{"clusters": 2}, {"clusters": 3, "columns": ("height",), "starts": 2}],
+    "ugkm": [{"clusters": 2}],
+    "mkm": [{"clusters": 2, "columns": ("age",)}],
+    "hybrid": [{"clusters": 2}, {"clusters": 5, "columns": ("age",)}],
+    "gkm": [{"clusters": 2, "blocks": 3}, {"clusters": 2, "output_range": "loose", "rounds": 2}],
+    "pgkm": [{"clusters": 2, "rounds": 3, "population": 30}],
     "privqt": [{"cells": 8}, {"columns": ("height",), "cells": 8, "wavelet": "db2", "levels": 2}],
     "privthr": [
         {"cells": 8},

@@ -91,6 +91,42 @@ RECIPES: Mapping[str, Entry] = {
         publishes="centres of clusters after a few well-shared noisy rounds of k-means",
         prefer="only centres are needed, and there are too many columns for a grid",
     ),
+    "eugkm": Entry(
+        location="dpublish.clustering.kmeans.grid_synopsis:ExtendedUniformGrid",
+        task="clustering",
+        publishes="a noisy grid sized for clustering, and the centres found in it",
+        prefer="two or three columns, and the paper's rule for the grid is wanted",
+    ),
+    "ugkm": Entry(
+        location="dpublish.clustering.kmeans.grid_synopsis:UniformGrid",
+        task="clustering",
+        publishes="a noisy grid sized for range counts, and the centres found in it",
+        prefer="the grid itself will be counted in, too",
+    ),
+    "mkm": Entry(
+        location="dpublish.clustering.kmeans.grid_synopsis:EstimatorGrid",
+        task="clustering",
+        publishes="a noisy grid whose size does not depend on epsilon, and the centres found in it",
+        prefer="a baseline of the grid methods is wanted",
+    ),
+    "hybrid": Entry(
+        location="dpublish.clustering.kmeans.hybrid:Hybrid",
+        task="clustering",
+        publishes="a noisy grid, and its centres moved by one noisy round of k-means",
+        prefer="few columns, many records, and the paper's rule is wanted",
+    ),
+    "gkm": Entry(
+        location="dpublish.clustering.kmeans.block_mean:BlockMean",
+        task="clustering",
+        publishes="centres averaged over the clusterings of random blocks of records",
+        prefer="a generic method is wanted to compare with",
+    ),
+    "pgkm": Entry(
+        location="dpublish.clustering.kmeans.evolved:EvolvedCentres",
+        task="clustering",
+        publishes="centres found by evolution under private selection",
+        prefer="many columns, few clusters, and only centres are needed",
+    ),
     "privthr": Entry(
         location="dpublish.clustering.wavecluster.noisy_threshold:NoisyThresholdWaves",
         task="shapes",

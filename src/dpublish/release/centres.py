@@ -22,8 +22,8 @@ from dpublish.release.histogram import MAX_ROWS
 from dpublish.release.labelled_histogram import NoisySize
 from dpublish.release.projection import round_to_total
 from dpublish.release.release import Release, whole_column
-from dpublish.release.starting_centres import spread_centres
-from dpublish.release.weighted_lloyd import grid_lloyd
+from dpublish.release.synopsis_clusters import cluster_synopsis
+from dpublish.release.weighted_lloyd import Clustering
 
 FloatArray = NDArray[np.float64]
 
@@ -116,22 +116,23 @@ class Centres(Release):
         return np.where(known, found, NOWHERE)
 
     def recluster(self, clusters: int, *, starts: int = 30, seed: int | None = None) -> FloatArray:
-        """Find other centres, as many as wanted, in the noisy grid; free.
+        """Find other centres, as many as wanted, in the published synopsis; free.
 
         Centres come in the owner's units.
         """
-        grid = self._require_grid("cannot be clustered again")
         require_count(clusters=clusters, starts=starts)
-        rng = plain_generator(seed)
-        found = grid_lloyd(
-            grid.sizes,
-            grid.counts,
-            np.stack([spread_centres(clusters, self.box.dimensions, rng) for _ in range(starts)]),
-            min_count=1.0,
-            cell_deviation=grid.deviation,
-            total=grid.total,
-        )
+        found = self.find_clusters(clusters, starts=starts, rng=plain_generator(seed))
         return self.box.unscale(found.centres)
+
+    def find_clusters(self, clusters: int, *, starts: int, rng: np.random.Generator) -> Clustering:
+        """Find centres, between -1 and 1, in the noisy grid, as the release's method does."""
+        return cluster_synopsis(
+            self._require_grid("cannot be clustered again"),
+            clusters,
+            starts=starts,
+            rng=rng,
+            only_dense=self.receipt.method == "kmeans",
+        )
 
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows from the noisy grid: `n` of them, or as many as were counted.

@@ -14,12 +14,12 @@ from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
 from dpublish.release.centres import Centres
-from dpublish.release.far_starts import far_starts
+from dpublish.release.dense_regions import likely_starts
 from dpublish.release.histogram import MAX_ROWS
 from dpublish.release.labelled_histogram import NoisySize
 from dpublish.release.margin_tree import MarginTree
 from dpublish.release.release import whole_column
-from dpublish.release.weighted_lloyd import weighted_lloyd
+from dpublish.release.weighted_lloyd import Clustering, weighted_lloyd
 
 FloatArray = NDArray[np.float64]
 SAMPLE = 10_000
@@ -44,10 +44,9 @@ class TreeCentres(Centres):
 
     __hash__ = None
 
-    def recluster(self, clusters: int, *, starts: int = 30, seed: int | None = None) -> FloatArray:
-        """Find other centres, as many as wanted, in points drawn from the tree; free."""
-        require_count(clusters=clusters, starts=starts)
-        return self.box.unscale(cluster_tree(self.tree, clusters, starts, plain_generator(seed)))
+    def find_clusters(self, clusters: int, *, starts: int, rng: np.random.Generator) -> Clustering:
+        """Find centres, between -1 and 1, in points drawn from the tree."""
+        return cluster_tree(self.tree, clusters, starts, rng)
 
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows from the tree: `n` of them, or as many as were counted."""
@@ -140,9 +139,9 @@ class TreeCentres(Centres):
 
 def cluster_tree(
     tree: MarginTree, clusters: int, starts: int, rng: np.random.Generator
-) -> FloatArray:
+) -> Clustering:
     """Draw points from a tree of margins and find their centres, in the box from -1 to 1."""
     points = tree.draw(SAMPLE, rng)
     alike = np.ones(SAMPLE)
-    sets = far_starts(points, alike, clusters, starts, rng)
-    return weighted_lloyd(points, alike, sets, min_count=1.0).centres
+    sets = likely_starts(points, alike, clusters, starts, rng)
+    return weighted_lloyd(points, alike, sets, min_count=1.0)

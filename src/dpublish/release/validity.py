@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
-from dpublish.errors import InvalidParameter, InvalidQuery, require_count
+from dpublish.errors import InvalidParameter, require_count
 from dpublish.randomness import plain_generator
 from dpublish.release.centres import Centres
-from dpublish.release.synopsis_clusters import cluster_synopsis
 
 MOST_CLUSTERS = 1000
 
@@ -49,11 +48,6 @@ def judge_clusters(
     The grid should have been made for the largest of them: a grid for fewer clusters may
     have fewer cells.
     """
-    if release.synopsis is None:
-        raise InvalidQuery(
-            f"a release of {release.receipt.method} holds no grid to try numbers of clusters "
-            "on; use one that does, such as eugkm"
-        )
     require_count(starts=starts)
     if not candidates:
         raise InvalidParameter("there must be numbers of clusters to choose from")
@@ -64,7 +58,7 @@ def judge_clusters(
     rng = plain_generator(seed)
     found = []
     for number, clusters in enumerate(candidates, start=1):
-        best = cluster_synopsis(release.synopsis, clusters, starts=starts, rng=rng)
+        best = release.find_clusters(clusters, starts=starts, rng=rng)
         found.append(Validity(int(clusters), best.score, _least_distance(best.centres)))
         if progress is not None:
             progress(number, len(candidates), "numbers of clusters")

@@ -14,9 +14,9 @@ from dpublish.errors import InvalidParameter
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from dpublish.release.centres import Centres
-from dpublish.release.far_starts import far_starts
 from dpublish.release.folder import load
 from dpublish.release.tree_centres import TreeCentres
+from dpublish.release.validity import best_of, judge_clusters
 
 
 def schema_of(dimensions):
@@ -111,11 +111,12 @@ def test_given_the_noisy_answers_nothing_else_depends_on_the_rows(dimensions, mo
     assert all(one.facts() == found[0].facts() for one in found)
 
 
-def test_starts_lie_on_points_that_have_a_weight():
-    points = np.array([[0.0], [0.5], [1.0]])
-    starts = far_starts(points, np.array([1.0, 0.0, 1.0]), 2, 20, plain_generator(1))
-    assert {tuple(sorted(one.ravel())) for one in starts} == {(0.0, 1.0)}
-    assert far_starts(points, np.zeros(3), 5, 2, plain_generator(1)).shape == (2, 5, 1)
+def test_numbers_of_clusters_can_be_tried_on_both_synopses():
+    for dimensions in (2, 4):
+        found = judge_clusters(
+            release(blobs(dimensions), dimensions, epsilon="5"), [2, 3, 6], seed=1
+        )
+        assert best_of(found).clusters == 3
 
 
 def test_every_share_is_refused_beforehand_if_no_noise_can_be_drawn_for_it():

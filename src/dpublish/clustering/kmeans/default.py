@@ -38,12 +38,11 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.centres import Centres
-from dpublish.release.far_starts import far_starts
 from dpublish.release.grid_synopsis import GridSynopsis
 from dpublish.release.labelled_histogram import NoisySize
 from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.synopsis_clusters import cluster_synopsis
 from dpublish.release.tree_centres import TreeCentres, cluster_tree
-from dpublish.release.weighted_lloyd import grid_lloyd
 
 SIZE_SHARE = Fraction(3, 100)
 TREE, ROUND = 2, 3
@@ -116,7 +115,7 @@ class PrivateCentres:
     def _from_grid(
         self, table: Table, box: Box, records: NoisySize, *, budget: Budget, rng: RandomSource
     ) -> tuple[type[Centres], dict[str, Any]]:
-        """Publish a grid and the centres of its non-negative counts.
+        """Publish a grid and the centres of the cells that stand out from the noise.
 
         Privacy:
             That of `add_geometric` on counts of cells, of which a record changes one.
@@ -126,10 +125,9 @@ class PrivateCentres:
         exact = table.sum(BoxGrid(box, sizes))
         counts = add_geometric(exact, sensitivity=1, budget=purse, rng=rng)
         grid = GridSynopsis(sizes, counts, purse.epsilon, records)
-        weights = grid.estimates()
-        generator = public_generator(rng)
-        starts = far_starts(grid.cell_centres(), weights, self.clusters, STARTS, generator)
-        found = grid_lloyd(sizes, weights, starts, min_count=1.0)
+        found = cluster_synopsis(
+            grid, self.clusters, starts=STARTS, rng=public_generator(rng), only_dense=True
+        )
         note = f"a grid of {' x '.join(map(str, sizes))} cells: few enough columns for one"
         return Centres, {
             "centres": box.unscale(found.centres),
@@ -147,7 +145,7 @@ class PrivateCentres:
         """
         purses = budget.split(tree=TREE, round=ROUND)
         tree = publish_tree(table, box, records, budget=purses["tree"], rng=rng)
-        first = cluster_tree(tree, self.clusters, STARTS, public_generator(rng))
+        first = cluster_tree(tree, self.clusters, STARTS, public_generator(rng)).centres
         weight = count_weight(box.dimensions)
         centres = lloyd_round(
             table, box, first, count_weight=weight, budget=purses["round"], rng=rng

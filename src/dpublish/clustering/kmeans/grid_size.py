@@ -36,7 +36,7 @@ def grid_side(
     most = round(MOST_CELLS ** (1 / dimensions))
     if most**dimensions > MOST_CELLS:
         most -= 1
-    return min(max(wanted, _root(clusters, dimensions)), most)
+    return int(min(max(wanted, _root(clusters, dimensions)), most))
 
 
 def _wanted(rule: GridRule, size: int, dimensions: int, useful: float) -> float:

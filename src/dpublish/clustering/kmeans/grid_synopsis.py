@@ -133,8 +133,7 @@ def count_records(table: Table, box: Box, *, budget: Budget, rng: RandomSource) 
 
     Privacy:
         `budget.epsilon`-differentially private when one record is added or removed: a count
-        of sensitivity 1 with geometric noise (`noisy_size`).  The purse is at hand before
-        any row is read only if the caller opened its parent; recipes do.
+        of sensitivity 1 with geometric noise (`noisy_size`).
     """
     everyone = BoxGrid(box, (1,) * box.dimensions)
     rate = budget.epsilon
