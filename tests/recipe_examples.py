@@ -101,7 +101,10 @@ EXAMPLES = {
     "mkm": [{"clusters": 2, "columns": ("age",)}],
     "hybrid": [{"clusters": 2}, {"clusters": 5, "columns": ("age",)}],
     "gkm": [{"clusters": 2, "blocks": 3}, {"clusters": 2, "output_range": "loose", "rounds": 2}],
-    "pgkm": [{"clusters": 2, "rounds": 3, "population": 30}],
+    "pgkm": [
+        {"clusters": 2, "rounds": 3, "population": 30},
+        {"clusters": 3, "columns": ("height",), "rounds": 3, "population": 20, "parents": 2},
+    ],
     "privqt": [{"cells": 8}, {"columns": ("height",), "cells": 8, "wavelet": "db2", "levels": 2}],
     "privthr": [
         {"cells": 8},

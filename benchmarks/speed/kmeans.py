@@ -2,7 +2,8 @@
 
 The reference is plain NumPy without noise: distances by one matrix product, `argmin`,
 `bincount`, until nothing changes, at most 100 rounds; both start from spread centres.  It is
-timed on some of the starts and scaled up.  Times are processor seconds of this process.
+timed on some of the starts and scaled up.  Times are processor seconds of this process, with
+one thread for matrix products: several would spin, and make the reference look worse.
 
 Run: .venv/bin/python benchmarks/speed/kmeans.py [--large]
 """
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
+from threadpoolctl import threadpool_limits
 
 from dpublish.clustering.kmeans.grid_synopsis import ExtendedUniformGrid
 from dpublish.data.schema import Schema, column
@@ -102,4 +104,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with threadpool_limits(1):
+        main()

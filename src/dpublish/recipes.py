@@ -125,7 +125,7 @@ RECIPES: Mapping[str, Entry] = {
         location="dpublish.clustering.kmeans.evolved:EvolvedCentres",
         task="clustering",
         publishes="centres found by evolution under private selection",
-        prefer="many columns, few clusters, and only centres are needed",
+        prefer="PrivGene is wanted to compare with; few clusters in two columns",
     ),
     "privthr": Entry(
         location="dpublish.clustering.wavecluster.noisy_threshold:NoisyThresholdWaves",
