@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpublish.clustering.kmeans import default, margin_tree
-from dpublish.clustering.kmeans.default import PrivateCentres, grid_sizes
+from dpublish.clustering.kmeans import grid_synopsis, lloyd_round, margin_tree
+from dpublish.clustering.kmeans.default import PrivateCentres, dense_side
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
@@ -65,8 +65,9 @@ def test_it_works_on_odd_tables_whatever_the_number_of_columns(dimensions, kind,
 
 
 def test_more_clusters_than_cells_and_negative_sizes_work():
-    assert grid_sizes(-10, 2, 50, Fraction(1)) == (8, 8)
-    assert grid_sizes(10**12, 2, 5, Fraction(1)) == (1000, 1000)
+    assert dense_side(-10, 2, 50, Fraction(1)) == 8
+    assert dense_side(10**12, 2, 5, Fraction(1)) == 1000
+    assert dense_side(10**12, 3, 5, Fraction(1)) == 100
     assert release(blobs(2, 20), 2, clusters=50, epsilon="0.01").clusters == 50
 
 
@@ -100,12 +101,10 @@ def test_given_the_noisy_answers_nothing_else_depends_on_the_rows(dimensions, mo
         budget.spend()
         return 4000
 
-    from dpublish.clustering.kmeans import lloyd_round
-
-    for module in (default, margin_tree, lloyd_round):
+    for module in (grid_synopsis, margin_tree, lloyd_round):
         monkeypatch.setattr(module, "add_geometric", told)
     monkeypatch.setattr(margin_tree, "select", choose)
-    monkeypatch.setattr(default, "noisy_size", size)
+    monkeypatch.setattr(grid_synopsis, "noisy_size", size)
     found = [release(rows, dimensions) for rows in ([], blobs(dimensions, 10), blobs(dimensions))]
     assert all(np.array_equal(one.centres, found[0].centres) for one in found)
     assert all(one.facts() == found[0].facts() for one in found)

@@ -26,22 +26,19 @@ TAIL = Fraction(1, 20)
 def block_centres(block: Table, box: Box, start: NDArray[np.float64], rounds: int) -> IntArray:
     """Find centres of a block in lattice coordinates, in the order of `start`.
 
-    The answer is exact and private, and so is when it is reached: only what one record
-    changes in all blocks together may be published.  A block with fewer records than
-    centres gives the start; a centre that no record is nearest to stays where it is.
+    The answer is exact and private: only what one record changes in all blocks together may
+    be published.  A block with fewer records than centres gives the start; a centre that no
+    record is nearest to stays where it is.  Every block takes all rounds, whatever it holds,
+    so that their number tells nothing.
     """
-    centres = start
+    centres, enough = start, False
     for _ in range(rounds):
         sums = block.sum(ClusterSums(box, centres))
         counts = sums[:, :1]
-        if counts.sum() < len(start):
-            return _on_lattice(start)
+        enough = bool(counts.sum() >= len(start))
         means = sums[:, 1:] / (np.maximum(counts, 1) * UNIT)
-        moved = np.where(counts > 0, means, centres)
-        if np.array_equal(moved, centres):
-            break
-        centres = moved
-    return _on_lattice(centres)
+        centres = np.where(counts > 0, means, centres)
+    return _on_lattice(centres if enough else start)
 
 
 def mean_of_blocks(

@@ -12,7 +12,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.aggregates.cluster_sums import require_columns
 from dpublish.clustering.kmeans.block_centres import (
     TAIL,
@@ -20,24 +19,23 @@ from dpublish.clustering.kmeans.block_centres import (
     find_ranges,
     mean_of_blocks,
 )
-from dpublish.clustering.kmeans.starting_centres import public_generator, spread_centres
+from dpublish.clustering.kmeans.grid_synopsis import count_records
+from dpublish.clustering.kmeans.improved_lloyd import SIZE_SHARE
+from dpublish.clustering.kmeans.lloyd_round import require_clusters, require_records
 from dpublish.data.box import UNIT, Box
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact import require_rate
-from dpublish.mechanisms.noise import noisy_size
 from dpublish.mechanisms.quantile import rank_range
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.centres import Centres
 from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.starting_centres import public_generator, spread_centres
 
 FEWEST_BLOCKS, MOST_BLOCKS = 2, 20_000
-MOST_CLUSTERS = 1_000
-_SIZE = Fraction(3, 100)
 _RANGES = ("tight", "loose")
 
 
@@ -63,9 +61,8 @@ class BlockMean:
     rounds: int = setting("Most rounds of k-means in each block.", default=20)
 
     def __post_init__(self) -> None:
-        require_count(clusters=self.clusters, rounds=self.rounds)
-        if self.clusters > MOST_CLUSTERS:
-            raise InvalidParameter(f"clusters must be at most {MOST_CLUSTERS:,}")
+        require_clusters(self.clusters)
+        require_count(rounds=self.rounds)
         require_known("output range", self.output_range, _RANGES)
         if self.blocks is not None:
             require_count(blocks=self.blocks, at_least=FEWEST_BLOCKS)
@@ -94,14 +91,13 @@ class BlockMean:
             in all, and get geometric noise for that.  Proof: docs/proofs/block_centres.md.
         """
         refuse_seeded_grant(budget, rng)
-        if not isinstance(table.neighbours, AddRemoveRecord):
-            raise InvalidParameter(f"{self.name} hides one record added or removed, nothing else")
+        require_records(table, self.name)
         expected = self.expected_error(table.schema, None, budget.epsilon)
         box = Box.of(table.schema, self.columns)
         # Opened before any row is read: a purse that is already used stops here.
         purses = budget.split(**self._shares())
         blocks = self.blocks or count_blocks(
-            noisy_size(_count(table, box), budget=purses["size"], rng=rng)
+            count_records(table, box, budget=purses["size"], rng=rng).value
         )
         ranges = np.tile([-UNIT, UNIT], (box.dimensions, 1))
         if self.output_range == "loose":
@@ -155,7 +151,7 @@ class BlockMean:
         return ExpectedError(summary, figures, target="coordinate_deviation")
 
     def _shares(self) -> dict[str, Fraction]:
-        size = {} if self.blocks else {"size": _SIZE}
+        size = {} if self.blocks else {"size": SIZE_SHARE}
         rest = 1 - sum(size.values(), Fraction(0))
         if self.output_range == "tight":
             return {**size, "mean": rest}
@@ -169,7 +165,3 @@ def count_blocks(records: int) -> int:
     (2, 75)
     """
     return int(min(max(round(max(records, 1) ** 0.4), FEWEST_BLOCKS), MOST_BLOCKS))
-
-
-def _count(table: Table, box: Box) -> int:
-    return int(table.sum(BoxGrid(box, (1,) * box.dimensions))[0])

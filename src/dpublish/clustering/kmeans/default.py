@@ -10,15 +10,12 @@ PrivBayes.
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil
 from typing import Any, ClassVar
 
-import numpy as np
-
-from dpublish.aggregates.box_grid import BoxGrid
-from dpublish.aggregates.cluster_sums import ClusterSums
 from dpublish.aggregates.dependence import DISTANCE
-from dpublish.clustering.kmeans.improved_lloyd import count_weight
+from dpublish.clustering.kmeans.grid_size import DENSE_RECORDS_PER_CELL, grid_side
+from dpublish.clustering.kmeans.grid_synopsis import count_records, release_grid
+from dpublish.clustering.kmeans.improved_lloyd import SIZE_SHARE, count_weight
 from dpublish.clustering.kmeans.lloyd_round import (
     find_box,
     lloyd_round,
@@ -27,30 +24,26 @@ from dpublish.clustering.kmeans.lloyd_round import (
     round_errors,
 )
 from dpublish.clustering.kmeans.margin_tree import COUNTS, STRUCTURE, publish_tree, require_pairs
-from dpublish.clustering.kmeans.starting_centres import public_generator
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.mechanisms.exact import require_rate
-from dpublish.mechanisms.noise import add_geometric, noisy_size
 from dpublish.mechanisms.noise_law import sum_quantile
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.centres import Centres
-from dpublish.release.grid_synopsis import GridSynopsis
 from dpublish.release.labelled_histogram import NoisySize
 from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.starting_centres import public_generator
 from dpublish.release.synopsis_clusters import cluster_synopsis
 from dpublish.release.tree_centres import TreeCentres, cluster_tree
 
-SIZE_SHARE = Fraction(3, 100)
 TREE, ROUND = 2, 3
 """Weights of the tree of margins and of the round of k-means after it."""
 MOST_GRID_COLUMNS = 3
 STARTS = 30
-_RECORDS_PER_CELL = 2  # times epsilon, of an even grid
-_MOST_CELLS = 1_000_000
+_MOST_CELLS = 1_000_000  # more would take minutes to search
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +84,7 @@ class PrivateCentres:
         expected = self.expected_error(table.schema, None, budget.epsilon)
         box = find_box(table.schema, self.columns)
         purses = budget.split(size=SIZE_SHARE, rest=1 - SIZE_SHARE)
-        everyone = ClusterSums(box, np.zeros((1, box.dimensions)))
-        rate = purses["size"].epsilon
-        size = noisy_size(int(table.sum(everyone)[0, 0]), budget=purses["size"], rng=rng)
-        records = NoisySize(size, rate)
+        records = count_records(table, box, budget=purses["size"], rng=rng)
         publish = self._from_grid if box.dimensions <= MOST_GRID_COLUMNS else self._from_tree
         kind, parts = publish(table, box, records, budget=purses["rest"], rng=rng)
         if progress is not None:
@@ -118,17 +108,14 @@ class PrivateCentres:
         """Publish a grid and the centres of the cells that stand out from the noise.
 
         Privacy:
-            That of `add_geometric` on counts of cells, of which a record changes one.
+            That of `release_grid`; its side follows from the noisy number of records.
         """
-        purse = budget.split(grid=1)["grid"]
-        sizes = grid_sizes(records.value, box.dimensions, self.clusters, purse.epsilon)
-        exact = table.sum(BoxGrid(box, sizes))
-        counts = add_geometric(exact, sensitivity=1, budget=purse, rng=rng)
-        grid = GridSynopsis(sizes, counts, purse.epsilon, records)
+        side = dense_side(records.value, box.dimensions, self.clusters, budget.epsilon)
+        grid = release_grid(table, box, side, records, budget=budget, rng=rng)
         found = cluster_synopsis(
             grid, self.clusters, starts=STARTS, rng=public_generator(rng), only_dense=True
         )
-        note = f"a grid of {' x '.join(map(str, sizes))} cells: few enough columns for one"
+        note = f"a grid with {side:,} cells along each column: few enough columns for one"
         return Centres, {
             "centres": box.unscale(found.centres),
             "synopsis": grid,
@@ -165,8 +152,8 @@ class PrivateCentres:
             figures = {"one_cell_95": float(sum_quantile(rest, 1, 0.95))}
             summary = f"a grid; each count within {figures['one_cell_95']:,.0f} (95 %)"
             if n_hint:
-                sizes = grid_sizes(n_hint, box.dimensions, self.clusters, rest)
-                figures["cells"] = float(np.prod(sizes))
+                side = dense_side(n_hint, box.dimensions, self.clusters, rest)
+                figures["cells"] = float(side**box.dimensions)
             return ExpectedError(summary, figures, target="one_cell_95")
         require_pairs(box)
         tree = rest * TREE / (TREE + ROUND)
@@ -182,17 +169,13 @@ class PrivateCentres:
         return ExpectedError(summary, figures, target="coordinate_sum_95")
 
 
-def grid_sizes(size: int, dimensions: int, clusters: int, epsilon: Fraction) -> tuple[int, ...]:
-    """Choose the cells along each column from a noisy number of records and public facts.
+def dense_side(size: int, dimensions: int, clusters: int, epsilon: Fraction) -> int:
+    """Choose the cells along each column: EUGkM's rule, for a finer grid.
 
-    EUGkM's rule with five times as many records times epsilon, at least as many cells as
-    clusters.
-
-    >>> grid_sizes(5_000, 2, 15, Fraction(1, 10)), grid_sizes(-7, 2, 15, Fraction(1, 10))
-    ((16, 16), (4, 4))
+    >>> dense_side(5_000, 2, 15, Fraction(1, 10)), dense_side(-7, 2, 15, Fraction(1, 10))
+    (16, 4)
     """
-    useful = max(size, 0) * float(epsilon) / _RECORDS_PER_CELL
-    most = int(_MOST_CELLS ** (1 / dimensions))
-    wanted = round(min(useful, 1e18) ** (2 / (2 + dimensions)))
-    least = ceil(clusters ** (1 / dimensions) - 1e-9)
-    return (min(max(wanted, least, 1), most),) * dimensions
+    side = grid_side(
+        "eug", size, dimensions, clusters, epsilon, records_per_cell=DENSE_RECORDS_PER_CELL
+    )
+    return min(side, int(_MOST_CELLS ** (1 / dimensions) + 1e-9))

@@ -10,15 +10,16 @@ from fractions import Fraction
 from math import log
 from typing import ClassVar
 
-from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.aggregates.centre_losses import STEP, CentreLosses
 from dpublish.aggregates.cluster_sums import require_columns
+from dpublish.clustering.kmeans.grid_synopsis import count_records
+from dpublish.clustering.kmeans.improved_lloyd import SIZE_SHARE
+from dpublish.clustering.kmeans.lloyd_round import require_records
 from dpublish.data.box import UNIT, Box
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact import require_rate
-from dpublish.mechanisms.noise import noisy_size
 from dpublish.mechanisms.selection import selection_rate
 from dpublish.model_fitting.genetic_search import (
     FEWEST_ROUNDS,
@@ -33,7 +34,6 @@ from dpublish.model_fitting.genetic_search import (
     search,
 )
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.centres import Centres
@@ -41,7 +41,6 @@ from dpublish.release.recipe import ExpectedError, Progress, setting, settings_o
 
 MOST_COORDINATES = 1_000_000
 """Of all candidates of a generation together."""
-_SIZE = Fraction(3, 100)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,17 +92,15 @@ class EvolvedCentres:
             docs/proofs/centre_losses.md), not over the records.  No score is published.
         """
         refuse_seeded_grant(budget, rng)
-        if not isinstance(table.neighbours, AddRemoveRecord):
-            raise InvalidParameter(f"{self.name} hides one record added or removed, nothing else")
+        require_records(table, self.name)
         expected = self.expected_error(table.schema, None, budget.epsilon)
         box = Box.of(table.schema, self.columns)
         # Opened before any row is read: a purse that is already used stops here.
         purses = budget.split(**self._shares())
         rounds = self.rounds
         if rounds is None:
-            records = int(table.sum(BoxGrid(box, (1,) * box.dimensions))[0])
-            size = noisy_size(records, budget=purses["size"], rng=rng)
-            rounds = count_rounds(size, purses["search"].epsilon, self.parents)
+            records = count_records(table, box, budget=purses["size"], rng=rng)
+            rounds = count_rounds(records.value, purses["search"].epsilon, self.parents)
         plan = self._breeding(rounds)
 
         def score(generation: IntArray) -> Scores:
@@ -175,7 +172,7 @@ class EvolvedCentres:
     def _shares(self) -> dict[str, Fraction]:
         if self.rounds is not None:
             return {"search": Fraction(1)}
-        return {"size": _SIZE, "search": 1 - _SIZE}
+        return {"size": SIZE_SHARE, "search": 1 - SIZE_SHARE}
 
 
 def _foretold_rounds(records: int, share: Fraction, parents: int) -> float:

@@ -9,7 +9,7 @@ from dpublish.aggregates.box_grid import MOST_CELLS
 GridRule = Literal["ug", "mkm", "eug"]
 RECORDS_PER_CELL = 10
 """What ε times a number of records is divided by; the papers' constant."""
-DENSE_RECORDS_PER_CELL = 1.5
+DENSE_RECORDS_PER_CELL = 2
 """The same where only dense regions are clustered, which can tell noise from records."""
 
 

@@ -13,7 +13,6 @@ from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.clustering.kmeans.grid_size import GridRule, grid_side
 from dpublish.clustering.kmeans.improved_lloyd import SIZE_SHARE
 from dpublish.clustering.kmeans.lloyd_round import require_clusters, require_records
-from dpublish.clustering.kmeans.starting_centres import public_generator
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
@@ -28,6 +27,7 @@ from dpublish.release.centres import Centres
 from dpublish.release.grid_synopsis import GridSynopsis
 from dpublish.release.labelled_histogram import NoisySize
 from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.starting_centres import public_generator
 from dpublish.release.synopsis_clusters import cluster_synopsis
 
 MOST_STARTS = 1000

@@ -20,7 +20,6 @@ from dpublish.clustering.kmeans.lloyd_round import (
     require_records,
     round_errors,
 )
-from dpublish.clustering.kmeans.starting_centres import public_generator, spread_centres
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.mechanisms.exact import require_rate
@@ -31,6 +30,7 @@ from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.centres import Centres
 from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.starting_centres import public_generator, spread_centres
 
 SIZE_SHARE = Fraction(3, 100)
 MEAN_COORDINATE = 0.225

@@ -16,11 +16,6 @@ from dpublish.clustering.kmeans.lloyd_round import (
     require_records,
     round_errors,
 )
-from dpublish.clustering.kmeans.starting_centres import (
-    public_generator,
-    spread_centres,
-    uniform_centres,
-)
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known
@@ -29,6 +24,11 @@ from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.centres import Centres
 from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.starting_centres import (
+    public_generator,
+    spread_centres,
+    uniform_centres,
+)
 
 MOST_ROUNDS = 100
 COUNT_WEIGHT = 1
