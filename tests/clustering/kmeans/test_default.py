@@ -1,11 +1,15 @@
 """The default: a synopsis by the number of columns, all of epsilon spent, odd tables no matter."""
 
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from clustering.kmeans.grid_audit import GridReplay
+from clustering.kmeans.lloyd_audit import Points, exact_loss
+from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.clustering.kmeans import grid_synopsis, lloyd_round, margin_tree
 from dpublish.clustering.kmeans.default import PrivateCentres, dense_side
 from dpublish.data.schema import Schema, column
@@ -126,3 +130,86 @@ def test_every_share_is_refused_beforehand_if_no_noise_can_be_drawn_for_it():
         few = recipe.expected_error(schema_of(dimensions), 1000, Fraction(1))
         many = recipe.expected_error(schema_of(dimensions), None, Fraction(1, 10))
         assert few.figures[few.target] < many.figures[many.target]
+
+
+# --- neighbours ---------------------------------------------------------------------------------
+
+EPSILON = Fraction(3, 2)
+WORLDS = ([], [(0.3, -0.2)], [(1, 1), (1, 1), (-1, 0.5)])
+ADDED = ((0, 0), (1, 1), (-1, 0.25), (1, -1))
+
+
+def grid_loss(monkeypatch):
+    """The largest exact loss of a release in two columns, over small worlds."""
+
+    def play(table):
+        PrivateCentres(clusters=2).release(table, budget=Budget(EPSILON), rng=seeded(9))
+
+    def replay(points):
+        return GridReplay(1, 400).run(monkeypatch, Points(points, 2), play)
+
+    return max(
+        exact_loss(replay(others), replay([*others, added]))
+        for others, added in product(WORLDS, ADDED)
+    )
+
+
+def test_a_release_from_a_grid_loses_its_budget_and_no_more(monkeypatch):
+    assert grid_loss(monkeypatch) == EPSILON
+
+
+def test_a_grid_whose_noise_forgets_half_of_what_a_record_does_is_caught(monkeypatch):
+    class CountsTwice(BoxGrid):
+        def add(self, batch, out):
+            super().add(batch, out)
+            super().add(batch, out)
+
+    monkeypatch.setattr(grid_synopsis, "BoxGrid", CountsTwice)
+    assert grid_loss(monkeypatch) > EPSILON
+
+
+def tree_loss(monkeypatch, table_share=1):
+    """The largest loss of size, tables and round in four columns, its choices told beforehand.
+
+    The choices themselves are audited in test_margin_tree; they cost exactly their purses.
+    """
+    asked = []
+
+    def told(counts, *, sensitivity, budget, rng):
+        share = table_share if counts.ndim == 1 and counts.size > 100 else 1
+        asked.append((counts.astype(object), budget.spend() / sensitivity * share))
+        return np.full(counts.shape, 40, dtype=np.int64)
+
+    def size(exact, *, budget, rng):
+        asked.append((np.array(exact, dtype=object), budget.spend()))
+        return 4000
+
+    chosen = []
+
+    def choose(scores, *, sensitivity_range, budget, rng):
+        chosen.append(budget.spend())
+        return 0
+
+    for module in (grid_synopsis, margin_tree, lloyd_round):
+        monkeypatch.setattr(module, "add_geometric", told)
+    monkeypatch.setattr(margin_tree, "select", choose)
+    monkeypatch.setattr(grid_synopsis, "noisy_size", size)
+    losses = []
+    for others, added in product(([], [(0.3,) * 4]), ((1,) * 4, (-1, 1, -1, 0.5))):
+        answers = []
+        for rows in (others, [*others, added]):
+            asked.clear()
+            chosen.clear()
+            release(rows, 4, budget=Budget(EPSILON))
+            answers.append(list(asked))
+        steps = zip(*answers, strict=True)
+        losses.append(sum(r * int(np.abs(a - b).sum()) for (a, r), (b, _) in steps) + sum(chosen))
+    return max(losses)
+
+
+def test_a_release_from_a_tree_loses_its_budget_and_no_more(monkeypatch):
+    assert tree_loss(monkeypatch) == EPSILON
+
+
+def test_a_tree_whose_tables_are_blurred_for_one_column_only_is_caught(monkeypatch):
+    assert tree_loss(monkeypatch, table_share=4) > EPSILON
