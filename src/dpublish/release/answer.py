@@ -10,18 +10,23 @@ class Answer:
     >>> print(Answer(12.25, 10, 1234.5, 0.95))
     12.2  (0.95 confidence: 10 to 1,234.5)
 
+    Without an interval (`low` and `high` are None) no honest one is known.
     The interval covers the noise.  What it does not cover, such as records assumed to be
     spread evenly within a cell, is said in `assumption`.
     """
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     confidence: float
     assumption: str | None = None
 
     def __str__(self) -> str:
-        value, low, high = (
-            f"{number:,.1f}".removesuffix(".0") for number in (self.value, self.low, self.high)
-        )
-        return f"{value}  ({self.confidence:.10g} confidence: {low} to {high})"
+        if self.low is None or self.high is None:
+            return f"{_told(self.value)}  (no error bar is offered)"
+        bar = f"{_told(self.low)} to {_told(self.high)}"
+        return f"{_told(self.value)}  ({self.confidence:.10g} confidence: {bar})"
+
+
+def _told(number: float) -> str:
+    return f"{number:,.1f}".removesuffix(".0")

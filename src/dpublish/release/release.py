@@ -5,7 +5,7 @@ published; whatever is computed from it afterwards is free.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -68,6 +68,16 @@ class Release(ABC):
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records that satisfy `query`, with an error bar; free."""
+        raise InvalidQuery(f"a release of kind {self.kind!r} does not answer counts")
+
+    def count_boxes(
+        self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Estimate how many records lie in each of many boxes at once; free.
+
+        Box i holds the leaves `lows[i, j] <= code < highs[i, j]` of every column j; columns
+        that are not named are not limited.
+        """
         raise InvalidQuery(f"a release of kind {self.kind!r} does not answer counts")
 
     def predict(self, rows: Any) -> pa.Array:
