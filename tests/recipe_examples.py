@@ -76,6 +76,47 @@ EXAMPLES = {
         {"columns": ("sex",), "score": "F", "max_degree": 1},
         {"columns": ("height", "town"), "theta": Fraction(1000)},
     ],
+    "margins": [
+        {"margin": "auto"},
+        {"columns": ("age", "height"), "margin": "hierarchical"},
+        {"columns": ("town", "age"), "margin": "efpa"},
+        {"columns": ("height",), "margin": "noise-first"},
+    ],
+    "dpcopula": [
+        {"correlation": "spearman"},
+        {"columns": ("age", "height", "sex"), "correlation": "kendall", "margin": "hierarchical"},
+        {"columns": ("age", "height"), "correlation": "mle", "ratio": Fraction(2), "shrink": False},
+        {"columns": ("town",)},
+    ],
+    "dpcopula-hybrid": [
+        {"design": "auto"},
+        {"columns": ("age", "height", "sex"), "least_values": 3, "theta": Fraction(1, 50)},
+        {"design": "network", "theta": Fraction(1, 50), "max_degree": 2},
+        {"design": "cells", "columns": ("age", "sex")},
+        {"design": "cells", "least_records": 1},
+    ],
+    "psd": [
+        {"columns": ("age", "height")},
+        {"columns": ("height", "age"), "median_share": Fraction(1, 2)},
+        {"columns": ("age", "height", "town", "sex"), "median_share": Fraction(1, 10)},
+    ],
+    "ug": [
+        {"columns": ("age", "height")},
+        {"columns": ("height",)},
+        {"columns": ("sex", "age", "town")},
+    ],
+    "ag": [{"columns": ("age", "height")}, {"columns": ("age", "height", "sex")}],
+    "privelet": [
+        {"transform": "haar"},
+        {"columns": ("age", "sex", "height")},
+        {"columns": ("town", "age"), "transform": "haar"},
+    ],
+    "p-hp": [{"depth": 3}, {"columns": ("height",), "depth": 12}, {"columns": ("sex", "town")}],
+    "filter-priority": [
+        {"sample": 5, "threshold": 1},
+        {"columns": ("age", "town", "sex"), "threshold": "auto"},
+        {"threshold": 2},
+    ],
     "diffpid3": [
         {"target": "sex"},
         {

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
+from dpublish.cli.plan import plan as plan_command
+from dpublish.cli.release import release as release_command
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.privacy.budget import Budget, Grant
@@ -191,3 +193,11 @@ def _stream(table):
         writer.write_table(table)
     buffer.seek(0)
     return buffer
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_no_setting_has_the_name_of_an_option_that_the_commands_have_already(name):
+    commands = (plan_command, release_command)
+    taken = {option for command in commands for item in command.params for option in item.opts}
+    options = {f"--{setting.name.replace('_', '-')}" for setting in recipe_settings(name)}
+    assert not options & taken

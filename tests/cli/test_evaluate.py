@@ -14,6 +14,7 @@ from dpublish.cli import predict as predict_module
 from dpublish.data.schema_file import from_plain
 from dpublish.data.sources import open_table
 from dpublish.datasets.loans import SCHEMA, loans
+from dpublish.evaluation import evaluations
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from dpublish.synthesis.histograms.noisy import NoisyHistogram
@@ -30,6 +31,7 @@ def published(tmp_path_factory):
     pq.write_table(loans(3_000), place / "train.parquet")
     pq.write_table(loans(1_000, seed=1), place / "test.parquet")
     csv.write_csv(loans(1_000, seed=1), place / "test.csv")
+    (place / "test.html").write_text("kept")
     (place / "people.csv").write_text("age,sex\n31,Female\n")
     return place
 
@@ -51,10 +53,35 @@ def test_a_release_is_measured_and_stamped(run, loan_release):
         assert name in done.out
     told = run(*words, "--classifiers", "tree", "--json").json()
     assert told["stamp"].startswith("NOT PRIVATE")
-    (found,) = told["evaluations"]
+    assert [one["name"] for one in told["evaluations"]] == [
+        "margins",
+        "association",
+        "queries",
+        "classification",
+    ]
+    found = told["evaluations"][-1]
     scores = {(s["classifier"], s["basis"]): s["misclassification"] for s in found["scores"]}
     assert set(scores) == {("tree", "release"), ("majority", "true rows")}
     assert scores["tree", "release"] < scores["majority", "true rows"]
+
+
+def test_synthetic_rows_are_measured_without_a_class_column(run, loan_release):
+    done = run("evaluate", "loans", "--against", "test.parquet", "--page", "page.html")
+    assert done.code == 0, done.err
+    for words in ("NOT PRIVATE", "total variation", "Cramer's V", "Random range counts"):
+        assert words in done.out, words
+    assert "Misclassification" not in done.out
+    assert "page: page.html" in done.out
+    page = (loan_release / "page.html").read_text()
+    assert "NOT PRIVATE" in page
+    assert "late_payments" in page
+
+
+def test_what_gives_no_rows_needs_a_class_column(run, loan_release, monkeypatch):
+    monkeypatch.setattr(evaluations, "gives_rows", lambda release: False)
+    done = run("evaluate", "loans", "--against", "test.parquet")
+    assert done.code == 1
+    assert "--target" in done.err
 
 
 def test_csv_and_parquet_measure_the_same(run, loan_release):
@@ -68,7 +95,9 @@ def test_csv_and_parquet_measure_the_same(run, loan_release):
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({"target": None}, "--target"),
+        ({"page": "page.pdf"}, ".html"),
+        ({"page": "test.html"}, "exists already"),
+        ({"page": "nowhere/page.html"}, "cannot write"),
         ({"target": "repayed"}, "repaid"),
         ({"classifiers": "trees"}, "tree"),
         ({"classifiers": "direct"}, "serves none"),

@@ -185,8 +185,6 @@ def test_a_network_of_the_class_alone_foretells_the_commonest():
 def test_without_a_target_nothing_is_foretold():
     with pytest.raises(InvalidQuery, match="target"):
         network(target=None).predict(pa.table({"age": [1]}))
-    with pytest.raises(InvalidQuery, match="counts"):
-        network().count("age < 3")
 
 
 def test_it_is_rebuilt_from_its_parts():

@@ -1,9 +1,14 @@
 """`dpublish evaluate`: how good a release is, measured on true rows; for the owner only."""
 
+from pathlib import Path
+
 import click
 
 from dpublish.cli.output import json_option, say, say_json, say_table
+from dpublish.errors import InputError, InvalidParameter
 from dpublish.evaluation.evaluations import STAMP, Request, evaluate
+from dpublish.evaluation.page import render_page
+from dpublish.evaluation.synthetic_page import evaluation_page
 from dpublish.evaluation.true_rows import read_rows
 from dpublish.release.folder import load
 
@@ -15,6 +20,7 @@ from dpublish.release.folder import load
 @click.option("--target", help="The class column, if the release does not name it.")
 @click.option("--classifiers", help="Some of direct,tree,logistic,boosting,svm; all if absent.")
 @click.option("--seed", default=0, show_default=True, help="Which synthetic rows to draw.")
+@click.option("--page", help="An .html file to create, with plots; NOT PRIVATE like all of it.")
 @json_option
 def evaluate_command(
     release: str,
@@ -23,15 +29,19 @@ def evaluate_command(
     target: str | None,
     classifiers: str | None,
     seed: int,
+    page: str | None,
     as_json: bool,
 ) -> None:
     """Measure a release against true rows.  NOT PRIVATE: for the owner's eyes only.
 
     A figure that is measured on private rows tells about them: do not publish it.
+    Synthetic rows are compared with true ones by margins, pairs of columns and range counts;
+    classifiers are measured where the class column is known.
 
     \b
-    dpublish evaluate incomes/ --against test.parquet --train train.parquet
+    dpublish evaluate incomes/ --against test.parquet --train train.parquet --page good.html
     """  # noqa: D301 - click keeps lines after it
+    path = None if page is None else _new_page(page)
     loaded = load(release)
     names = loaded.schema.names
     request = Request(
@@ -43,6 +53,9 @@ def evaluate_command(
         seed=seed,
     )
     findings = evaluate(request)
+    if path is not None:
+        made = evaluation_page(loaded, findings, request.comparison)
+        _write(path, render_page(made, STAMP))
     if as_json:
         told = [{"name": finding.name, **finding.figures} for finding in findings]
         say_json({"stamp": STAMP, "evaluations": told})
@@ -53,6 +66,25 @@ def evaluate_command(
         say_table(finding.headers, finding.rows, title=finding.title)
         for note in finding.notes:
             say(f"  note: {note}")
+    if path is not None:
+        say()
+        say(f"page: {path}  (open it in a browser; NOT PRIVATE)")
+
+
+def _new_page(named: str) -> Path:
+    path = Path(named)
+    if path.suffix != ".html":
+        raise InvalidParameter(f"{named}: name a file ending in .html")
+    if path.exists():
+        raise InvalidParameter(f"{named} exists already; name a file that does not exist yet")
+    return path
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {path} ({error.strerror or 'unknown reason'})") from None
 
 
 def _listed(text: str) -> tuple[str, ...]:

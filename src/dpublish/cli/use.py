@@ -5,9 +5,10 @@ from pathlib import Path
 
 import click
 
-from dpublish.cli.output import json_option, say, say_json
+from dpublish.cli.output import json_option, say
 from dpublish.cli.table_file import require_new_file, write_table
 from dpublish.errors import InputError, InvalidParameter
+from dpublish.release.error_bars import require_confidence
 from dpublish.release.folder import load
 from dpublish.release.labelled_histogram import LabelledHistogram
 
@@ -36,31 +37,47 @@ def rows(release: str, number: int | None, output: str, seed: int | None, fill: 
 
 @click.command()
 @click.argument("release")
-@click.argument("query", default="")
+@click.argument("query", required=False)
 @click.option("--confidence", type=float, default=0.95, show_default=True)
+@click.option("--workload", help="A file with one question a line; - for standard input.")
+@click.option("--schema", "schema_path", help="Count the rows of a public file by this schema.")
 @json_option
-def count(release: str, query: str, confidence: float, as_json: bool) -> None:
+@click.option("--csv", "as_csv", is_flag=True, help="Print the answers to a workload as CSV.")
+def count(
+    release: str,
+    query: str | None,
+    confidence: float,
+    workload: str | None,
+    schema_path: str | None,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
     """Ask a release how many records satisfy QUERY, with an error bar; free.
+
+    With --schema, RELEASE is a file of rows that are public, such as synthetic ones.
 
     \b
     dpublish count ages/ "age in 30..40 and sex = Female"
+    dpublish count ages/ --workload questions.txt --csv
+    dpublish count synthetic.parquet "age >= 65" --schema people.toml
     """  # noqa: D301 - click keeps lines after it
-    answer = load(release).count(query, confidence=confidence)
-    if as_json:
-        say_json(
-            {
-                "query": query,
-                "value": answer.value,
-                "low": answer.low,
-                "high": answer.high,
-                "confidence": answer.confidence,
-                "assumption": answer.assumption,
-            }
-        )
+    from dpublish.cli import answers
+
+    require_confidence(confidence)
+    if workload is None:
+        if as_csv:
+            raise InvalidParameter("--csv is for the answers to a --workload")
+        ask = answers.asker(release, schema_path, confidence)
+        answers.say_answer(query or "", ask(query or ""), as_json)
         return
-    say(str(answer))
-    if answer.assumption:
-        say(f"  note: {answer.assumption}")
+    if query is not None:
+        raise InvalidParameter("give a question or a --workload of many, not both")
+    if as_json and as_csv:
+        raise InvalidParameter("choose --json or --csv")
+    queries = answers.read_workload(workload)
+    ask = answers.asker(release, schema_path, confidence)
+    found = answers.answer_all(ask, queries)
+    answers.say_answers(queries, found, as_json=as_json, as_csv=as_csv)
 
 
 @click.command()

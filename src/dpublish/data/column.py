@@ -5,6 +5,7 @@ is the number of a leaf of the column's taxonomy.  What becomes of a value depen
 value alone, and no value raises an error.
 """
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -213,6 +214,18 @@ class CategoryColumn:
 
 
 Column = NumberColumn | CategoryColumn
+
+
+def with_taxonomy(column: Column, taxonomy: Taxonomy) -> Column:
+    """Look at a column through other levels over the same leaves.
+
+    Codes stay what they are, so counts on the new levels can be taken from the same table.
+    """
+    if taxonomy.levels[-1] != column.taxonomy.levels[-1]:
+        raise InvalidParameter(f"these are not the leaves of column {column.name!r}")
+    found = copy(column)
+    vars(found)["taxonomy"] = taxonomy
+    return found
 
 
 def require_distinct(labels: tuple[str, ...]) -> None:

@@ -6,7 +6,8 @@ given, and a function that measures.  NOT PRIVATE: all of them look at true rows
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -20,8 +21,16 @@ from dpublish.evaluation.classification import (
     evaluate_release,
     evaluate_true_rows,
     gives_rows,
+    require_columns,
 )
+from dpublish.evaluation.finding import Finding
 from dpublish.evaluation.sklearn_adapter import CLASSIFIERS, SVM_ROWS
+from dpublish.evaluation.synthetic_table import Comparison
+from dpublish.evaluation.table_findings import (
+    association_finding,
+    margin_finding,
+    query_finding,
+)
 from dpublish.release.release import Release
 
 STAMP = "NOT PRIVATE: measured on true rows; for the owner's eyes only"
@@ -47,16 +56,13 @@ class Request:
     classifiers: Sequence[str] | None = None
     seed: int = 0
 
-
-class Finding(NamedTuple):
-    """A table of figures for people, and the same figures for programs."""
-
-    name: str
-    title: str
-    headers: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    notes: Sequence[str]
-    figures: dict[str, Any]
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """True rows beside synthetic ones; None of a release that gives no rows."""
+        if not gives_rows(self.release):
+            return None
+        require_columns(self.against, self.release.schema)
+        return Comparison.of(self.release, self.against, self.seed)
 
 
 class Evaluation(NamedTuple):
@@ -145,4 +151,27 @@ def _notes(scores: Sequence[Score], *, has_train: bool) -> list[str]:
     return notes
 
 
-EVALUATIONS = (Evaluation("classification", _is_classification, _measure_classification),)
+def _of_rows(
+    tell: Callable[[Comparison], Finding], at_least: int = 1
+) -> tuple[Callable[[Request], bool], Callable[[Request], Finding]]:
+    """Measure synthetic rows, of a release that gives some of so many columns at least."""
+
+    def fits(request: Request) -> bool:
+        found = request.comparison
+        return found is not None and len(found.axes) >= at_least
+
+    def measure(request: Request) -> Finding:
+        found = request.comparison
+        if found is None:
+            raise InvalidParameter("the release gives no rows to measure")
+        return tell(found)
+
+    return fits, measure
+
+
+EVALUATIONS = (
+    Evaluation("margins", *_of_rows(margin_finding)),
+    Evaluation("association", *_of_rows(association_finding, at_least=2)),
+    Evaluation("queries", *_of_rows(query_finding)),
+    Evaluation("classification", _is_classification, _measure_classification),
+)

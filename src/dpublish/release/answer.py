@@ -1,6 +1,7 @@
 """An answer with an error bar."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,10 @@ class Answer:
     high: float | None
     confidence: float
     assumption: str | None = None
+
+    def to_plain(self) -> dict[str, Any]:
+        """Turn the answer into plain values for a file."""
+        return asdict(self)
 
     def __str__(self) -> str:
         if self.low is None or self.high is None:

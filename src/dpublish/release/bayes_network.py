@@ -1,10 +1,9 @@
 """A published network: noisy joint counts of a few columns each; draw rows, or classify."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import prod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,14 +19,17 @@ from dpublish.mechanisms.noise_law import noise_variance, sum_quantile
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
+from dpublish.release.answer import Answer
 from dpublish.release.axis_rows import draw_column
-from dpublish.release.bayes_chances import add_up, cell_numbers, conditional, draw_cells
-from dpublish.release.bayes_nodes import Node, joint_of, joint_sets, require_network
+from dpublish.release.bayes_chances import add_up
+from dpublish.release.bayes_count import count_network
+from dpublish.release.bayes_nodes import Node, joint_of
 from dpublish.release.bayes_prediction import foretell
 from dpublish.release.histogram import MAX_ROWS, Margin
+from dpublish.release.joint_network import JointNetwork
 from dpublish.release.prediction import encode_rows, label_rows
-from dpublish.release.projection import project_nonnegative
 from dpublish.release.release import Release, whole_column
+from dpublish.release.sampled_count import SampledCount
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -59,16 +61,10 @@ class BayesNetwork(Release):
 
     def __post_init__(self) -> None:
         """Refuse what no recipe would publish: a release may come from anywhere."""
-        require_rate(self.noise_rate)
         require_rate(self.size_rate)
         if type(self.size) is not int:
             raise InvalidParameter("size must be a whole number")
-        require_network(self.nodes, self.schema)
-        if {node.column for node in self.nodes} != set(self.schema.names):
-            raise InvalidParameter("a network has a node for every column")
-        cells = sum(prod(axis.size for axis in axes) for axes in self.joint_axes)
-        if self.counts.dtype != np.int64 or self.counts.shape != (cells,):
-            raise InvalidParameter("a network has a whole count for every cell of its joints")
+        _ = self._uncounted  # refuses what is no network
         if self.target is not None:
             require_known("column", self.target, self.schema.names)
             if self.axes[self.target].level != self.schema[self.target].height:
@@ -86,28 +82,34 @@ class BayesNetwork(Release):
     __hash__ = None  # type: ignore[assignment]
 
     @cached_property
+    def _uncounted(self) -> JointNetwork:
+        """The network before it is known how many records there are."""
+        return JointNetwork(self.schema, self.nodes, self.counts, self.noise_rate, total=0.0)
+
+    @cached_property
+    def network(self) -> JointNetwork:
+        """The network, its joint counts and chances."""
+        return replace(self._uncounted, total=self.total)
+
+    @property
     def joint_sets(self) -> tuple[ColumnSet, ...]:
         """The sets of columns that were counted."""
-        return joint_sets(self.nodes)
+        return self._uncounted.joint_sets
 
-    @cached_property
+    @property
     def joint_axes(self) -> tuple[tuple[Axis, ...], ...]:
         """The axes of each counted set."""
-        return tuple(
-            tuple(self.schema[name].axis(level) for name, level in one) for one in self.joint_sets
-        )
+        return self._uncounted.joint_axes
 
-    @cached_property
+    @property
     def axes(self) -> dict[str, Axis]:
         """The axis on which each column is drawn."""
-        return {node.column: self.schema[node.column].axis(node.level) for node in self.nodes}
+        return self._uncounted.axes
 
-    @cached_property
+    @property
     def joints(self) -> tuple[NDArray[np.int64], ...]:
         """The noisy counts of each set, shaped by its axes."""
-        shapes = [tuple(axis.size for axis in axes) for axes in self.joint_axes]
-        parts = np.split(self.counts, np.cumsum([prod(shape) for shape in shapes])[:-1])
-        return tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+        return self._uncounted.joints
 
     @cached_property
     def total(self) -> float:
@@ -119,20 +121,10 @@ class BayesNetwork(Release):
         weights = 1 / np.maximum(variances, 1e-9)
         return max(float(np.average(values, weights=weights)), 0.0)
 
-    @cached_property
-    def estimates(self) -> tuple[NDArray[np.float64], ...]:
-        """Counts nearest to the noisy ones that are not negative and add up to `total`."""
-        return tuple(project_nonnegative(joint, self.total) for joint in self.joints)
-
-    @cached_property
+    @property
     def chances(self) -> dict[str, NDArray[np.float64]]:
         """Chances of each column's cells: a row for every combined cell of its parents."""
-        found = {}
-        for node in self.nodes:
-            joint = joint_of(node, self.joint_sets)
-            counts = add_up(self.estimates[joint], self.joint_axes[joint], node.axes(self.schema))
-            found[node.column] = conditional(counts)
-        return found
+        return self.network.chances
 
     def margin(self, column: str) -> Margin:
         """Add up a column's noisy counts, and say how far noise may have moved each (95 %)."""
@@ -157,12 +149,7 @@ class BayesNetwork(Release):
         if wanted > MAX_ROWS:
             raise InvalidParameter(f"at most {MAX_ROWS:,} rows are drawn at once; name a number")
         rng = plain_generator(seed)
-        cells: dict[str, NDArray[np.int64]] = {}
-        for node in self.nodes:
-            axes = node.axes(self.schema)[1:]
-            above = [self._coarser(axis, cells[axis.column]) for axis in axes]
-            rows_of_chances = cell_numbers(above, axes, wanted)
-            cells[node.column] = draw_cells(self.chances[node.column], rows_of_chances, rng)
+        cells = self.network.draw(wanted, rng)
         return pa.table(
             {
                 name: draw_column(self.axes[name], cells[name].astype(np.intp), rng)
@@ -170,10 +157,20 @@ class BayesNetwork(Release):
             }
         )
 
-    def _coarser(self, axis: Axis, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Move the drawn cells of a column to a coarser level."""
-        own = self.axes[axis.column]
-        return axis.leaf_to_cell[own.leaf_starts[:-1]][cells]
+    def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
+        """Count the records that satisfy `query`; with an error bar if one joint has them."""
+        return count_network(self, query, confidence)
+
+    def count_boxes(
+        self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Estimate how many records lie in each of many boxes of leaves at once."""
+        return self.sample.boxes(columns, lows, highs)
+
+    @cached_property
+    def sample(self) -> SampledCount:
+        """Rows to count in, always the same."""
+        return SampledCount(self, self.total)
 
     def predict(self, rows: Any) -> pa.Array:
         """Foretell the target of each of `rows`: its likeliest value, given all other columns."""
@@ -197,32 +194,12 @@ class BayesNetwork(Release):
 
     def tables(self) -> dict[str, pa.Table]:
         """Give the noisy counts of all joints, with the labels of their cells."""
-        numbers = [np.full(joint.size, index) for index, joint in enumerate(self.joints)]
-        cells = [np.arange(joint.size) for joint in self.joints]
-        labels = [label for axes in self.joint_axes for label in _cell_labels(axes)]
-        return {
-            "counts": pa.table(
-                {
-                    "joint": pa.array(np.concatenate(numbers), pa.int64()),
-                    "cell_number": pa.array(np.concatenate(cells), pa.int64()),
-                    "cell": pa.array(labels, pa.string()),
-                    "noisy_count": pa.array(self.counts),
-                }
-            )
-        }
+        return {"counts": self._uncounted.table()}
 
     def facts(self) -> dict[str, Any]:
         """Give the network, noise rates, noisy size and target."""
-        nodes = [
-            {
-                "column": node.column,
-                "level": node.level,
-                "parents": [{"column": name, "level": level} for name, level in node.parents],
-            }
-            for node in self.nodes
-        ]
         return {
-            "nodes": nodes,
+            "nodes": [node.to_plain() for node in self.nodes],
             "noise_rate": format_epsilon(self.noise_rate),
             "noisy_size": self.size,
             "size_rate": format_epsilon(self.size_rate),
@@ -239,18 +216,10 @@ class BayesNetwork(Release):
         tables: Mapping[str, pa.Table],
     ) -> Self:
         """Rebuild the network of a release folder."""
-        nodes = tuple(
-            Node(
-                item["column"],
-                item["level"],
-                tuple((parent["column"], parent["level"]) for parent in item["parents"]),
-            )
-            for item in facts["nodes"]
-        )
         return cls(
             receipt=receipt,
             schema=schema,
-            nodes=nodes,
+            nodes=tuple(map(Node.from_plain, facts["nodes"])),
             counts=whole_column(tables["counts"], "noisy_count"),
             noise_rate=parse_epsilon(facts["noise_rate"]),
             size=facts["noisy_size"],
@@ -275,14 +244,3 @@ class BayesNetwork(Release):
             "published": f"{len(self.joints)} joint counts, {self.counts.size:,} cells",
             "error": f"each count is within {reach:,.0f} of the truth with probability 95 %",
         }
-
-
-def _cell_labels(axes: tuple[Axis, ...]) -> list[str]:
-    labels = [""]
-    for axis in axes:
-        labels = [
-            f"{start}, {axis.column}: {label}" if start else f"{axis.column}: {label}"
-            for start in labels
-            for label in axis.labels
-        ]
-    return labels

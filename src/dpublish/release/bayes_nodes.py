@@ -1,7 +1,8 @@
 """The nodes of a network: which columns each depends on, and which counts that takes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 from dpublish.aggregates.cells import ColumnSet
 from dpublish.data.axis import Axis
@@ -25,6 +26,17 @@ class Node:
     def axes(self, schema: Schema) -> tuple[Axis, ...]:
         """Find the axes of the column and its parents."""
         return tuple(schema[name].axis(level) for name, level in self.columns)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Turn the node into plain values for a file."""
+        parents = [{"column": name, "level": level} for name, level in self.parents]
+        return {"column": self.column, "level": self.level, "parents": parents}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """Read back what `to_plain` wrote."""
+        parents = tuple((parent["column"], parent["level"]) for parent in plain["parents"])
+        return cls(plain["column"], plain["level"], parents)
 
 
 def joint_sets(nodes: Sequence[Node]) -> tuple[ColumnSet, ...]:
@@ -70,3 +82,20 @@ def require_network(nodes: Sequence[Node], schema: Schema) -> None:
             if level > earlier.get(name, 0):
                 raise InvalidParameter(f"the node {node.column!r} has a parent that is not earlier")
         earlier[node.column] = node.level
+
+
+def cell_labels(axes: Sequence[Axis]) -> list[str]:
+    """Name the combined cells of several axes, the last counting fastest.
+
+    >>> from dpublish.data.schema import column
+    >>> cell_labels([column("sex", "category", values=["F", "M"]).axis()])
+    ['sex: F', 'sex: M']
+    """
+    labels = [""]
+    for axis in axes:
+        labels = [
+            f"{start}, {axis.column}: {label}" if start else f"{axis.column}: {label}"
+            for start in labels
+            for label in axis.labels
+        ]
+    return labels

@@ -1,6 +1,6 @@
 """Published centres of clusters, and the noisy grid that they were found in, if there is one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
@@ -17,6 +17,8 @@ from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, requ
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
+from dpublish.release.answer import Answer
+from dpublish.release.grid_counts import GridCounts
 from dpublish.release.grid_synopsis import GridSynopsis
 from dpublish.release.histogram import MAX_ROWS
 from dpublish.release.labelled_histogram import NoisySize
@@ -158,6 +160,21 @@ class Centres(Release):
                 np.rint(values).astype(np.int64) if column.kind == "integer" else values
             )
         return pa.table(drawn)
+
+    def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
+        """Count the records that satisfy `query` in the noisy grid, with an error bar."""
+        return self._grid_counts.cells.answer(query, confidence)
+
+    def count_boxes(
+        self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
+    ) -> FloatArray:
+        """Estimate how many records lie in each of many boxes of leaves at once."""
+        return self._grid_counts.boxes(columns, lows, highs)
+
+    @cached_property
+    def _grid_counts(self) -> GridCounts:
+        grid = self._require_grid("answers no counts")
+        return GridCounts(self.box, grid.sizes, grid.counts, grid.rate)
 
     def _require_grid(self, otherwise: str) -> GridSynopsis:
         if self.synopsis is None:

@@ -19,8 +19,10 @@ from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise_law import noise_variance
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
+from dpublish.release.answer import Answer
 from dpublish.release.prediction import encode_rows, label_rows
 from dpublish.release.release import Release, whole_column
+from dpublish.release.tree_count import count_tree
 from dpublish.release.tree_rules import branch_texts, write_rules
 from dpublish.release.tree_shape import TreeShape
 
@@ -179,6 +181,10 @@ class DecisionTree(Release):
     def routes(self) -> Routes:
         """The way of a record down the tree."""
         return Routes(self.schema, self.branches)
+
+    def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
+        """Count the records that satisfy `query` in the leaves' noisy counts."""
+        return count_tree(self, query, confidence)
 
     def rules(self) -> str:
         """Write the tree as indented rules; branches that foretell the same are one."""

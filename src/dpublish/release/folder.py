@@ -50,6 +50,13 @@ _KINDS = {
     "tree-centres": "dpublish.release.tree_centres:TreeCentres",
     "wave-clusters": "dpublish.release.wave_clusters:WaveClusters",
     "top-values": "dpublish.release.top_values:TopValues",
+    "margins": "dpublish.release.margins:Margins",
+    "copula": "dpublish.release.copula:Copula",
+    "mixed-table": "dpublish.release.mixed_table:MixedTable",
+    "cell-copulas": "dpublish.release.cell_copulas:CellCopulas",
+    "boxes": "dpublish.release.boxes:Boxes",
+    "wavelet-histogram": "dpublish.release.wavelet_histogram:WaveletHistogram",
+    "cell-sample": "dpublish.release.cell_sample:CellSample",
 }
 
 

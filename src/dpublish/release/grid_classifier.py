@@ -17,12 +17,15 @@ from dpublish.errors import CorruptRelease, InvalidParameter, require_count, req
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
 from dpublish.release.additive_odds import smooth_chances
+from dpublish.release.answer import Answer
 from dpublish.release.axis_rows import draw_column
 from dpublish.release.histogram import MAX_ROWS
 from dpublish.release.labelled_histogram import LabelledHistogram, fill_columns
 from dpublish.release.prediction import encode_rows, label_rows
+from dpublish.release.query import parse_query
 from dpublish.release.refinement import Refinement, table_of
 from dpublish.release.release import whole_column
+from dpublish.release.sampled_count import SampledCount
 
 Rule = Literal["scores", "counts"]
 SCORES = "class_score"
@@ -156,6 +159,20 @@ class GridClassifier(LabelledHistogram):
                 drawn = rng.choice(axis.size, size=size, p=refinement.weights)
                 columns[axis.column] = draw_column(axis, drawn, rng)
         return columns
+
+    def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
+        """Count the records that satisfy `query`.
+
+        Columns of the grid are counted in it, with an error bar; if columns of refinements are
+        asked about, synthetic rows are counted.
+        """
+        if set(parse_query(query).columns) <= {axis.column for axis in self.axes}:
+            return super().count(query, confidence=confidence)
+        return self._sample.answer(query, confidence)
+
+    @cached_property
+    def _sample(self) -> SampledCount:
+        return SampledCount(self, self.total)
 
     def tables(self) -> dict[str, pa.Table]:
         """Give the cells with counts and scores, and the sums of the refinements."""

@@ -1,6 +1,6 @@
 """A published histogram: noisy counts over cells, with error bars, range counts and rows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,15 +21,9 @@ from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
 from dpublish.release.answer import Answer
 from dpublish.release.axis_rows import draw_column
-from dpublish.release.axis_weights import assumption, axis_weights
-from dpublish.release.error_bars import (
-    count_errors,
-    half_width,
-    one_cell_bound,
-    require_confidence,
-)
+from dpublish.release.cell_counts import CellCounts
+from dpublish.release.error_bars import count_errors, half_width
 from dpublish.release.projection import plausible_counts
-from dpublish.release.query import parse_query
 from dpublish.release.release import Release, whole_column
 
 RESERVED = frozenset({"cell_number", "noisy_count", "estimated_count"})
@@ -115,43 +109,21 @@ class Histogram(Release):
         """Count the records that satisfy `query`, with an error bar.
 
         A dense histogram gives an unbiased answer and the exact quantile of its noise.  A
-        sparse one cannot see cells below its threshold; its interval allows for them and
-        holds by a union bound, so it is wide where many cells are unpublished.
+        sparse one cannot see cells below its threshold; its interval allows for them, so it
+        is wide where many cells are unpublished.
         """
-        require_confidence(confidence)
-        parsed = parse_query(query)
-        for column in parsed.columns:
-            if column not in [axis.column for axis in self.axes]:
-                known = ", ".join(axis.column for axis in self.axes)
-                raise InvalidQuery(f"this release knows nothing of {column!r}, only of {known}")
-        per_axis = [axis_weights(axis, parsed.about(axis.column)) for axis in self.axes]
-        weights = np.ones(self.cells.size)
-        for index, along in zip(self.indices(), per_axis, strict=True):
-            weights *= along[index]
-        assumptions = [
-            assumption(axis, parsed.about(axis.column), along)
-            for axis, along in zip(self.axes, per_axis, strict=True)
-        ]
-        value = float(weights @ self.counts)
-        if self.threshold is None:
-            reach = half_width(self.noise_rate, weights, confidence)
-            low, high = value - reach, value + reach
-        else:
-            covered = float(prod(int(np.count_nonzero(w)) for w in per_axis))
-            low, high = self._sparse_bounds(weights, covered, confidence)
-        notes = "; ".join(dict.fromkeys(note for note in assumptions if note)) or None
-        return Answer(value, max(low, 0.0), max(high, 0.0), confidence, notes)
+        return self._cell_counts.answer(query, confidence)
 
-    def _sparse_bounds(
-        self, weights: NDArray[np.float64], covered: float, confidence: float
-    ) -> tuple[float, float]:
-        """Bound the truth when unpublished cells may hold anything below the threshold."""
-        # Two-sided, so each side gets half of the error probability; all covered cells at once.
-        reach = one_cell_bound(self.noise_rate, max(int(covered), 1), (1 + confidence) / 2)
-        hidden = covered - np.count_nonzero(weights)
-        low = float(weights @ np.maximum(self.counts - reach, 0))
-        high = float(weights @ (self.counts + reach)) + hidden * ((self.threshold or 0) - 1 + reach)
-        return low, high
+    def count_boxes(
+        self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Estimate how many records lie in each of many boxes of leaves at once."""
+        return self._cell_counts.boxes(columns, lows, highs)
+
+    @cached_property
+    def _cell_counts(self) -> CellCounts:
+        sparse = None if self.threshold is None else self.cells
+        return CellCounts(self.axes, self.counts, self.noise_rate, sparse, self.threshold)
 
     def margin(self, column: str) -> Margin:
         """Add up the counts along all other axes."""

@@ -19,7 +19,7 @@ from dpublish.privacy.receipt import Receipt
 from dpublish.release.answer import Answer
 from dpublish.release.axis_weights import axis_weights
 from dpublish.release.error_bars import half_width, require_confidence
-from dpublish.release.query import parse_query
+from dpublish.release.query import parse_query, require_columns
 from dpublish.release.release import Release, whole_column
 
 
@@ -75,19 +75,20 @@ class TopValues(Release):
         return tuple(self.axis.labels[index] for index in self.chosen)
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
-        """Count the records with a chosen value, such as `item = bread`."""
+        """Count the records with a chosen value, such as `item = bread`, or with one of several."""
         require_confidence(confidence)
         if self.counts is None or self.noise_rate is None:
             raise InvalidQuery("this release has no counts; release it with --with-counts")
         parsed = parse_query(query)
         if parsed.columns != (self.axis.column,):
-            raise InvalidQuery(f"ask about one value of {self.axis.column!r}")
+            require_columns(parsed, (self.axis.column,))
+            raise InvalidQuery(f"ask about published values of {self.axis.column!r}")
         weights = axis_weights(self.axis, parsed.about(self.axis.column))
         asked = np.flatnonzero(weights)
-        if len(asked) != 1 or weights[asked[0]] != 1 or asked[0] not in self.chosen:
-            raise InvalidQuery(f"ask about one of the {len(self.chosen)} published values")
-        value = float(self.counts[int(np.flatnonzero(self.chosen == asked[0])[0])])
-        reach = half_width(self.noise_rate, np.ones(1), confidence)
+        if np.any(weights[asked] != 1) or not np.isin(asked, self.chosen).all():
+            raise InvalidQuery(f"ask about some of the {len(self.chosen)} published values only")
+        value = float(self.counts[np.isin(self.chosen, asked)].sum())
+        reach = half_width(self.noise_rate, np.ones(asked.size), confidence)
         return Answer(value, max(value - reach, 0.0), max(value + reach, 0.0), confidence)
 
     def tables(self) -> dict[str, pa.Table]:

@@ -1,7 +1,8 @@
 """Published centres together with the tree of noisy margins that they were first found in."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,12 +14,14 @@ from dpublish.errors import InvalidParameter, require_count
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
+from dpublish.release.answer import Answer
 from dpublish.release.centres import Centres
 from dpublish.release.dense_regions import likely_starts
 from dpublish.release.histogram import MAX_ROWS
 from dpublish.release.labelled_histogram import NoisySize
 from dpublish.release.margin_tree import MarginTree
 from dpublish.release.release import whole_column
+from dpublish.release.sampled_count import SampledCount
 from dpublish.release.weighted_lloyd import Clustering, weighted_lloyd
 
 FloatArray = NDArray[np.float64]
@@ -60,6 +63,20 @@ class TreeCentres(Centres):
             whole = column.kind == "integer"
             columns[column.name] = np.rint(values).astype(np.int64) if whole else values
         return pa.table(columns)
+
+    def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
+        """Count the records that satisfy `query` in rows drawn from the tree."""
+        return self._sample.answer(query, confidence)
+
+    def count_boxes(
+        self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
+    ) -> FloatArray:
+        """Estimate how many records lie in each of many boxes of leaves at once."""
+        return self._sample.boxes(columns, lows, highs)
+
+    @cached_property
+    def _sample(self) -> SampledCount:
+        return SampledCount(self, self.tree.total)
 
     def tables(self) -> dict[str, pa.Table]:
         """Give the centres, and the counts of each column of the tree."""

@@ -1,6 +1,6 @@
 """Published clusters of any shape: labelled cells of a grid, and its noisy counts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -18,6 +18,8 @@ from dpublish.mechanisms.exact import require_rate
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
+from dpublish.release.answer import Answer
+from dpublish.release.grid_counts import GridCounts
 from dpublish.release.histogram import MAX_ROWS
 from dpublish.release.projection import project_nonnegative, round_to_total
 from dpublish.release.release import Release, whole_column
@@ -161,6 +163,18 @@ class WaveClusters(Release):
             chances = estimates / weight if weight > 0 else None  # evenly, if nothing is known
             cells = rng.choice(self.counts.size, size=n, p=chances)
         return pa.table(self.grid.draw(cells, rng))
+
+    def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
+        """Count the records that satisfy `query` in the grid; with a bar if the noise is known."""
+        return self._grid_counts.cells.answer(query, confidence)
+
+    def count_boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
+        """Estimate how many records lie in each of many boxes of leaves at once."""
+        return self._grid_counts.boxes(columns, lows, highs)
+
+    @cached_property
+    def _grid_counts(self) -> GridCounts:
+        return GridCounts(self.box, self.grid.sizes, self.counts, self.noise_rate)
 
     def tables(self) -> dict[str, pa.Table]:
         """Give the clusters, the labelled coefficients, and the cells by their middles."""

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,15 @@ _STYLE: Any = {
     "axes.formatter.useoffset": False,
 }
 _MAX_LABEL = 24
+_MAX_SMALL_BARS = 120
+
+
+class Panel(NamedTuple):
+    """One of many small charts: counts by label, in order."""
+
+    title: str
+    labels: Sequence[str]
+    counts: NDArray[np.float64]
 
 
 def can_draw() -> bool:
@@ -107,6 +116,48 @@ def heat_map(
         axes.set_yticks(list(shown), [_short(row_labels[i]) for i in shown])
         axes.set_xlabel(_short(column_title))
         axes.set_ylabel(_short(row_title))
+        return finish()
+
+
+def correlation_map(labels: Sequence[str], matrix: NDArray[np.float64]) -> str:
+    """Draw correlations as shades from blue (-1) over white (0) to red (1)."""
+    side = min(7.0, 1.6 + 0.24 * len(labels))
+    with _figure((side + 0.6, side)) as (axes, finish):
+        image = axes.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1, rasterized=True)
+        axes.figure.colorbar(image, ax=axes, label="correlation", fraction=0.04, pad=0.02)
+        shown = range(0, len(labels), max(1, -(-len(labels) // 40)))
+        names = [_short(labels[i]) for i in shown]
+        axes.set_xticks(list(shown), names, rotation=90)
+        axes.set_yticks(list(shown), names)
+        axes.tick_params(length=0, labelsize=7)
+        return finish()
+
+
+def small_bar_charts(panels: Sequence[Panel]) -> str:
+    """Draw many small charts of counts in a grid; many bars are merged into fewer."""
+    across = min(4, len(panels))
+    down = -(-len(panels) // across)
+    with _figure((7.6, 0.2 + 1.25 * down)) as (axes, finish):
+        figure = axes.figure
+        axes.remove()
+        grid = figure.subplots(down, across, squeeze=False).flat
+        for panel, small in zip(panels, grid, strict=False):
+            size = len(panel.labels)
+            merged = -(-size // _MAX_SMALL_BARS)
+            starts = np.arange(0, size, merged)
+            widths = np.diff(np.append(starts, size))
+            heights = np.add.reduceat(panel.counts, starts) / widths
+            small.stairs(heights, np.append(starts, size), fill=True, color=INK)
+            places = [0, size - 1] if size > 1 else [0]
+            small.set_xticks([place + 0.5 for place in places])
+            names = [_short(panel.labels[place])[:12] for place in places]
+            for tick, text in zip(small.set_xticklabels(names), ("left", "right"), strict=False):
+                tick.set_ha(text)
+            small.tick_params(length=0, labelsize=6)
+            small.set_title(_short(panel.title), loc="left", fontsize=7)
+            _plain_numbers(small.yaxis)
+        for empty in grid:
+            empty.set_visible(False)
         return finish()
 
 

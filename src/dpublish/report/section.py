@@ -48,6 +48,13 @@ SECTIONS = {
     "tree-centres": "dpublish.report.centres:section",
     "wave-clusters": "dpublish.report.wave_clusters:section",
     "top-values": "dpublish.report.top_values:section",
+    "margins": "dpublish.report.margins:section",
+    "copula": "dpublish.report.copula:section",
+    "mixed-table": "dpublish.report.mixed_table:section",
+    "cell-copulas": "dpublish.report.cell_copulas:section",
+    "boxes": "dpublish.report.boxes:section",
+    "wavelet-histogram": "dpublish.report.wavelet_histogram:section",
+    "cell-sample": "dpublish.report.cell_sample:section",
 }
 
 

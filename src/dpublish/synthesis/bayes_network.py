@@ -154,7 +154,8 @@ class PrivateBayesNetwork:
         nodes = choose_network(
             table,
             plan,
-            first=self.target,
+            schema=table.schema,
+            first=() if self.target is None else (self.target,),
             score=self._score,
             budget=purses["structure"],
             rng=rng,

@@ -46,20 +46,22 @@ def make_plan(
     whole_budget: Fraction,
     theta: Fraction,
     max_degree: int,
-    target: str | None,
+    target: str | None = None,
+    given: int = 0,
 ) -> Plan:
     """Find the limits for about `size` records.
 
-    `joint_budget` pays for the counts if a structure is bought, `whole_budget` if not.
+    `joint_budget` pays for the counts if a structure is bought, `whole_budget` if not.  So
+    many columns as are `given` come first and are not counted.
     """
     count = len(columns)
     for degree in range(min(max_degree, affordable_degree(count)), 0, -1):
-        most = _useful_cells(size, joint_budget, theta, count - degree)
+        most = _useful_cells(size, joint_budget, theta, count - max(degree, given))
         if most >= 2 ** (degree + 1):
             plan = Plan(degree, most, {c.name: _levels(c, most // 2, target) for c in columns})
             if _has_pair(plan):
                 return plan
-    most = _useful_cells(size, whole_budget, theta, count)
+    most = _useful_cells(size, whole_budget, theta, count - given)
     return Plan(0, most, {c.name: _levels(c, most, target) for c in columns})
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from dpublish.aggregates.cells import ColumnSet
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.dependence import Score
+from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.mechanisms.exact import uniform_below
 from dpublish.mechanisms.selection import select
@@ -25,29 +26,34 @@ def choose_network(
     table: Table,
     plan: Plan,
     *,
-    first: str | None,
+    schema: Schema,
+    first: Sequence[str] = (),
     score: Score,
     budget: Budget,
     rng: RandomSource,
     progress: Progress | None = None,
 ) -> tuple[Node, ...]:
-    """Choose the network, beginning with column `first` (any column, if None).
+    """Choose the network, beginning with the columns `first` (any one column, if none).
+
+    These depend on nothing.  `schema` has the levels of which the plan speaks; it may be
+    another than the table's, over the same leaves, if it follows from earlier releases.
 
     Privacy:
         `budget.epsilon`-differentially private when one record is added or removed: one
         selection for each column after the first, each with an equal share.  Candidates
-        follow from the public plan and from earlier choices; one record pulls two of their
-        scores apart by at most `score.sensitivity_range` steps (docs/proofs/bayes_network.md).
-        Scores are remembered within this call and never published.
+        follow from the plan (public, or of earlier releases) and from earlier choices; one
+        record pulls two of their scores apart by at most `score.sensitivity_range` steps
+        (docs/proofs/bayes_network.md).  Scores are remembered within this call and never
+        published.
     """
     names = list(plan.levels)
-    purses = budget.split_evenly(len(names) - 1)
-    start = first or names[int(uniform_below(len(names), 1, rng)[0])]
-    nodes = [Node(start, plan.own(start)[0])]
+    start = first or (names[int(uniform_below(len(names), 1, rng)[0])],)
+    purses = budget.split_evenly(len(names) - len(start))
+    nodes = [Node(name, plan.own(name)[0]) for name in start]
     scores: dict[Node, int] = {}
     for done, purse in enumerate(purses, start=1):
         candidates = _thin(_candidates(nodes, plan), rng)
-        _measure(table, [c for c in candidates if c not in scores], score, names, scores)
+        _measure(table, schema, [c for c in candidates if c not in scores], score, names, scores)
         chosen = select(
             np.array([scores[candidate] for candidate in candidates], dtype=np.int64),
             sensitivity_range=score.sensitivity_range,
@@ -86,25 +92,26 @@ def _thin(candidates: list[Node], rng: RandomSource) -> list[Node]:
 
 def _measure(
     table: Table,
+    schema: Schema,
     candidates: Sequence[Node],
     score: Score,
     columns: Sequence[str],
     scores: dict[Node, int],
 ) -> None:
     """Score candidates, many in one pass over the rows."""
-    for part in _passes(table, candidates):
+    for part in _passes(schema, candidates):
         sets: tuple[ColumnSet, ...] = tuple(node.columns for node in part)
-        kernel = CompleteCounts(table.schema, sets, tuple(columns))
+        kernel = CompleteCounts(schema, sets, tuple(columns))
         for node, counts in zip(part, kernel.split(table.sum(kernel)), strict=True):
             scores[node] = score.measure(counts.reshape(counts.shape[0], -1))
 
 
-def _passes(table: Table, candidates: Sequence[Node]) -> Iterator[list[Node]]:
+def _passes(schema: Schema, candidates: Sequence[Node]) -> Iterator[list[Node]]:
     """Cut the candidates so that the counts of one pass stay small."""
     part: list[Node] = []
     cells = 0
     for node in candidates:
-        size = prod(axis.size for axis in node.axes(table.schema))
+        size = prod(axis.size for axis in node.axes(schema))
         if part and cells + size > _CELLS_PER_PASS:
             yield part
             part, cells = [], 0

@@ -39,4 +39,9 @@ EXPERIMENTS = {
         title="How well do private clusters keep the shapes of the true ones (WaveCluster)",
         repeats=10,
     ),
+    "copula": Entry(
+        module="dpublish.evaluation.experiments.copula",
+        title="How good are range counts from a synthetic table of many columns (DPCopula)",
+        repeats=5,
+    ),
 }

@@ -4,15 +4,7 @@ An entry names where a recipe lives without importing it, so that asking for hel
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields
-from fractions import Fraction
-from importlib import import_module
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
-
-from dpublish.errors import InvalidParameter, require_known
-from dpublish.privacy.epsilon import parse_epsilon
-from dpublish.release.recipe import Recipe
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -31,6 +23,13 @@ RECIPES: Mapping[str, Entry] = {
         task="counting",
         publishes="noisy counts over chosen columns; rows and range counts follow for free",
         prefer="a few columns matter and every cell should have an error bar",
+    ),
+    "margins": Entry(
+        location="dpublish.synthesis.histograms.column_margins:ColumnMargins",
+        task="counting",
+        publishes="a noisy margin of each column; counts about one column, quantiles and rows of "
+        "independent columns follow for free",
+        prefer="each column matters by itself, and some have many values",
     ),
     "privpfc": Entry(
         location="dpublish.classification.grid_choice:GridChoice",
@@ -59,6 +58,58 @@ RECIPES: Mapping[str, Entry] = {
         publishes="a network of columns with noisy joint counts; rows of all columns and "
         "predictions follow for free",
         prefer="many columns matter together, and the later use of the rows is open",
+    ),
+    "dpcopula": Entry(
+        location="dpublish.synthesis.gaussian_copula:GaussianCopula",
+        task="synthesis",
+        publishes="noisy margins and correlations; rows of all columns and range counts with "
+        "error bars follow for free",
+        prefer="many columns hold numbers with many values, and range counts will be asked",
+    ),
+    "dpcopula-hybrid": Entry(
+        location="dpublish.synthesis.hybrid_copula:HybridCopula",
+        task="synthesis",
+        publishes="noisy margins of numbers and a network, or cells, that join them with "
+        "categories; rows of all columns follow for free",
+        prefer="numbers with many values and categories stand side by side",
+    ),
+    "psd": Entry(
+        location="dpublish.synthesis.histograms.spatial_tree:SpatialTree",
+        task="counting",
+        publishes="a tree of boxes, cut at noisy medians, with noisy counts; range counts and rows "
+        "follow for free",
+        prefer="a few ordered columns of many values, whose records crowd in places",
+    ),
+    "ug": Entry(
+        location="dpublish.synthesis.histograms.uniform_grid:UniformGrid",
+        task="counting",
+        publishes="noisy counts of equal boxes, as many as the noise is worth",
+        prefer="two or three ordered columns, and records are spread widely",
+    ),
+    "ag": Entry(
+        location="dpublish.synthesis.histograms.two_level_grid:TwoLevelGrid",
+        task="counting",
+        publishes="noisy counts of boxes, finer where there are more records",
+        prefer="two ordered columns, such as places on a map",
+    ),
+    "privelet": Entry(
+        location="dpublish.synthesis.histograms.wavelet:Wavelet",
+        task="counting",
+        publishes="noisy wavelet coefficients of counts; rows and range counts follow for free",
+        prefer="one or two ordered columns are long and long ranges will be asked for",
+    ),
+    "p-hp": Entry(
+        location="dpublish.synthesis.histograms.partition:HierarchicalPartition",
+        task="counting",
+        publishes="boxes cut where records are uneven, with noisy counts; rows and range counts "
+        "follow for free",
+        prefer="a few ordered columns matter together and records crowd in part of the domain",
+    ),
+    "filter-priority": Entry(
+        location="dpublish.synthesis.histograms.cell_sample:FilterPriority",
+        task="counting",
+        publishes="a weighted sample of the largest noisy cells; rows and counts follow for free",
+        prefer="the domain is huge and many records are alike in all columns",
     ),
     "diffpid3": Entry(
         location="dpublish.classification.decision_tree:PrivateDecisionTree",
@@ -158,114 +209,3 @@ RECIPES: Mapping[str, Entry] = {
         prefer="the domain is large and only its most frequent values matter",
     ),
 }
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A recipe's setting as users see it."""
-
-    name: str
-    help: str
-    type_name: str
-    default: Any
-    is_required: bool
-
-
-def recipe_class(name: str) -> type[Recipe]:
-    """Import the recipe called `name`."""
-    require_known("method", name, RECIPES)
-    module, _, attribute = RECIPES[name].location.partition(":")
-    found: type[Recipe] = getattr(import_module(module), attribute)
-    return found
-
-
-def recipe_settings(name: str) -> list[Setting]:
-    """List the settings of the recipe called `name`."""
-    kind = recipe_class(name)
-    hints = get_type_hints(kind)
-    return [
-        Setting(
-            name=item.name,
-            help=item.metadata["help"],
-            type_name=_type_name(hints[item.name]),
-            default=None if item.default is MISSING else item.default,
-            is_required=item.default is MISSING,
-        )
-        for item in _fields(kind)
-    ]
-
-
-def make_recipe(name: str, settings: Mapping[str, Any]) -> Recipe:
-    """Build a recipe from settings, given as values or as text from a command line or file."""
-    kind = recipe_class(name)
-    known = {item.name: item for item in _fields(kind)}
-    hints = get_type_hints(kind)
-    for given in settings:
-        require_known(f"setting of {name}", given, known)
-    absent = [n for n, item in known.items() if item.default is MISSING and n not in settings]
-    if absent:
-        options = ", ".join(f"--{option.replace('_', '-')}" for option in absent)
-        raise InvalidParameter(f"{name} needs {options}; see: dpublish methods {name}")
-    return kind(**{n: _convert(v, hints[n], n) for n, v in settings.items()})
-
-
-def _fields(kind: type[Recipe]) -> tuple[Field[Any], ...]:
-    return fields(kind)  # type: ignore[arg-type]
-
-
-def _convert(value: Any, wanted: Any, name: str) -> Any:
-    """Turn text (or a plain JSON value) into the wanted type; leave other values to the recipe."""
-    if get_origin(wanted) in (UnionType, Union):
-        return _convert_union(value, get_args(wanted), name)
-    if get_origin(wanted) is tuple:
-        parts = value.split(",") if isinstance(value, str) else value
-        return tuple(_convert(_stripped(part), get_args(wanted)[0], name) for part in parts)
-    if get_origin(wanted) is Literal:
-        require_known(f"value for {name}:", str(value), [str(v) for v in get_args(wanted)])
-        return value
-    if wanted is Fraction:
-        return parse_epsilon(value, name)
-    if wanted is str or not isinstance(value, str):
-        return value
-    return _from_text(value, wanted, name)
-
-
-def _stripped(part: Any) -> Any:
-    return part.strip() if isinstance(part, str) else part
-
-
-def _convert_union(value: Any, choices: tuple[Any, ...], name: str) -> Any:
-    if value is None or (isinstance(value, str) and value.lower() == "none"):
-        return None
-    problem: InvalidParameter | None = None
-    for choice in choices:
-        if choice is type(None):
-            continue
-        try:
-            return _convert(value, choice, name)
-        except InvalidParameter as error:
-            problem = error
-    raise problem or InvalidParameter(f"{name} ({value!r}) cannot be read")
-
-
-def _from_text(text: str, wanted: Any, name: str) -> Any:
-    if wanted is bool:
-        words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-        if text.lower() not in words:
-            raise InvalidParameter(f"{name} ({text!r}) must be true or false")
-        return words[text.lower()]
-    try:
-        return wanted(text)
-    except (TypeError, ValueError):
-        raise InvalidParameter(f"{name} ({text!r}) must be {_type_name(wanted)}") from None
-
-
-def _type_name(wanted: Any) -> str:
-    if get_origin(wanted) in (UnionType, Union):
-        return " or ".join(_type_name(w) for w in get_args(wanted) if w is not type(None))
-    if get_origin(wanted) is tuple:
-        return "names, separated by commas"
-    if get_origin(wanted) is Literal:
-        return " | ".join(str(choice) for choice in get_args(wanted))
-    words = {int: "a whole number", str: "text", bool: "true | false", Fraction: "an exact number"}
-    return words.get(wanted, str(getattr(wanted, "__name__", wanted)))

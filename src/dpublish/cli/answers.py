@@ -1,0 +1,107 @@
+"""Answer many questions at once, and print what was found: as words, JSON or CSV."""
+
+import csv
+import io
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+
+from dpublish.cli.output import say, say_json, say_table
+from dpublish.data.schema import Schema
+from dpublish.errors import InputError, InvalidParameter, InvalidQuery, UnreadableData
+from dpublish.evaluation.true_rows import read_rows
+from dpublish.release.answer import Answer
+from dpublish.release.folder import load
+from dpublish.release.row_query import ClearRows
+
+Ask = Callable[[str], Answer]
+
+PLAIN_COUNT = "a plain count of rows in the clear: the file is read as public, nothing is protected"
+_LONGEST = 100_000
+_HEADERS = ("query", "value", "low", "high", "confidence", "assumption")
+
+
+def asker(source: str, schema_path: str | None, confidence: float) -> Ask:
+    """Make what answers a question: a release, or rows in the clear if there is a schema."""
+    if schema_path is None:
+        if Path(source).is_file():
+            raise InvalidParameter(
+                f"{source} is a file, not a release; to count its rows in the clear, as public "
+                "ones, add --schema FILE"
+            )
+        release = load(source)
+        return lambda query: release.count(query, confidence=confidence)
+    if Path(source).is_dir():
+        raise InvalidParameter("--schema is for files of rows; a release has its own schema")
+    schema = Schema.read(schema_path)
+    clear = ClearRows(read_rows(source), schema)
+
+    def count(query: str) -> Answer:
+        return Answer(float(clear.matches(query).sum()), None, None, confidence, PLAIN_COUNT)
+
+    return count
+
+
+def read_workload(path: str) -> list[str]:
+    """Read one question a line from a file, or from standard input if its name is a dash."""
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text("utf-8")
+    except UnicodeDecodeError:
+        raise UnreadableData(f"{path} is not text in UTF-8") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path} ({error.strerror or 'unknown reason'})") from None
+    lines = [line.strip() for line in text.removeprefix("\ufeff").splitlines()]
+    queries = [line for line in lines if line and not line.startswith("#")]
+    if len(queries) > _LONGEST:
+        raise InvalidParameter(f"at most {_LONGEST:,} questions are answered at once")
+    return queries
+
+
+def answer_all(ask: Ask, queries: Sequence[str]) -> list[Answer]:
+    """Answer all questions, the same one once; say which of them cannot be answered."""
+    known: dict[str, Answer] = {}
+    for number, query in enumerate(queries, start=1):
+        if query in known:
+            continue
+        try:
+            known[query] = ask(query)
+        except InvalidQuery as refusal:
+            raise InvalidQuery(f"question {number}: {refusal}") from None
+    return [known[query] for query in queries]
+
+
+def say_answer(query: str, answer: Answer, as_json: bool) -> None:
+    """Print one answer."""
+    if as_json:
+        say_json({"query": query, **answer.to_plain()})
+        return
+    say(str(answer))
+    if answer.assumption:
+        say(f"  note: {answer.assumption}")
+
+
+def say_answers(
+    queries: Sequence[str], answers: Sequence[Answer], *, as_json: bool, as_csv: bool
+) -> None:
+    """Print the answers to a workload."""
+    found = [{"query": q, **a.to_plain()} for q, a in zip(queries, answers, strict=True)]
+    if as_json:
+        say_json(found)
+    elif as_csv:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, _HEADERS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(found)
+        click.echo(text.getvalue(), nl=False)
+    else:
+        shown = [[query, *_told(answer)] for query, answer in zip(queries, answers, strict=True)]
+        say_table(["query", "count", "low", "high"], shown)
+        for note in dict.fromkeys(a.assumption for a in answers if a.assumption):
+            say(f"  note: {note}")
+
+
+def _told(answer: Answer) -> list[str]:
+    numbers = (answer.value, answer.low, answer.high)
+    return ["-" if n is None else f"{n:,.1f}".removesuffix(".0") for n in numbers]

@@ -1,0 +1,88 @@
+"""Made-up tables whose columns depend on each other as those of a normal distribution do.
+
+Whole numbers with margins of three shapes, tied by a Gaussian copula with a known matrix of
+correlations: what DPCopula assumes, so that it shows what the method can reach at best.
+"""
+
+from typing import Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from dpublish.data.schema import Schema, column
+from dpublish.errors import require_count, require_known
+from dpublish.randomness import plain_generator
+
+Margin = Literal["gaussian", "uniform", "zipf"]
+Dependence = Literal["random", "exchangeable"]
+FloatArray = NDArray[np.float64]
+VALUES = 1_000
+_EXCHANGEABLE = 0.5
+_WIDTH = 6.0  # deviations of a Gaussian margin from the least value to the greatest
+
+
+def gaussian_copula(
+    records: int,
+    columns: int,
+    *,
+    values: int = VALUES,
+    margin: Margin = "gaussian",
+    dependence: Dependence = "random",
+    seed: int = 2024,
+) -> pa.Table:
+    """Make up a table of whole numbers from 0 to `values` - 1.
+
+    >>> gaussian_copula(5, 3).column_names
+    ['x1', 'x2', 'x3']
+    """
+    require_count(columns=columns, values=values)
+    require_count(records=records, at_least=0)
+    require_known("margin", margin, get_args(Margin))
+    rng = plain_generator(seed)
+    root = np.linalg.cholesky(_correlations(columns, dependence, rng))
+    edges = np.cumsum(margin_chances(margin, values))
+    drawn = ndtr(rng.standard_normal((records, columns)) @ root.T)
+    codes = np.minimum(np.searchsorted(edges, drawn, side="left"), values - 1)
+    return pa.table({f"x{place}": codes[:, place - 1] for place in range(1, columns + 1)})
+
+
+def gaussian_copula_schema(columns: int, values: int = VALUES) -> Schema:
+    """Describe a made-up table: every value is a leaf of its own."""
+    require_count(columns=columns, values=values)
+    names = [f"x{place}" for place in range(1, columns + 1)]
+    made = tuple(column(name, "integer", bounds=[0, values - 1]) for name in names)
+    return Schema(made, name="made-up")
+
+
+def correlation_matrix(
+    columns: int, dependence: Dependence = "random", *, seed: int = 2024
+) -> FloatArray:
+    """Give the matrix that ties the columns of the table with the same seed."""
+    return _correlations(columns, dependence, plain_generator(seed))
+
+
+def margin_chances(margin: Margin, values: int) -> FloatArray:
+    """Give the chance of every value: a bell, the same for all, or in proportion to 1/i."""
+    places = np.arange(values + 1) / values
+    if margin == "uniform":
+        return np.diff(places)
+    if margin == "zipf":
+        weights = 1 / np.arange(1, values + 1)
+    else:
+        weights = np.diff(ndtr(_WIDTH * (places - 0.5)))
+    return np.asarray(weights / weights.sum())
+
+
+def _correlations(columns: int, dependence: Dependence, rng: np.random.Generator) -> FloatArray:
+    require_known("dependence", dependence, get_args(Dependence))
+    if dependence == "exchangeable":
+        return np.where(np.eye(columns) > 0, 1.0, _EXCHANGEABLE)
+    # About half as many common causes as columns, so that some pairs are tied closely.
+    causes = rng.standard_normal((columns, columns // 2 + 1))
+    products = causes @ causes.T + 0.1 * np.eye(columns)
+    scale = np.sqrt(np.diag(products))
+    matrix = products / np.outer(scale, scale)
+    np.fill_diagonal(matrix, 1.0)
+    return np.asarray(matrix)

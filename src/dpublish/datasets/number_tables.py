@@ -1,0 +1,97 @@
+"""Tables of numbers to ask range counts about: one public, others made up."""
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dpublish.data.schema import Schema
+from dpublish.data.schema_file import from_plain
+from dpublish.datasets.gaussian_copula import (
+    VALUES,
+    Margin,
+    gaussian_copula,
+    gaussian_copula_schema,
+)
+from dpublish.errors import UnreadableData
+
+MADE_UP_COLUMNS = 8
+
+
+@dataclass(frozen=True)
+class NumberTable:
+    """A table of numbers.
+
+    Attributes:
+        name: What the command line calls it.
+        title: What it holds, in words.
+        records: How many rows it has; public, like all of it.
+        make: Makes up so many rows, or None.
+        file: Its Parquet file, or None if it is made up.
+        schema_file: Its schema among this package's files, or None if it is made up.
+    """
+
+    name: str
+    title: str
+    records: int
+    make: Callable[[int], pa.Table] | None = None
+    file: str | None = None
+    schema_file: str | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """Describe the columns."""
+        if self.schema_file is None:
+            return gaussian_copula_schema(MADE_UP_COLUMNS)
+        place = files("dpublish.datasets").joinpath("schemas", self.schema_file)
+        return from_plain(tomllib.loads(place.read_text("utf-8")))
+
+    def missing_file(self, folder: Path | None) -> str | None:
+        """Name the file that the folder lacks, if any."""
+        if self.file is None or (folder is not None and (folder / self.file).is_file()):
+            return None
+        return self.file
+
+    def rows(self, folder: Path | None) -> pa.Table:
+        """Read the rows, or make them up."""
+        if self.make is not None:
+            return self.make(self.records)
+        if folder is None or self.file is None:
+            raise UnreadableData(f"{self.name} needs a data folder that holds {self.file}")
+        path = folder / self.file
+        try:
+            return pq.read_table(path, columns=list(self.schema.names))
+        except (OSError, pa.ArrowException):
+            raise UnreadableData(f"{path} cannot be read as a Parquet file") from None
+
+
+def _made_up(name: str, margin: Margin, shape: str) -> NumberTable:
+    return NumberTable(
+        name=name,
+        title=f"made-up rows of {MADE_UP_COLUMNS} columns with {VALUES:,} values each, "
+        f"{shape} margins and Gaussian dependence",
+        records=50_000,
+        make=partial(gaussian_copula, columns=MADE_UP_COLUMNS, margin=margin),
+    )
+
+
+NUMBER_TABLES = {
+    table.name: table
+    for table in (
+        _made_up("made-up", "gaussian", "bell-shaped"),
+        _made_up("made-up-uniform", "uniform", "even"),
+        _made_up("made-up-zipf", "zipf", "steeply falling (Zipf's law)"),
+        NumberTable(
+            name="adult-numbers",
+            title="people of UCI Adult: age, years of education, hours of work and capital gains",
+            records=48_842,
+            file="adult.parquet",
+            schema_file="adult_numbers.toml",
+        ),
+    )
+}

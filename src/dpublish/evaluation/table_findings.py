@@ -1,0 +1,92 @@
+"""What is told of a synthetic table: one finding each on margins, pairs and range counts."""
+
+from statistics import fmean
+
+from dpublish.evaluation.finding import Finding
+from dpublish.evaluation.synthetic_table import QUANTILES, Association, Comparison
+
+WORST = 10
+"""How many pairs of columns are listed, those that differ most."""
+SCALED = "answers are scaled to the number of true rows, which may be others than those published"
+
+
+def margin_finding(comparison: Comparison) -> Finding:
+    """Tell how far the margins of each column are from the true ones."""
+    margins = comparison.margins
+    return Finding(
+        name="margins",
+        title=f"Margins: synthetic rows beside {comparison.records:,} true rows "
+        "(0 is alike, 1 is nothing in common)",
+        headers=["column", "total variation", "largest CDF gap"],
+        rows=[
+            [m.column, f"{m.total_variation:.4f}", "" if m.cdf_gap is None else f"{m.cdf_gap:.4f}"]
+            for m in margins
+        ],
+        notes=["values without an order have no CDF"] if any(m.cdf_gap is None for m in margins)
+        else [],
+        figures={
+            "rows": comparison.records,
+            "mean_total_variation": fmean(m.total_variation for m in margins),
+            "columns": [m._asdict() for m in margins],
+        },
+    )  # fmt: skip
+
+
+def association_finding(comparison: Comparison) -> Finding:
+    """Tell which pairs of columns depend on each other otherwise than in the true rows."""
+    pairs = sorted(comparison.associations, key=lambda pair: -pair.difference)
+    mean = fmean(pair.difference for pair in pairs)
+    measures = {pair.measure for pair in pairs}
+    notes = [f"the mean over all {len(pairs):,} pairs is {mean:.4f}"]
+    if len(measures) > 1 or "Cramer's V" in measures:
+        notes.append(
+            "Cramer's V is for pairs with a column that has no order; columns with many values "
+            f"are cut at {QUANTILES} true quantiles for it"
+        )
+    return Finding(
+        name="association",
+        title=f"Pairs of columns: the {min(WORST, len(pairs))} whose dependence differs most",
+        headers=["columns", "measure", "true", "synthetic", "difference"],
+        rows=[_pair_row(pair) for pair in pairs[:WORST]],
+        notes=notes,
+        figures={"mean_difference": mean, "pairs": [pair._asdict() for pair in pairs]},
+    )
+
+
+def query_finding(comparison: Comparison) -> Finding:
+    """Tell how far range counts are from the true ones."""
+    answered = comparison.answered
+    source = "the release's own estimates" if comparison.has_estimates else "synthetic rows"
+    return Finding(
+        name="queries",
+        title=f"Random range counts, answered from {source}",
+        headers=["columns asked", "questions", "mean relative", "median relative", "mean absolute"],
+        rows=[
+            [
+                str(one.depth),
+                f"{len(one.truth):,}",
+                f"{one.errors.mean_relative:.3f}",
+                f"{one.errors.median_relative:.3f}",
+                f"{one.errors.mean_absolute:,.1f}",
+            ]
+            for one in answered
+        ],
+        notes=[
+            f"errors are relative to the true count, or to {answered[0].sanity:,.1f} rows where "
+            "that is more",
+            SCALED,
+        ],
+        figures={
+            "source": source,
+            "sanity": answered[0].sanity,
+            "depths": [
+                {"columns": one.depth, "questions": len(one.truth), **one.errors._asdict()}
+                for one in answered
+            ],
+        },
+    )
+
+
+def _pair_row(pair: Association) -> list[str]:
+    numbers = (pair.true, pair.synthetic, pair.difference)
+    return [f"{pair.first}, {pair.second}", pair.measure, *(f"{x:.3f}" for x in numbers)]

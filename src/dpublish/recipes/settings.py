@@ -1,0 +1,124 @@
+"""Find a recipe by name, list its settings, and build it from values or text."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from fractions import Fraction
+from importlib import import_module
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from dpublish.errors import InvalidParameter, require_known
+from dpublish.privacy.epsilon import parse_epsilon
+from dpublish.recipes.entries import RECIPES
+from dpublish.release.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A recipe's setting as users see it."""
+
+    name: str
+    help: str
+    type_name: str
+    default: Any
+    is_required: bool
+
+
+def recipe_class(name: str) -> type[Recipe]:
+    """Import the recipe called `name`."""
+    require_known("method", name, RECIPES)
+    module, _, attribute = RECIPES[name].location.partition(":")
+    found: type[Recipe] = getattr(import_module(module), attribute)
+    return found
+
+
+def recipe_settings(name: str) -> list[Setting]:
+    """List the settings of the recipe called `name`."""
+    kind = recipe_class(name)
+    hints = get_type_hints(kind)
+    return [
+        Setting(
+            name=item.name,
+            help=item.metadata["help"],
+            type_name=_type_name(hints[item.name]),
+            default=None if item.default is MISSING else item.default,
+            is_required=item.default is MISSING,
+        )
+        for item in _fields(kind)
+    ]
+
+
+def make_recipe(name: str, settings: Mapping[str, Any]) -> Recipe:
+    """Build a recipe from settings, given as values or as text from a command line or file."""
+    kind = recipe_class(name)
+    known = {item.name: item for item in _fields(kind)}
+    hints = get_type_hints(kind)
+    for given in settings:
+        require_known(f"setting of {name}", given, known)
+    absent = [n for n, item in known.items() if item.default is MISSING and n not in settings]
+    if absent:
+        options = ", ".join(f"--{option.replace('_', '-')}" for option in absent)
+        raise InvalidParameter(f"{name} needs {options}; see: dpublish methods {name}")
+    return kind(**{n: _convert(v, hints[n], n) for n, v in settings.items()})
+
+
+def _fields(kind: type[Recipe]) -> tuple[Field[Any], ...]:
+    return fields(kind)  # type: ignore[arg-type]
+
+
+def _convert(value: Any, wanted: Any, name: str) -> Any:
+    """Turn text (or a plain JSON value) into the wanted type; leave other values to the recipe."""
+    if get_origin(wanted) in (UnionType, Union):
+        return _convert_union(value, get_args(wanted), name)
+    if get_origin(wanted) is tuple:
+        parts = value.split(",") if isinstance(value, str) else value
+        return tuple(_convert(_stripped(part), get_args(wanted)[0], name) for part in parts)
+    if get_origin(wanted) is Literal:
+        require_known(f"value for {name}:", str(value), [str(v) for v in get_args(wanted)])
+        return value
+    if wanted is Fraction:
+        return parse_epsilon(value, name)
+    if wanted is str or not isinstance(value, str):
+        return value
+    return _from_text(value, wanted, name)
+
+
+def _stripped(part: Any) -> Any:
+    return part.strip() if isinstance(part, str) else part
+
+
+def _convert_union(value: Any, choices: tuple[Any, ...], name: str) -> Any:
+    if value is None or (isinstance(value, str) and value.lower() == "none"):
+        return None
+    problem: InvalidParameter | None = None
+    for choice in choices:
+        if choice is type(None):
+            continue
+        try:
+            return _convert(value, choice, name)
+        except InvalidParameter as error:
+            problem = error
+    raise problem or InvalidParameter(f"{name} ({value!r}) cannot be read")
+
+
+def _from_text(text: str, wanted: Any, name: str) -> Any:
+    if wanted is bool:
+        words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+        if text.lower() not in words:
+            raise InvalidParameter(f"{name} ({text!r}) must be true or false")
+        return words[text.lower()]
+    try:
+        return wanted(text)
+    except (TypeError, ValueError):
+        raise InvalidParameter(f"{name} ({text!r}) must be {_type_name(wanted)}") from None
+
+
+def _type_name(wanted: Any) -> str:
+    if get_origin(wanted) in (UnionType, Union):
+        return " or ".join(_type_name(w) for w in get_args(wanted) if w is not type(None))
+    if get_origin(wanted) is tuple:
+        return "names, separated by commas"
+    if get_origin(wanted) is Literal:
+        return " | ".join(str(choice) for choice in get_args(wanted))
+    words = {int: "a whole number", str: "text", bool: "true | false", Fraction: "an exact number"}
+    return words.get(wanted, str(getattr(wanted, "__name__", wanted)))

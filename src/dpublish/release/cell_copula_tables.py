@@ -1,0 +1,149 @@
+"""Cells and copulas as tables for a release folder, and back."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpublish.data.schema import Schema
+from dpublish.errors import CorruptRelease
+from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.release.cell_groups import CellGroups
+from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.release.release import whole_column
+
+if TYPE_CHECKING:
+    from dpublish.release.cell_copulas import CellCopulas
+
+RESERVED = frozenset({"cell_number", "group_number", "noisy_count", "estimated_count"})
+"""Column names that the published table of cells uses itself."""
+
+
+def tables_of(release: "CellCopulas") -> dict[str, pa.Table]:
+    """Give noisy numbers, chances and correlations."""
+    return {
+        "cells": _cells(release.groups),
+        "margins": _margins(release.groups),
+        "chances": _chances(release.groups),
+        "correlations": _correlations(release),
+    }
+
+
+def facts_of(release: "CellCopulas") -> dict[str, Any]:
+    """Give all but the noisy numbers."""
+    groups = release.groups
+    return {
+        "categories": [axis.column for axis in groups.categories],
+        "numbers": [axis.column for axis in groups.numbers],
+        "rate": format_epsilon(groups.rate),
+        "kept": groups.kept.tolist(),
+        "margins": [[margin.facts() for margin in row] for row in groups.margins],
+        "correlation": None if release.correlation is None else release.correlation.facts(),
+    }
+
+
+def groups_from(
+    schema: Schema, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]
+) -> CellGroups:
+    """Rebuild cells, groups and margins."""
+    counts = whole_column(tables["cells"], "noisy_count")
+    if not np.array_equal(whole_column(tables["cells"], "cell_number"), np.arange(counts.size)):
+        raise CorruptRelease("the cells are out of order")
+    return CellGroups(
+        categories=tuple(schema[name].axis() for name in facts["categories"]),
+        numbers=tuple(schema[name].axis() for name in facts["numbers"]),
+        counts=counts,
+        rate=parse_epsilon(facts["rate"], "rate"),
+        kept=np.array(facts["kept"], dtype=np.int64),
+        margins=_read_margins(facts["margins"], tables["margins"]),
+    )
+
+
+def _cells(groups: CellGroups) -> pa.Table:
+    columns: dict[str, Any] = {"cell_number": np.arange(groups.counts.size)}
+    along = np.unravel_index(np.arange(groups.counts.size), groups.shape)
+    for axis, index in zip(groups.categories, along, strict=True):
+        columns[axis.column] = _named(axis.labels, index)
+    columns["group_number"] = groups.group_of
+    columns["noisy_count"] = groups.counts
+    columns["estimated_count"] = groups.estimates
+    return pa.table(columns)
+
+
+def _margins(groups: CellGroups) -> pa.Table:
+    """List the noisy numbers group by group, and in a group column by column."""
+    margins = [margin for row in groups.margins for margin in row]
+    sizes = [margin.units.size for margin in margins]
+    return pa.table(
+        {
+            **_places(groups, sizes),
+            "position": _joined([np.arange(size) for size in sizes]),
+            "noisy_number": _joined([margin.units for margin in margins]),
+        }
+    )
+
+
+def _chances(groups: CellGroups) -> pa.Table:
+    chances = [law.chances for row in groups.laws for law in row]
+    labels = [label for _ in groups.laws for axis in groups.numbers for label in axis.labels]
+    every = np.concatenate([np.empty(0), *chances])
+    places = _places(groups, [part.size for part in chances])
+    sizes = np.maximum(groups.sizes, 0)[places["group_number"]]
+    return pa.table(
+        {
+            **places,
+            "value": pa.array(labels, pa.string()),
+            "chance": every,
+            "expected_count": every * sizes,
+        }
+    )
+
+
+def _correlations(release: "CellCopulas") -> pa.Table:
+    first, second = np.triu_indices(len(release.numbers), 1)
+    units = np.empty(0, dtype=np.int64)
+    if release.correlation is not None:
+        units = release.correlation.units
+    return pa.table(
+        {
+            "first": pa.array([release.numbers[i] for i in first], pa.string()),
+            "second": pa.array([release.numbers[i] for i in second], pa.string()),
+            "noisy_number": units,
+            "correlation": release.matrix[first, second],
+            "noise_deviation": release.reading.spread[first, second],
+        }
+    )
+
+
+def _places(groups: CellGroups, sizes: Sequence[int]) -> dict[str, Any]:
+    """Name group and column of each number; `sizes` go by group, then by column."""
+    names = [axis.column for axis in groups.numbers]
+    owners = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+    return {
+        "group_number": owners // max(len(names), 1),
+        "column": _named(names, owners % max(len(names), 1)),
+    }
+
+
+def _named(names: Sequence[str], index: NDArray[np.integer[Any]]) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(
+        pa.array(index.astype(np.int32)), pa.array(list(names), pa.string())
+    )
+
+
+def _joined(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+
+
+def _read_margins(
+    facts: Sequence[Sequence[Mapping[str, Any]]], table: pa.Table
+) -> tuple[tuple[NoisyMargin, ...], ...]:
+    positions, units = whole_column(table, "position"), whole_column(table, "noisy_number")
+    starts = np.flatnonzero(positions == 0)
+    parts = np.split(units, starts[1:]) if starts.size else []
+    if len(parts) != sum(len(row) for row in facts):
+        raise CorruptRelease("the noisy numbers are not those of the groups' margins")
+    left = iter(parts)
+    return tuple(tuple(NoisyMargin.from_facts(one, next(left)) for one in row) for row in facts)

@@ -1,0 +1,156 @@
+"""Error bars of counts asked of a copula: what noise and chance do, if the model holds.
+
+Four things part an answer from the truth: the noise of each margin, the noise of the number of
+records, the noise of the correlations, and that the records are a sample: even under the true
+margins and correlations their number in a box would vary.  Each is followed to first order, and
+their reaches are added as independent errors are, by their squares.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import log, sqrt
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from dpublish.mechanisms.noise_law import noise_variance, sum_quantile
+from dpublish.randomness import plain_generator
+from dpublish.release.copula_question import Question
+from dpublish.release.correlation_repair import repair_correlation
+from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.release.normal_boxes import lattice
+
+FloatArray = NDArray[np.float64]
+
+_SAMPLE = 8192
+_REDRAWS = 48
+_SEED = 1  # any: equal questions should have equal answers
+_LEAST_PART = 0.02  # of the binomial variance: no model is quite so good
+
+
+class TotalEvidence(NamedTuple):
+    """All that was published about the number of records, and the best estimate from it."""
+
+    margins: Sequence[NoisyMargin]
+    size: int
+    size_rate: Fraction
+
+    @property
+    def pulls(self) -> FloatArray:
+        """Say how much each estimate counts: margins' totals first, the noisy size last."""
+        variances = [margin.total_variance for margin in self.margins]
+        precisions = 1 / np.maximum([*variances, noise_variance(self.size_rate)], 1e-9)
+        return np.asarray(precisions / precisions.sum())
+
+    @property
+    def records(self) -> float:
+        """The mean of all estimates, weighed by the inverse of their variances."""
+        totals = [*(margin.total for margin in self.margins), float(self.size)]
+        return max(float(self.pulls @ totals), 0.0)
+
+    def reach(self, confidence: float) -> float:
+        """Find how far noise reaches in `records`."""
+        *pulls, last = self.pulls
+        reaches = [last * sum_quantile(self.size_rate, 1, confidence)]
+        for margin, pull in zip(self.margins, pulls, strict=True):
+            whole = margin.half_width(np.full(margin.leaves, pull), confidence)
+            reaches.append(whole or 0.0)  # a total is unbiased, so it always has a reach
+        return sqrt(sum(reach**2 for reach in reaches))
+
+
+def count_reach(
+    question: Question,
+    asked: Sequence[int],
+    spread: FloatArray,
+    evidence: TotalEvidence,
+    confidence: float,
+) -> float | None:
+    """Find how far a count of several columns may be from the truth.
+
+    Args:
+        question: What was asked about the columns.
+        asked: Their places among the margins of `evidence`.
+        spread: Standard deviation that noise gives each of their correlations; 0 for columns
+            that were taken to be independent.
+        evidence: The margins and the noisy number of records.
+        confidence: Probability with which the truth is within reach.
+
+    Returns:
+        The reach, or None where a margin's own error is not known.
+    """
+    records = evidence.records
+    least = 0.5 / max(records, 1.0)
+    influences = [question.influence(which, least) for which in range(len(asked))]
+    noise = _margin_reach(question, influences, asked, evidence, confidence)
+    if noise is None:
+        return None
+    tangled = records * dependence_deviation(question, spread)
+    heavy = -log(1 - confidence) / sqrt(2)  # the quantile of Laplace noise of variance 1
+    normal = NormalDist().inv_cdf((1 + confidence) / 2)
+    left = sampling_variance(question, influences)
+    reach = sqrt(noise**2 + (max(heavy, normal) * tangled) ** 2 + normal**2 * records * left)
+    # A count is whole and, where it is small, skewed: a normal law misses it by about this.
+    return reach + 0.5 + max(normal**2 - 1, 0) / 6
+
+
+def dependence_deviation(question: Question, spread: FloatArray) -> float:
+    """Find by how much the noise of correlations moves the share (root mean square).
+
+    Correlations are redrawn around the published ones: their noise may be large, and how
+    the share moves is then far from a straight line.
+    """
+    if not np.any(spread):
+        return 0.0
+    rng = plain_generator(_SEED)
+    moves = rng.standard_normal((_REDRAWS // 2, *spread.shape))
+    moves = np.triu(moves, 1) * np.minimum(spread, 1)
+    moves = moves + moves.transpose(0, 2, 1)
+    redrawn = [
+        question.share_under(repair_correlation(question.matrix + move))
+        for move in np.concatenate([moves, -moves])  # in pairs, which makes for a steadier mean
+    ]
+    errors = np.array(redrawn) - question.share_under(question.matrix)
+    return float(np.sqrt(np.mean(errors**2)))
+
+
+def _margin_reach(
+    question: Question,
+    influences: Sequence[FloatArray],
+    asked: Sequence[int],
+    evidence: TotalEvidence,
+    confidence: float,
+) -> float | None:
+    """Follow the noise of margins and size: each moves the share, and all the total."""
+    *pulls, last = evidence.pulls
+    reaches = [question.share * last * sum_quantile(evidence.size_rate, 1, confidence)]
+    for place, (margin, pull) in enumerate(zip(evidence.margins, pulls, strict=True)):
+        weights = np.full(margin.leaves, question.share * pull)
+        if place in asked:
+            weights = weights + influences[list(asked).index(place)]
+        reach = margin.half_width(weights, confidence)
+        if reach is None:
+            return None
+        reaches.append(reach)
+    return sqrt(sum(reach**2 for reach in reaches))
+
+
+def sampling_variance(question: Question, influences: Sequence[FloatArray]) -> float:
+    """Find the variance of a record's part in the count that its margins do not explain.
+
+    The margins were counted on the same records, so a record's influence on them is no error
+    and is taken off.  What correlations explain is left in: it is little.
+    """
+    even = ndtri(np.clip(lattice(len(question.laws), _SAMPLE), 1e-9, 1 - 1e-9))
+    normals = np.linalg.cholesky(question.matrix) @ even
+    rng = plain_generator(_SEED)
+    codes = [law.choose(values, rng) for law, values in zip(question.laws, normals, strict=True)]
+    counted = np.prod([w[c] for w, c in zip(question.weights, codes, strict=True)], axis=0)
+    explained = np.sum([one[c] for one, c in zip(influences, codes, strict=True)], axis=0)
+    whole = question.share * (1 - question.share)
+    covariance = np.cov(counted, explained)
+    # The record itself is counted or not, so its own variance needs no sample.
+    left = whole - 2 * covariance[0, 1] + covariance[1, 1]
+    return max(float(left), _LEAST_PART * whole, 0.0)

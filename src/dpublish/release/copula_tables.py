@@ -1,0 +1,95 @@
+"""A copula as tables for a release folder, and back."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from dpublish.errors import CorruptRelease
+from dpublish.release.noisy_correlation import NoisyCorrelation
+from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.release.release import whole_column
+
+if TYPE_CHECKING:
+    from dpublish.release.copula import Copula
+
+
+def tables_of(copula: "Copula") -> dict[str, pa.Table]:
+    """Give noisy numbers, chances and correlations."""
+    names = copula.schema.names
+    chances = [law.chances for law in copula.laws.values()]
+    every = np.concatenate(chances)
+    return {
+        "margins": pa.table(
+            {
+                "column": _named(names, [margin.units.size for margin in copula.margins]),
+                "position": np.concatenate([np.arange(m.units.size) for m in copula.margins]),
+                "noisy_number": np.concatenate([margin.units for margin in copula.margins]),
+            }
+        ),
+        "chances": pa.table(
+            {
+                "column": _named(names, [part.size for part in chances]),
+                "cell": [label for name in names for label in copula.axes[name].labels],
+                "chance": every,
+                "expected_count": every * copula.records,
+            }
+        ),
+        "correlations": _correlations(copula),
+    }
+
+
+def _named(names: Sequence[str], repeats: Sequence[int]) -> pa.DictionaryArray:
+    numbers = np.repeat(np.arange(len(names), dtype=np.int32), repeats)
+    return pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array(names))
+
+
+def _correlations(copula: "Copula") -> pa.Table:
+    first, second = np.triu_indices(len(copula.ordered), 1)
+    units = np.empty(0, dtype=np.int64)
+    if copula.correlation is not None:
+        units = copula.correlation.units
+    return pa.table(
+        {
+            "first": pa.array([copula.ordered[i] for i in first], pa.string()),
+            "second": pa.array([copula.ordered[i] for i in second], pa.string()),
+            "noisy_number": units,
+            "correlation": copula.matrix[first, second],
+            "noise_deviation": copula.spread[first, second],
+        }
+    )
+
+
+def read_margins(
+    facts: Sequence[Mapping[str, Any]], names: Sequence[str], table: pa.Table
+) -> tuple[NoisyMargin, ...]:
+    """Rebuild the margins of all columns from the table of their numbers."""
+    columns = np.array(table["column"].cast(pa.string()).to_pylist(), dtype=object)
+    positions, units = whole_column(table, "position"), whole_column(table, "noisy_number")
+    found = []
+    for name, fact in zip(names, facts, strict=True):
+        own = columns == name
+        if not np.array_equal(positions[own], np.arange(np.count_nonzero(own))):
+            raise CorruptRelease(f"the numbers of the margin of {name!r} are out of order")
+        found.append(NoisyMargin.from_facts(fact, units[own]))
+    if sum(margin.units.size for margin in found) != units.size:
+        raise CorruptRelease("there are numbers of a margin that no column has")
+    return tuple(found)
+
+
+def read_correlation(facts: Mapping[str, Any] | None, table: pa.Table) -> NoisyCorrelation | None:
+    """Rebuild the correlations from the table of their numbers."""
+    units = whole_column(table, "noisy_number")
+    if facts is None:
+        if units.size:
+            raise CorruptRelease("there are correlations that the release does not speak of")
+        return None
+    found = NoisyCorrelation.from_facts(facts, units)
+    first, second = np.triu_indices(len(found.columns), 1)
+    named = zip(table["first"].to_pylist(), table["second"].to_pylist(), strict=True)
+    if list(named) != [
+        (found.columns[i], found.columns[j]) for i, j in zip(first, second, strict=True)
+    ]:
+        raise CorruptRelease("the correlations are out of order")
+    return found

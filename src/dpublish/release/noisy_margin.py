@@ -1,0 +1,181 @@
+"""The margin of one column as it was published: noisy whole numbers, and what follows from them.
+
+Four ways of counting lead to one: leaf by leaf (identity), a tree of counts (hierarchical), the
+lowest Fourier coefficients (EFPA), and runs of noisy counts (NoiseFirst).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import sqrt
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.errors import InvalidParameter, require_count, require_known
+from dpublish.mechanisms.exact import require_rate
+from dpublish.mechanisms.noise_law import noise_variance
+from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.release.count_hierarchy import CountHierarchy, count_hierarchy
+from dpublish.release.error_bars import half_width
+from dpublish.release.fourier import coefficients, from_coefficients
+from dpublish.release.isotonic import isotonic_chances
+from dpublish.release.segment_means import segment_means
+
+PublishedMethod = Literal["identity", "hierarchical", "efpa", "noise-first"]
+BRANCHING = 16
+MOST_MERGED = 4096
+"""Most leaves whose margin is merged or transformed: the work grows with their square."""
+_NEGLIGIBLE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyMargin:
+    """Noisy numbers about the leaves of one column, each with noise of the same rate.
+
+    Attributes:
+        method: How they were counted.
+        leaves: Number of leaves, special ones included.
+        units: The published whole numbers; each stands for `units * 2**exponent`.  Leaf counts
+            (identity, noise-first); counts of all nodes below the root, level by level from
+            the top (hierarchical); the lowest coefficients, times sqrt(leaves) (efpa).
+        rate: Rate of the two-sided geometric noise of each unit.
+        exponent: Fineness of the units, 0 for counts.
+        kept: Number of coefficients; None where EFPA chose to count leaf by leaf.
+        branching: Most children of a node of the tree.
+    """
+
+    method: PublishedMethod
+    leaves: int
+    units: NDArray[np.int64]
+    rate: Fraction
+    exponent: int = 0
+    kept: int | None = None
+    branching: int = BRANCHING
+
+    def __post_init__(self) -> None:
+        """Refuse what no recipe would publish: a margin may come from anywhere."""
+        require_known("method", self.method, get_args(PublishedMethod))
+        require_count(leaves=self.leaves)
+        require_count(branching=self.branching, at_least=2)
+        require_rate(self.rate)
+        if self.kept is not None:
+            require_count(kept=self.kept)
+            if self.method != "efpa" or self.kept > self.leaves:
+                raise InvalidParameter("only efpa keeps coefficients, at most as many as leaves")
+        if self.method in ("efpa", "noise-first") and self.leaves > MOST_MERGED:
+            raise InvalidParameter(f"{self.method} takes at most {MOST_MERGED} leaves")
+        whole = isinstance(self.exponent, int) and -60 <= self.exponent <= 0
+        if not whole or (self.exponent and not self.is_transformed):
+            raise InvalidParameter("counts have the exponent 0, coefficients one from -60 to 0")
+        if self.units.dtype != np.int64 or self.units.shape != (self._size,):
+            raise InvalidParameter(f"this margin is made of {self._size:,} whole numbers")
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, NoisyMargin)
+            and self.facts() == other.facts()
+            and np.array_equal(self.units, other.units)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def is_transformed(self) -> bool:
+        """Whether coefficients were published instead of counts."""
+        return self.kept is not None
+
+    @property
+    def _tree(self) -> CountHierarchy:
+        return count_hierarchy(self.leaves, self.branching)
+
+    @property
+    def _size(self) -> int:
+        if self.method == "hierarchical":
+            return self._tree.nodes
+        return self.leaves if self.kept is None else self.kept
+
+    @cached_property
+    def bins(self) -> NDArray[np.float64]:
+        """Estimates of the leaf counts; they may be negative."""
+        numbers = np.ldexp(self.units.astype(np.float64), self.exponent)
+        if self.method == "hierarchical":
+            return self._tree.estimate(numbers)
+        if self.method == "noise-first":
+            return segment_means(numbers, noise_variance(self.rate))
+        if self.is_transformed:
+            return from_coefficients(numbers / sqrt(self.leaves), self.leaves)
+        return numbers
+
+    @property
+    def total(self) -> float:
+        """Estimate of the number of records."""
+        return float(self.bins.sum())
+
+    @cached_property
+    def total_variance(self) -> float:
+        """Variance that noise gives `total`; it is unbiased, whatever the method."""
+        weights = self._unit_weights(np.ones(self.leaves))
+        return noise_variance(self.rate) * float(weights @ weights)
+
+    @cached_property
+    def chances(self) -> NDArray[np.float64]:
+        """Chance of each leaf: not negative, and adding up to 1."""
+        if self.method == "hierarchical":
+            counts = self._tree.plausible(self.units.astype(np.float64))
+            return np.asarray(counts / counts.sum())
+        return isotonic_chances(self.bins)
+
+    def half_width(self, weights: NDArray[np.float64], confidence: float) -> float | None:
+        """Find how far noise reaches in `weights @ bins`, with probability `confidence`.
+
+        There is no answer where an estimate is biased by an amount that nobody knows: sums
+        that need other coefficients than were kept, and runs chosen by their noise.
+        """
+        if weights.shape != (self.leaves,):
+            raise InvalidParameter(f"this margin has {self.leaves:,} leaves")
+        every = bool(np.all(weights == weights[0]))
+        if self.method == "noise-first" and not every:
+            return None
+        if self.is_transformed:
+            lost = coefficients(weights)[self.kept :]
+            if lost @ lost > _NEGLIGIBLE**2 * (weights @ weights):
+                return None
+        return half_width(self.rate, self._unit_weights(weights), confidence)
+
+    def _unit_weights(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Say how much each published unit weighs in `weights @ bins`."""
+        if self.method == "hierarchical":
+            return self._tree.adjoint(weights)
+        if self.is_transformed:
+            kept = coefficients(weights)[: self.kept] / sqrt(self.leaves)
+            # What rounding left of a coefficient that is zero would count as a weight.
+            tiny = np.abs(kept) <= _NEGLIGIBLE * np.abs(kept).max()
+            return np.asarray(np.ldexp(np.where(tiny, 0, kept), self.exponent))
+        return weights
+
+    def facts(self) -> dict[str, Any]:
+        """Give all but the units, as plain values."""
+        return {
+            "method": self.method,
+            "leaves": self.leaves,
+            "rate": format_epsilon(self.rate),
+            "exponent": self.exponent,
+            "kept": self.kept,
+            "branching": self.branching,
+        }
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any], units: NDArray[np.int64]) -> "NoisyMargin":
+        """Rebuild a margin from `facts` and its units."""
+        return cls(
+            method=facts["method"],
+            leaves=facts["leaves"],
+            units=units,
+            rate=parse_epsilon(facts["rate"]),
+            exponent=facts["exponent"],
+            kept=facts["kept"],
+            branching=facts["branching"],
+        )

@@ -1,0 +1,35 @@
+"""Bar charts of the margins of a release, one for each column, long columns in groups."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.data.axis import Axis
+from dpublish.report.charts import bar_chart
+from dpublish.report.section import Figure
+
+_MOST_CHARTS = 8
+_MOST_BARS = 100
+
+
+def margin_figures(
+    axes: Sequence[Axis], margins: Sequence[NDArray[Any]], what: str
+) -> list[Figure]:
+    """Draw the margin of each column; leaves of a long column are added up in groups."""
+    figures = []
+    for axis, counts in list(zip(axes, margins, strict=True))[:_MOST_CHARTS]:
+        step = -(-axis.size // _MOST_BARS)
+        starts = np.arange(0, axis.size, step)
+        labels = [axis.labels[start] for start in starts]
+        groups = f", {step} leaves to a bar" if step > 1 else ""
+        drawing = bar_chart(
+            labels,
+            np.rint(np.add.reduceat(counts, starts)).astype(np.int64),
+            float("nan"),
+            title=axis.column,
+            ordered=axis.kind != "category",
+        )
+        figures.append(Figure(f"{what} by {axis.column}{groups}.", drawing))
+    return figures

@@ -1,0 +1,42 @@
+"""The section of a sample of cells: its margins, and the largest cells."""
+
+import numpy as np
+
+from dpublish.release.cell_sample import CellSample
+from dpublish.release.release import Release
+from dpublish.report.axis_margins import margin_figures
+from dpublish.report.section import Listing, Section
+
+_MOST_LISTED = 20
+
+
+def section(release: Release, with_charts: bool) -> Section:
+    """Show a sample of cells."""
+    if not isinstance(release, CellSample):
+        return Section()
+    margins = [release.margin(axis.column).counts for axis in release.axes]
+    return Section(
+        figures=margin_figures(release.axes, margins, "Weights of sampled cells")
+        if with_charts
+        else (),
+        listings=[_largest(release)],
+        python="sample.count()\nsample.rows(1000).to_pandas()",
+        shell="dpublish count RELEASE ''\ndpublish rows RELEASE -n 1000 -o rows.csv",
+    )
+
+
+def _largest(release: CellSample) -> Listing:
+    order = np.argsort(-release.weights, kind="stable")[:_MOST_LISTED]
+    rows = [
+        [
+            *(axis.labels[i[k]] for axis, i in zip(release.axes, release.indices, strict=True)),
+            f"{release.counts[k]:,}",
+            f"{release.weights[k]:,.1f}",
+        ]
+        for k in order
+    ]
+    return Listing(
+        headers=[*(axis.column for axis in release.axes), "noisy count", "weight"],
+        rows=rows,
+        caption=f"The {len(rows)} largest of {release.cells.size:,} published cells.",
+    )

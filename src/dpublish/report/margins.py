@@ -1,0 +1,82 @@
+"""The section of published margins: a chart for each column."""
+
+import shlex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.data.axis import Axis
+from dpublish.release.margins import Margins
+from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.release.query import quote
+from dpublish.release.release import Release
+from dpublish.report.charts import bar_chart
+from dpublish.report.section import Figure, Listing, Section
+
+_MAX_CHARTS = 40
+_MAX_BARS = 100
+_MAX_NAMES = 40
+
+
+def section(release: Release, with_charts: bool) -> Section:
+    """Show margins."""
+    if not isinstance(release, Margins):
+        return Section()
+    pairs = list(zip(release.axes, release.margins, strict=True))
+    axis = release.axes[0]
+    question = f"{quote(axis.column)} = {quote(axis.labels[axis.size // 2])}"
+    return Section(
+        figures=[draw_margin(*pair) for pair in pairs[:_MAX_CHARTS]] if with_charts else (),
+        listings=[_methods(release)],
+        python=f"release.count({question!r})\nrelease.rows(1000).to_pandas()",
+        shell=f"dpublish count RELEASE {shlex.quote(question)}\n"
+        "dpublish rows RELEASE -n 1000 -o rows.csv",
+    )
+
+
+def draw_margin(axis: Axis, margin: NoisyMargin) -> Figure:
+    """Draw one margin: runs of values where there are many, the commonest of many names."""
+    ordered = axis.kind != "category"
+    if ordered and axis.size > _MAX_BARS:
+        run = -(-axis.size // _MAX_BARS)
+        starts = np.arange(0, axis.size, run)
+        counts = np.add.reduceat(margin.bins, starts)
+        labels = [f"{axis.labels[start]} …" for start in starts]
+        what = f"Estimated counts by {axis.column}, in runs of {run} values"
+        weights = _run(axis.size, run)
+    else:
+        kept = np.arange(axis.size)
+        if not ordered and axis.size > _MAX_NAMES:
+            kept = np.sort(np.argsort(-margin.bins, kind="stable")[:_MAX_NAMES])
+        counts = margin.bins[kept]
+        labels = [axis.labels[place] for place in kept]
+        part = "" if kept.size == axis.size else f", the {kept.size} commonest of {axis.size:,}"
+        what = f"Estimated counts by {axis.column}{part}"
+        weights = _run(axis.size, 1)
+    reach = margin.half_width(weights, 0.95)
+    bars = "" if reach is None else "; error bars hold 95 % of the noise"
+    drawing = bar_chart(
+        labels,
+        np.rint(counts).astype(np.int64),
+        float("nan") if reach is None else reach,
+        title=axis.column,
+        ordered=ordered,
+    )
+    return Figure(f"{what}{bars}.", drawing)
+
+
+def _run(leaves: int, length: int) -> NDArray[np.float64]:
+    """Weigh the first run of leaves: noise in the others is alike."""
+    return (np.arange(leaves) < length).astype(np.float64)
+
+
+def _methods(release: Margins) -> Listing:
+    rows = [
+        [axis.column, f"{axis.size:,}", margin.method, f"{margin.total:,.0f}"]
+        for axis, margin in zip(release.axes, release.margins, strict=True)
+    ]
+    return Listing(
+        headers=["column", "values", "counted by", "records"],
+        rows=rows,
+        caption="How each column was counted, and how many records that gives.",
+    )

@@ -1,0 +1,28 @@
+"""The section of a histogram of wavelet coefficients: its margins."""
+
+import shlex
+
+from dpublish.release.query import quote
+from dpublish.release.release import Release
+from dpublish.release.wavelet_histogram import WaveletHistogram
+from dpublish.report.axis_margins import margin_figures
+from dpublish.report.section import Listing, Section
+
+
+def section(release: Release, with_charts: bool) -> Section:
+    """Show a histogram of wavelet coefficients."""
+    if not isinstance(release, WaveletHistogram):
+        return Section()
+    margins = [release.margin(axis.column).counts for axis in release.axes]
+    rows = [
+        [axis.column, f"{axis.size:,}", "yes" if is_haar else "no"]
+        for axis, is_haar in zip(release.axes, release.haar, strict=True)
+    ]
+    question = f"{quote(release.axes[0].column)} = {quote(release.axes[0].labels[0])}"
+    return Section(
+        figures=margin_figures(release.axes, margins, "Estimated counts") if with_charts else (),
+        listings=[Listing(["column", "leaves", "transformed"], rows)],
+        python=f"histogram.count({question!r})\nhistogram.rows(1000).to_pandas()",
+        shell=f"dpublish count RELEASE {shlex.quote(question)}\n"
+        "dpublish rows RELEASE -n 1000 -o rows.csv",
+    )

@@ -1,0 +1,1 @@
+"""How columns go together, privately: rank products, agreement of pairs, means of blocks."""

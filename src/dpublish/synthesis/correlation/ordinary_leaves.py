@@ -1,0 +1,67 @@
+"""What the released margins say about the leaves that have a place in a column's order."""
+
+from collections.abc import Mapping, Sequence
+from math import floor, log
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter
+from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.noisy_margin import NoisyMargin
+
+IntArray = NDArray[np.int64]
+
+
+class OrdinaryLeaves(NamedTuple):
+    """The ordinary leaves of a column: all but those of unlisted and missing values."""
+
+    chances: NDArray[np.float64]
+    """Their chances, adding up to 1; even if nothing is left."""
+    kept: float
+    """Part of all records that lies in them."""
+    special: int
+    """Number of the other leaves, which come last."""
+
+    def pad(self, table: IntArray, filler: int) -> IntArray:
+        """Add the special leaves to a table of the ordinary ones."""
+        return np.pad(table, (0, self.special), constant_values=filler)
+
+
+def ordinary_leaves(
+    schema: Schema, columns: Sequence[str], margins: Mapping[str, NoisyMargin]
+) -> list[OrdinaryLeaves]:
+    """Look at the ordinary leaves of each column."""
+    found = []
+    for name in columns:
+        axis = schema[name].axis()
+        chances = margins[name].chances[: axis.ordinary_leaves]
+        kept = min(float(chances.sum()), 1.0)
+        even = np.full(chances.size, 1 / chances.size)
+        found.append(OrdinaryLeaves(chances / kept if kept > 0 else even, kept, axis.special))
+    return found
+
+
+def fewest_records(size: NoisySize, columns: int) -> int:
+    """Bound the number of records from below: right in 999 of 1000 cases, and at least `columns`.
+
+    Nothing private rests on it being right.
+    """
+    return max(columns, floor(size.value - log(500) / float(size.rate)))
+
+
+def complete_columns(columns: Sequence[str], margins: Mapping[str, NoisyMargin]) -> tuple[str, ...]:
+    """List the columns that a record must have: those that margins were published of, too."""
+    return tuple(dict.fromkeys((*columns, *margins)))
+
+
+def require_correlated(table: Table, columns: Sequence[str]) -> None:
+    """Refuse tables whose neighbours differ by more than a record, and fewer than two columns."""
+    if not isinstance(table.neighbours, AddRemoveRecord):
+        raise InvalidParameter("correlations are published for single records added or removed")
+    if len(columns) < 2:
+        raise InvalidParameter("a correlation needs two columns or more")

@@ -1,0 +1,188 @@
+"""Publish margins and correlations, from which rows of many large columns follow.
+
+Known as: DPCopula.
+Reference: H. Li, L. Xiong, X. Jiang, "Differentially Private Synthesization of
+Multi-Dimensional Data using Copula Functions", EDBT 2014, repaired.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, get_args
+
+from dpublish.data.column import Column
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, require_known, require_positive
+from dpublish.mechanisms.exact import require_rate
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.randomness import RandomSource
+from dpublish.release.copula import Copula
+from dpublish.release.noisy_correlation import CorrelationMethod, NoisyCorrelation
+from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.synthesis.correlation.expected import expected_spread
+from dpublish.synthesis.correlation.kendall import release_kendall
+from dpublish.synthesis.correlation.mle import release_mle
+from dpublish.synthesis.correlation.spearman import release_spearman
+from dpublish.synthesis.histograms.domain import (
+    counted_columns,
+    require_names,
+    require_single_records,
+)
+from dpublish.synthesis.histograms.margins import MarginMethod
+from dpublish.synthesis.weighed_margins import count_records, release_margins, require_margins
+
+SIZE_SHARE = Fraction(1, 50)
+"""Part of epsilon that buys the noisy number of records."""
+_USUAL_RECORDS = 10_000
+_METHODS: Mapping[CorrelationMethod, Callable[..., NoisyCorrelation]] = {
+    "spearman": release_spearman,
+    "kendall": release_kendall,
+    "mle": release_mle,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianCopula:
+    """Recipe: blur each column's margin, and one number for every two columns with an order."""
+
+    name: ClassVar[str] = "dpcopula"
+
+    columns: tuple[str, ...] = setting("Columns to publish; all, unless named.", default=())
+    correlation: CorrelationMethod = setting(
+        "How to measure dependence. spearman: products of ranks; kendall: agreement of pairs "
+        "of records; mle: correlations within random blocks, for very many records.",
+        default="spearman",
+    )
+    margin: MarginMethod = setting(
+        "How to count margins, as in the recipe margins.", default="auto"
+    )
+    ratio: Fraction = setting(
+        "How many times more of epsilon margins get than correlations.", default=Fraction(8)
+    )
+    shrink: bool = setting(
+        "Whether correlations are moved towards 0 by what is likely to be noise.", default=True
+    )
+
+    def __post_init__(self) -> None:
+        require_names(self.columns)
+        require_known("correlation", self.correlation, get_args(CorrelationMethod))
+        require_known("margin", self.margin, get_args(MarginMethod))
+        if not isinstance(self.ratio, Fraction):
+            raise InvalidParameter("ratio must be an exact Fraction")
+        require_positive(ratio=self.ratio)
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> Copula:
+        """Publish the margins of `table` and the correlations of its columns with an order.
+
+        Privacy:
+            `budget.epsilon`-differentially private when one record is added or removed.  The
+            noisy size, the margins (`release_margins`) and the correlations
+            (`release_spearman`, `release_kendall` or `release_mle`, given what was released
+            before) each cost their share; sequential composition adds them up to epsilon.
+            Which columns have an order follows from the schema.  Rows and counts follow from
+            what was released.
+        """
+        refuse_seeded_grant(budget, rng)
+        require_single_records(table, self.name)
+        columns = self._columns(table.schema)
+        ordered = ordered_columns(columns)
+        self._foretell(columns, ordered, _USUAL_RECORDS, budget.epsilon)
+        purses = budget.split(**self._shares(ordered))
+        size, counts = count_records(table, columns, columns, budget=purses["size"], rng=rng)
+        margins = release_margins(
+            counts,
+            columns,
+            method=self.margin,
+            budget=purses["margins"],
+            rng=rng,
+            progress=progress,
+        )
+        correlation = None
+        if ordered:
+            correlation = _METHODS[self.correlation](
+                table,
+                ordered,
+                margins,
+                size,
+                budget=purses["correlations"],
+                rng=rng,
+                progress=progress,
+            )
+        return Copula(
+            receipt=Receipt.issue(
+                method=self.name,
+                settings=settings_of(self),
+                budget=budget,
+                neighbours=table.neighbours,
+                rng=rng,
+            ),
+            schema=replace(table.schema, columns=columns),
+            margins=tuple(margins.values()),
+            correlation=correlation,
+            size=size,
+            shrink=self.shrink,
+        )
+
+    def expected_error(
+        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Foretell the error of a range count in one column, and of a correlation."""
+        columns = self._columns(schema)
+        ordered = ordered_columns(columns)
+        reach, spread = self._foretell(columns, ordered, n_hint or _USUAL_RECORDS, epsilon)
+        figures = {"range_count_95": reach, "columns": float(len(columns))}
+        summary = (
+            f"{len(columns)} margins; a count of half of a column's values is within "
+            f"{reach:,.0f} of the truth (95 %)"
+        )
+        if n_hint:
+            figures["range_count_95_per_record"] = reach / n_hint
+            if ordered:
+                figures["correlation_95"] = 1.96 * spread
+                summary += f"; a correlation within {1.96 * spread:.2f}"
+        return ExpectedError(summary, figures, target="range_count_95")
+
+    def _foretell(
+        self, columns: tuple[Column, ...], ordered: tuple[str, ...], records: int, epsilon: Fraction
+    ) -> tuple[float, float]:
+        """Refuse an epsilon whose shares would buy no exact noise; otherwise tell the errors."""
+        shares = self._shares(ordered)
+        require_rate(epsilon * shares["size"])
+        reach = require_margins(columns, self.margin, epsilon * shares["margins"])
+        if not ordered:
+            return reach, 0.0
+        share = epsilon * shares["correlations"]
+        return reach, expected_spread(self.correlation, len(ordered), records, share)
+
+    def _shares(self, ordered: tuple[str, ...]) -> dict[str, Fraction]:
+        if not ordered:
+            return {"size": SIZE_SHARE, "margins": 1 - SIZE_SHARE}
+        left = (1 - SIZE_SHARE) / (self.ratio + 1)
+        return {"size": SIZE_SHARE, "margins": left * self.ratio, "correlations": left}
+
+    def _columns(self, schema: Schema) -> tuple[Column, ...]:
+        if not schema.columns:
+            raise InvalidParameter("the schema has no column to publish")
+        return counted_columns(schema, self.columns or schema.names)
+
+
+def ordered_columns(columns: tuple[Column, ...]) -> tuple[str, ...]:
+    """Name the columns that can be correlated: none, if there are fewer than two.
+
+    Two values have an order, whichever comes first.
+    """
+    found = []
+    for column in columns:
+        leaves = column.axis().ordinary_leaves
+        if leaves == 2 or (leaves > 2 and column.kind != "category"):
+            found.append(column.name)
+    return tuple(found) if len(found) > 1 else ()

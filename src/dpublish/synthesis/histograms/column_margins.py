@@ -1,0 +1,123 @@
+"""Publish how the records are spread over the values of each column, one column at a time.
+
+Known as: one-way marginals; counted leaf by leaf, hierarchically, by EFPA or by NoiseFirst.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, get_args
+
+from dpublish.aggregates.counts import Counts
+from dpublish.data.column import Column
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, require_known
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.randomness import RandomSource
+from dpublish.release.margins import Margins
+from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.synthesis.histograms.domain import (
+    counted_columns,
+    require_names,
+    require_single_records,
+)
+from dpublish.synthesis.histograms.margins import (
+    MarginMethod,
+    margin_reach,
+    release_margin,
+    require_margin,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnMargins:
+    """Recipe: count the records by each of `columns`, and blur each margin with an even share."""
+
+    name: ClassVar[str] = "margins"
+
+    columns: tuple[str, ...] = setting(
+        "Columns whose margins are published; all, unless named.", default=()
+    )
+    margin: MarginMethod = setting(
+        "How to count. identity: value by value; hierarchical: runs of values, too, for range "
+        "counts in large columns; efpa: the lowest waves, for smooth margins; noise-first: "
+        "merge like neighbours; auto: identity up to 128 values, hierarchical beyond.",
+        default="auto",
+    )
+
+    def __post_init__(self) -> None:
+        require_names(self.columns)
+        require_known("margin", self.margin, get_args(MarginMethod))
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> Margins:
+        """Publish the margins of `table`.
+
+        Privacy:
+            `budget.epsilon`-differentially private when one record is added or removed.  Each
+            of the m margins gets an even share, epsilon / m, and is private at that cost
+            (`release_margin`): a record lies in one leaf of each column, or in none of any.
+            Sequential composition adds the shares up to epsilon.  Which method counts a
+            column follows from its number of leaves.
+        """
+        refuse_seeded_grant(budget, rng)
+        require_single_records(table, self.name)
+        columns = self._columns(table.schema, budget.epsilon)
+        purses = budget.split_evenly(len(columns), "margin")
+        kernel = _kernel(table.schema, columns)
+        margins = []
+        for done, counts in enumerate(kernel.split(table.sum(kernel))):
+            margins.append(release_margin(counts, method=self.margin, budget=purses[done], rng=rng))
+            if progress is not None:
+                progress(done + 1, len(columns), "margins")
+        return Margins(
+            receipt=Receipt.issue(
+                method=self.name,
+                settings=settings_of(self),
+                budget=budget,
+                neighbours=table.neighbours,
+                rng=rng,
+            ),
+            schema=replace(table.schema, columns=columns),
+            margins=tuple(margins),
+        )
+
+    def expected_error(
+        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Foretell the error of counting the records in half of a column's values.
+
+        The noise does not depend on the number of records; `n_hint` only relates it to them.
+        """
+        columns = self._columns(schema, epsilon)
+        share = epsilon / len(columns)
+        reach = max(margin_reach(self.margin, column.size, share) for column in columns)
+        figures = {"range_count_95": reach, "columns": float(len(columns))}
+        if n_hint:
+            figures["range_count_95_per_record"] = reach / n_hint
+        summary = (
+            f"{len(columns)} margins; a count of half of a column's values is within "
+            f"{reach:,.0f} of the truth (95 %)"
+        )
+        return ExpectedError(summary, figures, target="range_count_95")
+
+    def _columns(self, schema: Schema, epsilon: Fraction) -> tuple[Column, ...]:
+        if not schema.columns:
+            raise InvalidParameter("the schema has no column to count by")
+        columns = counted_columns(schema, self.columns or schema.names)
+        _kernel(schema, columns)
+        for column in columns:
+            require_margin(self.margin, column.size, epsilon / len(columns))
+        return columns
+
+
+def _kernel(schema: Schema, columns: tuple[Column, ...]) -> Counts:
+    """Count by every column; a record that one column leaves out is left out of all."""
+    return Counts(schema, tuple(((column.name, None),) for column in columns))

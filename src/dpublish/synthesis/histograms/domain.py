@@ -1,0 +1,47 @@
+"""The columns over which a multi-dimensional histogram counts: all of it public."""
+
+from dpublish.data.column import Column
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, require_known
+from dpublish.privacy.neighbours import AddRemoveRecord
+
+
+def require_single_records(table: Table, method: str) -> None:
+    """Refuse a table that hides anything but one record added or removed."""
+    if not isinstance(table.neighbours, AddRemoveRecord):
+        raise InvalidParameter(f"{method} hides one record added or removed, nothing else")
+
+
+def counted_columns(schema: Schema, names: tuple[str, ...]) -> tuple[Column, ...]:
+    """Find the named columns, in the schema's order; every column with an order unless named.
+
+    >>> from dpublish.data.schema import column
+    >>> sex = column("sex", "category", values=["F", "M"])
+    >>> age = column("age", "integer", bounds=[0, 99])
+    >>> [c.name for c in counted_columns(Schema((sex, age)), ())]
+    ['age']
+    """
+    if schema.unit is not None:
+        raise InvalidParameter(
+            f"this method protects single records, but this schema's unit is {schema.unit!r}, "
+            "which may own many rows; use a table with one row per unit"
+        )
+    for name in names:
+        require_known("column", name, schema.names)
+        if names.count(name) > 1:
+            raise InvalidParameter(f"column {name!r} is listed twice")
+    found = tuple(
+        column
+        for column in schema.columns
+        if (column.name in names if names else column.kind != "category")
+    )
+    if not found:
+        raise InvalidParameter("no column has an order; name columns to count by")
+    return found
+
+
+def require_names(columns: object) -> None:
+    """Refuse a setting that is not a list of names."""
+    if not isinstance(columns, tuple) or not all(isinstance(name, str) for name in columns):
+        raise InvalidParameter("columns must be a list of names")

@@ -1,0 +1,136 @@
+"""Publish the lowest Fourier coefficients of a column's counts, as many as are worth their noise.
+
+All that meets the data is whole: the transform is rounded to whole numbers beforehand, so
+coefficients, scores and their sensitivities are exact.  Noise falls on real coefficients.
+(Noise on the magnitude of complex ones, with the exact phase kept, is not private.)
+
+Known as: EFPA.
+Reference: G. Ács, C. Castelluccia, R. Chen, "Differentially Private Histogram Publishing
+through Lossy Compression", ICDM 2012.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from math import isqrt, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.mechanisms.noise import add_geometric
+from dpublish.mechanisms.selection import select
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import RandomSource
+from dpublish.release.fourier import WHOLE_BITS, whole_basis
+from dpublish.release.noisy_margin import NoisyMargin
+
+CHOICE, NUMBERS = 3, 7
+"""Weights of the choice of how many coefficients are kept, and of the coefficients."""
+_TOTAL_LIMIT = 1 << 41  # times an entry of the transform, below 2**17, it stays in an int64
+_ROWS_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The transform of so many `leaves`, in whole numbers, and what one record does to it."""
+
+    leaves: int
+
+    @cached_property
+    def candidates(self) -> tuple[int, ...]:
+        """Numbers of coefficients to choose from: odd, growing by two fifths, to leaves^(2/3).
+
+        >>> Spectrum(100).candidates
+        (1, 3, 5, 7, 11, 17)
+        """
+        found = [1]
+        while (following := -(-found[-1] * 7 // 5) // 2 * 2 + 1) ** 3 <= self.leaves**2:
+            found.append(following)
+        return tuple(found)
+
+    @cached_property
+    def reaches(self) -> dict[int, int]:
+        """Most that one record moves the first coefficients, all together (L1), in units."""
+        sums = np.cumsum(np.abs(self._basis(range(self.candidates[-1]))), axis=0)
+        return {kept: int(sums[kept - 1].max()) for kept in self.candidates}
+
+    @cached_property
+    def norm_reach(self) -> int:
+        """Most that one record moves the norm of the coefficients left out, in units.
+
+        The norm of a linear image moves by at most the norm of the record's own image.  That
+        of all coefficients is the largest; rounded up it bounds whole norms, too.
+        """
+        squares = np.zeros(self.leaves, dtype=np.int64)
+        for rows in self._blocks():
+            squares += (self._basis(rows) ** 2).sum(axis=0)
+        return isqrt(int(squares.max())) + 1
+
+    def transform(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Compute all coefficients in units, exactly.
+
+        Counts so high that the sums would not fit are moved to a limit, which brings
+        neighbours no farther apart.
+        """
+        limit = _TOTAL_LIMIT // self.leaves
+        inside = np.clip(counts, -limit, limit)
+        return np.concatenate([self._basis(rows) @ inside for rows in self._blocks()])
+
+    def norms_left_out(self, coefficients: NDArray[np.int64]) -> list[int]:
+        """Compute, for each candidate, the norm of all other coefficients, rounded down."""
+        squares = [value * value for value in coefficients.tolist()]
+        return [isqrt(sum(squares[kept:])) for kept in self.candidates]
+
+    def noise_norms(self, epsilon: Fraction) -> list[int]:
+        """Foretell the norm of the noise for each candidate, and for counts by leaf, in units."""
+        coefficients = [sqrt(2 * kept) * reach for kept, reach in self.reaches.items()]
+        by_leaf = sqrt(2 * self.leaves) * 2**WHOLE_BITS * sqrt(self.leaves)
+        return [round(norm / float(epsilon)) for norm in (*coefficients, by_leaf)]
+
+    def _blocks(self) -> list[range]:
+        starts = range(0, self.leaves, _ROWS_AT_ONCE)
+        return [range(start, min(start + _ROWS_AT_ONCE, self.leaves)) for start in starts]
+
+    def _basis(self, rows: range) -> NDArray[np.int64]:
+        return whole_basis(self.leaves, rows)
+
+
+@lru_cache(maxsize=64)
+def spectrum(leaves: int) -> Spectrum:
+    """Make the transform, or take it from those made before."""
+    return Spectrum(leaves)
+
+
+def release_efpa(counts: NDArray[np.int64], *, budget: Budget, rng: RandomSource) -> NoisyMargin:
+    """Publish the noisy lowest coefficients of `counts`, or noisy counts if these are better.
+
+    Privacy:
+        `budget.epsilon`-differentially private when one record is added to or removed from
+        one leaf.  The choice: a candidate's cost is the norm of the coefficients that it
+        leaves out, which moves by at most `norm_reach` either way, plus a public number; so
+        two costs move apart by at most twice that.  The numbers: the coefficients kept move
+        by at most `reaches` in all (L1), counts by leaf by 1, and get geometric noise for
+        that.  All of it is whole numbers, computed exactly.
+        Proof: docs/proofs/margins.md.
+    """
+    purses = budget.split(choice=CHOICE, numbers=NUMBERS)
+    plan = spectrum(counts.size)
+    exact = plan.transform(counts)
+    epsilon = purses["numbers"].epsilon
+    left_out = [*plan.norms_left_out(exact), 0]
+    noise = plan.noise_norms(epsilon)
+    costs = [min(left + blur, 1 << 62) for left, blur in zip(left_out, noise, strict=True)]
+    chosen = select(
+        -np.array(costs, dtype=np.int64),
+        sensitivity_range=2 * plan.norm_reach,
+        budget=purses["choice"],
+        rng=rng,
+    )
+    if chosen == len(plan.candidates):
+        noisy = add_geometric(counts, sensitivity=1, budget=purses["numbers"], rng=rng)
+        return NoisyMargin("efpa", counts.size, noisy, epsilon)
+    kept = plan.candidates[chosen]
+    reach = plan.reaches[kept]
+    noisy = add_geometric(exact[:kept], sensitivity=reach, budget=purses["numbers"], rng=rng)
+    rate = epsilon / reach
+    return NoisyMargin("efpa", counts.size, noisy, rate, exponent=-WHOLE_BITS, kept=kept)

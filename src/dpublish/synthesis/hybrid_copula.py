@@ -1,0 +1,295 @@
+"""Publish a table of numbers and categories together.
+
+Known as: DPCopula-Hybrid, extended by networks so that many categories stay useful.
+Reference: H. Li, L. Xiong, X. Jiang, "Differentially Private Synthesization of
+Multi-Dimensional Data using Copula Functions", EDBT 2014, repaired.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, Literal, NamedTuple, get_args
+
+from dpublish.aggregates.dependence import DISTANCE
+from dpublish.data.column import Column
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, require_count, require_known, require_positive
+from dpublish.mechanisms.exact import require_rate
+from dpublish.mechanisms.noise_law import sum_quantile
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.randomness import RandomSource
+from dpublish.release.cell_copulas import CellCopulas
+from dpublish.release.copula import Copula
+from dpublish.release.copula_bars import TotalEvidence
+from dpublish.release.mixed_table import MixedTable
+from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.synthesis.bayes_plan import require_countable
+from dpublish.synthesis.cell_copulas import cells_error, release_cells
+from dpublish.synthesis.correlation.expected import expected_spread
+from dpublish.synthesis.correlation.spearman import release_spearman
+from dpublish.synthesis.gaussian_copula import SIZE_SHARE, ordered_columns
+from dpublish.synthesis.histograms.domain import (
+    counted_columns,
+    require_names,
+    require_single_records,
+)
+from dpublish.synthesis.histograms.margins import MarginMethod
+from dpublish.synthesis.mixed_network import STRUCTURE_SHARE, release_network
+from dpublish.synthesis.weighed_margins import count_records, release_margins, require_margins
+
+Design = Literal["auto", "network", "numbers-first", "cells"]
+MARGINS_SHARE = Fraction(3, 10)
+CORRELATIONS_SHARE = Fraction(1, 10)
+_USUAL_RECORDS = 10_000
+_MOST_DEGREE = 4
+
+
+class _Parts(NamedTuple):
+    """The columns of a mixed table by their role."""
+
+    numbers: tuple[Column, ...]
+    categories: tuple[Column, ...]
+
+    @property
+    def all(self) -> tuple[Column, ...]:
+        return (*self.numbers, *self.categories)
+
+    @property
+    def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return tuple(c.name for c in self.numbers), tuple(c.name for c in self.categories)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HybridCopula:
+    """Recipe: margins of numbers, and a network or cells that join them with categories."""
+
+    name: ClassVar[str] = "dpcopula-hybrid"
+
+    columns: tuple[str, ...] = setting("Columns to publish; all, unless named.", default=())
+    design: Design = setting(
+        "How numbers and categories are joined. network: a network over categories and classes "
+        "of numbers; numbers-first: numbers by a copula, categories depend on them; cells: a "
+        "margin of every number for each full cell of the categories; auto: numbers-first if "
+        "there are at least as many numbers as categories, else network.",
+        default="auto",
+    )
+    least_values: int = setting(
+        "From how many values on a column with an order counts as a number.", default=10
+    )
+    margin: MarginMethod = setting(
+        "How to count margins, as in the recipe margins.", default="auto"
+    )
+    theta: Fraction = setting(
+        "Least average count of a joint cell, in units of its noise.", default=Fraction(6)
+    )
+    max_degree: int = setting("Most parents of a column in the network.", default=3)
+    least_records: int = setting(
+        "Noisy count from which a cell has margins of its own, in the design cells.", default=200
+    )
+
+    def __post_init__(self) -> None:
+        require_names(self.columns)
+        require_known("design", self.design, get_args(Design))
+        require_known("margin", self.margin, get_args(MarginMethod))
+        require_count(least_records=self.least_records, max_degree=self.max_degree)
+        require_count(least_values=self.least_values, at_least=3)
+        if self.max_degree > _MOST_DEGREE:
+            raise InvalidParameter(f"max_degree ({self.max_degree}) must be at most {_MOST_DEGREE}")
+        if not isinstance(self.theta, Fraction):
+            raise InvalidParameter("theta must be an exact Fraction")
+        require_positive(theta=self.theta)
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> MixedTable | CellCopulas:
+        """Publish the columns of `table` together.
+
+        Privacy:
+            `budget.epsilon`-differentially private when one record is added or removed.  The
+            design follows from the schema.  Noisy size, margins (`release_margins`), network
+            (`release_network`) and, if numbers come first, correlations (`release_spearman`)
+            each cost their share, given what was released before; sequential composition adds
+            them up to epsilon.  For the design cells see `release_cells`.  Rows and counts
+            follow from what was released.
+        """
+        refuse_seeded_grant(budget, rng)
+        require_single_records(table, self.name)
+        parts = self._parts(table.schema)
+        self.expected_error(table.schema, None, budget.epsilon)
+        if self._design(parts) == "cells":
+            return self._release_cells(table, parts, budget=budget, rng=rng, progress=progress)
+        return self._release_network(table, parts, budget=budget, rng=rng, progress=progress)
+
+    def _release_network(
+        self,
+        table: Table,
+        parts: _Parts,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None,
+    ) -> MixedTable:
+        """Publish margins, network and, if numbers come first, correlations.
+
+        Privacy:
+            As argued in `release`.
+        """
+        ordered = self._ordered(parts)
+        purses = budget.split(**self._shares(ordered))
+        size, counts = count_records(
+            table, parts.all, parts.numbers, budget=purses["size"], rng=rng
+        )
+        margins = release_margins(
+            counts,
+            parts.numbers,
+            method=self.margin,
+            budget=purses["margins"],
+            rng=rng,
+            progress=progress,
+        )
+        correlation = None
+        if ordered:
+            correlation = release_spearman(
+                table, ordered, margins, size, budget=purses["correlations"], rng=rng
+            )
+        schema = _restrict(table.schema, parts.all)
+        numbers_first = self._design(parts) == "numbers-first"
+        network = release_network(
+            table,
+            schema,
+            margins,
+            numbers_first=numbers_first,
+            records=TotalEvidence((*margins.values(),), size.value, size.rate).records,
+            theta=self.theta,
+            max_degree=self.max_degree,
+            budget=purses["network"],
+            rng=rng,
+            progress=progress,
+        )
+        receipt = Receipt.issue(
+            method=self.name,
+            settings=settings_of(self),
+            budget=budget,
+            neighbours=table.neighbours,
+            rng=rng,
+        )
+        return MixedTable(
+            receipt=receipt,
+            schema=schema,
+            numbers=Copula(
+                receipt=receipt,
+                schema=_restrict(table.schema, parts.numbers),
+                margins=tuple(margins.values()),
+                correlation=correlation,
+                size=size,
+            ),
+            classes=network.classes,
+            nodes=network.nodes,
+            counts=network.counts,
+            noise_rate=network.rate,
+            numbers_first=numbers_first,
+        )
+
+    def expected_error(
+        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Foretell the error of a range count in one number, and of a joint count."""
+        parts = self._parts(schema)
+        if self._design(parts) == "cells":
+            numbers, categories = parts.names
+            return cells_error(schema, numbers, categories, n_hint, epsilon, margin=self.margin)
+        ordered = self._ordered(parts)
+        shares = self._shares(ordered)
+        require_rate(epsilon * shares["size"])
+        reach = require_margins(parts.numbers, self.margin, epsilon * shares["margins"])
+        figures = {"range_count_95": reach}
+        if ordered:
+            share = epsilon * shares["correlations"]
+            spread = expected_spread("spearman", len(ordered), n_hint or _USUAL_RECORDS, share)
+            if n_hint:
+                figures["correlation_95"] = 1.96 * spread
+        counted = len(parts.all) if not ordered else len(parts.categories)
+        network = epsilon * shares["network"]
+        require_rate(network * STRUCTURE_SHARE / len(parts.all) / DISTANCE.sensitivity_range)
+        rate = network * (1 - STRUCTURE_SHARE) / counted
+        figures["one_cell_95"] = float(sum_quantile(rate, 1, 0.95))
+        if n_hint:
+            figures["range_count_95_per_record"] = reach / n_hint
+        summary = (
+            f"{len(parts.numbers)} margins, a count of half of a number's values within "
+            f"{reach:,.0f} of the truth (95 %); up to {counted} joint counts, each within "
+            f"{figures['one_cell_95']:,.0f}"
+        )
+        return ExpectedError(summary, figures, target="range_count_95")
+
+    def _release_cells(
+        self,
+        table: Table,
+        parts: _Parts,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None,
+    ) -> CellCopulas:
+        """Publish cells of the categories and copulas inside.
+
+        Privacy:
+            That of `release_cells`.
+        """
+        numbers, categories = parts.names
+        return release_cells(
+            table,
+            numbers=numbers,
+            categories=categories,
+            margin=self.margin,
+            least_records=self.least_records,
+            method=self.name,
+            settings=settings_of(self),
+            budget=budget,
+            rng=rng,
+            progress=progress,
+        )
+
+    def _design(self, parts: _Parts) -> Design:
+        if self.design != "auto":
+            return self.design
+        return "numbers-first" if len(parts.numbers) >= len(parts.categories) else "network"
+
+    def _ordered(self, parts: _Parts) -> tuple[str, ...]:
+        """Name the numbers that correlations join: none if the network joins them."""
+        return ordered_columns(parts.numbers) if self._design(parts) == "numbers-first" else ()
+
+    def _shares(self, ordered: tuple[str, ...]) -> dict[str, Fraction]:
+        shares = {"size": SIZE_SHARE, "margins": MARGINS_SHARE}
+        if ordered:
+            shares["correlations"] = CORRELATIONS_SHARE
+        return {**shares, "network": 1 - sum(shares.values(), Fraction(0))}
+
+    def _parts(self, schema: Schema) -> _Parts:
+        columns = counted_columns(schema, self.columns or schema.names)
+        numbers = tuple(column for column in columns if self._is_number(column))
+        categories = tuple(column for column in columns if column not in numbers)
+        if not numbers:
+            raise InvalidParameter(
+                f"no column has an order and {self.least_values} values or more; use privbayes"
+            )
+        if not categories:
+            raise InvalidParameter("all columns are numbers; use dpcopula")
+        for column in categories:
+            require_countable(column, None)
+        return _Parts(numbers, categories)
+
+    def _is_number(self, column: Column) -> bool:
+        has_order = column.kind != "category"
+        return has_order and column.axis().ordinary_leaves >= self.least_values
+
+
+def _restrict(schema: Schema, columns: tuple[Column, ...]) -> Schema:
+    """Leave out all other columns; the order stays the schema's."""
+    return replace(schema, columns=tuple(column for column in schema.columns if column in columns))

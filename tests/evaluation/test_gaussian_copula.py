@@ -1,0 +1,94 @@
+"""Made-up tables with Gaussian dependence, and the tables of numbers."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpublish.datasets.gaussian_copula import (
+    correlation_matrix,
+    gaussian_copula,
+    gaussian_copula_schema,
+    margin_chances,
+)
+from dpublish.datasets.number_tables import NUMBER_TABLES
+from dpublish.errors import InvalidParameter, UnreadableData
+
+
+def test_the_same_seed_makes_the_same_rows_and_another_seed_others():
+    assert gaussian_copula(50, 3).equals(gaussian_copula(50, 3))
+    assert not gaussian_copula(50, 3).equals(gaussian_copula(50, 3, seed=1))
+    assert gaussian_copula(0, 2).num_rows == 0
+
+
+@pytest.mark.parametrize("margin", ["gaussian", "uniform", "zipf"])
+def test_margins_have_the_shape_that_is_asked_for(margin):
+    chances = margin_chances(margin, 20)
+    assert chances.sum() == pytest.approx(1)
+    rows = gaussian_copula(20_000, 2, values=20, margin=margin)
+    for name in rows.column_names:
+        counts = np.bincount(rows[name].to_numpy(), minlength=20)
+        assert stats.chisquare(counts, 20_000 * chances).pvalue > 1e-4
+
+
+def test_margins_differ_from_each_other():
+    bell, even, falling = (margin_chances(m, 10) for m in ("gaussian", "uniform", "zipf"))
+    assert bell.argmax() in (4, 5)
+    assert bell == pytest.approx(bell[::-1])
+    assert np.ptp(even) < 1e-12
+    assert falling[0] / falling[9] == pytest.approx(10)
+
+
+@pytest.mark.parametrize("dependence", ["random", "exchangeable"])
+def test_columns_are_tied_as_the_matrix_says(dependence):
+    matrix = correlation_matrix(4, dependence)
+    assert np.linalg.eigvalsh(matrix).min() > 0
+    assert (np.diag(matrix) == 1).all()
+    assert (matrix == matrix.T).all()
+    rows = gaussian_copula(40_000, 4, margin="zipf", dependence=dependence)
+    ranks = stats.spearmanr(np.stack([rows[n].to_numpy() for n in rows.column_names], 1)).statistic
+    bell = gaussian_copula(40_000, 4, dependence=dependence)
+    plain = np.stack([bell[name].to_numpy() for name in bell.column_names], 1)
+    spearman = stats.spearmanr(plain).statistic
+    expected = 6 / np.pi * np.arcsin(matrix / 2)  # rank correlation of a normal distribution
+    assert np.abs(spearman - expected).max() < 0.02
+    assert np.abs(ranks - expected).max() < 0.05  # ties of Zipf's first values blur it
+
+
+def test_exchangeable_columns_are_all_alike():
+    matrix = correlation_matrix(5, "exchangeable")
+    assert set(matrix[np.triu_indices(5, 1)]) == {0.5}
+
+
+def test_the_schema_knows_every_value():
+    schema = gaussian_copula_schema(3, 50)
+    assert schema.names == ("x1", "x2", "x3")
+    assert {column.size for column in schema.columns} == {50}
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"records": -1}, "records"),
+        ({"columns": 0}, "columns"),
+        ({"values": 0}, "values"),
+        ({"margin": "gausian"}, "gaussian"),
+        ({"dependence": "none"}, "random"),
+    ],
+)
+def test_what_cannot_be_made_up_is_refused(options, word):
+    with pytest.raises(InvalidParameter, match=word):
+        gaussian_copula(**({"records": 3, "columns": 2} | options))
+
+
+def test_tables_of_numbers_are_made_up_or_looked_for_in_a_folder(tmp_path):
+    made_up = NUMBER_TABLES["made-up-zipf"]
+    assert made_up.missing_file(None) is None
+    rows = made_up.rows(None)
+    assert rows.num_rows == made_up.records
+    assert tuple(rows.column_names) == made_up.schema.names
+    adult = NUMBER_TABLES["adult-numbers"]
+    assert [column.size for column in adult.schema.columns] == [74, 16, 99, 1_000]
+    assert adult.missing_file(tmp_path) == "adult.parquet"
+    for folder in (None, tmp_path):
+        with pytest.raises(UnreadableData, match="adult"):
+            adult.rows(folder)

@@ -1,0 +1,215 @@
+"""Synthetic rows beside true ones, told in tables and on a page."""
+
+import tomllib
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpublish.data.schema import Schema, column
+from dpublish.data.schema_file import from_plain
+from dpublish.datasets.census import SCHEMA, census
+from dpublish.errors import InvalidParameter
+from dpublish.evaluation.evaluations import STAMP, Request, evaluate
+from dpublish.evaluation.page import render_page
+from dpublish.evaluation.synthetic_page import evaluation_page
+from dpublish.evaluation.synthetic_table import Comparison
+from dpublish.evaluation.workload import Workload, true_counts
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.receipt import Receipt
+from dpublish.randomness import plain_generator, seeded
+from dpublish.release.prediction import encode_rows
+from dpublish.release.release import Release
+
+CENSUS = from_plain(tomllib.loads(SCHEMA))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(Release):
+    """Gives the rows that it was told to give."""
+
+    kind: ClassVar[str] = "rows"
+    schema: Schema
+    given: pa.Table
+    receipt: Receipt
+
+    def tables(self):
+        return {}
+
+    def facts(self):
+        return {}
+
+    def summary(self):
+        return {}
+
+    def expected_error(self):
+        return {}
+
+    @classmethod
+    def from_parts(cls, **parts):
+        raise NotImplementedError
+
+    def rows(self, n=None, *, seed=None):
+        return self.given
+
+
+class Estimates(Rows):
+    """Answers by itself, twice what is true."""
+
+    def count_boxes(self, columns, lows, highs):
+        codes = encode_rows(self.given, self.schema, columns)
+        return 2.0 * true_counts(codes, Workload(tuple(columns), lows, highs))
+
+
+def rows_release(given, schema=CENSUS, kind=Rows):
+    budget = Budget(1)
+    budget.spend()
+    receipt = Receipt.issue(
+        method="copy", settings={}, budget=budget, neighbours=AddRemoveRecord(), rng=seeded(1)
+    )
+    return kind(schema=schema, given=given, receipt=receipt)
+
+
+def test_a_copy_of_the_true_rows_has_no_error_at_all():
+    found = Comparison.of(rows_release(census(3_000)), census(3_000))
+    assert {m.total_variation for m in found.margins} == {0.0}
+    assert {m.cdf_gap for m in found.margins} == {0.0, None}
+    assert {pair.difference for pair in found.associations} == {0.0}
+    assert len(found.associations) == 21
+    assert [one.errors.mean_absolute for one in found.answered] == [0.0] * 4
+    assert sum(len(one.truth) for one in found.answered) == 1_000
+
+
+def test_shuffled_columns_keep_margins_and_lose_what_ties_them():
+    true = census(4_000)
+    rng = plain_generator(2)
+    shuffled = pa.table(
+        {name: true[name].take(pa.array(rng.permutation(4_000))) for name in true.column_names}
+    )
+    found = Comparison.of(rows_release(shuffled), true)
+    assert {m.total_variation for m in found.margins} == {0.0}
+    by_pair = {(pair.first, pair.second): pair for pair in found.associations}
+    ranks, nominal = by_pair["age", "education"], by_pair["education", "income"]
+    assert (ranks.measure, nominal.measure) == ("rank correlation", "Cramer's V")
+    assert nominal.true > 0.3
+    assert nominal.synthetic < 0.1
+    errors = [one.errors.mean_absolute for one in found.answered]
+    assert errors[0] == 0
+    assert min(errors[1:]) > 0
+
+
+def test_numbers_are_those_of_two_tables_that_can_be_checked_by_hand():
+    schema = Schema((column("x", "integer", bounds=[0, 3]), column("y", "integer", bounds=[0, 3])))
+    true = pa.table({"x": [0, 1, 2, 3], "y": [0, 1, 2, 3]})
+    synthetic = pa.table({"x": [0, 0, 2, 3], "y": [3, 2, 1, 0]})
+    found = Comparison.of(rows_release(synthetic, schema), true)
+    assert found.margins[0] == ("x", 0.25, 0.25)
+    (pair,) = found.associations
+    assert pair.true == pytest.approx(1.0)
+    assert pair.synthetic < -0.9
+
+
+def test_answers_are_scaled_to_the_number_of_true_rows():
+    true = census(2_000)
+    twice = pa.concat_tables([true, true])
+    for release in (rows_release(twice), rows_release(true, kind=Estimates)):
+        found = Comparison.of(release, true)
+        assert [one.errors.mean_absolute for one in found.answered] == pytest.approx([0.0] * 4)
+    assert found.has_estimates
+    assert not Comparison.of(rows_release(twice), true).has_estimates
+
+
+def test_rows_that_the_schema_leaves_out_are_left_out():
+    schema = Schema((column("x", "integer", bounds=[0, 1], missing="drop"),))
+    true = pa.table({"x": [0, 1, None, None]})
+    found = Comparison.of(rows_release(pa.table({"x": [0, 1]}), schema), true)
+    assert found.records == 2
+    assert found.margins[0].total_variation == 0
+    with pytest.raises(InvalidParameter, match="every column"):
+        Comparison.of(rows_release(true, schema), true.slice(2))
+
+
+def test_missing_values_with_a_cell_of_their_own_count_as_values_but_have_no_rank():
+    schema = Schema((column("x", "integer", bounds=[0, 3], missing="category"),))
+    true = pa.table({"x": [0, 1, 2, 3, None, None, None, None]})
+    found = Comparison.of(rows_release(pa.table({"x": [0, 1, 2, 3]}), schema), true)
+    assert found.margins[0].total_variation == pytest.approx(0.5)
+    assert found.margins[0].cdf_gap == 0
+
+
+def test_a_release_that_gives_no_rows_at_all_is_measured_too():
+    found = Comparison.of(rows_release(census(0)), census(500))
+    assert {m.total_variation for m in found.margins} == {1.0}
+    assert all(pair.synthetic == 0 for pair in found.associations)
+    assert all(0 < one.errors.mean_relative <= 1 for one in found.answered)
+
+
+def test_a_synthetic_table_of_some_columns_is_measured_on_those():
+    some = census(500).select(["age", "sex"])
+    found = Comparison.of(rows_release(some), census(500))
+    assert found.columns == ("age", "sex")
+    assert [one.depth for one in found.answered] == [1, 2]
+    assert sum(len(one.truth) for one in found.answered) == 1_000
+
+
+def test_wide_tables_are_asked_about_some_of_their_columns():
+    names = [f"c{place}" for place in range(30)]
+    schema = Schema(tuple(column(name, "integer", bounds=[0, 9]) for name in names))
+    rng = plain_generator(1)
+    true = pa.table({name: rng.integers(0, 10, 200) for name in names})
+    found = Comparison.of(rows_release(true, schema), true)
+    assert [len(one.truth) for one in found.answered] == [250] * 4
+    assert all(one.errors.mean_absolute == 0 for one in found.answered)
+
+
+def test_findings_are_told_worst_first_and_also_for_programs():
+    request = Request(release=rows_release(census(3_000, seed=9)), against=census(3_000))
+    margins, association, queries = evaluate(request)
+    assert [row[0] for row in margins.rows] == list(CENSUS.names)
+    assert len(association.rows) == 10
+    differences = [float(row[-1]) for row in association.rows]
+    assert differences == sorted(differences, reverse=True)
+    assert len(association.figures["pairs"]) == 21
+    assert [row[:2] for row in queries.rows] == [[str(d), "250"] for d in (1, 2, 3, 4)]
+    assert queries.figures["sanity"] == pytest.approx(1.5)
+    assert "synthetic rows" in queries.title
+    one = Request(release=rows_release(census(50).select(["age"])), against=census(50))
+    assert [finding.name for finding in evaluate(one)] == ["margins", "queries"]
+
+
+def test_a_column_that_the_true_rows_lack_is_refused():
+    request = Request(release=rows_release(census(50)), against=census(50).drop_columns(["age"]))
+    with pytest.raises(InvalidParameter, match="age"):
+        evaluate(request)
+
+
+@pytest.mark.parametrize("columns", [["age"], ["age", "sex", "work", "hours"]])
+def test_the_page_is_stamped_and_shows_both_tables(columns):
+    request = Request(release=rows_release(census(400).select(columns)), against=census(500))
+    findings = evaluate(request)
+    page = evaluation_page(request.release, findings, request.comparison)
+    text = render_page(page, STAMP)
+    assert text.count("NOT PRIVATE") == 1
+    for words in ("Margins", "Random range counts", "nobody but their owner", "ε = 1"):
+        assert words in text, words
+    assert "<script" not in text
+    assert "http" not in text.replace("http://www.w3.org/", "")
+    if find_spec("matplotlib") is not None:
+        assert text.count("<figure>") == len(findings)
+        for words in (">true rows<", ">synthetic<", ">true count<"):
+            assert words in text, words
+
+
+def test_many_values_are_drawn_in_groups_that_keep_every_record():
+    from dpublish.evaluation.synthetic_page import _margin
+
+    schema = Schema((column("x", "integer", bounds=[0, 999]),))
+    rows = pa.table({"x": np.arange(1_000)})
+    drawn = _margin(Comparison.of(rows_release(rows, schema), rows), schema["x"].axis())
+    assert len(drawn.labels) == 60
+    assert drawn.true.sum() == pytest.approx(1)
+    assert drawn.synthetic.max() == pytest.approx(0.017)

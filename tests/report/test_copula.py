@@ -1,0 +1,93 @@
+"""The copula's section of the report."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpublish.data.schema import Schema, column
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import Receipt
+from dpublish.randomness import seeded
+from dpublish.release.copula import Copula
+from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.noisy_correlation import NoisyCorrelation
+from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.release.score_bridge import SCORE_UNIT
+from dpublish.report.copula import section
+
+
+def release(columns=3, leaves=300, joined=True):
+    schema = Schema(
+        (
+            *(column(f"number {j}", "integer", bounds=[0, leaves - 1]) for j in range(columns)),
+            column("light", "category", values=["dark $x$", "bright"]),
+            column("weight", "numeric", bounds=[-1.5, 1.5], bins=3, missing="category"),
+        )
+    )
+    budget = Budget(1)
+    budget.spend()
+    receipt = Receipt.issue(
+        method="dpcopula", settings={}, budget=budget, neighbours=schema.neighbours, rng=seeded(1)
+    )
+    names, pairs = schema.names[:columns], columns * (columns - 1) // 2
+    products = np.linspace(-0.2, 0.25, pairs) * 1000 * SCORE_UNIT**2
+    settings = {"kept": [1.0] * columns, "steepness": "1"}
+    rate = Fraction(1, SCORE_UNIT**2)
+    return Copula(
+        receipt=receipt,
+        schema=schema,
+        margins=tuple(
+            NoisyMargin("identity", c.size, np.full(c.size, 1000 // c.size), Fraction(1))
+            for c in schema.columns
+        ),
+        correlation=NoisyCorrelation(
+            "spearman", names, np.rint(products).astype(np.int64), 0, rate, settings
+        )
+        if joined
+        else None,
+        size=NoisySize(1000, Fraction(1, 10)),
+    )
+
+
+def test_margins_and_correlations_are_drawn():
+    pytest.importorskip("matplotlib")
+    shown = section(release(), with_charts=True)
+    margins, correlations = shown.figures
+    assert all(name in margins.svg for name in ("number 2", "light", "dark $x$"))
+    assert "light" not in correlations.svg  # it has no order, so it has no correlations
+    assert "number 2" in correlations.svg
+
+
+def test_only_the_first_forty_margins_are_drawn():
+    pytest.importorskip("matplotlib")
+    shown = section(release(columns=45, leaves=2), with_charts=True)
+    assert "The first 40; 7 more are not shown" in shown.figures[0].caption
+    assert "number 39" in shown.figures[0].svg
+    assert "number 40" not in shown.figures[0].svg
+
+
+def test_the_strongest_correlations_come_first_with_their_noise():
+    one = release()
+    strongest, sample = section(one, with_charts=False).listings
+    sizes = [abs(float(row[2])) for row in strongest.rows]
+    assert sizes == sorted(sizes, reverse=True)
+    assert strongest.rows[0][:2] == ["number 1", "number 2"]
+    assert float(strongest.rows[0][3]) == pytest.approx(one.spread[1, 2], abs=1e-3)
+    assert len(sample.rows) == 5
+    assert list(sample.headers) == list(one.schema.names)
+
+
+def test_a_copula_without_correlations_shows_none():
+    shown = section(release(joined=False), with_charts=False)
+    assert len(shown.listings) == 1
+    assert shown.figures == ()
+
+
+def test_the_example_runs():
+    one = release()
+    shown = section(one, with_charts=False)
+    assert shown.python.startswith('release.count(\'"number 0" >= 150 and "number 1" >= 150\')')
+    value = eval(shown.python.splitlines()[0], {"release": one}).value
+    assert 0 < value < 1000
+    assert "dpublish rows RELEASE" in shown.shell

@@ -1,0 +1,222 @@
+"""EFPA: whole coefficients, sensitivities by enumeration, and an audit of the whole law."""
+
+from fractions import Fraction
+from itertools import product
+from math import log, sqrt
+
+import numpy as np
+import pytest
+
+from classification.choice_law import choice_law
+from dpublish.audit import frequency_p_value, privacy_loss
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import plain_generator, seeded
+from dpublish.release.fourier import WHOLE_BITS, coefficients
+from dpublish.synthesis.histograms import efpa
+from dpublish.synthesis.histograms.efpa import Spectrum, release_efpa
+
+EPSILON = Fraction(2)
+SMOOTH = np.rint(400 + 300 * np.cos(np.arange(500) * np.pi / 125)).astype(np.int64)
+SIZES = [1, 2, 5, 8, 9, 30, 100]
+
+
+# --- sensitivities -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("leaves", SIZES)
+def test_no_record_moves_the_kept_coefficients_farther_than_their_reach(leaves):
+    plan = Spectrum(leaves)
+    records = np.array([plan.transform(one) for one in np.eye(leaves, dtype=np.int64)])
+    for kept in plan.candidates:
+        moves = np.abs(records[:, :kept]).sum(axis=1)
+        assert moves.max() == plan.reaches[kept]
+        # In coefficients it is at most kept / sqrt(leaves), but for half a unit of rounding.
+        assert plan.reaches[kept] <= kept * (2**WHOLE_BITS + 0.5)
+
+
+def test_the_reach_is_less_than_the_bound_of_the_specification():
+    plan = Spectrum(1000)
+    assert plan.reaches[97] < 0.95 * 97 * 2**WHOLE_BITS
+
+
+@pytest.mark.parametrize("leaves", [4, 9, 30])
+def test_a_score_moves_by_at_most_one_record_and_nearly_does(leaves):
+    plan, rng = Spectrum(leaves), plain_generator(leaves)
+    widest = 0
+    for _ in range(40):
+        counts = rng.integers(0, 4, leaves) * rng.integers(0, 2, leaves)
+        before = np.array(plan.norms_left_out(plan.transform(counts)))
+        for leaf in range(leaves):
+            more = counts.copy()
+            more[leaf] += 1
+            moved = np.array(plan.norms_left_out(plan.transform(more))) - before
+            widest = max(widest, int(np.abs(moved).max()))
+    assert plan.norm_reach / 2 < widest <= plan.norm_reach
+    assert plan.norm_reach == pytest.approx(2**WHOLE_BITS * sqrt(leaves), rel=1e-3)
+
+
+@pytest.mark.parametrize("leaves", SIZES)
+def test_coefficients_are_exact_and_close_to_those_of_the_transform(leaves):
+    counts = plain_generator(leaves).integers(0, 1000, leaves)
+    units = Spectrum(leaves).transform(counts)
+    told = units / (2**WHOLE_BITS * sqrt(leaves))
+    error = counts.sum() * 2.0 ** -(WHOLE_BITS + 1) / sqrt(leaves)
+    np.testing.assert_allclose(told, coefficients(counts.astype(float)), atol=error + 1e-9)
+
+
+def test_counts_beyond_all_tables_do_not_wrap_around():
+    huge = np.full(9, 2**62, dtype=np.int64)
+    units = Spectrum(9).transform(huge)
+    assert 0 < units[0] < 2**62
+    assert np.abs(units[1:]).max() < 2**50
+    assert release_efpa(huge, budget=Budget(1), rng=seeded(1)).leaves == 9
+
+
+def test_candidates_are_odd_and_end_at_a_two_thirds_power():
+    for leaves in SIZES:
+        candidates = Spectrum(leaves).candidates
+        assert candidates[0] == 1
+        assert all(kept % 2 for kept in candidates)
+        assert candidates[-1] ** 3 <= leaves**2
+
+
+# --- the whole law -----------------------------------------------------------------------------
+
+
+class Tape:
+    """Stand-ins for choice and noise: one outcome is forced, what it depends on is kept."""
+
+    def __init__(self, monkeypatch, choice):
+        self.choice = choice
+        monkeypatch.setattr(efpa, "select", self._select)
+        monkeypatch.setattr(efpa, "add_geometric", self._add_geometric)
+
+    def _select(self, scores, *, sensitivity_range, budget, rng):
+        rate = float(budget.spend() / sensitivity_range)
+        self.log_chance = log(choice_law(scores.tolist(), rate)[self.choice])
+        return self.choice
+
+    def _add_geometric(self, counts, *, sensitivity, budget, rng):
+        self.exact, self.rate = counts, budget.spend() / sensitivity
+        return counts
+
+
+def worst_loss(monkeypatch, leaves, most=2):
+    """Largest loss over all small tables, neighbours, choices and noisy numbers.
+
+    Given the choice, numbers have the chance exp(-rate |y - exact|): the largest ratio of two
+    is exp(rate |exact - exact'|), reached by any y beyond both.
+    """
+    worst = 0.0
+    for choice in range(len(Spectrum(leaves).candidates) + 1):
+        tape, seen = Tape(monkeypatch, choice), {}
+        for counts in product(range(most + 1), repeat=leaves):
+            efpa.release_efpa(np.array(counts), budget=Budget(EPSILON), rng=seeded(1))
+            seen[counts] = (tape.log_chance, tape.exact, tape.rate)
+        for counts, (chance, exact, rate) in seen.items():
+            for leaf in range(leaves):
+                more = tuple(count + (place == leaf) for place, count in enumerate(counts))
+                if more in seen:
+                    other_chance, other_exact, other_rate = seen[more]
+                    assert rate == other_rate
+                    moved = float(rate) * int(np.abs(exact - other_exact).sum())
+                    worst = max(worst, abs(chance - other_chance) + moved)
+    return worst
+
+
+@pytest.mark.parametrize("leaves", [2, 3, 6])
+def test_the_loss_over_all_small_tables_is_at_most_epsilon(monkeypatch, leaves):
+    worst = worst_loss(monkeypatch, leaves, most=1 if leaves > 3 else 3)
+    assert 0.7 * EPSILON < worst <= EPSILON
+
+
+def test_a_reach_in_the_wrong_norm_is_caught(monkeypatch):
+    """A broken twin: noise for the Euclidean length of the move, not for its sum."""
+
+    def euclidean(plan):
+        basis = plan._basis(range(plan.candidates[-1])).astype(float)
+        lengths = np.sqrt(np.cumsum(basis**2, axis=0))
+        return {kept: int(lengths[kept - 1].max()) for kept in plan.candidates}
+
+    efpa.spectrum.cache_clear()
+    monkeypatch.setattr(Spectrum, "reaches", property(euclidean))
+    assert worst_loss(monkeypatch, 6, most=1) > EPSILON
+    efpa.spectrum.cache_clear()
+
+
+# --- phases ------------------------------------------------------------------------------------
+
+
+def noisy_phase(counts, seed):
+    """The phase of the first wave as we publish it, if waves were chosen."""
+    margin = release_efpa(counts, budget=Budget("0.5"), rng=seeded(seed))
+    if margin.kept is None or margin.kept < 3:
+        return None
+    return round(float(np.angle(margin.units[1] - 1j * margin.units[2])), 9)
+
+
+def kept_phase(counts, seed):
+    """The broken twin (C4): noise on the magnitude, the exact phase kept."""
+    wave = np.fft.rfft(counts)[1]
+    noisy = (abs(wave) + plain_generator(seed).laplace(0, 10)) * wave / abs(wave)
+    return round(float(np.angle(noisy)) % np.pi, 9)
+
+
+def phases(publish, counts, runs=80):
+    seen = [publish(counts, seed) for seed in range(runs)]
+    seen = [phase for phase in seen if phase is not None]
+    return {phase: seen.count(phase) / len(seen) for phase in seen}
+
+
+def gives_the_phase_away(publish):
+    """Tell whether neighbours can be told apart by the phase alone."""
+    more = SMOOTH.copy()
+    more[7] += 1
+    here, there = phases(publish, SMOOTH), phases(publish, more)
+    return len(here) == len(there) == 1 and privacy_loss(here, there) == np.inf
+
+
+def test_phases_are_blurred_and_a_twin_that_keeps_them_is_caught():
+    assert gives_the_phase_away(kept_phase)
+    assert not gives_the_phase_away(noisy_phase)
+
+
+# --- noise and budget --------------------------------------------------------------------------
+
+
+def test_published_numbers_carry_just_the_noise_of_the_proof():
+    plan = Spectrum(SMOOTH.size)
+    exact = plan.transform(SMOOTH)
+    noise = []
+    for seed in range(200):
+        margin = release_efpa(SMOOTH, budget=Budget(1), rng=seeded(seed))
+        if margin.kept:
+            assert margin.rate == Fraction(7, 10) / plan.reaches[margin.kept]
+            # Steps of a fifth of the noise: a law on units has too many outcomes to count.
+            scaled = (margin.units - exact[: margin.kept]) * float(margin.rate)
+            noise += np.clip(np.floor(5 * scaled), -20, 20).tolist()
+        else:
+            assert margin.rate == Fraction(7, 10)
+    edges = np.arange(-20, 22) / 5
+    below = np.where(edges < 0, np.exp(edges) / 2, 1 - np.exp(-edges) / 2)
+    below[0], below[-1] = 0, 1
+    law = dict(zip(range(-20, 21), np.diff(below), strict=True))
+    assert len(noise) > 1000
+    assert frequency_p_value(map(int, noise), law) > 1e-6
+
+
+def test_the_whole_purse_is_spent():
+    purse = Budget("0.7")
+    release_efpa(np.arange(20), budget=purse, rng=seeded(1))
+    assert all(leaf.is_used for leaf in purse.account())
+    assert purse.cost() == Fraction(7, 10)
+    assert [leaf.epsilon for leaf in purse.account()] == [Fraction(21, 100), Fraction(49, 100)]
+
+
+def test_few_waves_are_chosen_for_smooth_counts_and_none_for_jagged_ones():
+    jagged = plain_generator(1).permutation(np.arange(500)) * 100
+    kept = [release_efpa(SMOOTH, budget=Budget(1), rng=seeded(seed)).kept for seed in range(20)]
+    assert all(number is not None and number >= 5 for number in kept)
+    assert np.median(kept) < 20
+    for seed in range(20):
+        assert release_efpa(jagged, budget=Budget(1), rng=seeded(seed)).kept is None

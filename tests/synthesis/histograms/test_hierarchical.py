@@ -1,0 +1,82 @@
+"""The hierarchical margin: a record counts once on each level, and the noise pays for that."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpublish.audit import frequency_p_value
+from dpublish.mechanisms.noise import add_geometric
+from dpublish.mechanisms.noise_law import noise_pmf
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import plain_generator, seeded
+from dpublish.release.count_hierarchy import count_hierarchy
+from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.synthesis.histograms.hierarchical import best_branching, release_hierarchical
+
+EPSILON = Fraction(1)
+LEAVES = 70
+
+
+def too_little_noise(counts, *, budget, rng):
+    """A broken twin: every level gets noise as if it were the only one."""
+    width = best_branching(counts.size)
+    tree = count_hierarchy(counts.size, width)
+    rate = budget.epsilon
+    noisy = add_geometric(tree.totals(counts), sensitivity=1, budget=budget, rng=rng)
+    return NoisyMargin("hierarchical", counts.size, noisy, rate, branching=width)
+
+
+def hidden_noise(counts, *, budget, rng):
+    """A broken twin: as the first, but it claims the noise that it should have."""
+    margin = too_little_noise(counts, budget=budget, rng=rng)
+    tree = count_hierarchy(margin.leaves, margin.branching)
+    rate = margin.rate / tree.levels
+    return NoisyMargin("hierarchical", LEAVES, margin.units, rate, branching=margin.branching)
+
+
+def noise_is_as_told(release):
+    counts = plain_generator(1).integers(0, 50, LEAVES)
+    noise = []
+    for seed in range(150):
+        margin = release(counts, budget=Budget(EPSILON), rng=seeded(seed))
+        exact = count_hierarchy(LEAVES, margin.branching).totals(counts)
+        noise += (margin.units - exact).tolist()
+    outcomes = np.arange(-120, 121)
+    law = dict(zip(outcomes.tolist(), noise_pmf(margin.rate, outcomes), strict=True))
+    return frequency_p_value(noise, law) > 1e-6
+
+
+def worst_loss(release):
+    """Largest loss between neighbours: rate times how far all nodes move together."""
+    margin = release(np.zeros(LEAVES, dtype=np.int64), budget=Budget(EPSILON), rng=seeded(1))
+    tree = count_hierarchy(LEAVES, margin.branching)
+    moves = [int(tree.totals(one).sum()) for one in np.eye(LEAVES, dtype=np.int64)]
+    return margin.rate * max(moves)
+
+
+def test_the_loss_is_epsilon_and_no_more():
+    assert noise_is_as_told(release_hierarchical)
+    assert worst_loss(release_hierarchical) == EPSILON
+
+
+@pytest.mark.parametrize("twin", [too_little_noise, hidden_noise])
+def test_noise_for_one_level_only_is_caught(twin):
+    assert not (noise_is_as_told(twin) and worst_loss(twin) <= EPSILON)
+
+
+def test_the_whole_purse_is_spent():
+    purse = Budget("0.3")
+    margin = release_hierarchical(np.arange(200), budget=purse, rng=seeded(1))
+    assert purse.is_used
+    assert margin.rate == Fraction(3, 20)  # two levels
+
+
+@pytest.mark.parametrize(
+    ("leaves", "levels"),
+    [(1, 1), (2, 1), (4, 2), (200, 2), (1600, 2), (1601, 3), (64_000, 3), (64_001, 4)],
+)
+def test_the_tree_has_few_even_levels(leaves, levels):
+    tree = count_hierarchy(leaves, best_branching(leaves))
+    assert tree.levels == levels
+    assert tree.branching <= 40

@@ -1,0 +1,260 @@
+"""Mixed tables: the exact privacy loss of whole releases, margins that are kept, dependence."""
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpublish.data.schema import Schema, column
+from dpublish.data.sources import open_table
+from dpublish.errors import InvalidParameter
+from dpublish.mechanisms import noise
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import plain_generator, seeded
+from dpublish.release.folder import load
+from dpublish.release.mixed_table import MixedTable
+from dpublish.synthesis import bayes_structure, hybrid_copula, mixed_network
+from dpublish.synthesis.correlation import spearman
+from dpublish.synthesis.histograms import hierarchical, margins
+from dpublish.synthesis.hybrid_copula import HybridCopula
+from transcript import privacy_loss
+
+SCHEMA = Schema(
+    (
+        column("age", "integer", bounds=[0, 5]),
+        column("sex", "category", values=["F", "M"]),
+        column("pay", "integer", bounds=[0, 7]),
+        column("town", "category", values=["a", "b", "c"]),
+    )
+)
+MODULES = (noise, margins, hierarchical, spearman, bayes_structure, mixed_network)
+EPSILON = Fraction(4)
+DESIGNS = ["network", "numbers-first"]
+
+
+def recipe_of(design, **changes):
+    settings = {"least_values": 3, "theta": Fraction(1, 4), "max_degree": 2}
+    return HybridCopula(design=design, **settings | changes)
+
+
+def make_table(records):
+    ages, sexes, pays, towns = zip(*records, strict=True) if records else ([], [], [], [])
+    return open_table(
+        pa.table(
+            {
+                "age": pa.array(ages, pa.int64()),
+                "sex": pa.array(["FM"[code] for code in sexes], pa.string()),
+                "pay": pa.array(pays, pa.int64()),
+                "town": pa.array(["abc"[code] for code in towns], pa.string()),
+            }
+        ),
+        SCHEMA,
+    )
+
+
+def random_records(seed, size):
+    draws = plain_generator(seed).integers(0, [6, 2, 8, 3], size=(size + 1, 4)).tolist()
+    return draws[:-1], draws[-1]
+
+
+def worst_loss(monkeypatch, recipe, runs=24, sizes=(0, 3, 25, 60)):
+    losses = []
+    for seed in range(runs):
+        records, extra = random_records(seed, sizes[seed % len(sizes)])
+
+        def release(table, seed=seed):
+            return recipe.release(table, budget=Budget(EPSILON), rng=seeded(seed))
+
+        pair = make_table(records), make_table([*records, extra])
+        losses.append(privacy_loss(release, *pair, MODULES, monkeypatch))
+    return max(losses)
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_no_release_tells_neighbours_apart_by_more_than_the_budget(design, monkeypatch):
+    found = worst_loss(monkeypatch, recipe_of(design))
+    assert found <= float(EPSILON) * (1 + 1e-6)
+    assert found > float(EPSILON) / 3  # the releases are not so noisy that nothing was tested
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_the_audit_notices_joints_that_each_take_the_whole_share(design, monkeypatch):
+    honest = mixed_network.release_network
+
+    def forgetful(*args, **settings):
+        # The transcript stands in for the mechanism, so what it is told is what is changed.
+        outer = mixed_network.add_geometric
+
+        def one_joint(counts, *, sensitivity, budget, rng):
+            return outer(counts, sensitivity=1, budget=budget, rng=rng)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(mixed_network, "add_geometric", one_joint)
+            return honest(*args, **settings)
+
+    monkeypatch.setattr(hybrid_copula, "release_network", forgetful)
+    assert worst_loss(monkeypatch, recipe_of(design)) > float(EPSILON)
+
+
+def test_the_audit_notices_classes_from_exact_margins(monkeypatch):
+    """Quantiles of the table itself move with one record, and tell of it for nothing."""
+    honest = mixed_network.rank_levels
+
+    def release(table):
+        kernel = mixed_network.CompleteCounts(SCHEMA, ((("pay", None),),), SCHEMA.names)
+        counts = table.sum(kernel)
+
+        def peeking(chances, ordinary):
+            exact = counts / max(counts.sum(), 1)
+            return honest(exact if ordinary == len(counts) else chances, ordinary)
+
+        monkeypatch.setattr(mixed_network, "rank_levels", peeking)
+        recipe_of("network").release(table, budget=Budget(EPSILON), rng=seeded(1))
+
+    records = [[0, pay % 2, pay, 0] for pay in (0, 3, 7)] * 40  # the middle of 3 is the middle
+    losses = []
+    for pay in range(8):
+        pair = make_table(records), make_table([*records, [0, 1, pay, 0]])
+        losses.append(privacy_loss(release, *pair, MODULES, monkeypatch))
+    assert max(losses) > float(EPSILON)
+
+
+@pytest.mark.parametrize("design", [*DESIGNS, "cells"])
+@pytest.mark.parametrize("size", [0, 1, 60])
+@pytest.mark.parametrize("theta", [Fraction(1, 4), Fraction(10**6)])
+def test_every_share_is_spent_whatever_the_table_holds(design, size, theta):
+    purse = Budget("0.9")
+    release = recipe_of(design, theta=theta).release(
+        make_table(random_records(4, size)[0]), budget=purse, rng=seeded(3)
+    )
+    assert all(share.is_used for share in purse.account())
+    assert purse.cost() == release.receipt.epsilon == Fraction("0.9")
+    assert release.rows(10, seed=1).column_names == list(SCHEMA.names)
+
+
+def mixed_rows(rows=30_000):
+    """Pay rises with age; sex and town follow age, town without any order."""
+    draws = plain_generator(11)
+    age = draws.integers(0, 60, size=rows)
+    pay = np.clip(age * 10 + draws.normal(0, 120, size=rows), 0, 999).astype(np.int64)
+    sex = np.where(draws.random(rows) < 0.2 + 0.01 * age, "M", "F")
+    town = np.array(["a", "b", "c"])[np.where(draws.random(rows) < 0.8, (age // 20 + 1) % 3, 0)]
+    schema = Schema(
+        (
+            column("age", "integer", bounds=[0, 59]),
+            column("pay", "integer", bounds=[0, 999]),
+            column("sex", "category", values=["F", "M"]),
+            column("town", "category", values=["a", "b", "c"]),
+        )
+    )
+    return pa.table({"age": age, "pay": pay, "sex": sex, "town": town}), schema
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_margins_and_dependence_come_back(design):
+    rows, schema = mixed_rows()
+    table = open_table(rows, schema)
+    release = HybridCopula(design=design).release(table, budget=Budget(3), rng=seeded(2))
+    drawn = release.rows(30_000, seed=5)
+    assert release.records == pytest.approx(30_000, rel=0.02)
+    for name in ("age", "pay"):
+        points = [0.1, 0.3, 0.5, 0.7, 0.9]
+        gap = np.quantile(drawn[name], points) - np.quantile(rows[name], points)
+        assert np.abs(gap).max() < 0.04 * schema[name].size
+    for name in ("sex", "town"):
+        for value in schema[name].labels:
+            share = np.mean(drawn[name].to_numpy(zero_copy_only=False) == value)
+            true = np.mean(rows[name].to_numpy(zero_copy_only=False) == value)
+            assert share == pytest.approx(true, abs=0.03)
+    found = np.corrcoef(drawn["age"], drawn["pay"])[0, 1]
+    assert found == pytest.approx(np.corrcoef(rows["age"], rows["pay"])[0, 1], abs=0.12)
+    old = rows["age"].to_numpy() >= 40
+    drawn_old = drawn["age"].to_numpy() >= 40
+    for name, value in (("sex", "M"), ("town", "a")):
+        true = np.mean(rows[name].to_numpy(zero_copy_only=False)[old] == value)
+        share = np.mean(drawn[name].to_numpy(zero_copy_only=False)[drawn_old] == value)
+        assert share == pytest.approx(true, abs=0.15)
+
+
+def test_numbers_follow_their_own_margin_not_the_noisier_joint():
+    rows, schema = mixed_rows(3000)
+    table = open_table(rows, schema)
+    gaps, raw_gaps = [], []
+    for seed in range(8):
+        release = HybridCopula(design="network").release(table, budget=Budget(1), rng=seeded(seed))
+        target = release.numbers.laws["age"].chances
+        starts = release.network.axes["age"].leaf_starts[:-1]
+        wanted = np.add.reduceat(target, starts)
+        for chances, found in ((release.chances, gaps), (None, raw_gaps)):
+            cells = release.network.draw(40_000, plain_generator(1), chances=chances)["age"]
+            share = np.bincount(cells, minlength=wanted.size) / 40_000
+            found.append(np.abs(share - wanted).sum())
+    assert np.mean(gaps) < 0.03
+    assert np.mean(gaps) < np.mean(raw_gaps) / 2
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_a_saved_release_gives_the_same_rows_and_answers(design, tmp_path):
+    rows, schema = mixed_rows(2000)
+    release = HybridCopula(design=design).release(
+        open_table(rows, schema), budget=Budget(1), rng=seeded(2)
+    )
+    release.save(tmp_path / "mixed")
+    again = load(tmp_path / "mixed")
+    assert isinstance(again, MixedTable)
+    assert again == release
+    assert again.rows(500, seed=3).equals(release.rows(500, seed=3))
+    assert again.count("age >= 30") == release.count("age >= 30")
+    assert release.count("age >= 30").low is not None
+    mixed = release.count("age >= 30 and town = a")
+    assert mixed.low is None
+    assert "synthetic rows" in mixed.assumption
+
+
+def test_the_design_follows_from_the_schema():
+    rows, schema = mixed_rows(500)
+    table = open_table(rows, schema)
+    both = HybridCopula().release(table, budget=Budget(1), rng=seeded(1))
+    assert both.numbers_first
+    one = HybridCopula(columns=("age", "sex", "town"))
+    assert not one.release(table, budget=Budget(1), rng=seeded(1)).numbers_first
+
+
+@pytest.mark.parametrize(
+    ("columns", "advice"), [(("age", "pay"), "dpcopula"), (("sex", "town"), "privbayes")]
+)
+def test_tables_of_one_sort_are_sent_elsewhere(columns, advice):
+    recipe = recipe_of("auto", columns=columns)
+    purse = Budget(1)
+    with pytest.raises(InvalidParameter, match=advice):
+        recipe.release(make_table([]), budget=purse, rng=seeded(1))
+    with pytest.raises(InvalidParameter, match=advice):
+        recipe.expected_error(SCHEMA, None, Fraction(1))
+    assert not purse.is_used
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"design": "best"},
+        {"least_values": 2},
+        {"theta": 4},
+        {"theta": Fraction(0)},
+        {"max_degree": 9},
+        {"least_records": 0},
+        {"columns": "age"},
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(bad):
+    with pytest.raises(InvalidParameter):
+        HybridCopula(**bad)
+
+
+@pytest.mark.parametrize("design", [*DESIGNS, "cells"])
+def test_the_foretold_error_falls_with_epsilon(design):
+    recipe = recipe_of(design)
+    errors = [recipe.expected_error(SCHEMA, 1000, Fraction(e)) for e in (1, 2, 8)]
+    figures = [error.figures[error.target] for error in errors]
+    assert figures == sorted(figures, reverse=True)
+    assert figures[0] > figures[-1]
