@@ -110,8 +110,9 @@ def test_the_audit_notices_classes_from_exact_margins(monkeypatch):
             return honest(exact if ordinary == len(counts) else chances, ordinary)
 
         monkeypatch.setattr(mixed_network, "rank_levels", peeking)
-        recipe_of("network").release(table, budget=Budget(EPSILON), rng=seeded(1))
+        coarse.release(table, budget=Budget(EPSILON), rng=seeded(1))
 
+    coarse = recipe_of("network", theta=Fraction(8), max_degree=1)  # two classes a number
     records = [[0, pay % 2, pay, 0] for pay in (0, 3, 7)] * 40  # the middle of 3 is the middle
     losses = []
     for pay in range(8):
