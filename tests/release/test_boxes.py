@@ -17,9 +17,9 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
-from dpublish.release.box_bars import mixed_half_width
 from dpublish.release.box_tree import BoxTree
 from dpublish.release.boxes import EVENLY, Boxes
+from dpublish.release.error_bars import mixed_half_width
 from dpublish.release.labelled_histogram import NoisySize
 
 SCHEMA = Schema(

@@ -88,7 +88,9 @@ class BoxOverlap:
         shape = tuple(low.size for low, _, _ in self._ends)
         if prod(shape) != len(self._lows):
             return False
-        numbers = np.ravel_multi_index(tuple(which for _, _, which in self._ends), shape)
+        numbers = np.zeros(len(self._lows), dtype=np.int64)
+        for size, (_, _, which) in zip(shape, self._ends, strict=True):
+            numbers = numbers * size + which
         return np.array_equal(numbers, np.arange(len(self._lows)))
 
     def _chunks(self, size: int) -> Iterator[slice]:

@@ -23,12 +23,11 @@ from dpublish.randomness import plain_generator
 from dpublish.release.answer import Answer
 from dpublish.release.axis_rows import draw_column
 from dpublish.release.axis_weights import assumption, axis_weights
-from dpublish.release.box_bars import mixed_half_width
 from dpublish.release.box_checks import require_boxes
 from dpublish.release.box_overlap import BoxOverlap
 from dpublish.release.box_table import end_columns, read_ends
 from dpublish.release.box_tree import BoxTree
-from dpublish.release.error_bars import require_confidence
+from dpublish.release.error_bars import mixed_half_width, require_confidence
 from dpublish.release.histogram import MAX_ROWS
 from dpublish.release.labelled_histogram import NoisySize
 from dpublish.release.projection import round_to_total

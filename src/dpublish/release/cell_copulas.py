@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from math import sqrt
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -28,6 +27,7 @@ from dpublish.release.error_bars import half_width, require_confidence
 from dpublish.release.group_correlation import GroupReading, read_correlation
 from dpublish.release.histogram import MAX_ROWS
 from dpublish.release.noisy_correlation import NoisyCorrelation
+from dpublish.release.noisy_margin import joint_half_width
 from dpublish.release.projection import round_to_total
 from dpublish.release.release import Release
 
@@ -164,12 +164,11 @@ class CellCopulas(Release):
     ) -> _Found:
         """Add up one column's margins, whole groups at a time."""
         place = self.numbers.index(name)
-        value, squares = 0.0, 0.0
-        for part, row in zip(each, self.groups.margins, strict=True):
-            reach = row[place].half_width(part * weights, confidence)
-            value += part * float(weights @ row[place].bins)
-            squares = np.nan if reach is None else squares + reach**2
-        return _Found(value, None if np.isnan(squares) else sqrt(squares))
+        margins = [row[place] for row in self.groups.margins]
+        value = sum(
+            part * float(weights @ margin.bins) for part, margin in zip(each, margins, strict=True)
+        )
+        return _Found(value, joint_half_width(margins, [p * weights for p in each], confidence))
 
     def count_boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
         """Estimate how many records lie in each of many boxes of leaves, as `rows` would."""

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dpublish.mechanisms.noise_law import noise_variance, sum_quantile
+from dpublish.mechanisms.noise_law import noise_variance
 from dpublish.randomness import plain_generator
 from dpublish.release.copula_question import Question
 from dpublish.release.correlation_repair import repair_correlation
-from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.release.noisy_margin import NoisyMargin, joint_half_width
 from dpublish.release.normal_boxes import lattice
 
 FloatArray = NDArray[np.float64]
@@ -54,11 +54,10 @@ class TotalEvidence(NamedTuple):
     def reach(self, confidence: float) -> float:
         """Find how far noise reaches in `records`."""
         *pulls, last = self.pulls
-        reaches = [last * sum_quantile(self.size_rate, 1, confidence)]
-        for margin, pull in zip(self.margins, pulls, strict=True):
-            whole = margin.half_width(np.full(margin.leaves, pull), confidence)
-            reaches.append(whole or 0.0)  # a total is unbiased, so it always has a reach
-        return sqrt(sum(reach**2 for reach in reaches))
+        weights = [np.full(m.leaves, pull) for m, pull in zip(self.margins, pulls, strict=True)]
+        size = (self.size_rate, np.array([last]))
+        # A total is unbiased, so it always has a reach.
+        return joint_half_width(self.margins, weights, confidence, others=[size]) or 0.0
 
 
 def count_reach(
@@ -84,14 +83,15 @@ def count_reach(
     records = evidence.records
     least = 0.5 / max(records, 1.0)
     influences = [question.influence(which, least) for which in range(len(asked))]
-    noise = _margin_reach(question, influences, asked, evidence, confidence)
-    if noise is None:
-        return None
     tangled = records * dependence_deviation(question, spread)
     heavy = -log(1 - confidence) / sqrt(2)  # the quantile of Laplace noise of variance 1
     normal = NormalDist().inv_cdf((1 + confidence) / 2)
-    left = sampling_variance(question, influences)
-    reach = sqrt(noise**2 + (max(heavy, normal) * tangled) ** 2 + normal**2 * records * left)
+    left = records * sampling_variance(question, influences)
+    # Noise of correlations has wider tails than a normal error of its variance.
+    beyond = sqrt((max(heavy / normal, 1.0) * tangled) ** 2 + left)
+    reach = _margin_reach(question, influences, asked, evidence, confidence, beyond)
+    if reach is None:
+        return None
     # A count is whole and, where it is small, skewed: a normal law misses it by about this.
     return reach + 0.5 + max(normal**2 - 1, 0) / 6
 
@@ -122,19 +122,16 @@ def _margin_reach(
     asked: Sequence[int],
     evidence: TotalEvidence,
     confidence: float,
+    spread: float,
 ) -> float | None:
     """Follow the noise of margins and size: each moves the share, and all the total."""
     *pulls, last = evidence.pulls
-    reaches = [question.share * last * sum_quantile(evidence.size_rate, 1, confidence)]
+    weights = []
     for place, (margin, pull) in enumerate(zip(evidence.margins, pulls, strict=True)):
-        weights = np.full(margin.leaves, question.share * pull)
-        if place in asked:
-            weights = weights + influences[list(asked).index(place)]
-        reach = margin.half_width(weights, confidence)
-        if reach is None:
-            return None
-        reaches.append(reach)
-    return sqrt(sum(reach**2 for reach in reaches))
+        own = np.full(margin.leaves, question.share * pull)
+        weights.append(own + influences[list(asked).index(place)] if place in asked else own)
+    size = (evidence.size_rate, np.array([question.share * last]))
+    return joint_half_width(evidence.margins, weights, confidence, others=[size], spread=spread)
 
 
 def sampling_variance(question: Question, influences: Sequence[FloatArray]) -> float:

@@ -4,7 +4,7 @@ Four ways of counting lead to one: leaf by leaf (identity), a tree of counts (hi
 lowest Fourier coefficients (EFPA), and runs of noisy counts (NoiseFirst).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -19,7 +19,7 @@ from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise_law import noise_variance
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.release.count_hierarchy import CountHierarchy, count_hierarchy
-from dpublish.release.error_bars import half_width
+from dpublish.release.error_bars import mixed_half_width
 from dpublish.release.fourier import coefficients, from_coefficients
 from dpublish.release.isotonic import isotonic_chances
 from dpublish.release.segment_means import segment_means
@@ -134,6 +134,10 @@ class NoisyMargin:
         There is no answer where an estimate is biased by an amount that nobody knows: sums
         that need other coefficients than were kept, and runs chosen by their noise.
         """
+        return joint_half_width([self], [weights], confidence)
+
+    def noise_weights(self, weights: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Say how much the noise of each unit weighs in `weights @ bins`, if that is all."""
         if weights.shape != (self.leaves,):
             raise InvalidParameter(f"this margin has {self.leaves:,} leaves")
         every = bool(np.all(weights == weights[0]))
@@ -143,7 +147,7 @@ class NoisyMargin:
             lost = coefficients(weights)[self.kept :]
             if lost @ lost > _NEGLIGIBLE**2 * (weights @ weights):
                 return None
-        return half_width(self.rate, self._unit_weights(weights), confidence)
+        return self._unit_weights(weights)
 
     def _unit_weights(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Say how much each published unit weighs in `weights @ bins`."""
@@ -179,3 +183,33 @@ class NoisyMargin:
             kept=facts["kept"],
             branching=facts["branching"],
         )
+
+
+def joint_half_width(
+    margins: Sequence[NoisyMargin],
+    weights: Sequence[NDArray[np.float64]],
+    confidence: float,
+    *,
+    others: Sequence[tuple[Fraction, NDArray[np.float64]]] = (),
+    spread: float = 0.0,
+) -> float | None:
+    """Find how far all noise together reaches in a sum over several margins.
+
+    Args:
+        margins: The margins.
+        weights: How much each leaf of each margin counts.
+        confidence: Probability with which the truth is within reach.
+        others: Rates of further noise, and how much each of its numbers counts.
+        spread: Standard deviation of a normal error on top.
+
+    Returns:
+        The reach, or None where a margin's own error is not known.
+    """
+    pairs = [*others]
+    for margin, own in zip(margins, weights, strict=True):
+        noise = margin.noise_weights(own)
+        if noise is None:
+            return None
+        pairs.append((margin.rate, noise))
+    rates, parts = zip(*pairs, strict=True)
+    return mixed_half_width(rates, parts, confidence, spread=spread)

@@ -64,12 +64,22 @@ def classed_schema(schema: Schema, classes: Mapping[str, Sequence[Starts]]) -> S
 def _taxonomy(axis: Axis, levels: Sequence[Starts]) -> Taxonomy:
     leaves = axis.leaf_labels
     between = tuple(
-        Level(tuple(starts), tuple(_label(leaves, run) for run in pairwise((*starts, len(leaves)))))
+        Level(tuple(starts), _labels(leaves, [*pairwise((*starts, len(leaves)))]))
         for starts in levels
     )
     return Taxonomy((axis.taxonomy.levels[0], *between, axis.taxonomy.levels[-1]))
 
 
-def _label(leaves: Sequence[str], run: tuple[int, int]) -> str:
-    first, last = leaves[run[0]], leaves[run[1] - 1]
-    return first if run[1] - run[0] == 1 else f"{first} to {last}"
+def _labels(leaves: Sequence[str], runs: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+    """Name runs of leaves by their ends; a name that a leaf has already gets their numbers."""
+    taken = set(leaves)
+    labels = []
+    for start, stop in runs:
+        label = leaves[start]
+        if stop - start > 1:
+            label = f"{leaves[start]} to {leaves[stop - 1]}"
+            while label in taken:
+                label += f" ({start} to {stop - 1})"
+        taken.add(label)
+        labels.append(label)
+    return tuple(labels)

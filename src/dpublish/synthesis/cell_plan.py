@@ -11,7 +11,7 @@ from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise_law import sum_quantile
 from dpublish.release.cell_copula_tables import RESERVED
 from dpublish.synthesis.correlation.expected import expected_spread
-from dpublish.synthesis.histograms.domain import counted_columns
+from dpublish.synthesis.histograms.domain import counted_columns, require_few
 from dpublish.synthesis.histograms.margins import MarginMethod
 from dpublish.synthesis.weighed_margins import require_margins
 
@@ -89,6 +89,7 @@ def make_cell_plan(
         tuple(column for column in used if column.name in numbers),
         tuple(column for column in used if column.name in categories),
     )
+    require_few(plan.categories)
     for column in plan.numbers:
         if column.kind == "category":
             raise InvalidParameter(f"column {column.name!r} has no order, so it has no copula")

@@ -156,7 +156,13 @@ class HybridCopula:
         correlation = None
         if ordered:
             correlation = release_spearman(
-                table, ordered, margins, size, budget=purses["correlations"], rng=rng
+                table,
+                ordered,
+                margins,
+                size,
+                budget=purses["correlations"],
+                rng=rng,
+                complete=tuple(column.name for column in parts.all),
             )
         schema = _restrict(table.schema, parts.all)
         numbers_first = self._design(parts) == "numbers-first"

@@ -36,6 +36,7 @@ def release_spearman(
     rng: RandomSource,
     progress: Progress | None = None,
     steepness: float | None = None,
+    complete: Sequence[str] = (),
 ) -> NoisyCorrelation:
     """Publish the sum over records of the product of every two columns' scores.
 
@@ -48,6 +49,7 @@ def release_spearman(
         rng: Source of the noise.
         progress: Told when the sums are done.
         steepness: Steepness of the scores; chosen from the noisy size unless given.
+        complete: Further columns that a record must have to be counted.
 
     Privacy:
         `budget.epsilon`-differentially private when one record is added or removed.  The
@@ -62,7 +64,8 @@ def release_spearman(
     if steepness is None:
         steepness = best_steepness(float(size.value), float(budget.epsilon), len(columns))
     scores = tuple(x.pad(score_table(x.chances, steepness), 0) for x in leaves)
-    kernel = ScoreProducts(table.schema, tuple(columns), scores, complete_columns(columns, margins))
+    needed = tuple(dict.fromkeys((*complete_columns(columns, margins), *complete)))
+    kernel = ScoreProducts(table.schema, tuple(columns), scores, needed)
     # All scores may be 0, if margins are concentrated on one leaf.
     sensitivity = Fraction(max(kernel.sensitivity(table.neighbours), 1))
     exact = table.sum(kernel)[np.triu_indices(len(columns), 1)]

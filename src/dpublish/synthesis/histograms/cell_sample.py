@@ -27,6 +27,7 @@ from dpublish.release.error_bars import count_errors
 from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
 from dpublish.synthesis.histograms.domain import (
     counted_columns,
+    require_few,
     require_names,
     require_single_records,
 )
@@ -143,6 +144,7 @@ class FilterPriority:
     def _plan(self, schema: Schema, epsilon: Fraction) -> tuple[SparseCounts, int]:
         """Decide from the schema what is counted and published, and refuse what is too large."""
         columns = counted_columns(schema, self.columns)
+        require_few(columns)
         if TABLE_COLUMNS & {column.name for column in columns}:
             raise InvalidParameter(f"rename the columns {', '.join(sorted(TABLE_COLUMNS))} first")
         # The kernel refuses domains that are too large, before anything is paid or read.

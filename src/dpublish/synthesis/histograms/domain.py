@@ -6,6 +6,8 @@ from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.privacy.neighbours import AddRemoveRecord
 
+MOST_COLUMNS = 64
+
 
 def require_single_records(table: Table, method: str) -> None:
     """Refuse a table that hides anything but one record added or removed."""
@@ -39,6 +41,14 @@ def counted_columns(schema: Schema, names: tuple[str, ...]) -> tuple[Column, ...
     if not found:
         raise InvalidParameter("no column has an order; name columns to count by")
     return found
+
+
+def require_few(columns: tuple[Column, ...]) -> None:
+    """Refuse more columns than an array of cells can have."""
+    if len(columns) > MOST_COLUMNS:
+        raise InvalidParameter(
+            f"{len(columns)} columns are too many to be counted together (at most {MOST_COLUMNS})"
+        )
 
 
 def require_names(columns: object) -> None:

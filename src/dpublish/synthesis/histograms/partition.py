@@ -30,6 +30,7 @@ from dpublish.release.recipe import ExpectedError, Progress, setting, settings_o
 from dpublish.synthesis.histograms.bisection import SCORE_RANGE, Box, choose_cuts
 from dpublish.synthesis.histograms.domain import (
     counted_columns,
+    require_few,
     require_names,
     require_single_records,
 )
@@ -143,6 +144,7 @@ class HierarchicalPartition:
     def _plan(self, schema: Schema, epsilon: Fraction) -> tuple[Column, ...]:
         """Find the columns, and refuse what is too large or too poor to be cut."""
         columns = counted_columns(schema, self.columns)
+        require_few(columns)
         cells = prod(column.size for column in columns)
         if cells > MAX_CELLS:
             raise InvalidParameter(

@@ -116,4 +116,9 @@ class UniformGrid:
 def _sides(domain: BoxDomain, size: int, epsilon: Fraction) -> np.ndarray:
     """Say into how many runs to cut each column, for a noisy number of records."""
     wanted = wanted_cells(np.array([size]), epsilon, domain.dimensions, UNIFORM_CONSTANT)
-    return side_lengths(np.minimum(wanted, MOST_BOXES), domain.high)
+    wanted = np.minimum(wanted, MOST_BOXES)
+    sides = side_lengths(wanted, domain.high)
+    while int(np.prod(sides)) > MOST_BOXES:  # sides are rounded, so less may have to be wanted
+        wanted = 0.99 * wanted
+        sides = side_lengths(wanted, domain.high)
+    return sides

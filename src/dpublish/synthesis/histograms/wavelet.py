@@ -33,6 +33,7 @@ from dpublish.release.wavelet_histogram import (
 )
 from dpublish.synthesis.histograms.domain import (
     counted_columns,
+    require_few,
     require_names,
     require_single_records,
 )
@@ -128,6 +129,7 @@ class Wavelet:
     ) -> tuple[tuple[Column, ...], tuple[bool, ...]]:
         """Decide from the schema what is counted and transformed, and refuse what is too large."""
         columns = counted_columns(schema, self.columns)
+        require_few(columns)
         haar = tuple(
             column.kind != "category" and (self.transform == "haar" or gains(column.size))
             for column in columns
