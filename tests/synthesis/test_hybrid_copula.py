@@ -213,6 +213,32 @@ def test_a_saved_release_gives_the_same_rows_and_answers(design, tmp_path):
     assert "synthetic rows" in mixed.assumption
 
 
+def test_records_without_a_category_are_left_out_of_everything():
+    rows, schema = mixed_rows(20_000)
+    towns = rows["town"].to_pylist()
+    lost = plain_generator(3).random(len(towns)) < 0.6
+    town = column("town", "category", values=["a", "b", "c"], missing="drop")
+    table = open_table(
+        rows.set_column(3, "town", pa.array(towns, mask=lost)),
+        Schema((*schema.columns[:3], town)),
+    )
+    release = HybridCopula(design="numbers-first").release(table, budget=Budget(20), rng=seeded(2))
+    assert release.records == pytest.approx(8000, rel=0.05)
+    whole = HybridCopula(design="numbers-first").release(
+        open_table(rows, schema), budget=Budget(20), rng=seeded(2)
+    )
+    assert release.numbers.matrix[0, 1] == pytest.approx(whole.numbers.matrix[0, 1], abs=0.03)
+
+
+def test_classes_get_names_that_no_value_has():
+    values = ["1", "2", "1 to 2", *(f"v{i}" for i in range(7))]
+    schema = Schema((column("x", "ordinal", values=values), column("s", "category", values=["F"])))
+    drawn = np.repeat(values[:4], [250, 250, 500, 1000])
+    table = open_table(pa.table({"x": drawn, "s": ["F"] * 2000}), schema)
+    release = HybridCopula(design="network").release(table, budget=Budget(5), rng=seeded(1))
+    assert release.rows(10, seed=1).num_rows == 10
+
+
 def test_the_design_follows_from_the_schema():
     rows, schema = mixed_rows(500)
     table = open_table(rows, schema)

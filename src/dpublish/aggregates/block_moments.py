@@ -98,9 +98,10 @@ def most_blocks(columns: int) -> int:
 def sum_of_correlations(moments: IntArray, columns: int, fewest: int) -> IntArray:
     """Add up, over blocks, the correlation of every two columns, in whole units.
 
-    A block with fewer than `fewest` records, with more than `LARGEST_BLOCK`, or with a column
-    that does not vary counts as uncorrelated.  So every block adds a correlation matrix,
-    rounded to multiples of two to the power `CORRELATION_EXPONENT`.
+    A block with fewer than `fewest` records or with more than `LARGEST_BLOCK` counts as
+    uncorrelated, and so does a column that does not vary in a block with all others there.
+    So every block adds a correlation matrix, rounded to multiples of two to the power
+    `CORRELATION_EXPONENT`.
     """
     diagonal, first, second = _places(columns)
     usable = (moments[0] >= fewest) & (moments[0] <= LARGEST_BLOCK)
@@ -112,15 +113,14 @@ def sum_of_correlations(moments: IntArray, columns: int, fewest: int) -> IntArra
     products = products[columns + 1 :]
     # Whole numbers below 2**62, so exact.
     variances = counts * products[diagonal] - sums**2
-    usable = (variances > 0).all(axis=0)
-    deviations = np.sqrt(variances[:, usable].astype(np.float64))
-    counts, sums, products = counts[usable], sums[:, usable], products[:, usable]
+    deviations = np.sqrt(variances.astype(np.float64))
     total = np.zeros(comb(columns, 2), dtype=np.int64)
     pairs = [place for place in range(len(first)) if first[place] != second[place]]
     for number, place in enumerate(pairs):
         one, other = first[place], second[place]
         covariance = (counts * products[place] - sums[one] * sums[other]).astype(np.float64)
-        correlation = covariance / deviations[one] / deviations[other]
+        scale = deviations[one] * deviations[other]
+        correlation = np.divide(covariance, scale, out=np.zeros_like(scale), where=scale > 0)
         total[number] = np.rint(np.ldexp(correlation, -CORRELATION_EXPONENT)).sum()
     return total
 

@@ -24,4 +24,6 @@ def isotonic_chances(bins: NDArray[np.float64]) -> NDArray[np.float64]:
     rising = isotonic_regression(np.cumsum(bins)).x
     steps = np.diff(np.clip(rising, 0, total), prepend=0.0)
     chances = np.maximum(steps, 0)
-    return np.asarray(chances / chances.sum())
+    reached = float(chances.sum())
+    # Next to a total of 0, rounding may leave nothing.
+    return np.asarray(chances / reached if reached > 0 else np.full(bins.size, 1 / bins.size))

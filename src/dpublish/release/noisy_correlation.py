@@ -152,7 +152,9 @@ class NoisyCorrelation:
         noise = sqrt(noise_variance(self.rate)) * float(np.ldexp(1.0, self.exponent))
         kept = np.maximum(self.settings["kept"], _LEAST_KEPT)
         first, second = np.triu_indices(len(kept), 1)
-        shared = kept[first] * kept[second]
+        # How many records have both is not published; so many at most, and then a
+        # correlation is understated, never made up by values that are missing together.
+        shared = np.minimum(kept[first], kept[second])
         if self.method == "kendall":
             return self._read_kendall(values / shared**2, noise / shared**2, chances)
         if self.method == "mle":
@@ -178,19 +180,27 @@ class NoisyCorrelation:
         blocks = self.settings["blocks"]
         size = records / blocks
         # Blocks of too few records count as uncorrelated, and small ones fall short a little.
-        usable = max(float(poisson.sf(len(self.columns), size)), _LEAST_KEPT)
+        kept = np.maximum(self.settings["kept"], _LEAST_KEPT)
+        first, second = np.triu_indices(len(kept), 1)
+        filled = float(poisson.sf(len(self.columns), size))
+        varied = np.array([_chance_to_vary(x, k, size) for x, k in zip(chances, kept, strict=True)])
+        usable = np.maximum(filled * varied[first] * varied[second], _LEAST_KEPT)
         means = np.clip(values / (blocks * usable), -1, 1)
         means = np.clip(means * (1 + (1 - means**2) / (2 * max(size, 2.0))), -1, 1)
         tables = [normal_scores(x, self.settings["fewest_records"]) for x in chances]
-        kept = np.maximum(self.settings["kept"], _LEAST_KEPT)
         centre = np.array([x @ t for x, t in zip(chances, tables, strict=True)]) / NORMAL_UNIT
         square = np.array([x @ t**2 for x, t in zip(chances, tables, strict=True)])
         deviation = np.sqrt(kept * square / NORMAL_UNIT**2 - (kept * centre) ** 2)
-        first, second = np.triu_indices(len(kept), 1)
-        scale = deviation[first] * deviation[second] / (kept[first] * kept[second])
+        scale = deviation[first] * deviation[second] / np.minimum(kept[first], kept[second])
         products = means * scale + centre[first] * centre[second]
         wide = [table * (SCORE_UNIT // NORMAL_UNIT) for table in tables]
         return _read_products(products, noise * scale / (blocks * usable), wide, chances)
+
+
+def _chance_to_vary(chances: FloatArray, kept: float, size: float) -> float:
+    """Find how likely a column is to take more than one value in a block of so many records."""
+    each = np.append(kept * chances, 1 - kept)
+    return 1 - float(np.sum(each ** max(size, 1.0)))
 
 
 def normal_scores(chances: FloatArray, records: int) -> IntArray:

@@ -31,10 +31,17 @@ from dpublish.synthesis.histograms.domain import (
     require_single_records,
 )
 from dpublish.synthesis.histograms.margins import MarginMethod
-from dpublish.synthesis.weighed_margins import count_records, release_margins, require_margins
+from dpublish.synthesis.weighed_margins import (
+    count_records,
+    margin_kernel,
+    release_margins,
+    require_margins,
+)
 
 SIZE_SHARE = Fraction(1, 50)
 """Part of epsilon that buys the noisy number of records."""
+MOST_ORDERED = 1000
+"""Most columns that are correlated: pairs grow with their square."""
 _USUAL_RECORDS = 10_000
 _METHODS: Mapping[CorrelationMethod, Callable[..., NoisyCorrelation]] = {
     "spearman": release_spearman,
@@ -163,6 +170,11 @@ class GaussianCopula:
         reach = require_margins(columns, self.margin, epsilon * shares["margins"])
         if not ordered:
             return reach, 0.0
+        if len(ordered) > MOST_ORDERED:
+            raise InvalidParameter(
+                f"{len(ordered):,} columns are too many to be correlated (at most "
+                f"{MOST_ORDERED:,}); name fewer with --columns"
+            )
         share = epsilon * shares["correlations"]
         return reach, expected_spread(self.correlation, len(ordered), records, share)
 
@@ -176,7 +188,9 @@ class GaussianCopula:
     def _columns(self, schema: Schema) -> tuple[Column, ...]:
         if not schema.columns:
             raise InvalidParameter("the schema has no column to publish")
-        return counted_columns(schema, self.columns or schema.names)
+        columns = counted_columns(schema, self.columns or schema.names)
+        margin_kernel(schema, columns, columns)  # refuses what cannot be counted
+        return columns
 
 
 def best_ratio(columns: int) -> Fraction:

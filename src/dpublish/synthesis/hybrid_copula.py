@@ -36,7 +36,12 @@ from dpublish.synthesis.histograms.domain import (
 )
 from dpublish.synthesis.histograms.margins import MarginMethod
 from dpublish.synthesis.mixed_network import STRUCTURE_SHARE, release_network
-from dpublish.synthesis.weighed_margins import count_records, release_margins, require_margins
+from dpublish.synthesis.weighed_margins import (
+    count_records,
+    margin_kernel,
+    release_margins,
+    require_margins,
+)
 
 Design = Literal["auto", "network", "numbers-first", "cells"]
 MARGINS_SHARE = Fraction(3, 10)
@@ -289,6 +294,7 @@ class HybridCopula:
             raise InvalidParameter("all columns are numbers; use dpcopula")
         for column in categories:
             require_countable(column, None)
+        margin_kernel(schema, columns, numbers)  # refuses what cannot be counted
         return _Parts(numbers, categories)
 
     def _is_number(self, column: Column) -> bool:

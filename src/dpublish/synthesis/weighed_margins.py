@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.data.column import Column
+from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.mechanisms.noise import noisy_size
 from dpublish.privacy.budget import Budget
@@ -39,11 +40,20 @@ def margin_shares(columns: Sequence[Column], method: MarginMethod) -> dict[str, 
 def require_margins(columns: Sequence[Column], method: MarginMethod, epsilon: Fraction) -> float:
     """Refuse margins that cannot be published; otherwise foretell the worst range count (95 %)."""
     worst = 0.0
+    shares = margin_shares(columns, method)
     for column in columns:
-        share = epsilon * margin_shares(columns, method)[column.name]
+        share = epsilon * shares[column.name]
         require_margin(method, column.size, share)
         worst = max(worst, margin_reach(method, column.size, share))
     return worst
+
+
+def margin_kernel(
+    schema: Schema, columns: Sequence[Column], counted: Sequence[Column]
+) -> CompleteCounts:
+    """Count the records that have all `columns`, and these by each column of `counted`."""
+    sets = ((), *(((column.name, None),) for column in counted))
+    return CompleteCounts(schema, sets, tuple(column.name for column in columns))
 
 
 def count_records(
@@ -60,8 +70,7 @@ def count_records(
         The noisy size is `budget.epsilon`-differentially private when one record is added or
         removed.  The exact margins are private: callers hand them to mechanisms and keep none.
     """
-    sets = ((), *(((column.name, None),) for column in counted))
-    kernel = CompleteCounts(table.schema, sets, tuple(column.name for column in columns))
+    kernel = margin_kernel(table.schema, columns, counted)
     total, *margins = kernel.split(table.sum(kernel))
     rate = budget.epsilon
     size = NoisySize(noisy_size(int(total), budget=budget, rng=rng), rate)

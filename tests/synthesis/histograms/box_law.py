@@ -1,6 +1,6 @@
 """The exact probability of published boxes, worked out anew from the table and the receipt."""
 
-from math import exp, expm1, inf, log
+from math import exp, expm1, log
 
 import numpy as np
 
@@ -33,11 +33,6 @@ def log_counts(release, codes, rates=None):
 def log_size(release, codes, rate=None):
     """Log of the chance of the noisy number of records."""
     return log_noise(rate or release.size.rate, release.size.value - len(codes))
-
-
-def certain_size(release, codes):
-    """The same if it were published as it is."""
-    return 0.0 if release.size.value == len(codes) else -inf
 
 
 def log_medians(release, codes, shares):

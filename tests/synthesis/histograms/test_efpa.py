@@ -220,3 +220,17 @@ def test_few_waves_are_chosen_for_smooth_counts_and_none_for_jagged_ones():
     assert np.median(kept) < 20
     for seed in range(20):
         assert release_efpa(jagged, budget=Budget(1), rng=seeded(seed)).kept is None
+
+
+@pytest.mark.parametrize("leaves", [9, 30, 100])
+def test_two_costs_move_apart_by_more_than_one_reach_and_never_by_two(leaves):
+    """So the range is twice the reach: half of it would be too little."""
+    plan = Spectrum(leaves)
+    waves = np.rint(1e6 * (1 + np.cos(2 * np.pi * np.arange(leaves) / leaves))).astype(np.int64)
+    waves[0] -= 20_000
+    more = waves.copy()
+    more[0] += 1
+    costs = [np.array([*plan.norms_left_out(plan.transform(x)), 0]) for x in (waves, more)]
+    moves = costs[1] - costs[0]
+    apart = int(moves.max() - moves.min())
+    assert plan.norm_reach < apart <= 2 * plan.norm_reach

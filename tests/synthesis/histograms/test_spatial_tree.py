@@ -19,7 +19,6 @@ from dpublish.synthesis.histograms.box_splits import Growth, cut_at_medians, med
 from dpublish.synthesis.histograms.spatial_tree import SpatialTree, most_levels, tree_height
 from recipe_examples import ROWS, SCHEMA, arrow_table
 from synthesis.histograms.box_law import (
-    certain_size,
     largest_loss,
     log_counts,
     log_medians,
@@ -111,11 +110,6 @@ def test_levels_of_counts_that_share_one_payment_would_be_noticed(codes, release
         return log_size(release, table) + log_counts(release, table, rates)
 
     assert largest_loss(releases, codes, SIZES, law) > 1.5 * EPSILON
-
-
-def test_a_height_that_follows_from_the_true_size_would_be_noticed(codes, releases):
-    exact = [release for release in releases if release.size.value == len(codes)]
-    assert largest_loss(exact, codes, SIZES, certain_size) == np.inf
 
 
 def test_medians_are_drawn_by_the_law_of_the_proof():

@@ -14,7 +14,7 @@ from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from dpublish.synthesis.histograms.two_level_grid import TwoLevelGrid, _second_sides
 from recipe_examples import ROWS, SCHEMA, arrow_table
-from synthesis.histograms.box_law import certain_size, largest_loss, log_counts, log_size
+from synthesis.histograms.box_law import largest_loss, log_counts, log_size
 
 SIZES = (40,)
 SMALL = Schema((column("x", "integer", bounds=[0, 39]),))
@@ -52,14 +52,6 @@ def test_levels_that_share_one_payment_would_be_noticed(codes, releases):
         return log_size(release, table) + log_counts(release, table, both)
 
     assert largest_loss(releases, codes, SIZES, law) > 1.5 * EPSILON
-
-
-def test_a_first_grid_of_the_true_size_would_be_noticed(codes, releases):
-    def law(release, table):
-        return certain_size(release, table) + log_counts(release, table)
-
-    exact = [release for release in releases if release.size.value == len(codes)]
-    assert largest_loss(exact, codes, SIZES, law) == np.inf
 
 
 def test_the_second_grid_follows_from_the_noisy_counts_of_the_first(releases):

@@ -6,6 +6,7 @@ from math import log
 from dpublish.mechanisms.enclosures import exp_bounds
 
 _STEPS = 1 << 40
+_LARGE = 1000
 
 
 def amplified_epsilon(epsilon: Fraction, rate: Fraction) -> Fraction:
@@ -17,6 +18,8 @@ def amplified_epsilon(epsilon: Fraction, rate: Fraction) -> Fraction:
     >>> float(amplified_epsilon(Fraction(1, 10), Fraction(1, 10))).__round__(4)
     0.7187
     """
+    if epsilon > _LARGE:
+        return epsilon  # next to nothing is gained, and enclosures would take long
     bits = 128 + 4 * int(epsilon)
     grown = Fraction(1 << bits, exp_bounds(epsilon, bits).high)  # at most e^epsilon
     inside = 1 + (grown - 1) / rate
