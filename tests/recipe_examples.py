@@ -98,12 +98,12 @@ EXAMPLES = {
     "psd": [
         {"columns": ("age", "height")},
         {"columns": ("height", "age"), "median_share": Fraction(1, 2)},
-        {"columns": ("age", "height", "town", "sex"), "median_share": Fraction(1, 10)},
+        {"columns": ("age", "height", "sex"), "median_share": Fraction(1, 10)},
     ],
     "ug": [
         {"columns": ("age", "height")},
         {"columns": ("height",)},
-        {"columns": ("sex", "age", "town")},
+        {"columns": ("sex", "age", "height")},
     ],
     "ag": [{"columns": ("age", "height")}, {"columns": ("age", "height", "sex")}],
     "privelet": [

@@ -180,3 +180,13 @@ def test_an_epsilon_that_hides_nothing_is_refused_and_costs_nothing(ledger, tmp_
     with pytest.raises(InvalidParameter, match="hide nothing"):
         go(ledger, tmp_path / "out", epsilon="1e8")
     assert ledger.status("people").spent == 0
+
+
+def test_too_small_an_epsilon_is_named_and_other_faults_are_not_blamed_on_it(ledger, tmp_path):
+    advice = "epsilon is too small for this method"
+    with pytest.raises(InvalidParameter, match=f"2..-40.*; {advice}$"):
+        go(ledger, tmp_path / "out", epsilon="1e-13")
+    with pytest.raises(InvalidParameter) as other:
+        go(ledger, tmp_path / "out", recipe=NoisyHistogram(columns=("x",)), epsilon="1e-13")
+    assert advice not in str(other.value)
+    assert ledger.status("people").spent == 0

@@ -5,8 +5,10 @@ nothing; then the ledger is debited; only then is the first row read.
 """
 
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 
+from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import DPublishError, InputError, InvalidParameter
 from dpublish.privacy.budget import Budget, Grant
@@ -14,11 +16,12 @@ from dpublish.privacy.epsilon import ExactNumber, parse_epsilon
 from dpublish.privacy.ledger import Ledger
 from dpublish.randomness import RandomSource, secure
 from dpublish.release.folder import folder_hash, require_new_folder
-from dpublish.release.recipe import Progress, Recipe
+from dpublish.release.recipe import ExpectedError, Progress, Recipe
 from dpublish.release.release import Release
 from dpublish.report.page import render_report
 
 MOST_EPSILON = 1_000_000
+_AMPLE_EPSILON = 1
 
 
 def publish(
@@ -44,7 +47,7 @@ def publish(
     if exact > MOST_EPSILON:
         raise InvalidParameter(f"epsilon must be at most {MOST_EPSILON:,}; it would hide nothing")
     require_new_folder(path)
-    recipe.expected_error(table.schema, None, exact)  # refuses settings that do not fit
+    foretell(recipe, table.schema, None, exact)  # refuses settings that do not fit
     rng = secure()
     budget = ledger.grant(dataset, epsilon=exact, purpose=purpose or recipe.name, rng=rng)
     grant = budget.grant
@@ -60,6 +63,27 @@ def publish(
     if saved != path:
         raise InputError(f"{path} could not be written; the release is whole in {saved} instead")
     return release
+
+
+def foretell(
+    recipe: Recipe, schema: Schema, n_hint: int | None, epsilon: Fraction
+) -> ExpectedError:
+    """Foretell the error; refuse settings that do not fit, and say if epsilon alone does not."""
+    try:
+        return recipe.expected_error(schema, n_hint, epsilon)
+    except InvalidParameter as refusal:
+        if epsilon < _AMPLE_EPSILON and _fits(recipe, schema, n_hint):
+            raise type(refusal)(f"{refusal}; epsilon is too small for this method") from None
+        raise
+
+
+def _fits(recipe: Recipe, schema: Schema, n_hint: int | None) -> bool:
+    """Say whether the recipe would be taken if epsilon were large."""
+    try:
+        recipe.expected_error(schema, n_hint, Fraction(_AMPLE_EPSILON))
+    except InvalidParameter:
+        return False
+    return True
 
 
 def _without_sizes(

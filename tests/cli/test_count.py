@@ -69,6 +69,11 @@ def test_rows_of_a_public_file_are_counted_as_they_are(run, published):
     assert [one["value"] for one in many.json()] == [80, 120, 40, 120]
 
 
+def test_a_confidence_next_to_1_is_not_printed_as_1(run, published):
+    told = run("count", "out", "age < 30", "--confidence", "0.9999999999999")
+    assert "(0.9999999999999 confidence: " in told.out
+
+
 def test_synthetic_rows_are_counted_like_the_release_they_come_from(run, published):
     run("rows", "out", "-o", "synthetic.parquet", "--seed", "1")
     rows = run("count", "synthetic.parquet", "age < 30", "--schema", "people.toml", "--json").json()
@@ -83,7 +88,7 @@ def test_synthetic_rows_are_counted_like_the_release_they_come_from(run, publish
         (["out", "agee = 3"], 1, "did you mean 'age'"),
         (["out", "income = 3"], 1, "only of age, sex"),
         (["out", "age = 3", "--workload", "questions.txt"], 1, "not both"),
-        (["out", "--workload", "bad.txt"], 1, "question 2: "),
+        (["out", "--workload", "bad.txt"], 1, "line 4: "),
         (["out", "--workload", "absent.txt"], 3, "cannot read"),
         (["out", "--workload", "latin.txt"], 3, "UTF-8"),
         (["out", "--workload", "questions.txt", "--json", "--csv"], 1, "--json or --csv"),
@@ -97,7 +102,7 @@ def test_synthetic_rows_are_counted_like_the_release_they_come_from(run, publish
 )
 def test_what_cannot_be_answered_is_said_in_one_line(run, published, words, code, advice):
     write(published, QUERIES)
-    (published / "bad.txt").write_text("age = 3\nage or 3\n")
+    (published / "bad.txt").write_text("# first\nage = 3\n\nage or 3\n")
     (published / "latin.txt").write_bytes(b"sex = M\xe4nnlich\n")
     done = run("count", *words)
     assert done.code == code, done.err

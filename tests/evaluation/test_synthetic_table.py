@@ -11,12 +11,15 @@ import pytest
 
 from dpublish.data.schema import Schema, column
 from dpublish.data.schema_file import from_plain
+from dpublish.data.sources import open_table
 from dpublish.datasets.census import SCHEMA, census
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.evaluations import STAMP, Request, evaluate
+from dpublish.evaluation.heat_map import HeatLayout, HeatPanel, heat_maps
 from dpublish.evaluation.page import render_page
-from dpublish.evaluation.synthetic_page import evaluation_page
+from dpublish.evaluation.synthetic_page import _margin, evaluation_page
 from dpublish.evaluation.synthetic_table import Comparison
+from dpublish.evaluation.table_plots import draw_errors
 from dpublish.evaluation.workload import Workload, true_counts
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbours import AddRemoveRecord
@@ -24,6 +27,8 @@ from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
 from dpublish.release.prediction import encode_rows
 from dpublish.release.release import Release
+from dpublish.synthesis.histograms.column_margins import ColumnMargins
+from dpublish.synthesis.histograms.noisy import NoisyHistogram
 
 CENSUS = from_plain(tomllib.loads(SCHEMA))
 
@@ -205,11 +210,38 @@ def test_the_page_is_stamped_and_shows_both_tables(columns):
 
 
 def test_many_values_are_drawn_in_groups_that_keep_every_record():
-    from dpublish.evaluation.synthetic_page import _margin
-
     schema = Schema((column("x", "integer", bounds=[0, 999]),))
     rows = pa.table({"x": np.arange(1_000)})
     drawn = _margin(Comparison.of(rows_release(rows, schema), rows), schema["x"].axis())
-    assert len(drawn.labels) == 60
+    assert len(drawn.labels) == 59
     assert drawn.true.sum() == pytest.approx(1)
-    assert drawn.synthetic.max() == pytest.approx(0.017)
+    # Every value is in one row, so all groups are alike but for a shorter last one.
+    assert set(drawn.synthetic[:-1]) == {0.017}
+    assert drawn.synthetic[-1] == 0.014
+
+
+def test_axes_of_logarithms_are_labelled_by_plain_numbers():
+    pytest.importorskip("matplotlib")
+    wide = draw_errors([("x", np.array([1, 5000]), np.array([0.001, 0.5]))], 2.0)
+    narrow = draw_errors([("x", np.array([3, 4]), np.array([0.2, 0.3]))], 2.0)
+    squares = HeatPanel("x", {(1, 1): 0.002, (1, 2): 5.0})
+    coloured = heat_maps([squares], HeatLayout("a", "b", "c"))
+    for drawing, label in ((wide, "1000"), (narrow, "0.2"), (coloured, "0.01")):
+        assert "mathdefault" not in drawing
+        assert f">{label}<" in drawing
+
+
+def test_range_counts_of_margins_say_that_columns_are_taken_as_independent():
+    schema = Schema((column("x", "integer", bounds=[0, 9]), column("y", "integer", bounds=[0, 9])))
+    rows = pa.table({"x": [1, 2, 3], "y": [3, 4, 5]})
+    notes = []
+    for recipe, names in (
+        (ColumnMargins(), ["x", "y"]),
+        (ColumnMargins(columns=("x",)), ["x"]),
+        (NoisyHistogram(columns=("x", "y")), ["x", "y"]),
+    ):
+        release = recipe.release(open_table(rows, schema), budget=Budget(9), rng=seeded(1))
+        findings = evaluate(Request(release, rows.select(names)))
+        (told,) = [finding.notes for finding in findings if finding.name == "queries"]
+        notes.append(any("taken as independent" in note for note in told))
+    assert notes == [True, False, False]

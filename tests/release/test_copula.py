@@ -20,6 +20,7 @@ from dpublish.release.copula import Copula
 from dpublish.release.copula_rows import LeafLaw, draw_codes
 from dpublish.release.copula_shrinkage import shrunk
 from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.margins import SMOOTHED
 from dpublish.release.noisy_correlation import NoisyCorrelation
 from dpublish.release.noisy_margin import NoisyMargin
 from dpublish.release.score_bridge import SCORE_UNIT, latent_correlation, score_table
@@ -114,7 +115,11 @@ def test_the_correlations_are_those_of_the_published_products():
     release = copula()
     chances = [release.laws[name].ordinary_chances for name in ORDERED]
     tables = [score_table(part, 1.0) for part in chances]
-    wanted = latent_correlation(np.array(PRODUCTS), tables, chances)
+    # The sums were made for values missing separately; they are read as missing together.
+    kept = np.array([1 - release.laws[name].special for name in ORDERED])
+    first, second = np.triu_indices(3, 1)
+    parts = kept[first] * kept[second] / np.minimum(kept[first], kept[second])
+    wanted = latent_correlation(np.array(PRODUCTS) * parts, tables, chances)
     assert release.matrix[np.triu_indices(3, 1)] == pytest.approx(wanted, abs=1e-3)
     assert release.ordered == ORDERED
     assert release.records == pytest.approx(1000)
@@ -384,3 +389,15 @@ def test_expected_errors_come_from_the_noise_alone():
     assert set(biased.expected_error()) == {"records_95"}
     assert biased.count("age = 0 and sex = F").low is None
     assert "error" not in biased.summary()
+
+
+def test_an_answer_without_a_bar_says_why():
+    merged = (margin(COUNTS["age"], "noise-first"), *copula().margins[1:])
+    release = copula(margins=merged)
+    for query, has_bar in (("", True), ("sex = F", True), ("age = 1", False)):
+        answer = release.count(query)
+        assert (answer.high is not None) == has_bar
+        assert (SMOOTHED in (answer.assumption or "")) == (not has_bar)
+    joined = release.count("age = 1 and rank = low").assumption
+    assert joined.endswith(SMOOTHED)
+    assert "Gaussian copula" in joined

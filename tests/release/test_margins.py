@@ -87,8 +87,10 @@ def test_where_estimates_are_biased_no_bar_is_offered(method):
         answer = release.count("pay < 250")
         assert answer.low is None
         assert answer.high is None
+        assert "so the error is not known" in answer.assumption
     total = release.count("")
     assert total.low < total.value < total.high
+    assert total.assumption is None
     assert np.isfinite(release.expected_error()["total_95"])
 
 

@@ -14,6 +14,7 @@ from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from dpublish.release.haar import invert, transform
 from dpublish.release.wavelet_histogram import WaveletHistogram, box_sums
+from dpublish.report.axis_margins import margin_figures
 from dpublish.report.wavelet_histogram import section
 from dpublish.synthesis.histograms.wavelet import Wavelet
 
@@ -167,3 +168,12 @@ def test_the_report_shows_a_margin_of_every_column():
         f"Estimated counts by {name}." for name in ALL
     ]
     assert shown.listings[0].rows[2] == ["sex", "2", "no"]
+
+
+def test_columns_that_are_not_drawn_are_said_to_be():
+    axes = [column(f"c{j}", "integer", bounds=[0, 3]).axis() for j in range(10)]
+    for shown, rest in ((8, ""), (9, " 1 more column is not shown."), (10, " 2 more columns are")):
+        figures = margin_figures(axes[:shown], [np.ones(4)] * shown, "Counts")
+        assert len(figures) == 8
+        assert figures[-1].caption.startswith(f"Counts by c7.{rest}")
+        assert figures[-2].caption == "Counts by c6."

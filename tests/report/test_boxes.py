@@ -12,7 +12,7 @@ from dpublish.data.sources import open_table
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from dpublish.recipes import make_recipe
-from dpublish.report.boxes import section
+from dpublish.report.boxes import _run_ends, section
 from dpublish.synthesis.histograms.two_level_grid import TwoLevelGrid
 from dpublish.synthesis.histograms.uniform_grid import UniformGrid
 
@@ -57,6 +57,16 @@ def test_other_numbers_of_columns_show_margins(names):
     assert section(release, False).figures == ()
 
 
+def test_bars_stand_for_equally_many_leaves_but_for_the_last():
+    for size, expected in ((200, {5}), (61, {2}), (7, {1}), (81, {3})):
+        axis = column("x", "integer", bounds=[0, size - 1]).axis()
+        lengths = np.diff(_run_ends(axis))
+        assert set(lengths[:-1]) == expected
+        assert 0 < lengths[-1] <= lengths[0]
+        assert lengths.sum() == size
+        assert lengths.size <= 40
+
+
 def test_the_fullest_boxes_are_listed_in_words():
     release = publish(["x", "y", "z"])
     (listing,) = section(release, False).listings
@@ -70,7 +80,7 @@ def test_the_fullest_boxes_are_listed_in_words():
 
 def test_the_example_question_can_be_asked():
     for release in (publish(["x"]), publish([NASTY, "y"])):
-        question = re.match(r"boxes\.count\('(.*)'\)", section(release, False).python).group(1)
+        question = re.match(r"release\.count\('(.*)'\)", section(release, False).python).group(1)
         assert release.count(question).high > 0
 
 

@@ -1,5 +1,6 @@
 """The copula's section of the report."""
 
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpublish.release.labelled_histogram import NoisySize
 from dpublish.release.noisy_correlation import NoisyCorrelation
 from dpublish.release.noisy_margin import NoisyMargin
 from dpublish.release.score_bridge import SCORE_UNIT
+from dpublish.report.charts import correlation_map
 from dpublish.report.copula import section
 
 
@@ -57,6 +59,14 @@ def test_margins_and_correlations_are_drawn():
     assert all(name in margins.svg for name in ("number 2", "light", "dark $x$"))
     assert "light" not in correlations.svg  # it has no order, so it has no correlations
     assert "number 2" in correlations.svg
+    assert "mean per value" in margins.caption
+
+
+def test_long_names_of_correlations_are_not_cut():
+    pytest.importorskip("matplotlib")
+    drawn = correlation_map(["W" * 24, "M" * 24], np.eye(2))
+    (end,) = re.findall(r'text-anchor: end[^>]* x="([\d.]+)"[^>]*>W+<', drawn)
+    assert float(end) > 24 * 0.98 * 7  # a W is nearly as wide as its seven points are high
 
 
 def test_only_the_first_forty_margins_are_drawn():

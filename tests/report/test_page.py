@@ -1,18 +1,22 @@
 """The report: safe, self-contained, and honest about what it shows."""
 
+import ast
 import re
 import shlex
 import tomllib
+from html import unescape
 from html.parser import HTMLParser
 from importlib import import_module
 
 import pyarrow as pa
 import pytest
 
+import recipe_examples
 from dpublish.data.schema import Schema, column
 from dpublish.data.schema_file import from_plain
 from dpublish.data.sources import open_table
 from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import secure
 from dpublish.recipes import make_recipe
 from dpublish.release.folder import _KINDS
@@ -20,7 +24,9 @@ from dpublish.release.release import Release
 from dpublish.report import page
 from dpublish.report.page import render_report
 from dpublish.report.section import SECTIONS, Section, section_of
+from dpublish.report.shares import share_rows
 from dpublish.synthesis.histograms.noisy import NoisyHistogram
+from recipe_examples import EXAMPLES, arrow_table
 
 NASTY = '<b onload="x()">$x_1$ & \u00e4'
 SCHEMA = from_plain(
@@ -37,6 +43,7 @@ bins = 300
 """
     )
 )
+GIVEN = {"rows", "print"}  # what a reader of a page has besides
 ROWS = pa.table({"a <i>": [NASTY, "plain"], "size": [1.0, 2.0]})
 
 
@@ -119,6 +126,44 @@ def test_the_budget_is_shown_by_name_and_adds_up():
     text = render_report(publish("topc", column="size", count=2, with_counts=True))
     shares = re.findall(r"<td>release/(\w+)</td><td class=\"number\">([\d.]+)</td>", text)
     assert shares == [("selection", "0.5"), ("counts", "0.5")]
+
+
+def test_parts_of_different_records_that_cost_the_same_are_one_row():
+    budget = Budget(1)
+    purses = budget.split(size=1, rounds=2, rest=1)
+    for purse in purses["rounds"].split_evenly(2):
+        parts = purse.share_disjoint([*(f"box-{number}" for number in range(5)), "others"])
+        parts["box-4"].split(first=1, second=1)
+    assert budget.cost() == 1
+    receipt = Receipt.issue(
+        method="x", settings={}, budget=budget, neighbours=SCHEMA.neighbours, rng=secure()
+    )
+    once = "release/rounds/round-{}/box (4 parts of different records, paid for once)"
+    assert [(row.name, row.percent) for row in share_rows(receipt)] == [
+        ("release/size", "25"),
+        *(
+            row
+            for number in (1, 2)
+            for row in [
+                (once.format(number), "25"),
+                (f"release/rounds/round-{number}/box-4/first", "12.5"),
+                (f"release/rounds/round-{number}/box-4/second", "12.5"),
+                (f"release/rounds/round-{number}/others", "25"),
+            ]
+        ),
+        ("release/rest", "25"),
+    ]
+
+
+@pytest.mark.parametrize("method", EXAMPLES)
+def test_the_code_of_a_page_uses_the_variable_that_it_made(method):
+    recipe = make_recipe(method, EXAMPLES[method][0])
+    table = open_table(arrow_table(), recipe_examples.SCHEMA)
+    text = render_report(recipe.release(table, budget=Budget(1), rng=secure()), with_charts=False)
+    code = unescape(re.search(r"<pre><code>(import dpublish.*?)</code>", text, re.DOTALL)[1])
+    names = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)]
+    made = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    assert {name.id for name in names} - made - GIVEN == {"dpublish"}
 
 
 def test_a_kind_without_a_section_still_has_a_page(monkeypatch):

@@ -5,6 +5,7 @@ import io
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -44,7 +45,14 @@ def asker(source: str, schema_path: str | None, confidence: float) -> Ask:
     return count
 
 
-def read_workload(path: str) -> list[str]:
+class Question(NamedTuple):
+    """A question of a workload, and the line that it stands on."""
+
+    line: int
+    query: str
+
+
+def read_workload(path: str) -> list[Question]:
     """Read one question a line from a file, or from standard input if its name is a dash."""
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text("utf-8")
@@ -53,23 +61,27 @@ def read_workload(path: str) -> list[str]:
     except OSError as error:
         raise InputError(f"cannot read {path} ({error.strerror or 'unknown reason'})") from None
     lines = [line.strip() for line in text.removeprefix("\ufeff").splitlines()]
-    queries = [line for line in lines if line and not line.startswith("#")]
-    if len(queries) > _LONGEST:
+    questions = [
+        Question(number, line)
+        for number, line in enumerate(lines, start=1)
+        if line and not line.startswith("#")
+    ]
+    if len(questions) > _LONGEST:
         raise InvalidParameter(f"at most {_LONGEST:,} questions are answered at once")
-    return queries
+    return questions
 
 
-def answer_all(ask: Ask, queries: Sequence[str]) -> list[Answer]:
+def answer_all(ask: Ask, questions: Sequence[Question]) -> list[Answer]:
     """Answer all questions, the same one once; say which of them cannot be answered."""
     known: dict[str, Answer] = {}
-    for number, query in enumerate(queries, start=1):
+    for line, query in questions:
         if query in known:
             continue
         try:
             known[query] = ask(query)
         except InvalidQuery as refusal:
-            raise InvalidQuery(f"question {number}: {refusal}") from None
-    return [known[query] for query in queries]
+            raise InvalidQuery(f"line {line}: {refusal}") from None
+    return [known[query] for _, query in questions]
 
 
 def say_answer(query: str, answer: Answer, as_json: bool) -> None:
@@ -83,9 +95,10 @@ def say_answer(query: str, answer: Answer, as_json: bool) -> None:
 
 
 def say_answers(
-    queries: Sequence[str], answers: Sequence[Answer], *, as_json: bool, as_csv: bool
+    questions: Sequence[Question], answers: Sequence[Answer], *, as_json: bool, as_csv: bool
 ) -> None:
     """Print the answers to a workload."""
+    queries = [question.query for question in questions]
     found = [{"query": q, **a.to_plain()} for q, a in zip(queries, answers, strict=True)]
     if as_json:
         say_json(found)

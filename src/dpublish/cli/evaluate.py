@@ -15,7 +15,11 @@ from dpublish.release.folder import load
 
 @click.command(name="evaluate")
 @click.argument("release")
-@click.option("--against", required=True, help="True rows that the release was not made from.")
+@click.option(
+    "--against",
+    required=True,
+    help="True rows; to measure classifiers, ones that the release was not made from.",
+)
 @click.option("--train", help="True rows on which to train classifiers to compare with.")
 @click.option("--target", help="The class column, if the release does not name it.")
 @click.option("--classifiers", help="Some of direct,tree,logistic,boosting,svm; all if absent.")

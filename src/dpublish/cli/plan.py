@@ -18,6 +18,7 @@ from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.publishing import foretell
 from dpublish.recipes import make_recipe
 from dpublish.release.recipe import Recipe, figure_name
 
@@ -56,7 +57,7 @@ def plan(
         choices = [parse_epsilon(text) for text in epsilon.split(",")]
     else:
         choices = [epsilon_for(recipe, schema, n_hint, float(wanted_error or 0))]
-    plans = [(choice, recipe.expected_error(schema, n_hint, choice)) for choice in choices]
+    plans = [(choice, foretell(recipe, schema, n_hint, choice)) for choice in choices]
     if as_json:
         say_json(
             [

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from dpublish.evaluation.table_plots import plain_logarithms
+
 _SETTINGS: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "dpublish",
@@ -56,7 +58,8 @@ def heat_maps(panels: Sequence[HeatPanel], layout: HeatLayout) -> str | None:
             image = _draw(panel, axes, norm)
             axes.set_xlabel(layout.across)
             axes.set_ylabel(layout.up)
-        figure.colorbar(image, ax=list(grid.flat), label=layout.colour, shrink=0.8)
+        scale = figure.colorbar(image, ax=list(grid.flat), label=layout.colour, shrink=0.8)
+        plain_logarithms(scale.ax.yaxis)
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     # The XML prologue and the metadata, which names addresses, have no place in a page.

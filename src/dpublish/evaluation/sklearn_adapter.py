@@ -1,7 +1,7 @@
-"""Train ordinary classifiers on rows, synthetic or true; the only file that knows scikit-learn.
+"""Train ordinary classifiers on rows, synthetic or true, and hand released ones to scikit-learn.
 
-All settings are fixed here once: a comparison in which each method had its classifier tuned
-to it would compare the tuning.
+Only this file and `released_classifier` know scikit-learn.  All settings are fixed here once:
+a comparison in which each method had its classifier tuned to it would compare the tuning.
 """
 
 import warnings
@@ -128,6 +128,19 @@ def fit_on_release(
     """Train a classifier on synthetic rows: `n` of them, or as many as the release counted."""
     rows = release.rows(n, seed=seed)
     return fit(rows, release.schema, target, classifier, seed=seed)
+
+
+def as_classifier(release: Release) -> Any:
+    """Make a scikit-learn classifier of a release that foretells a class.
+
+    It is fitted already, and refuses to be fitted again: what scikit-learn calls fitting would
+    not touch what was released.  Where `fit` has to be called, as in cross-validation, freeze
+    it: `sklearn.frozen.FrozenEstimator(as_classifier(release))`.
+    """
+    require_sklearn()
+    from dpublish.evaluation.released_classifier import ReleasedClassifier
+
+    return ReleasedClassifier(release)
 
 
 def label_points(

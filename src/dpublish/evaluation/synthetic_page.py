@@ -96,7 +96,8 @@ def _margin(comparison: Comparison, axis: Axis) -> MarginPlot:
     labels = axis.leaf_labels
     if len(labels) <= _MOST_POINTS:
         return MarginPlot(axis.column, labels, _parts(true), _parts(synthetic))
-    starts = np.unique(np.linspace(0, len(labels), _MOST_POINTS, endpoint=False).astype(np.int64))
+    # Groups of equally many values: others would show spikes that are in no rows.
+    starts = np.arange(0, len(labels), -(-len(labels) // _MOST_POINTS))
     grouped = [np.add.reduceat(counts, starts) for counts in (true, synthetic)]
     return MarginPlot(axis.column, [labels[start] for start in starts], *map(_parts, grouped))
 

@@ -4,10 +4,13 @@ from statistics import fmean
 
 from dpublish.evaluation.finding import Finding
 from dpublish.evaluation.synthetic_table import QUANTILES, Association, Comparison
+from dpublish.release.margins import Margins
 
 WORST = 10
 """How many pairs of columns are listed, those that differ most."""
 SCALED = "answers are scaled to the number of true rows, which may be others than those published"
+
+INDEPENDENT = "margins do not say how columns hang together: columns are taken as independent"
 
 
 def margin_finding(comparison: Comparison) -> Finding:
@@ -75,6 +78,7 @@ def query_finding(comparison: Comparison) -> Finding:
             f"errors are relative to the true count, or to {answered[0].sanity:,.1f} rows where "
             "that is more",
             SCALED,
+            *([INDEPENDENT] if isinstance(comparison.release, Margins) and answered[1:] else []),
         ],
         figures={
             "source": source,

@@ -79,12 +79,24 @@ def draw_errors(
             axes.axvline(sanity, color=_TRUE, linewidth=0.8, linestyle=":")
             axes.set_xscale("log")
             axes.set_yscale("log")
+            plain_logarithms(axes.xaxis)
+            plain_logarithms(axes.yaxis)
             axes.set_title(title, loc="left", fontsize=10)
             axes.set_xlabel("true count")
             axes.set_ylabel("relative error")
             _plain(axes)
 
     return _render(len(panels), (3.3, 2.6), paint)
+
+
+def plain_logarithms(axis: Any) -> None:
+    """Label an axis of logarithms by plain numbers; where it is short, between decades, too."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    low, high = axis.get_view_interval()
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    between = FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")
+    axis.set_minor_formatter(between if high < 100 * low else NullFormatter())
 
 
 def _render(

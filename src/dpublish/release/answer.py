@@ -30,7 +30,7 @@ class Answer:
         if self.low is None or self.high is None:
             return f"{_told(self.value)}  (no error bar is offered)"
         bar = f"{_told(self.low)} to {_told(self.high)}"
-        return f"{_told(self.value)}  ({self.confidence:.10g} confidence: {bar})"
+        return f"{_told(self.value)}  ({self.confidence} confidence: {bar})"
 
 
 def _told(number: float) -> str:

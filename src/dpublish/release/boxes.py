@@ -34,7 +34,10 @@ from dpublish.release.projection import round_to_total
 from dpublish.release.query import parse_query
 from dpublish.release.release import Release, whole_column
 
-EVENLY = "records are assumed to be spread evenly within partly covered boxes"
+EVENLY = (
+    "records are assumed to be spread evenly within partly covered boxes; the bar does not cover "
+    "how far that is wrong"
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

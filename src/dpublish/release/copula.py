@@ -28,6 +28,7 @@ from dpublish.release.correlation_repair import repair_correlation
 from dpublish.release.error_bars import require_confidence
 from dpublish.release.histogram import MAX_ROWS
 from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.margins import SMOOTHED
 from dpublish.release.noisy_correlation import NoisyCorrelation
 from dpublish.release.noisy_margin import NoisyMargin
 from dpublish.release.release import Release
@@ -35,7 +36,10 @@ from dpublish.release.release import Release
 FloatArray = NDArray[np.float64]
 
 _BLOCK = 1 << 17  # rows drawn at once
-_MODEL = "the dependence between columns is assumed to be that of a Gaussian copula"
+_MODEL = (
+    "the dependence between columns is assumed to be that of a Gaussian copula; if it is not, the "
+    "bar is too narrow"
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -151,6 +155,8 @@ class Copula(Release):
         weights = {name: along for name, along in named if np.any(along != 1)}
         value, reach = self._estimate(weights, confidence)
         notes = [asked.assumption, *self._assumed(list(weights))]
+        if reach is None:
+            notes.append(SMOOTHED)
         told = "; ".join(note for note in notes if note) or None
         if reach is None:
             return Answer(value, None, None, confidence, told)

@@ -11,6 +11,7 @@ Private Histograms Through Consistency", VLDB 2010.
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import sqrt
 from typing import TypeVar
 
 import numpy as np
@@ -20,6 +21,9 @@ from dpublish.errors import require_count
 from dpublish.release.isotonic import isotonic_chances
 
 Reals = NDArray[np.float64]
+# Standard deviations of the noise, chosen by trial on margins of many shapes: wide empty
+# stretches then stay empty, and tails that hold something do not.
+_LOW, _LOW_TOGETHER = 3.0, 2.0
 Number = TypeVar("Number", np.int64, np.float64)
 
 
@@ -77,15 +81,19 @@ class CountHierarchy:
             final = fused[level] + self._shares[level] * self._hand_down(gap, level)
         return final
 
-    def plausible(self, noisy: Reals) -> Reals:
+    def plausible(self, noisy: Reals, variance: float) -> Reals:
         """Estimate leaf counts that are not negative, from the top down; their total is positive.
 
-        The first runs follow the nearest rising cumulative count.  The children of a node are
+        The first runs follow the nearest rising cumulative count; neighbours among them that
+        cannot be told from empty, each by itself and all together, are taken to be empty,
+        `variance` being that of each node's noise.  The children of a node are
         moved to the nearest counts that are not negative and add up to its own, so that a run
         that holds little stays small however many leaves it has.
         """
         fused = self._fuse(noisy)
-        final = isotonic_chances(fused[0]) * max(float(fused[0].sum()), 1.0)
+        first = isotonic_chances(fused[0]) * max(float(fused[0].sum()), 1.0)
+        empty = _seem_empty(fused[0], variance * self._variances[0])
+        final = np.where(empty, 0.0, first) if first[~empty].sum() > 0 else first
         for level in range(1, self.levels):
             families = np.full((self.sizes[level - 1], self.branching), -np.inf)
             families.ravel()[: self.sizes[level]] = fused[level]
@@ -154,6 +162,17 @@ class CountHierarchy:
     def _hand_down(self, values: Reals, level: int) -> Reals:
         """Give every node of `level` the value of its parent."""
         return np.repeat(values, self.branching)[: self.sizes[level]]
+
+
+def _seem_empty(counts: Reals, variances: Reals) -> NDArray[np.bool_]:
+    """Find stretches of low counts whose sum is low, too: what noise may have made of nothing."""
+    low = counts < _LOW * np.sqrt(variances)
+    edges = np.flatnonzero(np.diff(low.astype(np.int64), prepend=0, append=0))
+    empty = np.zeros(counts.size, dtype=np.bool_)
+    for start, stop in zip(edges[::2], edges[1::2], strict=True):
+        together = float(counts[start:stop].sum())
+        empty[start:stop] = together < _LOW_TOGETHER * sqrt(float(variances[start:stop].sum()))
+    return empty
 
 
 def _share_out(families: Reals, totals: Reals) -> Reals:

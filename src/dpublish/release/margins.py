@@ -30,6 +30,7 @@ from dpublish.release.noisy_margin import NoisyMargin
 from dpublish.release.query import parse_query
 from dpublish.release.release import Release, whole_column
 
+SMOOTHED = "neighbours were merged or smoothed, so the error is not known"
 _LEAST_VARIANCE = 1e-12  # noise that is never there still leaves a number to divide by
 
 
@@ -132,7 +133,8 @@ class Margins(Release):
         value = float(weights @ noisy.bins)
         reach = noisy.half_width(weights, confidence)
         if reach is None:
-            return Answer(value, None, None, confidence, asked.assumption)
+            told = "; ".join(note for note in (asked.assumption, SMOOTHED) if note)
+            return Answer(value, None, None, confidence, told)
         low, high = max(value - reach, 0.0), max(value + reach, 0.0)
         return Answer(value, low, high, confidence, asked.assumption)
 

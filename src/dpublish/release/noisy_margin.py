@@ -124,7 +124,7 @@ class NoisyMargin:
     def chances(self) -> NDArray[np.float64]:
         """Chance of each leaf: not negative, and adding up to 1."""
         if self.method == "hierarchical":
-            counts = self._tree.plausible(self.units.astype(np.float64))
+            counts = self._tree.plausible(self.units.astype(np.float64), noise_variance(self.rate))
             return np.asarray(counts / counts.sum())
         return isotonic_chances(self.bins)
 

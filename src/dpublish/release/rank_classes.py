@@ -15,6 +15,7 @@ from dpublish.data.axis import Axis
 from dpublish.data.column import with_taxonomy
 from dpublish.data.schema import Schema
 from dpublish.data.taxonomy import Level, Taxonomy
+from dpublish.errors import InvalidParameter
 
 Starts = tuple[int, ...]
 """The first leaf of each class."""
@@ -50,6 +51,10 @@ def rank_levels(chances: NDArray[np.float64], ordinary: int) -> tuple[Starts, ..
 
 def classed_schema(schema: Schema, classes: Mapping[str, Sequence[Starts]]) -> Schema:
     """Look at the named columns through their classes instead of their own taxonomies."""
+    for name, levels in classes.items():
+        for starts in levels:
+            if not all(type(leaf) is int and 0 <= leaf < schema[name].size for leaf in starts):
+                raise InvalidParameter(f"classes of {name!r} must start at its leaves")
     return replace(
         schema,
         columns=tuple(

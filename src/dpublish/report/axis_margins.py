@@ -32,4 +32,13 @@ def margin_figures(
             ordered=axis.kind != "category",
         )
         figures.append(Figure(f"{what} by {axis.column}{groups}.", drawing))
-    return figures
+    return tell_rest(figures, len(axes) - len(figures))
+
+
+def tell_rest(figures: list[Figure], left_out: int) -> list[Figure]:
+    """Add to the last caption how many columns are not drawn."""
+    if not figures or not left_out:
+        return figures
+    *others, last = figures
+    rest = f"{left_out} more column{'s are' if left_out > 1 else ' is'} not shown."
+    return [*others, Figure(f"{last.caption} {rest}", last.svg)]

@@ -11,6 +11,7 @@ from dpublish.data.axis import Axis
 from dpublish.release.boxes import Boxes
 from dpublish.release.query import quote
 from dpublish.release.release import Release
+from dpublish.report.axis_margins import tell_rest
 from dpublish.report.charts import GRID, INK, bar_chart, heat_map
 from dpublish.report.section import Figure, Listing, Section
 
@@ -29,7 +30,7 @@ def section(release: Release, with_charts: bool) -> Section:
     return Section(
         figures=[*_picture(release), *_margins(release)] if with_charts else (),
         listings=[_fullest(release)],
-        python=f"boxes.count({question!r})\nboxes.rows(1000).to_pandas()",
+        python=f"release.count({question!r})\nrelease.rows(1000).to_pandas()",
         shell=f"dpublish count RELEASE {shlex.quote(question)}\n"
         "dpublish rows RELEASE -n 1000 -o rows.csv",
     )
@@ -57,13 +58,16 @@ def _margins(release: Boxes) -> list[Figure]:
             ordered=axis.kind != "category",
         )
         figures.append(Figure(f"Estimated counts by {axis.column}.", drawing))
-    return figures
+    return tell_rest(figures, len(release.axes) - len(figures))
 
 
 def _run_ends(axis: Axis) -> NDArray[np.int64]:
-    """Cut a column into as many nearly equal runs of leaves as can be shown."""
-    runs = min(axis.size, _MAX_BARS)
-    return np.asarray(-(-np.arange(runs + 1) * axis.size // runs))
+    """Cut a column into equally long runs of leaves, no more than can be shown.
+
+    Only the last may be shorter: where lengths vary from run to run, so do the counts.
+    """
+    step = -(-axis.size // _MAX_BARS)
+    return np.append(np.arange(0, axis.size, step), axis.size)
 
 
 def _run_labels(axis: Axis) -> list[str]:

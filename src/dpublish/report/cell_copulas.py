@@ -58,10 +58,14 @@ def _fullest(release: CellCopulas) -> Listing:
         ]
         for k, cell in enumerate(order)
     ]
+    caption = f"The {len(rows)} fullest of {groups.counts.size:,} cells."
+    if groups.kept.size:
+        least = groups.counts[groups.kept].min()
+        caption += f" Cells with margins of their own have a noisy count of {least:,} or more."
     return Listing(
         headers=[*(axis.column for axis in groups.categories), "noisy count", "own margins"],
         rows=rows,
-        caption=f"The {len(rows)} fullest of {groups.counts.size:,} cells.",
+        caption=caption,
     )
 
 

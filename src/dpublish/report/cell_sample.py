@@ -20,7 +20,7 @@ def section(release: Release, with_charts: bool) -> Section:
         if with_charts
         else (),
         listings=[_largest(release)],
-        python="sample.count()\nsample.rows(1000).to_pandas()",
+        python="release.count()\nrelease.rows(1000).to_pandas()",
         shell="dpublish count RELEASE ''\ndpublish rows RELEASE -n 1000 -o rows.csv",
     )
 

@@ -27,7 +27,10 @@ _STYLE: Any = {
     "axes.formatter.useoffset": False,
 }
 _MAX_LABEL = 24
+_INCHES_PER_LETTER = 0.065  # of the small labels of a map
 _MAX_SMALL_BARS = 120
+MERGED = f"where more than {_MAX_SMALL_BARS} values are merged into bars, the mean per value"
+"""What a caption has to say of `small_bar_charts`."""
 
 
 class Panel(NamedTuple):
@@ -121,7 +124,8 @@ def heat_map(
 
 def correlation_map(labels: Sequence[str], matrix: NDArray[np.float64]) -> str:
     """Draw correlations as shades from blue (-1) over white (0) to red (1)."""
-    side = min(7.0, 1.6 + 0.24 * len(labels))
+    longest = max((len(_short(label)) for label in labels), default=1)
+    side = min(7.0, 1.2 + 0.24 * len(labels)) + _INCHES_PER_LETTER * longest
     with _figure((side + 0.6, side)) as (axes, finish):
         image = axes.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1, rasterized=True)
         axes.figure.colorbar(image, ax=axes, label="correlation", fraction=0.04, pad=0.02)
@@ -134,7 +138,11 @@ def correlation_map(labels: Sequence[str], matrix: NDArray[np.float64]) -> str:
 
 
 def small_bar_charts(panels: Sequence[Panel]) -> str:
-    """Draw many small charts of counts in a grid; many bars are merged into fewer."""
+    """Draw many small charts of counts in a grid.
+
+    Many bars are merged into fewer, which show the mean count of a value: the last may stand
+    for fewer values than the others.
+    """
     across = min(4, len(panels))
     down = -(-len(panels) // across)
     with _figure((7.6, 0.2 + 1.25 * down)) as (axes, finish):

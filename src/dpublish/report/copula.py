@@ -8,7 +8,7 @@ from dpublish.data.axis import Axis
 from dpublish.release.copula import Copula
 from dpublish.release.query import quote
 from dpublish.release.release import Release
-from dpublish.report.charts import Panel, correlation_map, small_bar_charts
+from dpublish.report.charts import MERGED, Panel, correlation_map, small_bar_charts
 from dpublish.report.section import Figure, Listing, Section
 
 _MAX_MARGINS = 40
@@ -50,7 +50,7 @@ def _figures(release: Copula) -> list[Figure]:
     ]
     left_out = len(release.laws) - len(panels)
     more = f" The first {len(panels)}; {left_out} more are not shown." if left_out else ""
-    caption = f"Estimated counts of every column, from its noisy margin.{more}"
+    caption = f"Estimated counts of every column, from its noisy margin; {MERGED}.{more}"
     figures = [Figure(caption, small_bar_charts(panels))]
     if release.ordered:
         drawing = correlation_map(release.ordered, release.matrix)

@@ -1,11 +1,14 @@
 """The section of a mixed table: every column's counts, what depends on what, a few rows."""
 
+import shlex
+
 import numpy as np
 
 from dpublish.release.mixed_table import MixedTable
 from dpublish.release.query import quote
 from dpublish.release.release import Release
-from dpublish.report.charts import Panel, correlation_map, small_bar_charts
+from dpublish.report.axis_margins import tell_rest
+from dpublish.report.charts import MERGED, Panel, correlation_map, small_bar_charts
 from dpublish.report.copula import sample_rows
 from dpublish.report.section import Figure, Listing, Section
 
@@ -23,7 +26,8 @@ def section(release: Release, with_charts: bool) -> Section:
         figures=_figures(release) if with_charts else (),
         listings=[_dependences(release), sample_rows(release)],
         python=f"release.rows(1000).to_pandas()\nrelease.count({question!r})",
-        shell=f"dpublish rows RELEASE -n 1000 -o rows.csv\ndpublish count RELEASE '{question}'",
+        shell="dpublish rows RELEASE -n 1000 -o rows.csv\n"
+        f"dpublish count RELEASE {shlex.quote(question)}",
     )
 
 
@@ -32,7 +36,8 @@ def _figures(release: MixedTable) -> list[Figure]:
     panels = [
         Panel(name, release.margin_axis(name).labels, release.margin_counts(name)) for name in names
     ]
-    figures = [Figure("Estimated counts of every column.", small_bar_charts(panels))]
+    counts = Figure(f"Estimated counts of every column; {MERGED}.", small_bar_charts(panels))
+    figures = tell_rest([counts], len(release.schema.names) - len(names))
     if release.numbers.ordered:
         drawing = correlation_map(release.numbers.ordered, release.numbers.matrix)
         figures.append(Figure("Correlations of the normal variables behind the numbers.", drawing))

@@ -12,6 +12,7 @@ from dpublish.release.recipe import figure_name
 from dpublish.release.release import Release
 from dpublish.report.charts import can_draw
 from dpublish.report.section import section_of
+from dpublish.report.shares import share_rows
 
 
 def render_report(release: Release, *, with_charts: bool = True) -> str:
@@ -19,14 +20,6 @@ def render_report(release: Release, *, with_charts: bool = True) -> str:
     receipt = release.receipt
     section = section_of(release, with_charts=with_charts and can_draw())
     whole = receipt.epsilon
-    shares = [
-        {
-            "name": purpose,
-            "epsilon": format_epsilon(share),
-            "percent": f"{float(100 * share / whole):.4g}",
-        }
-        for purpose, share in receipt.shares
-    ]
     variable = {"histogram": "histogram", "top-values": "ranking"}.get(release.kind, "release")
     return _template().render(
         release=release,
@@ -35,7 +28,7 @@ def render_report(release: Release, *, with_charts: bool = True) -> str:
         + (f" of {receipt.dataset}" if receipt.dataset else ""),
         epsilon=format_epsilon(whole),
         factor=f"{exp(min(float(whole), 700.0)):.4g}",
-        shares=shares,
+        shares=share_rows(receipt),
         settings={
             name: "not set" if value is None else _words(value)
             for name, value in receipt.settings.items()

@@ -22,7 +22,7 @@ def section(release: Release, with_charts: bool) -> Section:
     return Section(
         figures=margin_figures(release.axes, margins, "Estimated counts") if with_charts else (),
         listings=[Listing(["column", "leaves", "transformed"], rows)],
-        python=f"histogram.count({question!r})\nhistogram.rows(1000).to_pandas()",
+        python=f"release.count({question!r})\nrelease.rows(1000).to_pandas()",
         shell=f"dpublish count RELEASE {shlex.quote(question)}\n"
         "dpublish rows RELEASE -n 1000 -o rows.csv",
     )

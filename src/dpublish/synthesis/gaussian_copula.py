@@ -200,9 +200,9 @@ def best_ratio(columns: int) -> Fraction:
     4 to 8 for four columns, 2 for eight and for sixteen.
 
     >>> [str(best_ratio(columns)) for columns in (2, 4, 8, 16)]
-    ['8', '4', '2', '2']
+    ['8', '8', '2', '2']
     """
-    return max(Fraction(16, columns), Fraction(2))
+    return min(max(Fraction(128, columns**2), Fraction(2)), Fraction(8))
 
 
 def ordered_columns(columns: tuple[Column, ...]) -> tuple[str, ...]:

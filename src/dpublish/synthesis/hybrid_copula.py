@@ -5,12 +5,11 @@ Reference: H. Li, L. Xiong, X. Jiang, "Differentially Private Synthesization of
 Multi-Dimensional Data using Copula Functions", EDBT 2014, repaired.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, NamedTuple, get_args
+from typing import ClassVar, Literal, get_args
 
 from dpublish.aggregates.dependence import DISTANCE
-from dpublish.data.column import Column
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known, require_positive
@@ -35,6 +34,7 @@ from dpublish.synthesis.histograms.domain import (
     require_single_records,
 )
 from dpublish.synthesis.histograms.margins import MarginMethod
+from dpublish.synthesis.mixed_columns import MixedColumns, restrict
 from dpublish.synthesis.mixed_network import STRUCTURE_SHARE, release_network
 from dpublish.synthesis.weighed_margins import (
     count_records,
@@ -48,21 +48,6 @@ MARGINS_SHARE = Fraction(3, 10)
 CORRELATIONS_SHARE = Fraction(1, 10)
 _USUAL_RECORDS = 10_000
 _MOST_DEGREE = 4
-
-
-class _Parts(NamedTuple):
-    """The columns of a mixed table by their role."""
-
-    numbers: tuple[Column, ...]
-    categories: tuple[Column, ...]
-
-    @property
-    def all(self) -> tuple[Column, ...]:
-        return (*self.numbers, *self.categories)
-
-    @property
-    def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return tuple(c.name for c in self.numbers), tuple(c.name for c in self.categories)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +75,9 @@ class HybridCopula:
     )
     max_degree: int = setting("Most parents of a column in the network.", default=3)
     least_records: int = setting(
-        "Noisy count from which a cell has margins of its own, in the design cells.", default=200
+        "Noisy count from which a cell has margins of its own, in the design cells; more if the "
+        "noise needs it.",
+        default=200,
     )
 
     def __post_init__(self) -> None:
@@ -134,7 +121,7 @@ class HybridCopula:
     def _release_network(
         self,
         table: Table,
-        parts: _Parts,
+        parts: MixedColumns,
         *,
         budget: Budget,
         rng: RandomSource,
@@ -169,7 +156,7 @@ class HybridCopula:
                 rng=rng,
                 complete=tuple(column.name for column in parts.all),
             )
-        schema = _restrict(table.schema, parts.all)
+        schema = restrict(table.schema, parts.all)
         numbers_first = self._design(parts) == "numbers-first"
         network = release_network(
             table,
@@ -195,7 +182,7 @@ class HybridCopula:
             schema=schema,
             numbers=Copula(
                 receipt=receipt,
-                schema=_restrict(table.schema, parts.numbers),
+                schema=restrict(table.schema, parts.numbers),
                 margins=tuple(margins.values()),
                 correlation=correlation,
                 size=size,
@@ -242,7 +229,7 @@ class HybridCopula:
     def _release_cells(
         self,
         table: Table,
-        parts: _Parts,
+        parts: MixedColumns,
         *,
         budget: Budget,
         rng: RandomSource,
@@ -267,12 +254,12 @@ class HybridCopula:
             progress=progress,
         )
 
-    def _design(self, parts: _Parts) -> Design:
+    def _design(self, parts: MixedColumns) -> Design:
         if self.design != "auto":
             return self.design
         return "numbers-first" if len(parts.numbers) >= len(parts.categories) else "network"
 
-    def _ordered(self, parts: _Parts) -> tuple[str, ...]:
+    def _ordered(self, parts: MixedColumns) -> tuple[str, ...]:
         """Name the numbers that correlations join: none if the network joins them."""
         return ordered_columns(parts.numbers) if self._design(parts) == "numbers-first" else ()
 
@@ -282,26 +269,10 @@ class HybridCopula:
             shares["correlations"] = CORRELATIONS_SHARE
         return {**shares, "network": 1 - sum(shares.values(), Fraction(0))}
 
-    def _parts(self, schema: Schema) -> _Parts:
+    def _parts(self, schema: Schema) -> MixedColumns:
         columns = counted_columns(schema, self.columns or schema.names)
-        numbers = tuple(column for column in columns if self._is_number(column))
-        categories = tuple(column for column in columns if column not in numbers)
-        if not numbers:
-            raise InvalidParameter(
-                f"no column has an order and {self.least_values} values or more; use privbayes"
-            )
-        if not categories:
-            raise InvalidParameter("all columns are numbers; use dpcopula")
-        for column in categories:
+        parts = MixedColumns.of(columns, self.least_values)
+        for column in parts.categories:
             require_countable(column, None)
-        margin_kernel(schema, columns, numbers)  # refuses what cannot be counted
-        return _Parts(numbers, categories)
-
-    def _is_number(self, column: Column) -> bool:
-        has_order = column.kind != "category"
-        return has_order and column.axis().ordinary_leaves >= self.least_values
-
-
-def _restrict(schema: Schema, columns: tuple[Column, ...]) -> Schema:
-    """Leave out all other columns; the order stays the schema's."""
-    return replace(schema, columns=tuple(column for column in schema.columns if column in columns))
+        margin_kernel(schema, columns, parts.numbers)  # refuses what cannot be counted
+        return parts

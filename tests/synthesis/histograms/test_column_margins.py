@@ -101,3 +101,13 @@ def test_progress_tells_how_many_columns_are_done():
         table, budget=Budget(1), rng=seeded(1), progress=lambda *step: told.append(step)
     )
     assert told == [(done, 4, "margins") for done in (1, 2, 3, 4)]
+
+
+def test_the_plan_says_where_noise_is_not_all():
+    told = {
+        method: ColumnMargins(margin=method).expected_error(SCHEMA, None, Fraction(1)).summary
+        for method in ("identity", "hierarchical", "efpa", "noise-first")
+    }
+    smoothed = {name for name, words in told.items() if "smoothing adds an error" in words}
+    assert smoothed == {"efpa", "noise-first"}
+    assert all("by noise alone" in told[name] for name in smoothed)

@@ -200,3 +200,16 @@ def test_what_a_release_would_refuse_the_plan_refuses():
     for bad in ({"depth": 0}, {"depth": 13}, {"depth": 1.5}, {"columns": "a"}):
         with pytest.raises(InvalidParameter):
             HierarchicalPartition(**bad)
+
+
+def test_without_a_number_of_records_the_plan_tells_the_most_boxes_there_may_be():
+    for sizes, rows, boxes in (
+        ({"a": 1000, "b": 1000}, None, 4096),
+        ({"a": 1000, "b": 1000}, 0, 2),
+        ({"a": 1000, "b": 1000}, 10**9, 4096),
+        ({"a": 5}, None, 5),
+        ({"a": 1}, None, 1),
+    ):
+        expected = HierarchicalPartition().expected_error(integers(**sizes), rows, Fraction(1))
+        assert expected.figures["most_boxes"] == boxes
+        assert expected.summary.startswith(f"at most {boxes:,} boxes")

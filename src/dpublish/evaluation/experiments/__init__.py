@@ -44,4 +44,9 @@ EXPERIMENTS = {
         title="How good are range counts from a synthetic table of many columns (DPCopula)",
         repeats=5,
     ),
+    "model-fitting": Entry(
+        module="dpublish.evaluation.experiments.models",
+        title="How good are linear models that were fitted privately (PrivGene)",
+        repeats=1,
+    ),
 }

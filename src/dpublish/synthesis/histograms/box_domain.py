@@ -12,7 +12,7 @@ from dpublish.mechanisms.noise import noisy_size
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 from dpublish.release.labelled_histogram import NoisySize
-from dpublish.synthesis.histograms.domain import counted_columns
+from dpublish.synthesis.histograms.domain import counted_columns, require_ordered
 
 MOST_BOXES = 1 << 18
 """Most boxes that a release lists."""
@@ -27,7 +27,9 @@ class BoxDomain:
     @classmethod
     def choose(cls, columns: tuple[str, ...], schema: Schema) -> "BoxDomain":
         """Take the named columns, or all that have an order; refuse what cannot be hidden."""
-        return cls(replace(schema, columns=counted_columns(schema, columns)))
+        chosen = counted_columns(schema, columns)
+        require_ordered(chosen)
+        return cls(replace(schema, columns=chosen))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -102,11 +102,15 @@ class ColumnMargins:
         figures = {"range_count_95": reach, "columns": float(len(columns))}
         if n_hint:
             figures["range_count_95_per_record"] = reach / n_hint
-        summary = (
-            f"{len(columns)} margins; a count of half of a column's values is within "
-            f"{reach:,.0f} of the truth (95 %)"
-        )
-        return ExpectedError(summary, figures, target="range_count_95")
+        what = f"{len(columns)} margins; a count of half of a column's values is"
+        if self.margin in ("efpa", "noise-first"):
+            claim = (
+                f"by noise alone within {reach:,.0f} of the truth (95 %); smoothing adds an error "
+                "that is not known"
+            )
+        else:
+            claim = f"within {reach:,.0f} of the truth (95 %)"
+        return ExpectedError(f"{what} {claim}", figures, target="range_count_95")
 
     def _columns(self, schema: Schema, epsilon: Fraction) -> tuple[Column, ...]:
         if not schema.columns:

@@ -43,6 +43,19 @@ def counted_columns(schema: Schema, names: tuple[str, ...]) -> tuple[Column, ...
     return found
 
 
+def require_ordered(columns: tuple[Column, ...]) -> None:
+    """Refuse categories: boxes would be cut through the order in which they happen to be listed.
+
+    Two values have an order, whichever comes first.
+    """
+    for column in columns:
+        if column.kind == "category" and column.axis().ordinary_leaves > 2:
+            raise InvalidParameter(
+                f"column {column.name!r} has no order, so boxes make no sense along it; leave it "
+                "out, or use histogram or dpcopula-hybrid"
+            )
+
+
 def require_few(columns: tuple[Column, ...]) -> None:
     """Refuse more columns than an array of cells can have."""
     if len(columns) > MOST_COLUMNS:

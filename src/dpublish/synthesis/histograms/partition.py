@@ -134,11 +134,12 @@ class HierarchicalPartition:
         """Foretell the noise in a box; how unevenly records lie in it is not known."""
         require_rate(epsilon)
         columns = self._plan(schema, epsilon)
-        depth = self._depth(columns, n_hint or 0, epsilon)
+        depth = self._depth(columns, n_hint, epsilon)
+        boxes = min(2**depth, prod(column.size for column in columns))
         rate = epsilon * (1 - SIZE_SHARE - CUT_SHARE)
         reach = float(sum_quantile(rate, 1, 0.95))
-        figures = {"one_box_95": reach, "most_boxes": float(2**depth)}
-        summary = f"at most {2**depth:,} boxes; each count within {reach:,.0f} of the truth (95 %)"
+        figures = {"one_box_95": reach, "most_boxes": float(boxes)}
+        summary = f"at most {boxes:,} boxes; each count within {reach:,.0f} of the truth (95 %)"
         return ExpectedError(summary, figures, target="one_box_95")
 
     def _plan(self, schema: Schema, epsilon: Fraction) -> tuple[Column, ...]:
@@ -155,15 +156,19 @@ class HierarchicalPartition:
         require_rate(epsilon * CUT_SHARE / (MAX_DEPTH * SCORE_RANGE))
         return columns
 
-    def _depth(self, columns: tuple[Column, ...], records: int, epsilon: Fraction) -> int:
-        """Choose the depth: boxes hold some records for each unit of noise, on average."""
+    def _depth(self, columns: tuple[Column, ...], records: int | None, epsilon: Fraction) -> int:
+        """Choose the depth: boxes hold some records for each unit of noise, on average.
+
+        Without a number of records it is the largest that any number leads to.
+        """
         if self.depth is not None:
             return self.depth
         cells = prod(column.size for column in columns)
-        depth = 1
+        most = min(MAX_DEPTH, max((cells - 1).bit_length(), 1))
+        depth = 1 if records is not None else most
         while (
-            depth < MAX_DEPTH
-            and 2**depth < cells
+            records is not None
+            and depth < most
             and records * epsilon >= _RECORDS_PER_BOX * 2 ** (depth + 1)
         ):
             depth += 1
