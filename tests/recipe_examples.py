@@ -130,6 +130,39 @@ EXAMPLES = {
         {"target": "sex", "depth": 1, "score": "entropy", "max_records": 1000},
     ],
     "majority": [{"target": "town"}],
+    "model": [
+        {"target": "sex"},
+        {"target": "town", "predictors": ("age", "sex"), "model": "svm", "pool": 5},
+        {"target": "age", "predictors": ("sex", "height")},
+    ],
+    "privgene": [
+        {"target": "sex", "rounds": 3},
+        {
+            "target": "town",
+            "predictors": ("age", "height"),
+            "model": "svm",
+            "rounds": 2,
+            "population": 30,
+        },
+        {"target": "sex", "choice": "plain", "population": 30},
+    ],
+    "privlocal": [
+        {"target": "sex"},
+        {"target": "town", "predictors": ("age", "sex"), "model": "svm", "rounds": 2},
+        {"target": "sex", "moves": "single"},
+    ],
+    "private-erm": [{"target": "sex"}, {"target": "town", "predictors": ("age",), "model": "svm"}],
+    "output-perturbation": [{"target": "sex"}, {"target": "town", "predictors": ("age",)}],
+    "functional": [
+        {"target": "sex"},
+        {"target": "town", "predictors": ("age", "height"), "bound": Fraction(1, 2)},
+        {"target": "age", "model": "linear"},
+    ],
+    "gupt": [
+        {"target": "sex"},
+        {"target": "age", "model": "linear", "predictors": ("sex", "town"), "blocks": 3},
+        {"target": "town", "predictors": ("height",), "bound": Fraction(1, 4)},
+    ],
     "kmeans": [{"clusters": 2}, {"clusters": 5, "columns": ("height",)}],
     "dplloyd": [
         {"clusters": 2},

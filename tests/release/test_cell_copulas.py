@@ -232,4 +232,6 @@ def test_the_report_shows_cells_columns_and_correlations():
     assert all(isinstance(listing, Listing) for listing in shown.listings)
     assert [len(listing.rows) for listing in shown.listings] == [8, 1]
     assert not section(publish(), with_charts=False).figures
+    least = publish().groups.counts[publish().groups.kept].min()
+    assert f"have a noisy count of {least:,} or more" in shown.listings[0].caption
     assert len(section(publish(numbers=()), with_charts=True).figures) == 2

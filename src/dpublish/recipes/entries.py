@@ -123,6 +123,49 @@ RECIPES: Mapping[str, Entry] = {
         publishes="the commonest class, and nothing else",
         prefer="a baseline is wanted that every classifier has to beat",
     ),
+    "model": Entry(
+        location="dpublish.classification.synopsis_model:SynopsisModel",
+        task="model fitting",
+        publishes="a logistic regression, support vector machine or linear regression, fitted to a "
+        "private synopsis; predictions and coefficients follow for free",
+        prefer="you want a model, and no certain paper's method",
+    ),
+    "privgene": Entry(
+        location="dpublish.model_fitting.evolved_model:EvolvedModel",
+        task="model fitting",
+        publishes="a logistic regression or support vector machine found by private evolution",
+        prefer="PrivGene is wanted to compare with, or a support vector machine",
+    ),
+    "privlocal": Entry(
+        location="dpublish.model_fitting.local_model:LocalModel",
+        task="model fitting",
+        publishes="a logistic regression or support vector machine found by private local search",
+        prefer="a direct private model is wanted, and epsilon is small",
+    ),
+    "private-erm": Entry(
+        location="dpublish.model_fitting.perturbed_objective:PerturbedObjective",
+        task="model fitting",
+        publishes="a logistic regression or support vector machine whose objective was perturbed",
+        prefer="the best direct private model is wanted, and its known limit is acceptable",
+    ),
+    "output-perturbation": Entry(
+        location="dpublish.model_fitting.perturbed_output:PerturbedOutput",
+        task="model fitting",
+        publishes="a logistic regression or support vector machine with noise on its weights",
+        prefer="a baseline is wanted that tolerates an inexact solver",
+    ),
+    "functional": Entry(
+        location="dpublish.model_fitting.functional:Functional",
+        task="model fitting",
+        publishes="a linear or logistic model whose objective was blurred, with error bars",
+        prefer="a number is to be foretold, or error bars of the weights are wanted",
+    ),
+    "gupt": Entry(
+        location="dpublish.model_fitting.block_model:BlockModel",
+        task="model fitting",
+        publishes="a model averaged over random blocks of records",
+        prefer="a generic method is wanted to compare with",
+    ),
     "kmeans": Entry(
         location="dpublish.clustering.kmeans.default:PrivateCentres",
         task="clustering",

@@ -27,10 +27,11 @@ class Answer:
         return asdict(self)
 
     def __str__(self) -> str:
+        value = _told(max(self.value, 0.0))  # no count is negative, though an estimate may be
         if self.low is None or self.high is None:
-            return f"{_told(self.value)}  (no error bar is offered)"
+            return f"{value}  (no error bar is offered)"
         bar = f"{_told(self.low)} to {_told(self.high)}"
-        return f"{_told(self.value)}  ({self.confidence} confidence: {bar})"
+        return f"{value}  ({self.confidence} confidence: {bar})"
 
 
 def _told(number: float) -> str:

@@ -50,6 +50,7 @@ _KINDS = {
     "tree-centres": "dpublish.release.tree_centres:TreeCentres",
     "wave-clusters": "dpublish.release.wave_clusters:WaveClusters",
     "top-values": "dpublish.release.top_values:TopValues",
+    "linear-model": "dpublish.release.linear_model:LinearModel",
     "margins": "dpublish.release.margins:Margins",
     "copula": "dpublish.release.copula:Copula",
     "mixed-table": "dpublish.release.mixed_table:MixedTable",

@@ -48,6 +48,7 @@ SECTIONS = {
     "tree-centres": "dpublish.report.centres:section",
     "wave-clusters": "dpublish.report.wave_clusters:section",
     "top-values": "dpublish.report.top_values:section",
+    "linear-model": "dpublish.report.linear_model:section",
     "margins": "dpublish.report.margins:section",
     "copula": "dpublish.report.copula:section",
     "mixed-table": "dpublish.report.mixed_table:section",

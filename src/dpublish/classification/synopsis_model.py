@@ -1,0 +1,161 @@
+"""Publish a linear model, by way of a private synopsis from which it is fitted for free.
+
+For classes the synopsis is the grid of `privpfc`: choosing and refining it costs the whole
+budget, and fitting a model to what it knows costs nothing, however many weights there are.
+For numbers the objective itself is the synopsis (`functional`).
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpublish.classification.grid_choice import GridChoice
+from dpublish.data.features import FEATURE_UNIT, Features
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import require_known
+from dpublish.model_fitting.functional import Functional
+from dpublish.model_fitting.plain_fit import fit_weights
+from dpublish.model_fitting.task import ModelTask
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.randomness import RandomSource
+from dpublish.release.grid_classifier import GridClassifier
+from dpublish.release.linear_model import LinearModel
+from dpublish.release.prediction import UNKNOWN, encode_rows
+from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+
+Kind = Literal["auto", "logistic", "svm", "linear"]
+ROWS = 40_000
+"""Synthetic rows to which a model is fitted."""
+RIDGE = 1e-4
+_SEED = 20_240_229  # the model is a function of the synopsis
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynopsisModel:
+    """Recipe: publish a linear model fitted to a private synopsis."""
+
+    name: ClassVar[str] = "model"
+
+    target: str = setting("Column to foretell: classes, or a number.")
+    predictors: tuple[str, ...] = setting(
+        "Columns from which it is foretold; all others, if none is named.", default=()
+    )
+    model: Kind = setting(
+        "Kind of model. auto: logistic regression for classes, linear regression for a number.",
+        default="auto",
+    )
+    pool: int = setting("How many candidate grids to choose from, at most.", default=10_000)
+
+    def __post_init__(self) -> None:
+        require_known("model", self.model, get_args(Kind))
+        self._grid()
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> LinearModel:
+        """Publish a model of `table`.
+
+        Privacy:
+            `budget.epsilon`-differentially private when one record is added or removed: that
+            of `GridChoice.release`, which is handed the whole budget (`Functional.release` for
+            a number).  Which of them follows from the schema.  The model is a function of
+            what they give and of a fixed seed; the rows are not looked at again.
+        """
+        refuse_seeded_grant(budget, rng)
+        task = self._task(table.schema)
+        if task.model == "linear":
+            found = self._functional().release(table, budget=budget, rng=rng, progress=progress)
+            return replace(found, receipt=self._receipt(table, budget=budget, rng=rng))
+        error = self.expected_error(table.schema, None, budget.epsilon)
+        grid = self._grid().release(table, budget=budget, rng=rng, progress=progress)
+        features = Features.of(task.schema, self.target, by_cell=True)
+        return LinearModel(
+            receipt=self._receipt(table, budget=budget, rng=rng),
+            schema=task.schema,
+            model="svm" if task.model == "svm" else "logistic",
+            target=self.target,
+            weights=fit_to_grid(grid, task, features),
+            expected=dict(error.figures),
+            notes=(
+                "fitted to a private grid, which it resembles; columns that the grid left "
+                "out weigh nothing",
+            ),
+            by_cell=True,
+        )
+
+    def expected_error(
+        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Foretell what is foretold of the synopsis; how well a class can be told is not known."""
+        task = self._task(schema)
+        if task.model == "linear":
+            return self._functional().expected_error(schema, n_hint, epsilon)
+        Features.of(task.schema, self.target, by_cell=True)  # refuses too many features
+        return self._grid().expected_error(schema, n_hint, epsilon)
+
+    def _task(self, schema: Schema) -> ModelTask:
+        require_known("column", self.target, schema.names)
+        is_number = schema[self.target].kind in ("numeric", "integer")
+        chosen = self.model
+        if chosen == "auto":
+            chosen = "linear" if is_number else "logistic"
+        return ModelTask.of(
+            schema, self.target, self.predictors, chosen, models=("logistic", "svm", "linear")
+        )
+
+    def _grid(self) -> GridChoice:
+        return GridChoice(target=self.target, predictors=self.predictors, pool=self.pool)
+
+    def _functional(self) -> Functional:
+        return Functional(target=self.target, predictors=self.predictors, model="linear")
+
+    def _receipt(self, table: Table, *, budget: Budget, rng: RandomSource) -> Receipt:
+        """Write the receipt in this recipe's name.
+
+        Privacy:
+            Reads no rows and spends nothing.
+        """
+        return Receipt.issue(
+            method=self.name,
+            settings=settings_of(self),
+            budget=budget,
+            neighbours=table.neighbours,
+            rng=rng,
+        )
+
+
+def fit_to_grid(grid: GridClassifier, task: ModelTask, features: Features) -> NDArray[np.float64]:
+    """Fit a model to the classes that a published grid gives to rows drawn from it."""
+    rows = grid.rows(ROWS, seed=_SEED)
+    known = [name for name in features.columns if name in rows.column_names]
+    codes = encode_rows(rows, task.schema, known)
+    absent = np.full(rows.num_rows, UNKNOWN, dtype=np.int64)
+    matrix = features.matrix({name: codes.get(name, absent) for name in features.columns})
+    chances = _chances(grid, rows, task)
+    kind: Literal["logistic", "svm"] = "svm" if task.model == "svm" else "logistic"
+    return np.array(
+        [
+            fit_weights(
+                matrix / FEATURE_UNIT,
+                chances[:, list(problem)].sum(axis=1),
+                model=kind,
+                ridge=RIDGE,
+            )
+            for problem in task.problems
+        ]
+    )
+
+
+def _chances(grid: GridClassifier, rows: pa.Table, task: ModelTask) -> NDArray[np.float64]:
+    return grid.predict_chances(rows) if rows.num_rows else np.zeros((0, task.target.size))

@@ -1,0 +1,180 @@
+"""Publish a linear classifier that minimises a blurred objective.
+
+To the sum of the records' losses a random linear term is added, and a ridge; the weights at the
+minimum are published.  Noise of independent coordinates fits records in which few features
+differ from 0, as with categories; noise of uniform direction fits the others.
+
+Known as: objective perturbation, PrivateERM.
+Reference: K. Chaudhuri, C. Monteleoni, A. Sarwate, "Differentially Private Empirical Risk
+Minimization", JMLR 12, 2011; here in the form for records added or removed, in which nothing is
+divided by their number.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter
+from dpublish.mechanisms.continuous_noise import Shape, continuous_noise
+from dpublish.mechanisms.exact import require_rate
+from dpublish.model_fitting.fitting_passes import count_records, minimise_on
+from dpublish.model_fitting.objective_blur import (
+    Blur,
+    quieter_shape,
+    require_regularisation,
+)
+from dpublish.model_fitting.solver_error import (
+    ROUNDING_SHARE,
+    SIZE_SHARE,
+    publish_weights,
+    require_publishable,
+)
+from dpublish.model_fitting.task import ModelTask, require_single_records
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.randomness import RandomSource
+from dpublish.release.linear_model import LinearModel
+from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerturbedObjective:
+    """Recipe: blur the objective of a linear classifier, then minimise it."""
+
+    name: ClassVar[str] = "private-erm"
+
+    target: str = setting("Column of the classes.")
+    predictors: tuple[str, ...] = setting(
+        "Columns that may foretell the class; all others, unless named.", default=()
+    )
+    model: Literal["logistic", "svm"] = setting(
+        "Logistic regression, or a support vector machine with a smooth (Huber) loss.",
+        default="logistic",
+    )
+    noise: Literal["auto", "laplace", "spherical"] = setting(
+        "Noise of independent coordinates or of uniform direction; auto takes the smaller.",
+        default="auto",
+    )
+    regularisation: Fraction | None = setting(
+        "Ridge for each record (lambda); left out, it balances the noise, and 2 % of epsilon "
+        "for the number of records are saved.",
+        default=None,
+    )
+
+    def __post_init__(self) -> None:
+        if self.noise not in ("auto", "laplace", "spherical"):
+            raise InvalidParameter("noise must be auto, laplace or spherical")
+        require_regularisation(self.regularisation)
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> LinearModel:
+        """Publish a linear classifier fitted to `table`.
+
+        Privacy:
+            `budget.epsilon`-differentially private when one record is added or removed.  For a
+            class, weights w and linear terms b belong together one to one: b is minus the
+            gradient of the rest at w.  A record t moves b by its own gradient, at most the
+            sensitivity, and multiplies the volume by at most 1 + c / ridge.  The density of
+            exact w changes by at most epsilon' (docs/proofs/perturbed_objective.md).  What is
+            published are w as computed plus lattice noise that hides the error of the search
+            and of floats (`publish_weights`).  The ridge follows from public facts, or from a
+            noisy number of records.  Classes compose: their shares add up.  Assumes fewer than
+            2^24 records.
+        """
+        refuse_seeded_grant(budget, rng)
+        require_single_records(table, self.name)
+        expected = self.expected_error(table.schema, None, budget.epsilon)
+        task = self._task(table.schema)
+        ridge, purse = None, budget
+        # Opened before any row is read: a purse that is already used stops here.
+        if self.regularisation is not None:
+            purses = budget.split(size=SIZE_SHARE, model=1 - SIZE_SHARE)
+            purse = purses["model"]
+            size = count_records(table, task, budget=purses["size"], rng=rng)
+            ridge = self.regularisation * size
+        pairs = [
+            own.split(noise=1 - ROUNDING_SHARE, rounding=ROUNDING_SHARE)
+            for own in task.split(purse)
+        ]
+        rows = []
+        for done, (positive, shares) in enumerate(zip(task.problems, pairs, strict=True)):
+            blur = Blur.of(task, self._shape(task), shares["noise"].epsilon, ridge)
+            rows.append(self._fit(table, task, positive, blur, shares, rng))
+            if progress is not None:
+                progress(done + 1, len(pairs), "classes")
+        return LinearModel(
+            receipt=Receipt.issue(
+                method=self.name,
+                settings=settings_of(self),
+                budget=budget,
+                neighbours=table.neighbours,
+                rng=rng,
+            ),
+            schema=task.schema,
+            model=self.model,
+            target=self.target,
+            weights=np.array(rows) / task.features.norms,
+            expected=expected.figures,
+        )
+
+    def expected_error(
+        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Foretell how hard the noise pulls, in records that all pull the same way."""
+        task = self._task(schema)
+        ridge, left = None, epsilon
+        if self.regularisation is not None:
+            require_rate(epsilon * SIZE_SHARE)
+            left = epsilon * (1 - SIZE_SHARE)
+            ridge = self.regularisation * (n_hint or 1)
+        share = task.share(left)
+        blur = Blur.of(task, self._shape(task), share * (1 - ROUNDING_SHARE), ridge)
+        require_publishable(task.features.size, blur.error, share * ROUNDING_SHARE)
+        figures = {"pull_of_noise": float(blur.pull), "ridge": float(blur.ridge)}
+        if n_hint:
+            figures["pull_of_noise_per_record"] = figures["pull_of_noise"] / n_hint
+        summary = (
+            f"{task.features.size} weights for each of {len(task.problems)} scores; noise pulls "
+            f"at them as {figures['pull_of_noise']:,.0f} records would that all agree"
+        )
+        return ExpectedError(summary, figures, target="pull_of_noise")
+
+    def _task(self, schema: Schema) -> ModelTask:
+        return ModelTask.of(schema, self.target, self.predictors, self.model)
+
+    def _shape(self, task: ModelTask) -> Shape:
+        return quieter_shape(task) if self.noise == "auto" else self.noise
+
+    def _fit(
+        self,
+        table: Table,
+        task: ModelTask,
+        positive: tuple[int, ...],
+        blur: Blur,
+        shares: dict[str, Budget],
+        rng: RandomSource,
+    ) -> FloatArray:
+        noise = continuous_noise(
+            blur.shape,
+            task.features.size,
+            sensitivity=blur.sensitivity,
+            reserve=blur.reserve,
+            budget=shares["noise"],
+            rng=rng,
+        )
+        pull = noise * np.array(blur.widths)
+        weights = minimise_on(table, task, positive, float(blur.ridge), pull)
+        return publish_weights(weights, error=blur.error, budget=shares["rounding"], rng=rng)

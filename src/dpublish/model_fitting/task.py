@@ -1,0 +1,105 @@
+"""What a model is to foretell from what, as one or several two-class problems; all public."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dpublish.data.column import Column
+from dpublish.data.features import Features
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, require_known
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.neighbours import AddRemoveRecord
+
+CLASS_MODELS = ("logistic", "svm")
+
+
+@dataclass(frozen=True)
+class ModelTask:
+    """A target, the features that foretell it, and the kind of model.
+
+    Attributes:
+        schema: The predictors, in order, and the target, last.
+        features: Features of the predictors.
+        target: The column to foretell.
+        model: "logistic", "svm" or "linear".
+
+    >>> from dpublish.data.schema import column
+    >>> sex = column("sex", "category", values=["Female", "Male"])
+    >>> work = column("work", "category", values=["none", "part", "full"])
+    >>> task = ModelTask.of(Schema((work, sex)), "sex")
+    >>> task.features.columns, task.problems
+    (('work',), ((1,),))
+    >>> ModelTask.of(Schema((work, sex)), "work").problems
+    ((0,), (1,), (2,))
+    """
+
+    schema: Schema
+    features: Features
+    target: Column
+    model: str
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        target: str,
+        predictors: tuple[str, ...] = (),
+        model: str = "logistic",
+        *,
+        models: Sequence[str] = CLASS_MODELS,
+    ) -> "ModelTask":
+        """Find the columns and check them; `models` are those that the method can fit."""
+        require_known("model", model, models)
+        features = Features.of(schema, target, predictors)
+        column = schema[target]
+        is_number = column.kind in ("numeric", "integer")
+        if model == "linear":
+            if not is_number:
+                raise InvalidParameter(f"a linear model foretells numbers; {target!r} has classes")
+            if column.axis().special:
+                raise InvalidParameter(
+                    f"the target {target!r} has a cell for missing values, which are no number; "
+                    'declare it with missing = "drop"'
+                )
+        elif is_number:
+            raise InvalidParameter(
+                f"the target {target!r} holds numbers; classes need kind category or ordinal"
+            )
+        elif column.size < 2:
+            raise InvalidParameter(f"the target {target!r} has one class only")
+        kept = replace(schema, columns=(*features.predictors, column))
+        return cls(kept, features, column, model)
+
+    @property
+    def problems(self) -> tuple[tuple[int, ...], ...]:
+        """The codes that count as 1 in each two-class problem.
+
+        Two classes make one problem, the second class against the first; more make one for
+        each class, against all others.  A linear model has one problem, without codes.
+        """
+        if self.model == "linear":
+            return ((),)
+        return ((1,),) if self.target.size == 2 else tuple((c,) for c in range(self.target.size))
+
+    def split(self, budget: Budget) -> tuple[Budget, ...]:
+        """Share a purse out evenly over the problems, named by class.
+
+        Every record is in all of them, so their costs add up.
+        """
+        if len(self.problems) == 1:
+            return (budget,)
+        return tuple(
+            budget.split(**{f"class {label}": 1 for label in self.target.axis().labels}).values()
+        )
+
+    def share(self, epsilon: Fraction) -> Fraction:
+        """Say what each problem gets of `epsilon`."""
+        return epsilon / len(self.problems)
+
+
+def require_single_records(table: Table, method: str) -> None:
+    """Refuse a table whose neighbours differ by more than one record."""
+    if not isinstance(table.neighbours, AddRemoveRecord):
+        raise InvalidParameter(f"{method} hides one record added or removed, nothing else")

@@ -1,0 +1,64 @@
+"""The solver: it meets its tolerance whatever the rows, and passes are counted."""
+
+import numpy as np
+import pytest
+
+from dpublish.aggregates.linear_gradients import Gradient
+from dpublish.model_fitting.convex_solver import FARTHEST, minimise
+
+SQUARES = np.diag([1.0, 100.0, 0.0])
+
+
+def logistic(rows, signs, calls):
+    def sums(weights):
+        calls.append(weights)
+        margins = signs * (rows @ weights)
+        falls = 1 / (1 + np.exp(np.clip(margins, -700, 700)))
+        loss = np.logaddexp(0, -margins).sum()
+        bend = (falls * (1 - falls))[:, None]
+        return Gradient(float(loss), -rows.T @ (signs * falls), rows.T @ (rows * bend))
+
+    return sums
+
+
+def gradient_at(weights, sums, ridge, pull):
+    return np.linalg.norm(sums(weights).slope + ridge * weights + pull)
+
+
+@pytest.mark.parametrize("ridge", [1 / 16, 1.0, 1000.0])
+@pytest.mark.parametrize("length", [0.0, 1.0, 1e4])
+@pytest.mark.parametrize("case", ["none", "separable", "mixed", "constant"])
+def test_the_gradient_is_within_the_tolerance(case, length, ridge):
+    draws = np.random.default_rng(1)  # noqa: TID251 - rows for a test
+    rows = draws.uniform(-0.5, 0.5, (0 if case == "none" else 2000, 3))
+    if case == "constant":
+        rows[:] = 0.5
+    signs = np.where(rows[:, 0] > 0, 1.0, -1.0)
+    if case == "mixed":
+        signs[::3] *= -1
+    pull = length * np.array([0.6, -0.8, 0.0])
+    calls = []
+    sums = logistic(rows, signs, calls)
+    weights = minimise(sums, ridge=ridge, pull=pull, tolerance=1e-5, passes=10)
+    assert 10 <= len(calls) < 60
+    assert gradient_at(weights, sums, ridge, pull) <= 1e-5
+
+
+def test_all_passes_are_made_even_if_the_first_step_is_enough():
+    calls = []
+
+    def sums(weights):
+        calls.append(weights)
+        return Gradient(float(weights @ SQUARES @ weights) / 2, SQUARES @ weights, SQUARES)
+
+    pull = np.array([1.0, 2.0, 3.0])
+    weights = minimise(sums, ridge=0.5, pull=pull, tolerance=1e-6, passes=7)
+    assert len(calls) == 7
+    assert weights == pytest.approx(-pull / np.array([1.5, 100.5, 0.5]))
+
+
+def test_points_stay_where_the_rows_can_be_evaluated():
+    calls = []
+    sums = logistic(np.zeros((1, 1)), np.ones(1), calls)
+    minimise(sums, ridge=1e-6, pull=np.array([1e6]), tolerance=1e-9, passes=3)
+    assert max(np.linalg.norm(weights) for weights in calls) <= FARTHEST * (1 + 1e-9)
