@@ -151,7 +151,11 @@ EXAMPLES = {
         {"target": "town", "predictors": ("age", "sex"), "model": "svm", "rounds": 2},
         {"target": "sex", "moves": "single"},
     ],
-    "private-erm": [{"target": "sex"}, {"target": "town", "predictors": ("age",), "model": "svm"}],
+    "private-erm": [
+        {"target": "sex"},
+        {"target": "town", "predictors": ("age",), "model": "svm"},
+        {"target": "sex", "noise": "spherical", "regularisation": Fraction(1, 100)},
+    ],
     "output-perturbation": [{"target": "sex"}, {"target": "town", "predictors": ("age",)}],
     "functional": [
         {"target": "sex"},

@@ -136,7 +136,7 @@ def test_more_than_two_classes_get_a_row_of_weights_each():
     )
     assert release.weights.shape == (3, 5)
     names = {purpose.split("/")[2] for purpose, _ in release.receipt.shares if "search" in purpose}
-    assert names == {"a", "b", "c"}
+    assert names == {"class a", "class b", "class c"}
     assert release.predict_codes({"age": np.array([0, 2]), "ill": np.array([0, 0])}).tolist() == [
         0,
         2,

@@ -33,7 +33,9 @@ def test_more_classes_make_a_problem_each_and_their_purses_add_up():
     assert task.problems == ((0,), (1,), (2,))
     budget = Budget("0.5")
     purses = task.split(budget)
-    assert [purse.purpose for purse in purses] == [f"release/{x}" for x in ("none", "part", "full")]
+    assert [purse.purpose for purse in purses] == [
+        f"release/class {x}" for x in ("none", "part", "full")
+    ]
     assert {purse.epsilon for purse in purses} == {task.share(Fraction(1, 2))} == {Fraction(1, 6)}
     assert budget.cost() == sum(purse.spend() for purse in purses) == Fraction(1, 2)
 

@@ -16,7 +16,7 @@ from dpublish.randomness import RandomSource
 LOSSES: dict[str, Loss] = {"logistic": "logistic", "svm": "huber"}
 """The smooth loss that stands for each model."""
 
-PASSES: dict[Loss, int] = {"logistic": 10, "huber": 20}
+PASSES: dict[Loss, int] = {"logistic": 16, "huber": 48}
 """Passes that a search makes in any case; they were enough on all tables it was tried on."""
 
 FloatArray = NDArray[np.float64]
