@@ -8,7 +8,9 @@ import pytest
 
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
+from dpublish.datasets.benchmarks import BENCHMARKS
 from dpublish.errors import InvalidParameter
+from dpublish.evaluation.synthetic_table import Comparison
 from dpublish.mechanisms import noise
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -239,6 +241,26 @@ def test_classes_get_names_that_no_value_has():
     assert release.rows(10, seed=1).num_rows == 10
 
 
+@pytest.mark.parametrize("design", DESIGNS)
+def test_long_categories_keep_their_margins_at_a_small_budget(design):
+    """Their cells in the network are coarse; within them values are not spread evenly."""
+    rows, schema = mixed_rows(20_000)
+    chances = 0.6 ** np.arange(40)
+    drawn = plain_generator(6).choice(40, 20_000, p=chances / chances.sum())
+    values = [f"land {number}" for number in range(40)]
+    tree = [values[start : start + 8] for start in range(0, 40, 8)]
+    land = column("land", "category", taxonomy=tree)
+    table = open_table(
+        rows.append_column("land", pa.array(np.array(values)[drawn])),
+        Schema((*schema.columns, land)),
+    )
+    release = HybridCopula(design=design).release(table, budget=Budget("0.3"), rng=seeded(5))
+    found = release.rows(20_000, seed=1)["land"].to_pylist()
+    share = np.array([found.count(value) for value in values]) / 20_000
+    assert np.abs(share - np.bincount(drawn, minlength=40) / 20_000).sum() / 2 < 0.12
+    assert release.count('land = "land 0"').low is not None
+
+
 def test_the_design_follows_from_the_schema():
     rows, schema = mixed_rows(500)
     table = open_table(rows, schema)
@@ -285,3 +307,13 @@ def test_the_foretold_error_falls_with_epsilon(design):
     figures = [error.figures[error.target] for error in errors]
     assert figures == sorted(figures, reverse=True)
     assert figures[0] > figures[-1]
+
+
+@pytest.mark.parametrize("name", ["adult", "census"])
+def test_every_margin_of_a_real_table_is_sensible(name, real_data):
+    benchmark = BENCHMARKS[name]
+    schema = benchmark.schema(real_data)
+    rows = benchmark.rows(real_data).select(schema.names)
+    release = HybridCopula().release(open_table(rows, schema), budget=Budget(1), rng=seeded(1))
+    for margin in Comparison.of(release, rows, seed=1).margins:
+        assert margin.total_variation < 0.1

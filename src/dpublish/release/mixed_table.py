@@ -46,8 +46,8 @@ class MixedTable(Release):
     Attributes:
         receipt: What was promised and paid.
         schema: All columns.
-        numbers: Margins of the columns that count as numbers, and the noisy size; with
-            correlations if numbers come first.
+        numbers: Margins of the columns that count as numbers, and of long categories, and the
+            noisy size; with correlations of the numbers if they come first.
         classes: For each number the classes of its leaves, coarse to fine.
         nodes: The network; nodes of numbers look at levels of `classes`.
         counts: Noisy joint counts of the network.
@@ -70,8 +70,8 @@ class MixedTable(Release):
     def __post_init__(self) -> None:
         """Refuse what no recipe would publish: a release may come from anywhere."""
         names = self.numbers.schema.names
-        if not set(names) < set(self.schema.names) or set(self.classes) != set(names):
-            raise InvalidParameter("numbers are some of the columns, each with its classes")
+        if not set(names) <= set(self.schema.names) or not set() < set(self.classes) <= set(names):
+            raise InvalidParameter("numbers are some of the columns with margins, with classes")
         if type(self.numbers_first) is not bool:
             raise InvalidParameter("numbers_first must be yes or no")
         _ = self.network
@@ -96,7 +96,7 @@ class MixedTable(Release):
             counts=self.counts,
             rate=self.noise_rate,
             total=self.records,
-            given=self.numbers.schema.names if self.numbers_first else (),
+            given=tuple(self.classes) if self.numbers_first else (),
         )
 
     @property
@@ -119,16 +119,17 @@ class MixedTable(Release):
 
     def _numbers(self, n: int, rng: np.random.Generator) -> dict[str, IntArray]:
         """Draw the leaves of all numbers from their copula."""
-        copula = self.numbers
-        drawn = draw_codes(copula.matrix, {x: copula.laws[x] for x in copula.ordered}, n, rng)
-        for name, law in copula.laws.items():
+        laws = self.numbers.laws
+        joined = {name: laws[name] for name in self.numbers.ordered}
+        drawn = draw_codes(self.numbers.matrix, joined, n, rng)
+        for name in self.classes:
             if name not in drawn:
-                drawn[name] = law.choose(rng.standard_normal(n), rng)
+                drawn[name] = laws[name].choose(rng.standard_normal(n), rng)
         return drawn
 
     def margin_counts(self, name: str) -> FloatArray:
         """Estimate the records in each cell of a column: leaves of numbers, cells of others."""
-        if name in self.classes:
+        if name in self.numbers.laws:
             return np.asarray(self.records * self.numbers.laws[name].chances)
         return self.network.margin(name)
 
@@ -137,7 +138,7 @@ class MixedTable(Release):
 
     def margin_axis(self, name: str) -> Axis:
         """Give the axis of whose cells `margin_counts` speaks."""
-        return self.schema[name].axis() if name in self.classes else self.network.axes[name]
+        return self.schema[name].axis() if name in self.numbers.laws else self.network.axes[name]
 
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows: `n` of them, or as many as were counted."""
@@ -150,8 +151,9 @@ class MixedTable(Release):
         leaves = self._numbers(wanted, rng) if self.numbers_first else {}
         known = self._number_cells(leaves)
         cells = self.network.draw(wanted, rng, known=known, chances=self.chances)
-        if not self.numbers_first:
-            leaves = {name: self._within(name, cells[name], rng) for name in self.classes}
+        for name in self.numbers.laws:
+            if name not in leaves:
+                leaves[name] = self._within(name, cells[name], rng)
         drawn = {}
         for name in self.schema.names:
             places = leaves[name] if name in leaves else cells[name]
@@ -159,7 +161,7 @@ class MixedTable(Release):
         return pa.table(drawn)
 
     def _within(self, name: str, cells: IntArray, rng: np.random.Generator) -> IntArray:
-        """Draw a leaf within each class of a number, by its margin."""
+        """Draw a leaf within each class of a number, or cell of a category, by its margin."""
         starts = self.network.axes[name].leaf_starts
         chances = self.numbers.laws[name].chances
         sizes = np.diff(starts)
@@ -173,7 +175,7 @@ class MixedTable(Release):
         return np.asarray(np.clip(leaves, starts[cells], starts[cells + 1] - 1))
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
-        """Count the records that satisfy `query`; with an error bar if it is about one number."""
+        """Count the records that satisfy `query`; with an error bar if one margin has them."""
         asked = parse_query(query).columns
         if len(asked) <= 1 and set(asked) <= set(self.numbers.schema.names):
             return self.numbers.count(query, confidence=confidence)
@@ -244,7 +246,8 @@ class MixedTable(Release):
         reach = sum_quantile(self.noise_rate, 1, 0.95)
         order = "come first, joined by correlations" if self.numbers_first else "enter by classes"
         return {
-            "numbers": f"{len(self.classes)} columns with margins of their own; they {order}",
+            "numbers": f"{len(self.classes)}; they {order}",
+            "margins": f"of {len(self.numbers.margins)} columns of their own",
             "network": f"{len(self.nodes)} columns, {edges} dependences, "
             f"{len(self.network.joints)} joint counts",
             "error": f"each joint count is within {reach:,.0f} of the truth with probability 95 %",

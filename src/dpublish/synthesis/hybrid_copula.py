@@ -135,11 +135,11 @@ class HybridCopula:
         ordered = self._ordered(parts)
         purses = budget.split(**self._shares(ordered))
         size, counts = count_records(
-            table, parts.all, parts.numbers, budget=purses["size"], rng=rng
+            table, parts.all, parts.counted, budget=purses["size"], rng=rng
         )
         margins = release_margins(
             counts,
-            parts.numbers,
+            parts.counted,
             method=self.margin,
             budget=purses["margins"],
             rng=rng,
@@ -161,7 +161,7 @@ class HybridCopula:
         network = release_network(
             table,
             schema,
-            margins,
+            {column.name: margins[column.name] for column in parts.numbers},
             numbers_first=numbers_first,
             records=TotalEvidence((*margins.values(),), size.value, size.rate).records,
             theta=self.theta,
@@ -177,13 +177,14 @@ class HybridCopula:
             neighbours=table.neighbours,
             rng=rng,
         )
+        counted = restrict(table.schema, parts.counted)
         return MixedTable(
             receipt=receipt,
             schema=schema,
             numbers=Copula(
                 receipt=receipt,
-                schema=restrict(table.schema, parts.numbers),
-                margins=tuple(margins.values()),
+                schema=counted,
+                margins=tuple(margins[name] for name in counted.names),
                 correlation=correlation,
                 size=size,
             ),
@@ -205,7 +206,7 @@ class HybridCopula:
         ordered = self._ordered(parts)
         shares = self._shares(ordered)
         require_rate(epsilon * shares["size"])
-        reach = require_margins(parts.numbers, self.margin, epsilon * shares["margins"])
+        reach = require_margins(parts.counted, self.margin, epsilon * shares["margins"])
         figures = {"range_count_95": reach}
         if ordered:
             share = epsilon * shares["correlations"]
@@ -220,7 +221,7 @@ class HybridCopula:
         if n_hint:
             figures["range_count_95_per_record"] = reach / n_hint
         summary = (
-            f"{len(parts.numbers)} margins, a count of half of a number's values within "
+            f"{len(parts.counted)} margins, a count of half of a column's values within "
             f"{reach:,.0f} of the truth (95 %); up to {counted} joint counts, each within "
             f"{figures['one_cell_95']:,.0f}"
         )
@@ -274,5 +275,5 @@ class HybridCopula:
         parts = MixedColumns.of(columns, self.least_values)
         for column in parts.categories:
             require_countable(column, None)
-        margin_kernel(schema, columns, parts.numbers)  # refuses what cannot be counted
+        margin_kernel(schema, columns, parts.counted)  # refuses what cannot be counted
         return parts

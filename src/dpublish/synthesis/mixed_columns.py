@@ -14,6 +14,8 @@ class MixedColumns(NamedTuple):
 
     numbers: tuple[Column, ...]
     categories: tuple[Column, ...]
+    long: tuple[Column, ...]
+    """Categories of many values: they get margins of their own, as numbers do."""
 
     @classmethod
     def of(cls, columns: Sequence[Column], least_values: int) -> "MixedColumns":
@@ -30,7 +32,13 @@ class MixedColumns(NamedTuple):
             )
         if not categories:
             raise InvalidParameter("all columns are numbers; use dpcopula")
-        return cls(numbers, categories)
+        long = tuple(c for c in categories if c.axis().ordinary_leaves >= least_values)
+        return cls(numbers, categories, long)
+
+    @property
+    def counted(self) -> tuple[Column, ...]:
+        """The columns that get a margin."""
+        return (*self.numbers, *self.long)
 
     @property
     def all(self) -> tuple[Column, ...]:
