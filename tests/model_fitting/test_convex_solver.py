@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from dpublish.aggregates.linear_gradients import Gradient
+from dpublish.aggregates.linear_gradients import LARGEST_MARGIN, Gradient, LinearGradients
+from dpublish.data.batch import Batch
+from dpublish.data.features import Features
+from dpublish.data.schema import Schema, column
 from dpublish.model_fitting.convex_solver import FARTHEST, minimise
+from dpublish.model_fitting.fitting_passes import PASSES
+from dpublish.model_fitting.solver_error import TOLERANCE
 
 SQUARES = np.diag([1.0, 100.0, 0.0])
 
@@ -62,3 +67,50 @@ def test_points_stay_where_the_rows_can_be_evaluated():
     sums = logistic(np.zeros((1, 1)), np.ones(1), calls)
     minimise(sums, ridge=1e-6, pull=np.array([1e6]), tolerance=1e-9, passes=3)
     assert max(np.linalg.norm(weights) for weights in calls) <= FARTHEST * (1 + 1e-9)
+
+
+def many_rows(loss, records):
+    """Sums over very many equal rows, from the very kernel that recipes use."""
+    columns = (
+        column("sex", "category", values=["F", "M"]),
+        column("income", "category", values=["low", "high"]),
+    )
+    schema = Schema(columns)
+    features = Features.of(schema, "income")
+    batch = Batch(
+        2,
+        codes={
+            "sex": np.array([0, 1], dtype=np.uint8),
+            "income": np.array([0, 1], dtype=np.uint8),
+        },
+    )
+
+    def sums(weights):
+        kernel = LinearGradients(schema, features, "income", (1,), weights, loss, second=True)
+        answer = kernel.zero()
+        kernel.add(batch, answer)
+        return kernel.read(answer * records)
+
+    return sums
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
+@pytest.mark.parametrize("records", [4096, 4097, 10**6, 8 * 10**6])
+@pytest.mark.parametrize("ridge", [1 / 16, 1.0])
+def test_separable_tables_of_millions_are_searched_to_the_end(loss, records, ridge):
+    """Rounded curvatures must not hold the search up, and no point may be refused."""
+    sums = many_rows(loss, records)
+    pull = np.array([0.3, -0.2, 0.5])
+    calls = []
+
+    def counted(weights):
+        calls.append(weights)
+        return sums(weights)
+
+    weights = minimise(counted, ridge=ridge, pull=pull, tolerance=TOLERANCE, passes=PASSES[loss])
+    assert gradient_at(weights, sums, ridge, pull) <= TOLERANCE
+    assert len(calls) < 200
+
+
+def test_every_point_that_is_tried_can_be_evaluated():
+    assert FARTHEST < LARGEST_MARGIN

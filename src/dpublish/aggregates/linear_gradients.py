@@ -20,17 +20,19 @@ SLOPE_BITS = 50
 LOSS_BITS = 40
 """Losses of a record are whole numbers of 2^-40."""
 
-CURVATURE_BITS = 16
-"""Curvatures of a record are whole numbers of 2^-16, rounded up."""
+CURVATURE_BITS = 42
+"""Curvatures of a record are whole numbers of 2^-42, rounded up."""
 
 HUBER_WIDTH = 0.5
 """The Huber loss is a parabola for margins within this of 1 (h)."""
 
-LARGEST_MARGIN = float(1 << 16)
+LARGEST_MARGIN = float(1 << 20)
 SLOPE_ERROR = 2.0**-48
 """Bound of the error of a slope at a given margin, its rounding included."""
 
 _HALF = SLOPE_BITS // 2  # sums of halves stay below 2^53, so floats hold them exactly
+_PART = 14  # bits of a curvature that are added up at a time, for the same reason
+_PARTS = CURVATURE_BITS // _PART
 _ROWS = 1 << 13
 _NODES = 1 << 10  # nodes of the table of exp(-t) per unit of t
 _NOTHING = 48  # exp(-t) counts as that of this t from here on: below 2^-69
@@ -48,7 +50,7 @@ class Gradient(NamedTuple):
     Attributes:
         loss: Sum of losses.
         slope: Gradient of that sum.
-        curvature: Bound from above of its second derivative (tight to 2^-16 a record); None
+        curvature: Bound from above of its second derivative (tight to 2^-42 a record); None
             if it was not asked for.
     """
 
@@ -96,7 +98,7 @@ class LinearGradients:
         if self.weights.dtype != np.float64 or self.weights.shape != (self.features.size,):
             raise InvalidParameter("there must be a weight for each feature")
         if not np.isfinite(self.weights).all() or self._reach > LARGEST_MARGIN:
-            raise InvalidParameter("weights must be finite, and margins at most 2^16")
+            raise InvalidParameter("weights must be finite, and margins at most 2^20")
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -124,7 +126,7 @@ class LinearGradients:
     def zero(self) -> IntArray:
         """Make the answer for no records."""
         size = self.features.size
-        return np.zeros((2 + (size if self.second else 0), size + 1), dtype=np.int64)
+        return np.zeros((2 + (_PARTS * size if self.second else 0), size + 1), dtype=np.int64)
 
     def add(self, batch: Batch, out: IntArray) -> None:
         """Add up the records of `batch`, some at a time."""
@@ -142,7 +144,9 @@ class LinearGradients:
         scale = FEATURE_UNIT * self.features.norms
         curvature = None
         if self.second:
-            curvature = answer[2:, :-1].astype(np.float64) * 2.0**-CURVATURE_BITS / scale**2
+            parts = answer[2:, :-1].astype(np.float64).reshape(_PARTS, -1, self.features.size)
+            places = 2.0 ** (_PART * np.arange(_PARTS) - CURVATURE_BITS)
+            curvature = np.tensordot(places, parts, axes=1) / scale**2
         return Gradient(
             float(whole[-1]) * 2.0**-LOSS_BITS, whole[:-1] * 2.0**-SLOPE_BITS / scale, curvature
         )
@@ -158,8 +162,14 @@ class LinearGradients:
         for row, part in enumerate(_halves(np.floor(losses * 2.0**LOSS_BITS + 0.5))):
             out[row, -1] += int(block.counts @ part)
         if self.second:
-            bent = np.ceil(curvatures * 2.0**CURVATURE_BITS) * block.counts
-            out[2:, :-1] += (matrix.T @ (matrix * bent[:, None])).astype(np.int64)
+            left = np.ceil(curvatures * 2.0**CURVATURE_BITS)
+            size = self.features.size
+            for place in range(_PARTS):
+                rest = np.floor(left * 2.0**-_PART) if place < _PARTS - 1 else np.zeros_like(left)
+                bent = (left - rest * 2.0**_PART) * block.counts
+                rows = slice(2 + place * size, 2 + (place + 1) * size)
+                out[rows, :-1] += (matrix.T @ (matrix * bent[:, None])).astype(np.int64)
+                left = rest
 
     def _margins(self, block: SignedBlock) -> FloatArray:
         *columns, (intercept,) = self._products

@@ -120,6 +120,7 @@ def require_blocks(blocks: int) -> None:
 
 def require_box(low: FloatArray, high: FloatArray) -> None:
     """Refuse a box that has no width or no end."""
-    finite = np.isfinite(low).all() and np.isfinite(high).all()
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(high - low).all()
     if low.shape != high.shape or low.size == 0 or not finite or not (low < high).all():
         raise InvalidParameter("the box must have a finite low end below the high end everywhere")

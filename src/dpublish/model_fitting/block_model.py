@@ -17,7 +17,6 @@ from dpublish.aggregates.linear_moments import RESPONSE_UNIT
 from dpublish.data.features import FEATURE_UNIT
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
-from dpublish.errors import require_positive
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import noisy_size
 from dpublish.model_fitting.block_average import (
@@ -29,7 +28,7 @@ from dpublish.model_fitting.block_average import (
     require_blocks,
 )
 from dpublish.model_fitting.functional import FACTORS, against_rest, moment_kernel
-from dpublish.model_fitting.task import ModelTask, require_single_records
+from dpublish.model_fitting.task import ModelTask, require_bound, require_single_records
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
 from dpublish.randomness import RandomSource
@@ -67,8 +66,7 @@ class BlockModel:
     )
 
     def __post_init__(self) -> None:
-        require_positive(bound=self.bound)
-        object.__setattr__(self, "bound", Fraction(self.bound))
+        object.__setattr__(self, "bound", require_bound(self.bound))
         if self.blocks is not None:
             require_blocks(self.blocks)
             object.__setattr__(self, "blocks", int(self.blocks))  # a NumPy integer, too

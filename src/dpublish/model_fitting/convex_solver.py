@@ -12,6 +12,7 @@ MOST_PASSES = 400
 FARTHEST = float(1 << 19)
 """Points are looked for within this distance of 0."""
 
+_SHORTER = 0.9
 _ENOUGH = 1e-4  # share of the foretold descent that a step must reach
 
 FloatArray = NDArray[np.float64]
@@ -46,9 +47,10 @@ def minimise(
     tolerance / ridge of the minimum.  All `passes` are made in any case; only if they are not
     enough, which rows decide, more follow, until the tolerance is met or 400 were made.
 
-    A step is taken if it descends enough, or if it halves the shortest gradient so far; the
-    latter decides close to the minimum, where losses are rounded.  So either gradients shrink
-    to the tolerance or values fall, as Newton's do on every strongly convex function.
+    A step is taken if it descends enough, or if it makes the shortest gradient so far shorter
+    by a tenth; the latter decides close to the minimum, where losses are rounded.  So either
+    gradients shrink to the tolerance or values fall, as Newton's do on every strongly convex
+    function.
 
     Args:
         sums: Loss, gradient and curvature of the rows at given weights: one pass.
@@ -65,7 +67,7 @@ def minimise(
             break
         trial = _evaluate(sums, _inside(best.weights + length * step), ridge, pull)
         descent = -_ENOUGH * float(best.slope @ (trial.weights - best.weights))
-        if best.value - trial.value >= max(descent, 0) or trial.steepness <= shortest / 2:
+        if best.value - trial.value >= max(descent, 0) or trial.steepness <= _SHORTER * shortest:
             best = trial
             step, length = best.newton_step(), 1.0
             shortest = min(shortest, best.steepness)

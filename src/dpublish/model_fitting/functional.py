@@ -17,12 +17,11 @@ from dpublish.aggregates.linear_moments import RESPONSE_UNIT, LinearMoments
 from dpublish.data.features import FEATURE_UNIT, scaled_leaves
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
-from dpublish.errors import require_positive
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.noise_law import noise_variance
 from dpublish.model_fitting.moment_solution import NoisyMoments, solve
-from dpublish.model_fitting.task import ModelTask, require_single_records
+from dpublish.model_fitting.task import ModelTask, require_bound, require_single_records
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
@@ -59,8 +58,7 @@ class Functional:
     )
 
     def __post_init__(self) -> None:
-        require_positive(bound=self.bound)
-        object.__setattr__(self, "bound", Fraction(self.bound))
+        object.__setattr__(self, "bound", require_bound(self.bound))
 
     def release(
         self,

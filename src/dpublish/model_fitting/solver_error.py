@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.aggregates.linear_gradients import SLOPE_ERROR, Loss, curvature_bound
+from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.continuous_noise import root_above
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.lattice import choose_exponent, lattice_sensitivity
 from dpublish.mechanisms.noise import add_laplace
+from dpublish.model_fitting.convex_solver import FARTHEST
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 
@@ -48,6 +50,11 @@ def solver_error(loss: Loss, columns: int, ridge: Fraction, pull: Fraction) -> F
         pull: Longest linear term.
     """
     weights = 2 * float(pull / ridge) + sqrt(2 * MOST_RECORDS / ridge) + 1
+    if weights > FARTHEST:
+        raise InvalidParameter(
+            "with so little regularisation the best weights may be too large to look for; take "
+            "fewer columns, or a larger regularisation"
+        )
     margin = (columns + 6) * 2.0**-53 * weights
     record = curvature_bound(loss) * margin + SLOPE_ERROR + 2.0**-50
     terms = 2.0**-50 * (float(ridge) * weights + float(pull))

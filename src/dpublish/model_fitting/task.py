@@ -8,11 +8,12 @@ from dpublish.data.column import Column
 from dpublish.data.features import Features
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
-from dpublish.errors import InvalidParameter, require_known
+from dpublish.errors import InvalidParameter, require_known, require_positive
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbours import AddRemoveRecord
 
 CLASS_MODELS = ("logistic", "svm")
+_SMALLEST = Fraction(1, 1 << 100)
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,15 @@ class ModelTask:
     def share(self, epsilon: Fraction) -> Fraction:
         """Say what each problem gets of `epsilon`."""
         return epsilon / len(self.problems)
+
+
+def require_bound(bound: Fraction) -> Fraction:
+    """Refuse a bound of the weights that is not positive, or that a float could not work with."""
+    require_positive(bound=bound)
+    exact = Fraction(bound)
+    if not _SMALLEST <= exact <= 1 / _SMALLEST:
+        raise InvalidParameter("bound must lie between 2^-100 and 2^100")
+    return exact
 
 
 def require_single_records(table: Table, method: str) -> None:
