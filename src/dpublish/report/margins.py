@@ -10,6 +10,7 @@ from dpublish.release.margins import Margins
 from dpublish.release.noisy_margin import NoisyMargin
 from dpublish.release.query import quote
 from dpublish.release.release import Release
+from dpublish.report.axis_margins import tell_rest
 from dpublish.report.charts import bar_chart
 from dpublish.report.section import Figure, Listing, Section
 
@@ -26,12 +27,17 @@ def section(release: Release, with_charts: bool) -> Section:
     axis = release.axes[0]
     question = f"{quote(axis.column)} = {quote(axis.labels[axis.size // 2])}"
     return Section(
-        figures=[draw_margin(*pair) for pair in pairs[:_MAX_CHARTS]] if with_charts else (),
+        figures=_figures(pairs) if with_charts else (),
         listings=[_methods(release)],
         python=f"release.count({question!r})\nrelease.rows(1000).to_pandas()",
         shell=f"dpublish count RELEASE {shlex.quote(question)}\n"
         "dpublish rows RELEASE -n 1000 -o rows.csv",
     )
+
+
+def _figures(pairs: list[tuple[Axis, NoisyMargin]]) -> list[Figure]:
+    drawn = [draw_margin(*pair) for pair in pairs[:_MAX_CHARTS]]
+    return tell_rest(drawn, len(pairs) - len(drawn))
 
 
 def draw_margin(axis: Axis, margin: NoisyMargin) -> Figure:
