@@ -266,3 +266,27 @@ def test_the_error_is_foretold_and_unfit_settings_are_refused():
     for share in (Fraction(1), Fraction(0), Fraction(-1, 2)):
         with pytest.raises(InvalidParameter, match="median_share"):
             SpatialTree(median_share=share)
+
+
+def test_missing_values_share_no_box_with_others():
+    schema = Schema(
+        (
+            column("x", "integer", bounds=[0, 99], missing="category"),
+            column("y", "integer", bounds=[0, 99], missing="category"),
+        )
+    )
+    draws = plain_generator(4)
+    lost = draws.random((2, 20_000)) < 0.4
+    rows = pa.table(
+        {
+            name: pa.array(draws.integers(60, 100, 20_000), mask=lost[place])
+            for place, name in enumerate("xy")
+        }
+    )
+    release = SpatialTree().release(open_table(rows, schema), budget=Budget(1), rng=seeded(1))
+    ends = np.delete(np.arange(release.parents.size), release.parents[release.parents >= 0])
+    for place in range(2):
+        low, high = release.lows[ends, place], release.highs[ends, place]
+        assert not np.any((low < 100) & (high > 100))
+    answer = release.count('x = "(missing)"')
+    assert answer.low <= lost[0].sum() <= answer.high

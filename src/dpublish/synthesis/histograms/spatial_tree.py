@@ -32,6 +32,7 @@ from dpublish.synthesis.histograms.grid_sizes import wanted_cells
 
 SIZE_SHARE = Fraction(1, 50)
 MOST_LEVELS = MOST_BOXES.bit_length() - 2  # so that all levels together have MOST_BOXES boxes
+MOST_APART = 4  # columns whose missing values are cut off first
 MOST_MEDIANS = 8  # levels with private medians; beyond, boxes are many and each choice is poor
 _CONSTANT = 20  # twice that of a grid: the counts of a level have but a part of epsilon
 
@@ -84,6 +85,7 @@ class SpatialTree:
         medians = median_levels(height)
         shares = _share_out(purses["tree"], self.median_share, medians, height)
         growth = Growth(domain)
+        apart = set_apart(growth)
         for depth in range(height):
             if depth < medians:
                 cut_at_medians(growth, table, budget=shares[f"median-{depth}"], rng=rng)
@@ -98,7 +100,7 @@ class SpatialTree:
             add_geometric(level, sensitivity=1, budget=purse_of[depth], rng=rng)
             if depth in purse_of
             else np.zeros_like(level)
-            for depth, level in enumerate(exact)
+            for depth, level in enumerate(exact, start=-apart)
         ]
         if progress is not None:
             progress(height + 1, height + 1, "counts")
@@ -115,10 +117,10 @@ class SpatialTree:
             lows=np.concatenate([level.lows for level in growth.levels]),
             highs=np.concatenate([level.highs for level in growth.levels]),
             parents=_parents(growth),
-            levels=np.repeat(np.arange(height + 1), sizes),
+            levels=np.repeat(np.arange(len(sizes)), sizes),
             rates=tuple(
                 purse_of[depth].epsilon if depth in purse_of else None
-                for depth in range(height + 1)
+                for depth in range(-apart, height + 1)
             ),
             counts=np.concatenate(counts),
             size=size,
@@ -153,7 +155,8 @@ class SpatialTree:
 
 def most_levels(domain: BoxDomain) -> int:
     """Say how deep a tree may become: until all boxes are single cells, or too many."""
-    return min(ceil(sum(log2(size) for size in domain.sizes)), MOST_LEVELS)
+    apart = len(_set_apart_columns(domain))
+    return min(ceil(sum(log2(size) for size in domain.sizes)), MOST_LEVELS - apart)
 
 
 def tree_height(domain: BoxDomain, size: int, epsilon: Fraction) -> int:
@@ -165,6 +168,25 @@ def tree_height(domain: BoxDomain, size: int, epsilon: Fraction) -> int:
 def median_levels(height: int) -> int:
     """Say how many levels are cut at medians: the first half, where boxes hold many records."""
     return min(ceil(height / 2), MOST_MEDIANS)
+
+
+def set_apart(growth: Growth) -> int:
+    """Cut off the leaves of missing and unlisted values; say how many cuts that took.
+
+    They stand after all others and have no place in the order, so no box should hold both.
+    The cuts are public and cost nothing.  Of very many such columns only the first are cut.
+    """
+    places = _set_apart_columns(growth.domain)
+    for place in places:
+        boxes = growth.last.parents.size
+        at = growth.domain.schema.columns[place].axis().ordinary_leaves
+        growth.grow(np.full(boxes, place, dtype=np.int64), np.full(boxes, at, dtype=np.int64))
+    return len(places)
+
+
+def _set_apart_columns(domain: BoxDomain) -> list[int]:
+    columns = enumerate(domain.schema.columns)
+    return [place for place, column in columns if column.axis().special][:MOST_APART]
 
 
 def counted_levels(height: int) -> range:
