@@ -180,6 +180,8 @@ def test_the_variants_count_as_they_say():
     assert direct == 6  # 0.9 of 10 - 4, rounded up
     paper = NoisyThresholdWaves(variant="paper").count_significant(noisy, 4, Fraction(1))
     assert paper == 5  # 0.9 of 7 - 2, rounded up
+    still = np.array([9, 7, 5, 0, 0, 0, 0])  # without noise: 3 positive, 4 empty
+    assert NoisyThresholdWaves(variant="paper").count_significant(still, 4, Fraction(1)) == 3
     auto = NoisyThresholdWaves()
     assert auto.count_significant(noisy, 4, Fraction(3, 10)) == direct
     assert auto.count_significant(noisy, 4, Fraction(29, 100)) == paper

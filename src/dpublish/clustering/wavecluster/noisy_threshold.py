@@ -136,8 +136,10 @@ class NoisyThresholdWaves:
         is_direct = epsilon >= _DIRECT_FROM if self.variant == "auto" else self.variant == "direct"
         if is_direct:
             return significant_count(noisy.size - empty, self.percentile)
-        # Noise lifts about half of the empty coefficients above 0.
-        positive = int(np.count_nonzero(noisy > 0)) - (empty + 1) // 2
+        # Noise lifts about half of the empty coefficients above 0.  It is a whole number and may
+        # be 0: such a coefficient counts as half lifted.
+        lifted = 2 * int(np.count_nonzero(noisy > 0)) + int(np.count_nonzero(noisy == 0))
+        positive = (lifted - empty) // 2
         return max(significant_count(positive, self.percentile), 0)
 
     def expected_error(
