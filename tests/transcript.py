@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from choice_law import choice_law
 from dpublish.mechanisms import noise
 from dpublish.mechanisms.lattice import LatticeValues, floor_units
 from dpublish.mechanisms.noise import add_geometric, add_laplace
@@ -21,19 +22,6 @@ from dpublish.mechanisms.selection import select, selection_rate
 
 class Diverged(Exception):
     """The same published values led elsewhere: this transcript is impossible here."""
-
-
-def choice_law(scores, rate):
-    """Exact chances under permute-and-flip: integrate the others' tails over the winner's."""
-    odds = np.exp(-rate * (scores.max() - scores).astype(float))
-    nodes, weights = np.polynomial.legendre.leggauss(odds.size + 2)  # exact for polynomials
-    points = (nodes + 1) / 2
-    factors = 1 - odds[:, None] * points
-    law = np.empty(odds.size)
-    for winner in range(odds.size):
-        others = np.prod(np.delete(factors, winner, axis=0), axis=0)
-        law[winner] = odds[winner] * (weights / 2) @ others
-    return law
 
 
 @dataclass

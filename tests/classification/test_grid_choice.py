@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from choice_law import choice_law
 from dpublish.aggregates import residual_sums
 from dpublish.aggregates.counts import Counts
 from dpublish.classification import grid_choice, refinement
@@ -236,16 +237,6 @@ def test_the_audit_notices_predictors_ranked_on_the_rows():
 
 
 # --- the exact loss of whole releases -----------------------------------------------------------
-
-
-def choice_law(scores, rate):
-    """Exact chances under permute-and-flip, by integrating the others' tails numerically."""
-    odds = np.exp(-rate * (scores.max() - scores).astype(float))
-    points, weights = np.polynomial.legendre.leggauss(200)
-    points, weights = (points + 1) / 2, weights / 2
-    factors = 1 - odds[:, None] * points
-    whole = np.prod(factors, axis=0)
-    return np.array([o * (weights * whole / f).sum() for o, f in zip(odds, factors, strict=True)])
 
 
 class Diverged(Exception):

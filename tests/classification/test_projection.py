@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from classification.choice_law import choice_law
+from choice_law import choice_law
 from dpublish.aggregates.sparse_counts import OccupiedCells
 from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.classification import projection

@@ -7,6 +7,7 @@ from math import log
 import numpy as np
 import pytest
 
+from choice_law import choice_law
 from dpublish.aggregates.residual_sums import ResidualSums
 from dpublish.aggregates.score_card import LIMIT, STEP, UNIT, ScoreCard, ScoreTerm, to_chances
 from dpublish.audit import frequency_p_value
@@ -73,18 +74,6 @@ def cards(classes):
 
 
 # --- the exact law of a round -------------------------------------------------------------------
-
-
-def choice_law(scores, rate):
-    """Exact chances under permute-and-flip: integrate the others' tails over the winner's."""
-    odds = np.exp(-rate * (scores.max() - scores).astype(float))
-    law = np.empty(odds.size)
-    for winner in range(odds.size):
-        others = np.polynomial.Polynomial([1.0])
-        for other in np.delete(odds, winner):
-            others *= np.polynomial.Polynomial([1.0, -other])
-        law[winner] = odds[winner] * others.integ()(1.0)
-    return law
 
 
 class Script:

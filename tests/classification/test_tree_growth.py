@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from choice_law import choice_law
 from dpublish.audit import frequency_p_value
 from dpublish.classification import tree_growth
 from dpublish.classification.tree_growth import grow
@@ -48,18 +49,6 @@ def make_table(records):
     return open_table(
         pa.table({k: pa.array(v, types.get(k, pa.string())) for k, v in columns.items()}), SCHEMA
     )
-
-
-def choice_law(scores, rate):
-    """Exact chances under permute-and-flip: integrate the others' tails over the winner's."""
-    odds = np.exp(-rate * (scores.max() - scores))
-    law = np.empty(odds.size)
-    for winner in range(odds.size):
-        others = np.polynomial.Polynomial([1.0])
-        for other in np.delete(odds, winner):
-            others *= np.polynomial.Polynomial([1.0, -other])
-        law[winner] = odds[winner] * others.integ()(1.0)
-    return law
 
 
 class Diverged(Exception):

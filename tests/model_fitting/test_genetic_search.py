@@ -7,7 +7,7 @@ from math import log
 import numpy as np
 import pytest
 
-from classification.choice_law import choice_law
+from choice_law import choice_law
 from dpublish.audit import frequency_p_value
 from dpublish.errors import InvalidParameter
 from dpublish.model_fitting.genetic_search import (

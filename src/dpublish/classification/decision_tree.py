@@ -25,10 +25,10 @@ from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise_law import sum_quantile
 from dpublish.mechanisms.selection import selection_rate
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.decision_tree import DecisionTree
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 
 MOST_LEVELS = 30
 
@@ -101,13 +101,7 @@ class PrivateDecisionTree:
         growth = grow(table, plan, budget=budget, rng=rng, progress=progress)
         kept = (*plan.columns, self.target)
         return DecisionTree(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=tuple(table.schema[name] for name in kept)),
             target=self.target,
             branches=growth.branches,

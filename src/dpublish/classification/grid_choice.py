@@ -31,12 +31,12 @@ from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric, noisy_size
 from dpublish.mechanisms.selection import select
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.error_bars import half_width
 from dpublish.release.grid_classifier import SCORES, GridClassifier, grid_scores, grid_term
 from dpublish.release.labelled_histogram import NoisySize, estimate_total
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.refinement import Refinement
 
 MAX_CELLS = 1_000_000
@@ -138,13 +138,7 @@ class GridChoice:
                 progress=progress,
             )
         return GridClassifier(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=task.schema_of(table.schema),
             axes=axes,
             cells=np.arange(counts.size, dtype=np.int64),

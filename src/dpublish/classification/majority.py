@@ -14,10 +14,10 @@ from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.mechanisms.selection import select, selection_rate
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.decision_tree import DecisionTree
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,13 +55,7 @@ class MajorityClass:
         if progress is not None:
             progress(1, 1, "commonest class")
         return DecisionTree(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=(table.schema[self.target],)),
             target=self.target,
             label=label,

@@ -34,11 +34,11 @@ from dpublish.mechanisms.noise import noisy_size
 from dpublish.mechanisms.selection import select, selection_rate
 from dpublish.mechanisms.sparse_counts import auto_threshold
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.error_bars import half_width
 from dpublish.release.labelled_histogram import LabelledHistogram, NoisySize
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 
 MOST_FALSE_CELLS = 1_000_000
 MOST_TALLIED = 1 << 25
@@ -124,13 +124,7 @@ class Projection:
         if progress is not None:
             progress(plan.rounds + 1, plan.rounds + 1, "counts")
         return LabelledHistogram(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=task.schema_of(table.schema),
             axes=axes,
             cells=cells,

@@ -39,11 +39,11 @@ from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.selection import select, selection_rate
 from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.error_bars import half_width
 from dpublish.release.labelled_histogram import LabelledHistogram
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 
 MOST_STEPS = 100
 MAX_DENSE_CELLS = 1 << 17
@@ -151,13 +151,7 @@ class Specialisation:
         if progress is not None:
             progress(plan.steps + 1, plan.steps + 1, "counts")
         return LabelledHistogram(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=plan.task.schema_of(table.schema),
             axes=axes,
             cells=cells,

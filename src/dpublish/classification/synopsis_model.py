@@ -22,12 +22,12 @@ from dpublish.model_fitting.functional import Functional
 from dpublish.model_fitting.plain_fit import fit_weights
 from dpublish.model_fitting.task import ModelTask
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.grid_classifier import GridClassifier
 from dpublish.release.linear_model import LinearModel
 from dpublish.release.prediction import UNKNOWN, encode_rows
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 
 Kind = Literal["auto", "logistic", "svm", "linear"]
 ROWS = 40_000
@@ -76,12 +76,12 @@ class SynopsisModel:
         task = self._task(table.schema)
         if task.model == "linear":
             found = self._functional().release(table, budget=budget, rng=rng, progress=progress)
-            return replace(found, receipt=self._receipt(table, budget=budget, rng=rng))
+            return replace(found, receipt=receipt_for(self, table, budget=budget, rng=rng))
         error = self.expected_error(table.schema, None, budget.epsilon)
         grid = self._grid().release(table, budget=budget, rng=rng, progress=progress)
         features = Features.of(task.schema, self.target, by_cell=True)
         return LinearModel(
-            receipt=self._receipt(table, budget=budget, rng=rng),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=task.schema,
             model="svm" if task.model == "svm" else "logistic",
             target=self.target,
@@ -119,20 +119,6 @@ class SynopsisModel:
 
     def _functional(self) -> Functional:
         return Functional(target=self.target, predictors=self.predictors, model="linear")
-
-    def _receipt(self, table: Table, *, budget: Budget, rng: RandomSource) -> Receipt:
-        """Write the receipt in this recipe's name.
-
-        Privacy:
-            Reads no rows and spends nothing.
-        """
-        return Receipt.issue(
-            method=self.name,
-            settings=settings_of(self),
-            budget=budget,
-            neighbours=table.neighbours,
-            rng=rng,
-        )
 
 
 def fit_to_grid(grid: GridClassifier, task: ModelTask, features: Features) -> NDArray[np.float64]:

@@ -42,10 +42,10 @@ from dpublish.model_fitting.model_scores import (
 )
 from dpublish.model_fitting.task import ModelTask, require_single_records
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.linear_model import LinearModel
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 
 PARENTS = {"range": 1, "plain": 10}
 LARGEST_POPULATION = 2_000
@@ -132,13 +132,7 @@ class EvolvedModel:
             )
         ]
         return LinearModel(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=task.schema,
             model=self.model,
             target=self.target,

@@ -24,10 +24,10 @@ from dpublish.model_fitting.moment_solution import NoisyMoments, solve
 from dpublish.model_fitting.task import ModelTask, require_bound, require_single_records
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbours import AddRemoveRecord
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.linear_model import LinearModel
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 
 FloatArray = NDArray[np.float64]
 
@@ -97,13 +97,7 @@ class Functional:
         if progress is not None:
             progress(1, 1, "model")
         return LinearModel(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=task.schema,
             model=self.model,
             target=self.target,

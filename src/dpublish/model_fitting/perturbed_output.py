@@ -39,10 +39,10 @@ from dpublish.model_fitting.solver_error import (
 )
 from dpublish.model_fitting.task import ModelTask, require_single_records
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.linear_model import LinearModel
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 
 USUAL_RECORDS = 10_000
 """Records to foretell errors for, where nobody says how many there are."""
@@ -126,13 +126,7 @@ class PerturbedOutput:
                 progress(done + 1, len(pairs), "classes")
         deviation = self._deviation(task, records, budget.epsilon)
         return LinearModel(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=task.schema,
             model=self.model,
             target=self.target,

@@ -25,10 +25,10 @@ from dpublish.mechanisms.sparse_vector_calibration import calibrate
 from dpublish.mechanisms.top_c import top_c
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit, Neighbours
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.error_bars import half_width
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.top_values import TopValues
 
 Selection = Literal["one-shot", "peel-permute-and-flip", "peel-exponential", "sparse-vector"]
@@ -109,13 +109,7 @@ class FrequentValues:
             chosen = [chosen[place] for place in order]
             counts = None if counts is None else counts[order]
         return TopValues(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=(table.schema[axis.column],)),
             axis=axis,
             chosen=np.asarray(chosen, dtype=np.int64),

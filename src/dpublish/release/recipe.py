@@ -13,6 +13,7 @@ from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_epsilon
+from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import RandomSource
 from dpublish.release.release import Release
 
@@ -74,6 +75,21 @@ def figure_name(name: str) -> str:
 def settings_of(recipe: Recipe) -> dict[str, Any]:
     """List a recipe's settings as plain values, for receipts and files."""
     return {f.name: _plain(getattr(recipe, f.name)) for f in fields(recipe)}  # type: ignore[arg-type]
+
+
+def receipt_for(recipe: Recipe, table: Table, *, budget: Budget, rng: RandomSource) -> Receipt:
+    """Write the receipt of a recipe's release; call it when the whole budget is spent.
+
+    Privacy:
+        Reads no rows and spends nothing (`Receipt.issue`).
+    """
+    return Receipt.issue(
+        method=recipe.name,
+        settings=settings_of(recipe),
+        budget=budget,
+        neighbours=table.neighbours,
+        rng=rng,
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -24,11 +24,11 @@ from dpublish.mechanisms.noise import add_geometric, noisy_size
 from dpublish.mechanisms.noise_law import sum_quantile
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbours import AddRemoveRecord
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.bayes_network import BayesNetwork
 from dpublish.release.bayes_nodes import Node, joint_sets
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.synthesis.bayes_plan import Plan, make_plan, require_countable
 from dpublish.synthesis.bayes_structure import choose_network
 
@@ -116,13 +116,7 @@ class PrivateBayesNetwork:
             _count(table, columns, sets), sensitivity=len(sets), budget=purse, rng=rng
         )
         return BayesNetwork(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=columns),
             nodes=nodes,
             counts=counts,

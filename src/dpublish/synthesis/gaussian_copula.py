@@ -16,11 +16,11 @@ from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_known, require_positive
 from dpublish.mechanisms.exact import require_rate
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.copula import Copula
 from dpublish.release.noisy_correlation import CorrelationMethod, NoisyCorrelation
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.synthesis.correlation.expected import expected_spread
 from dpublish.synthesis.correlation.kendall import release_kendall
 from dpublish.synthesis.correlation.mle import release_mle
@@ -128,13 +128,7 @@ class GaussianCopula:
                 progress=progress,
             )
         return Copula(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=columns),
             margins=tuple(margins.values()),
             correlation=correlation,

@@ -16,13 +16,13 @@ from dpublish.errors import InvalidParameter, require_count, require_known, requ
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise_law import sum_quantile
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.cell_copulas import CellCopulas
 from dpublish.release.copula import Copula
 from dpublish.release.copula_bars import TotalEvidence
 from dpublish.release.mixed_table import MixedTable
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting, settings_of
 from dpublish.synthesis.bayes_plan import require_countable
 from dpublish.synthesis.cell_copulas import cells_error, release_cells
 from dpublish.synthesis.correlation.expected import expected_spread
@@ -170,13 +170,7 @@ class HybridCopula:
             rng=rng,
             progress=progress,
         )
-        receipt = Receipt.issue(
-            method=self.name,
-            settings=settings_of(self),
-            budget=budget,
-            neighbours=table.neighbours,
-            rng=rng,
-        )
+        receipt = receipt_for(self, table, budget=budget, rng=rng)
         counted = restrict(table.schema, parts.counted)
         return MixedTable(
             receipt=receipt,

@@ -4,7 +4,7 @@ from math import exp, expm1, log
 
 import numpy as np
 
-from classification.choice_law import choice_law
+from choice_law import choice_law
 
 
 def log_noise(rate, value):

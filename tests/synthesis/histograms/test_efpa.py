@@ -7,7 +7,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from classification.choice_law import choice_law
+from choice_law import choice_law
 from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded

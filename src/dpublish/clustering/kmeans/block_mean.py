@@ -29,10 +29,10 @@ from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.quantile import rank_range
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.centres import Centres
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.starting_centres import public_generator, spread_centres
 
 FEWEST_BLOCKS, MOST_BLOCKS = 2, 20_000
@@ -110,13 +110,7 @@ class BlockMean:
                 progress(number, blocks, "blocks")
         mean = mean_of_blocks(found, ranges, budget=purses["mean"], rng=rng)
         return Centres(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=box.columns),
             centres=box.unscale(mean),
             expected=dict(expected.figures),

@@ -30,11 +30,11 @@ from dpublish.data.table import Table
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise_law import sum_quantile
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.centres import Centres
 from dpublish.release.labelled_histogram import NoisySize
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.starting_centres import public_generator
 from dpublish.release.synopsis_clusters import cluster_synopsis
 from dpublish.release.tree_centres import TreeCentres, cluster_tree
@@ -90,13 +90,7 @@ class PrivateCentres:
         if progress is not None:
             progress(1, 1, "centres")
         return kind(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=box.columns),
             expected=dict(expected.figures),
             **parts,

@@ -34,10 +34,10 @@ from dpublish.model_fitting.genetic_search import (
     search,
 )
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.centres import Centres
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 
 MOST_COORDINATES = 1_000_000
 """Of all candidates of a generation together."""
@@ -115,13 +115,7 @@ class EvolvedCentres:
         first = draw_uniform(plan.population, self.clusters * box.dimensions, UNIT, rng)
         best = search(score, first, plan, budget=purses["search"], rng=rng, watcher=watch)
         return Centres(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=box.columns),
             centres=box.unscale(best.reshape(self.clusters, box.dimensions) / UNIT),
             expected=dict(expected.figures),

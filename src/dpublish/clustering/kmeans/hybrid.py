@@ -28,10 +28,10 @@ from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.mechanisms.exact import require_rate
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.centres import Centres
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.starting_centres import public_generator
 from dpublish.release.synopsis_clusters import cluster_synopsis
 
@@ -108,13 +108,7 @@ class Hybrid:
         if progress is not None:
             progress(3, 3, "round")
         return Centres(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=box.columns),
             centres=box.unscale(centres),
             synopsis=grid,

@@ -26,10 +26,10 @@ from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import noisy_size
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import rational_weight
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.centres import Centres
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.starting_centres import public_generator, spread_centres
 
 SIZE_SHARE = Fraction(3, 100)
@@ -85,13 +85,7 @@ class ImprovedLloyd:
             if progress is not None:
                 progress(number, rounds, "rounds")
         return Centres(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=box.columns),
             centres=box.unscale(centres),
             expected=dict(expected.figures),

@@ -27,10 +27,10 @@ from dpublish.mechanisms.exact import require_rate, uniform_below
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.selection import EXPONENTIAL, select, selection_rate
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.error_bars import count_errors
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.wave_clusters import WaveClusters
 
 _MOST_BITS = 50  # of the number of candidates, so that the odds stay whole numbers of 64 bits
@@ -102,13 +102,7 @@ class ChosenThresholdWaves:
         )
         if progress is not None:
             progress(1, 1, "counts")
-        receipt = Receipt.issue(
-            method=self.name,
-            settings=settings_of(self),
-            budget=budget,
-            neighbours=table.neighbours,
-            rng=rng,
-        )
+        receipt = receipt_for(self, table, budget=budget, rng=rng)
         return plan.publish(
             np.asarray(noisy >= threshold, dtype=np.bool_),
             counts,

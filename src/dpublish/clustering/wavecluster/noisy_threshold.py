@@ -31,10 +31,10 @@ from dpublish.errors import require_known
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.error_bars import count_errors, half_width
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.wave_clusters import WaveClusters
 
 Variant = Literal["auto", "direct", "paper"]
@@ -114,13 +114,7 @@ class NoisyThresholdWaves:
         chosen = self.count_significant(noisy, int(empty[0]), budget.epsilon)
         if progress is not None:
             progress(1, 1, "counts")
-        receipt = Receipt.issue(
-            method=self.name,
-            settings=settings_of(self),
-            budget=budget,
-            neighbours=table.neighbours,
-            rng=rng,
-        )
+        receipt = receipt_for(self, table, budget=budget, rng=rng)
         return plan.publish(
             largest_cells(noisy, chosen),
             counts,

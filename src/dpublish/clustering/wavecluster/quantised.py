@@ -19,10 +19,10 @@ from dpublish.data.table import Table
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.error_bars import count_errors
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.wave_clusters import WaveClusters
 
 
@@ -72,13 +72,7 @@ class QuantisedWaves:
         significant = significant_cells(plan.transform.apply(counts), self.percentile)
         if progress is not None:
             progress(1, 1, "counts")
-        receipt = Receipt.issue(
-            method=self.name,
-            settings=settings_of(self),
-            budget=budget,
-            neighbours=table.neighbours,
-            rng=rng,
-        )
+        receipt = receipt_for(self, table, budget=budget, rng=rng)
         return plan.publish(
             significant, counts, receipt, expected=dict(expected.figures), noise_rate=rate
         )

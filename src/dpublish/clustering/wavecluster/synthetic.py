@@ -34,10 +34,10 @@ from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric, noisy_size
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.error_bars import half_width
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.wave_clusters import WaveClusters
 
 _PARTS = 1 << 10  # estimates are whole multiples of this part of a record
@@ -96,13 +96,7 @@ class SyntheticWaves:
         significant = significant_cells(plan.transform.apply(whole), self.percentile)
         if progress is not None:
             progress(1, 1, "grid")
-        receipt = Receipt.issue(
-            method=self.name,
-            settings=settings_of(self),
-            budget=budget,
-            neighbours=table.neighbours,
-            rng=rng,
-        )
+        receipt = receipt_for(self, table, budget=budget, rng=rng)
         return plan.publish(significant, whole / _PARTS, receipt, expected=dict(expected.figures))
 
     def expected_error(

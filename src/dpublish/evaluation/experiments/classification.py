@@ -22,8 +22,8 @@ from dpublish.evaluation.experiments.classification_parts import (
     Part,
     predictors_of,
 )
+from dpublish.evaluation.experiments.options import choose, present_datasets, write_figure
 from dpublish.evaluation.page import Page
-from dpublish.privacy.epsilon import parse_epsilon
 from dpublish.recipes import RECIPES
 
 NAME = "classification"
@@ -46,9 +46,14 @@ def plan(
     _require_folds(folds)
     chosen = _chosen_part(PARTS[part], methods, epsilons)
     folder = find_data_folder(data_folder)
-    present, notes = _present(datasets or chosen.datasets or tuple(BENCHMARKS), folder)
+    present, notes = present_datasets(
+        datasets or chosen.datasets or tuple(BENCHMARKS),
+        BENCHMARKS,
+        lambda name: BENCHMARKS[name].missing_file(folder),
+        folder,
+    )
     listed = []
-    for benchmark in present:
+    for benchmark in (BENCHMARKS[name] for name in present):
         values = _values(chosen, benchmark, folder)
         common = {"part": part, "dataset": benchmark.name, "classifiers": ",".join(classifiers)}
         for seed in range(repeats):
@@ -66,11 +71,7 @@ def table(results: Sequence[Result]) -> ResultTable:
 
 def plot(results: Sequence[Result], path: Path) -> Path | None:
     """Draw all panels into one figure."""
-    drawn = classification_page.figure(results, has_one_scale=False)
-    if drawn is None:
-        return None
-    path.write_text(drawn, encoding="utf-8")
-    return path
+    return write_figure(classification_page.figure(results, has_one_scale=False), path)
 
 
 def page(results: Sequence[Result], notes: Sequence[str]) -> Page:
@@ -106,31 +107,15 @@ def _values(part: Part, benchmark: Benchmark, folder: Path | None) -> Sequence[i
 
 
 def _chosen_part(part: Part, methods: Sequence[str] | None, epsilons: Sequence[str] | None) -> Part:
-    names = tuple(part.methods if methods is None else methods)
-    for name in names:
-        require_known("method", name, TITLES)
-        require_known("method", name.removesuffix("-unpaid"), RECIPES)
-    amounts = tuple(part.epsilons if epsilons is None else epsilons)
-    for amount in amounts:
-        parse_epsilon(amount)
-    if not names or not amounts:
-        raise InvalidParameter("name at least one method and one epsilon")
+    known = [name for name in TITLES if name.removesuffix("-unpaid") in RECIPES]
+    names, amounts = choose(
+        methods,
+        epsilons,
+        usual_methods=part.methods,
+        usual_epsilons=part.epsilons,
+        known=known,
+    )
     return replace(part, methods=names, epsilons=amounts)
-
-
-def _present(names: Sequence[str], folder: Path | None) -> tuple[list[Benchmark], list[str]]:
-    present, notes = [], []
-    for name in names:
-        require_known("dataset", name, BENCHMARKS)
-        missing = BENCHMARKS[name].missing_file(folder)
-        if missing is None:
-            present.append(BENCHMARKS[name])
-        else:
-            place = "no data folder was named" if folder is None else f"it is not in {folder}"
-            notes.append(f"{name} was left out: it needs {missing}, and {place}")
-    if not present:
-        raise InvalidParameter("; ".join(notes) + " (--data-folder, or DPUBLISH_DATA)")
-    return present, notes
 
 
 def _require_folds(folds: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dpublish.datasets.benchmarks import find_data_folder
 from dpublish.datasets.number_tables import NUMBER_TABLES
-from dpublish.errors import InvalidParameter, require_known
+from dpublish.errors import require_known
 from dpublish.evaluation.experiment import Plan, Result, ResultTable, Trial
 from dpublish.evaluation.experiments import copula_page, copula_summary
 from dpublish.evaluation.experiments.copula_laboratory import Laboratory
@@ -23,8 +23,8 @@ from dpublish.evaluation.experiments.copula_parts import (
     Part,
     available_methods,
 )
+from dpublish.evaluation.experiments.options import choose, present_datasets, write_figure
 from dpublish.evaluation.page import Page
-from dpublish.privacy.epsilon import parse_epsilon
 
 
 def plan(
@@ -44,17 +44,23 @@ def plan(
     require_known("part", part, PARTS)
     chosen = PARTS[part]
     known = available_methods()
-    names = [name for name in chosen.methods if name in known] if methods is None else methods
-    amounts = tuple(chosen.epsilons if epsilons is None else epsilons)
-    for name in names:
-        require_known("method", name, known)
-    for amount in amounts:
-        parse_epsilon(amount)
-    if not names or not amounts:
-        raise InvalidParameter("name at least one method and one epsilon")
+    names, amounts = choose(
+        methods,
+        epsilons,
+        usual_methods=[name for name in chosen.methods if name in known],
+        usual_epsilons=chosen.epsilons,
+        known=known,
+    )
     folder = find_data_folder(data_folder)
-    present, notes = _present(datasets or chosen.datasets, chosen, folder)
-    whole = replace(chosen, methods=tuple(names), epsilons=amounts, datasets=tuple(present))
+    # Only a made-up table can be had with other columns and rows.
+    is_made_up = chosen.key in ("columns", "records")
+    present, notes = present_datasets(
+        datasets or chosen.datasets,
+        chosen.datasets if is_made_up else NUMBER_TABLES,
+        lambda name: NUMBER_TABLES[name].missing_file(folder),
+        folder,
+    )
+    whole = replace(chosen, methods=names, epsilons=amounts, datasets=tuple(present))
     trials = tuple(_trials(part, whole, repeats))
     laboratory = Laboratory(folder)
     notes += _refusals(trials, laboratory)
@@ -68,11 +74,7 @@ def table(results: Sequence[Result]) -> ResultTable:
 
 def plot(results: Sequence[Result], path: Path) -> Path | None:
     """Draw all panels into one figure."""
-    drawn = copula_page.figure(results)
-    if drawn is None:
-        return None
-    path.write_text(drawn, encoding="utf-8")
-    return path
+    return write_figure(copula_page.figure(results), path)
 
 
 def page(results: Sequence[Result], notes: Sequence[str]) -> Page:
@@ -102,23 +104,6 @@ def _places(plain: dict[str, int | str], part: Part) -> Iterator[dict[str, int |
         return
     for value in part.values:
         yield {**plain, part.key: value}
-
-
-def _present(names: Sequence[str], part: Part, folder: Path | None) -> tuple[list[str], list[str]]:
-    # Only a made-up table can be had with other columns and rows.
-    known = part.datasets if part.key in ("columns", "records") else tuple(NUMBER_TABLES)
-    present, notes = [], []
-    for name in names:
-        require_known("dataset", name, known)
-        missing = NUMBER_TABLES[name].missing_file(folder)
-        if missing is None:
-            present.append(name)
-        else:
-            place = "no data folder was named" if folder is None else f"it is not in {folder}"
-            notes.append(f"{name} was left out: it needs {missing}, and {place}")
-    if not present:
-        raise InvalidParameter("; ".join(notes) + " (--data-folder, or DPUBLISH_DATA)")
-    return present, notes
 
 
 def _refusals(trials: Sequence[Trial], laboratory: Laboratory) -> list[str]:

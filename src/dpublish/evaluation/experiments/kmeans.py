@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dpublish.datasets.benchmarks import find_data_folder
 from dpublish.datasets.point_clouds import POINT_SETS
-from dpublish.errors import InvalidParameter, require_known
+from dpublish.errors import require_known
 from dpublish.evaluation.experiment import Plan, Result, ResultTable, Trial
 from dpublish.evaluation.experiments import kmeans_page, kmeans_summary
 from dpublish.evaluation.experiments.kmeans_laboratory import Laboratory
@@ -24,8 +24,8 @@ from dpublish.evaluation.experiments.kmeans_parts import (
     Part,
     kmeans_methods,
 )
+from dpublish.evaluation.experiments.options import choose, present_datasets, write_figure
 from dpublish.evaluation.page import Page
-from dpublish.privacy.epsilon import parse_epsilon
 
 
 def plan(
@@ -40,16 +40,17 @@ def plan(
     """List the trials of one part; datasets that are not in the data folder are left out."""
     require_known("part", part, PARTS)
     chosen = PARTS[part]
-    names = tuple(chosen.methods or kmeans_methods() if methods is None else methods)
-    amounts = tuple(chosen.epsilons if epsilons is None else epsilons)
-    for name in names:
-        require_known("method", name, chosen.methods or kmeans_methods())
-    for amount in amounts:
-        parse_epsilon(amount)
-    if not names or not amounts:
-        raise InvalidParameter("name at least one method and one epsilon")
+    known = chosen.methods or kmeans_methods()
+    names, amounts = choose(
+        methods, epsilons, usual_methods=known, usual_epsilons=chosen.epsilons, known=known
+    )
     folder = find_data_folder(data_folder)
-    present, notes = _present(datasets or chosen.datasets, chosen.datasets, folder)
+    present, notes = present_datasets(
+        datasets or chosen.datasets,
+        chosen.datasets,
+        lambda name: None if name == CLOUDS else POINT_SETS[name].missing_file(folder),
+        folder,
+    )
     whole = replace(chosen, methods=names, epsilons=amounts, datasets=tuple(present))
     slow = set() if methods is not None else {pair for pair in SLOW if pair[1] in names}
     trials = tuple(
@@ -72,11 +73,7 @@ def table(results: Sequence[Result]) -> ResultTable:
 
 def plot(results: Sequence[Result], path: Path) -> Path | None:
     """Draw all panels into one figure."""
-    drawn = kmeans_page.figure(results)
-    if drawn is None:
-        return None
-    path.write_text(drawn, encoding="utf-8")
-    return path
+    return write_figure(kmeans_page.figure(results), path)
 
 
 def page(results: Sequence[Result], notes: Sequence[str]) -> Page:
@@ -105,20 +102,3 @@ def _places(name: str, part: Part) -> Iterator[dict[str, int | str]]:
             for clusters in part.values:
                 numbers = {"clusters": clusters, "dimensions": dimensions}
                 yield {"part": name, "dataset": dataset, **numbers}
-
-
-def _present(
-    names: Sequence[str], known: Sequence[str], folder: Path | None
-) -> tuple[list[str], list[str]]:
-    present, notes = [], []
-    for name in names:
-        require_known("dataset", name, known)
-        missing = None if name == CLOUDS else POINT_SETS[name].missing_file(folder)
-        if missing is None:
-            present.append(name)
-        else:
-            place = "no data folder was named" if folder is None else f"it is not in {folder}"
-            notes.append(f"{name} was left out: it needs {missing}, and {place}")
-    if not present:
-        raise InvalidParameter("; ".join(notes) + " (--data-folder, or DPUBLISH_DATA)")
-    return present, notes

@@ -32,6 +32,7 @@ from dpublish.evaluation.experiments.models_parts import (
     known_methods,
     models_of,
 )
+from dpublish.evaluation.experiments.options import write_figure
 from dpublish.evaluation.page import Page
 from dpublish.privacy.epsilon import parse_epsilon
 
@@ -89,11 +90,7 @@ def plot(results: Sequence[Result], path: Path) -> Path | None:
     """Draw all panels into one figure."""
     if _is_kmeans(results):
         return kmeans.plot(results, path)
-    drawn = models_page.figure(results)
-    if drawn is None:
-        return None
-    path.write_text(drawn, encoding="utf-8")
-    return path
+    return write_figure(models_page.figure(results), path)
 
 
 def page(results: Sequence[Result], notes: Sequence[str]) -> Page:

@@ -20,11 +20,11 @@ from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse, sparse_counts
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.cell_sample import TABLE_COLUMNS, CellSample
 from dpublish.release.error_bars import count_errors
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.synthesis.histograms.domain import (
     counted_columns,
     require_few,
@@ -106,13 +106,7 @@ class FilterPriority:
         if progress is not None:
             progress(1, 1, "sample")
         return CellSample(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(
                 table.schema, columns=tuple(table.schema[axis.column] for axis in kernel.axes)
             ),

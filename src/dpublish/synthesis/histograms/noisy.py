@@ -22,11 +22,11 @@ from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse, sparse_counts
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbours import AddRemoveRecord
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.error_bars import count_errors
 from dpublish.release.histogram import RESERVED, Histogram
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 
 MAX_DENSE_CELLS = 20_000_000
 
@@ -103,13 +103,7 @@ class NoisyHistogram:
         if progress is not None:
             progress(1, 1, "histogram")
         return Histogram(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=tuple(table.schema[a.column] for a in axes)),
             axes=axes,
             cells=cells,

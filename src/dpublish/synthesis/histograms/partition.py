@@ -22,11 +22,11 @@ from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric, noisy_size
 from dpublish.mechanisms.noise_law import sum_quantile
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.boxes import Boxes
 from dpublish.release.labelled_histogram import NoisySize
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.synthesis.histograms.bisection import SCORE_RANGE, Box, choose_cuts
 from dpublish.synthesis.histograms.domain import (
     counted_columns,
@@ -111,13 +111,7 @@ class HierarchicalPartition:
         counts = np.zeros(len(boxes), dtype=np.int64)
         counts[is_end] = add_geometric(exact, sensitivity=1, budget=purses["counts"], rng=rng)
         return Boxes(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=columns),
             lows=np.array([box.lows for box in boxes], dtype=np.int64),
             highs=np.array([box.highs for box in boxes], dtype=np.int64),

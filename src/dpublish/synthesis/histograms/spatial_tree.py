@@ -21,10 +21,10 @@ from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.noise_law import sum_quantile
 from dpublish.mechanisms.selection import selection_rate
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.boxes import Boxes
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.synthesis.histograms.box_domain import MOST_BOXES, BoxDomain, release_size
 from dpublish.synthesis.histograms.box_splits import Growth, cut_at_medians
 from dpublish.synthesis.histograms.domain import require_names, require_single_records
@@ -106,13 +106,7 @@ class SpatialTree:
             progress(height + 1, height + 1, "counts")
         sizes = [level.parents.size for level in growth.levels]
         return Boxes(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=domain.schema,
             lows=np.concatenate([level.lows for level in growth.levels]),
             highs=np.concatenate([level.highs for level in growth.levels]),

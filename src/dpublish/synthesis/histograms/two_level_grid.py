@@ -20,10 +20,10 @@ from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.noise_law import sum_quantile
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.boxes import Boxes
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.synthesis.histograms.box_domain import MOST_BOXES, BoxDomain, release_size
 from dpublish.synthesis.histograms.domain import require_names, require_single_records
 from dpublish.synthesis.histograms.grid_sizes import UNIFORM_CONSTANT, side_lengths, wanted_cells
@@ -93,13 +93,7 @@ class TwoLevelGrid:
         inner_lows, inner_highs = cut_boxes(lows, highs, parts)
         inside = np.repeat(np.arange(len(lows)), np.prod(parts, axis=1))
         return Boxes(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=domain.schema,
             lows=np.concatenate([lows, inner_lows]),
             highs=np.concatenate([highs, inner_highs]),

@@ -18,10 +18,10 @@ from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.noise_law import sum_quantile
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.boxes import Boxes
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.synthesis.histograms.box_domain import MOST_BOXES, BoxDomain, release_size
 from dpublish.synthesis.histograms.domain import require_names, require_single_records
 from dpublish.synthesis.histograms.grid_sizes import UNIFORM_CONSTANT, side_lengths, wanted_cells
@@ -78,13 +78,7 @@ class UniformGrid:
             progress(1, 1, "grid")
         lows, highs = cut_boxes(kernel.lows, kernel.highs, kernel.parts)
         return Boxes(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=domain.schema,
             lows=lows,
             highs=highs,

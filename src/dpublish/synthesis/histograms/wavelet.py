@@ -21,10 +21,10 @@ from dpublish.errors import InvalidParameter, require_known
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.haar import depth_of, mean_square, transform
-from dpublish.release.recipe import ExpectedError, Progress, setting, settings_of
+from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.wavelet_histogram import (
     WaveletHistogram,
     coefficient_shape,
@@ -95,13 +95,7 @@ class Wavelet:
         if progress is not None:
             progress(1, 1, "coefficients")
         return WaveletHistogram(
-            receipt=Receipt.issue(
-                method=self.name,
-                settings=settings_of(self),
-                budget=budget,
-                neighbours=table.neighbours,
-                rng=rng,
-            ),
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=columns),
             haar=haar,
             coefficients=noisy,
