@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from fractions import Fraction
 
 import pytest
 
@@ -121,3 +122,88 @@ def test_a_ledger_that_cannot_be_there_is_refused_in_one_line(run, name):
     assert shown.code == 3
     assert len(shown.err.splitlines()) == 1
     assert "\x1b" not in shown.err
+
+
+# Levels
+
+
+@pytest.fixture
+def levelled(place, run):
+    """A dataset whose people have numbers of their own, and one grant by level."""
+    run("ledger", "add", "books.db", "survey", "--levels", "0.01, 0.1,1")
+    amounts = {level: level / 2 for level in map(Fraction, ("0.01", "0.1", "1"))}
+    with Ledger(place / "books.db") as ledger:
+        return ledger.grant_levels("survey", amounts, purpose="ages", rng=secure()).grant
+
+
+@pytest.mark.usefixtures("place")
+def test_a_dataset_with_levels_is_added_and_says_who_must_stay_out(run):
+    added = run("ledger", "add", "books.db", "survey", "--levels", "0.01,0.1,1")
+    assert added.code == 0
+    assert "each person of survey may spend in all what her level says" in added.out
+    assert "below 0.01, or none, must not be in any release" in added.out
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "--cap 2.0, or --levels 0.01,0.1,1"),
+        (["--levels", "1,0.1"], "levels must rise"),
+        (["--levels", ""], "a level ('') is not a number"),
+        (["--levels", "0.1,1", "--cap", "2"], "leave the cap out"),
+    ],
+)
+def test_levels_that_cannot_be_are_refused_in_one_line(run, options, message):
+    added = run("ledger", "add", "books.db", "survey", *options)
+    assert added.code == 1
+    assert message in added.err
+    assert len(added.err.splitlines()) == 1
+
+
+def test_each_level_is_shown_with_a_bar_that_is_as_full_as_it_is_used(levelled, run):
+    shown = run("ledger", "show", "books.db", "survey").out
+    assert "each person's own number" in shown
+    assert shown.count("##########..........\n") == 3
+    assert "up to 0.5, by level" in shown
+    told = run("ledger", "show", "books.db", "survey", "--json").json()
+    assert told[0]["levels"][0] == {"level": "0.01", "spent": "0.005", "left": "0.005"}
+
+
+@pytest.mark.usefixtures("place")
+def test_a_thousand_levels_fit_on_a_screen(run):
+    levels = ",".join(str(number) for number in range(1, 1001))
+    assert run("ledger", "add", "books.db", "wide", "--levels", levels).code == 0
+    shown = run("ledger", "show", "books.db", "wide").out
+    assert len(shown.splitlines()) < 30
+    assert "980 levels between them are not shown" in shown
+    assert "\n1000 " in shown
+
+
+@pytest.mark.parametrize(
+    ("personal", "message"),
+    [
+        ([["0.01", "0.01"], ["0.1", "0.05"], ["1", "0.5"]], "at level 0.01, but entry"),
+        ([["0.1", "0.05"], ["1", "0.5"]], "has other levels than entry"),
+        ([], "has other levels than entry"),
+        ([["0.01", "0.005"], ["0.1", "0.05"], ["1", "0.5"]], None),
+    ],
+)
+def test_a_receipt_is_believed_at_each_level_only_if_that_was_debited_there(
+    late, levelled, run, personal, message
+):
+    hidden = {"column": "pref", "levels": [level for level, _ in personal] or ["1"]}
+    forged = forge(
+        late,
+        "forged",
+        dataset="survey",
+        ledger_entry=levelled.entry,
+        ledger_hash=levelled.entry_hash,
+        epsilon="0.5",
+        shares=[{"purpose": "ages", "epsilon": "0.5"}],
+        neighbours={"name": "personal-record", "mode": "levels", **hidden},
+        personal=personal,
+    )
+    recorded = run("ledger", "record", "books.db", forged)
+    assert recorded.code == (0 if message is None else 1)
+    assert message is None or message in recorded.err

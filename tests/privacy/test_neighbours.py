@@ -6,13 +6,20 @@ from dpublish.errors import InvalidParameter
 from dpublish.privacy.neighbours import (
     AddRemoveRecord,
     AddRemoveUnit,
+    PersonalRecord,
     ReplaceRecord,
     UserInWindow,
     from_plain,
     to_plain,
 )
 
-ALL = [AddRemoveRecord(), ReplaceRecord(), AddRemoveUnit("person"), UserInWindow("person", 3)]
+ALL = [
+    AddRemoveRecord(),
+    ReplaceRecord(),
+    AddRemoveUnit("person"),
+    UserInWindow("person", 3),
+    *(PersonalRecord("pref", ("0.01", "1"), mode) for mode in ("frame", "levels", "values-only")),
+]
 
 
 @pytest.mark.parametrize("notion", ALL, ids=lambda notion: notion.name)
@@ -27,7 +34,8 @@ def test_reading_leaves_the_plain_values_as_they_were():
 
 
 def test_notions_have_names_and_descriptions_of_their_own():
-    assert len({notion.name for notion in ALL}) == len({n.describe() for n in ALL}) == len(ALL)
+    assert len({notion.name for notion in ALL}) == len({type(notion) for notion in ALL})
+    assert len({notion.describe() for notion in ALL}) == len(ALL)
 
 
 def test_the_description_says_whose_rows_and_how_long():
@@ -40,6 +48,22 @@ def test_the_description_says_whose_rows_and_how_long():
 def test_a_window_is_a_whole_number_of_snapshots(window):
     with pytest.raises(InvalidParameter, match="window"):
         UserInWindow("person", window)
+
+
+def test_levels_have_one_spelling_each_and_an_order():
+    assert PersonalRecord("pref", ("0.10", "1/1"), "levels").levels == ("0.1", "1")
+    for levels in [(), ("1", "0.1"), ("0",), ("1", "1.0"), "12", (0.5,)]:
+        with pytest.raises(InvalidParameter, match="level"):
+            PersonalRecord("pref", levels, "levels")
+
+
+def test_a_mode_that_nobody_knows_is_refused():
+    with pytest.raises(InvalidParameter, match=r"no mode 'level'; did you mean 'levels'"):
+        PersonalRecord("pref", ("1",), "level")
+
+
+def test_what_stays_public_is_said_where_levels_are():
+    assert "except the level that 'pref' gives it" in ALL[-1].describe()
 
 
 @pytest.mark.parametrize("plain", [{}, {"name": "everyone"}])

@@ -1,5 +1,7 @@
 """`dpublish ledger`: keep the books."""
 
+from collections.abc import Sequence
+from math import ceil
 from pathlib import Path
 
 import click
@@ -9,11 +11,13 @@ from dpublish.errors import InputError, InvalidParameter, LedgerTampered
 from dpublish.privacy.budget import Grant
 from dpublish.privacy.epsilon import format_epsilon, format_short
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.ledger_account import GrantStatus
+from dpublish.privacy.ledger_account import GrantStatus, LevelStatus, Status
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.folder import folder_hash, load
 
 _path = click.argument("path")
+_BAR = 20  # characters
+_MOST_SHOWN = 20  # levels
 
 
 @click.group()
@@ -32,13 +36,25 @@ def create(path: str) -> None:
 @ledger.command()
 @_path
 @click.argument("dataset")
-@click.option("--cap", required=True, help="The most that may ever be spent on this dataset.")
+@click.option("--cap", help="The most that may ever be spent on this dataset.")
+@click.option(
+    "--levels", help="Instead: the numbers among which people's own are rounded down: 0.01,0.1,1."
+)
 @click.option("--note", default="", help="A remark for the books.")
-def add(path: str, dataset: str, cap: str, note: str) -> None:
-    """Give a dataset an allowance."""
+def add(path: str, dataset: str, cap: str | None, levels: str | None, note: str) -> None:
+    """Give a dataset an allowance, or each of its people one of several."""
+    if cap is None and levels is None:
+        raise InvalidParameter("say what may be spent: --cap 2.0, or --levels 0.01,0.1,1")
+    numbers = [] if levels is None else levels.split(",")
     with Ledger(path) as books:
-        books.add(dataset, cap=cap, note=note)
-    say(f"{dataset} may spend epsilon {cap} in all")
+        books.add(dataset, cap=cap, note=note, levels=numbers)
+        status = books.status(dataset)
+    if not status.levels:
+        say(f"{dataset} may spend epsilon {cap} in all")
+        return
+    say(f"each person of {dataset} may spend in all what her level says: {levels}")
+    first = format_epsilon(status.levels[0].level)
+    say(f"whoever has a number below {first}, or none, must not be in any release")
 
 
 @ledger.command(name="cap")
@@ -76,21 +92,48 @@ def show(path: str, dataset: str | None, as_json: bool) -> None:
             for status in statuses
         ],
     )
-    rows = [
-        [
-            str(grant.entry),
-            grant.time,
-            status.dataset,
-            format_epsilon(grant.epsilon),
-            grant.state,
-            grant.purpose,
-        ]
-        for status in statuses
-        for grant in status.grants
-    ]
+    for status in statuses:
+        if status.levels:
+            _show_levels(status)
+    rows = [_grant_row(status.dataset, grant) for status in statuses for grant in status.grants]
     if rows:
         say()
         say_table(["entry", "time", "dataset", "epsilon", "state", "purpose"], rows)
+
+
+def _show_levels(status: Status) -> None:
+    """Draw how much of each level's own number is used."""
+    shown = _some(status.levels)
+    say()
+    say(f"{status.dataset}: each person's own number (cap, spent and left above: the highest)")
+    say_table(
+        ["level", "spent", "left", "used"],
+        [
+            [*(format_short(v) for v in (each.level, each.spent, each.left)), _bar(each)]
+            for each in shown
+        ],
+    )
+    if len(shown) < len(status.levels):
+        say(f"{len(status.levels) - len(shown):,} levels between them are not shown; see --json")
+
+
+def _some(levels: Sequence[LevelStatus]) -> Sequence[LevelStatus]:
+    """Take a table's worth of levels, the first and the last among them."""
+    if len(levels) <= _MOST_SHOWN:
+        return levels
+    places = [(len(levels) - 1) * row // (_MOST_SHOWN - 1) for row in range(_MOST_SHOWN)]
+    return [levels[place] for place in places]
+
+
+def _bar(status: LevelStatus) -> str:
+    filled = ceil(status.spent / status.level * _BAR)  # what is used a little is seen to be used
+    return "#" * filled + "." * (_BAR - filled)
+
+
+def _grant_row(dataset: str, grant: GrantStatus) -> list[str]:
+    epsilon = format_epsilon(grant.epsilon)
+    shown = f"up to {epsilon}, by level" if grant.levels else epsilon
+    return [str(grant.entry), grant.time, dataset, shown, grant.state, grant.purpose]
 
 
 @ledger.command()
@@ -151,7 +194,21 @@ def _paid_by(books: Ledger, folder: str, receipt: Receipt) -> tuple[Grant, Grant
             f"{folder} claims epsilon {format_short(receipt.epsilon)}, "
             f"but entry {grant.entry} debited {format_short(status.epsilon)}"
         )
+    _require_levels_paid(folder, receipt, grant, status)
     return grant, status
+
+
+def _require_levels_paid(folder: str, receipt: Receipt, grant: Grant, status: GrantStatus) -> None:
+    """Refuse a receipt by which some level pays more than was debited there."""
+    paid, claimed = dict(status.levels), dict(receipt.personal)
+    if paid and paid.keys() != claimed.keys():
+        raise InvalidParameter(f"{folder} has other levels than entry {grant.entry} debited")
+    for level, amount in claimed.items():
+        if amount > (debited := paid.get(level, status.epsilon)):
+            raise InvalidParameter(
+                f"{folder} claims epsilon {format_short(amount)} at level {format_short(level)}, "
+                f"but entry {grant.entry} debited {format_short(debited)} there"
+            )
 
 
 def _is_recorded(books: Ledger, folder: str, receipt: Receipt) -> bool:

@@ -8,7 +8,7 @@ a running total by hand; nobody gets it wrong.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from threading import Lock
@@ -20,7 +20,8 @@ from dpublish.errors import (
     require_count,
     require_positive,
 )
-from dpublish.privacy.epsilon import ExactNumber, format_epsilon, parse_epsilon
+from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short, parse_epsilon
+from dpublish.privacy.levels import LevelAmounts, largest, require_amounts
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,21 @@ class Budget:
     """
 
     def __init__(
-        self, epsilon: ExactNumber, purpose: str = "release", *, grant: Grant | None = None
+        self,
+        epsilon: ExactNumber,
+        purpose: str = "release",
+        *,
+        grant: Grant | None = None,
+        levels: LevelAmounts | None = None,
     ) -> None:
         self._epsilon = parse_epsilon(epsilon)
+        if levels is not None:
+            require_amounts(levels)
+            if largest(levels) != self._epsilon:
+                raise InvalidParameter("epsilon must be the largest amount that any level pays")
         self._purpose = purpose
         self._grant = grant
+        self._levels = levels
         self._lock = Lock()
         self._process = os.getpid()
         self._is_used = False
@@ -77,6 +88,11 @@ class Budget:
     def grant(self) -> Grant | None:
         """The entry that debited it, if a ledger granted it."""
         return self._grant
+
+    @property
+    def levels(self) -> LevelAmounts | None:
+        """What each level paid for the grant that the purse is part of, if it is personalised."""
+        return self._levels
 
     @property
     def is_used(self) -> bool:
@@ -127,6 +143,43 @@ class Budget:
         self._is_parallel = True
         return self._hand_down(parts)
 
+    def share_groups(self, amounts: Mapping[str, Fraction]) -> dict[str, Budget]:
+        """Give every one of several disjoint parts of the data an amount of its own.
+
+        The largest amount is the whole purse, so that nothing is left over.
+
+        Privacy:
+            Parallel composition as in `share_disjoint`, with the same assumptions: a record
+            lies in one part only and pays that part's amount, the largest at most.
+        """
+        if not amounts:
+            raise InvalidParameter("a budget is shared over at least one part")
+        if not all(isinstance(amount, Fraction) and amount > 0 for amount in amounts.values()):
+            raise InvalidParameter("every part's amount must be a Fraction greater than 0")
+        most = max(amounts.values())
+        if most != self.epsilon:
+            raise InvalidParameter(
+                f"the largest amount ({format_short(most)}) must be the whole purse "
+                f"({format_short(self.epsilon)})"
+            )
+        self._open()
+        self._is_parallel = True
+        return self._hand_down(dict(amounts))
+
+    def require_levels(self, amounts: LevelAmounts) -> None:
+        """Refuse to cost any level more than was granted there; call it before rows are read."""
+        require_amounts(amounts)
+        granted = None if self.levels is None else dict(self.levels)
+        if granted is not None and granted.keys() != dict(amounts).keys():
+            raise InvalidParameter("the release has other levels than the grant that pays for it")
+        for level, amount in amounts:
+            limit = self.epsilon if granted is None else granted[level]
+            if amount > limit:
+                raise InvalidParameter(
+                    f"the release would cost level {format_short(level)} "
+                    f"{format_short(amount)}, but only {format_short(limit)} was granted there"
+                )
+
     def account(self) -> list[Budget]:
         """List the purses at the ends of the tree, in the order in which they were made."""
         if not self._children:
@@ -153,6 +206,8 @@ class Budget:
             name: Budget(share, f"{self.purpose}/{name}", grant=self.grant)
             for name, share in shares.items()
         }
+        for purse in purses.values():
+            purse._levels = self._levels  # what they say is said of the whole grant
         self._children = list(purses.values())
         return purses
 

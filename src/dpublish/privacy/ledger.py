@@ -9,22 +9,21 @@ whether someone did.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import TypedDict
 
-from dpublish.errors import BudgetExhausted, InvalidParameter, require_known
+from dpublish.errors import InvalidParameter, require_known
 from dpublish.privacy import ledger_chain as chain
 from dpublish.privacy.budget import Budget, Grant
-from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short, parse_epsilon
-from dpublish.privacy.ledger_account import (
-    Account,
-    GrantStatus,
-    Status,
+from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short
+from dpublish.privacy.ledger_account import Account, GrantStatus, LevelStatus, Status
+from dpublish.privacy.ledger_chain import Entry
+from dpublish.privacy.ledger_debit import LEVEL_DIGITS, debit, open_account, parse_amount, totals
+from dpublish.privacy.ledger_lookup import (
     add_up,
     find_grant,
     intact_head,
@@ -32,10 +31,10 @@ from dpublish.privacy.ledger_account import (
     last_account,
     tampered,
 )
-from dpublish.privacy.ledger_chain import Entry
 from dpublish.privacy.ledger_store import LedgerStore
 from dpublish.privacy.ledger_text import Clock, require_new_name, require_text, stamp
 from dpublish.privacy.ledger_verify import Verification, verify_store
+from dpublish.privacy.levels import LevelAmounts, largest, parse_amounts
 from dpublish.randomness import RandomSource, is_secure
 
 
@@ -83,28 +82,44 @@ class Ledger:
         """Let go of the file."""
         self._store.close()
 
-    def add(self, dataset: str, cap: ExactNumber = "2.0", note: str = "") -> None:
-        """Begin an account for `dataset`: all its releases together cost at most `cap`."""
+    def add(
+        self,
+        dataset: str,
+        cap: ExactNumber | None = None,
+        note: str = "",
+        *,
+        levels: Iterable[ExactNumber] = (),
+    ) -> None:
+        """Begin an account for `dataset`: all its releases together cost at most `cap` (2.0).
+
+        With `levels`, they cost each person at most the level of her own number.
+        """
         require_text(dataset=dataset, note="none" if note == "" else note)
-        account = Account(_parse_amount(cap, "cap"))
+        account = open_account(cap, levels)
         with self._store.writing():
             intact_head(self._store)
             require_new_name(dataset, self._names())
-            self._append(dataset, chain.Added(**_totals(account), note=note))
+            if account.levels:
+                self._store.require_format(chain.LEVELS_FORMAT)
+            self._append(dataset, chain.Added(**totals(account), note=note))
 
     def change_cap(self, dataset: str, cap: ExactNumber, reason: str) -> None:
         """Raise or lower a cap; what is spent stays spent, and the reason stays on record."""
         require_text(reason=reason)
-        limit = _parse_amount(cap, "cap")
+        limit = parse_amount(cap, "cap")
         with self._store.writing():
             account = self._require_account(dataset)
+            if account.levels:
+                raise InvalidParameter(
+                    f"{dataset!r} has levels: people's own numbers are its caps, and stay"
+                )
             if limit < account.spent:
                 raise InvalidParameter(
                     f"cap ({format_short(limit)}) must be at least "
                     f"{format_short(account.spent)}, which {dataset!r} has spent already"
                 )
             account.cap = limit
-            self._append(dataset, chain.CapChanged(**_totals(account), reason=reason))
+            self._append(dataset, chain.CapChanged(**totals(account), reason=reason))
 
     def grant(
         self,
@@ -129,26 +144,37 @@ class Ledger:
             released under another name or from another ledger, and that the file is not set
             back to an older copy (see `verify`).
         """
-        require_text(purpose=purpose)
-        if fingerprint is not None:
-            require_text(fingerprint=fingerprint)
-        amount = _parse_amount(epsilon, "epsilon")
-        if not is_secure(rng):
-            raise InvalidParameter(
-                "a seeded source gives the noise away: draw from randomness.secure(), "
-                "or experiment with a Budget that no ledger granted"
-            )
-        with self._store.writing():
-            account = self._require_account(dataset)
-            _debit(dataset, account, amount)
-            body = chain.Granted(
-                **_totals(account),
-                epsilon=format_epsilon(amount),
-                purpose=purpose,
-                fingerprinted=fingerprint is not None,
-            )
-            entry = self._append(dataset, body, fingerprint)
-        return Budget(amount, purpose, grant=Grant(dataset, entry.number, entry.hash))
+        amount = parse_amount(epsilon, "epsilon")
+        return self._grant(dataset, amount, (), purpose=purpose, rng=rng, fingerprint=fingerprint)
+
+    def grant_levels(
+        self,
+        dataset: str,
+        amounts: Mapping[Fraction, Fraction],
+        *,
+        purpose: str,
+        rng: RandomSource,
+        fingerprint: str | None = None,
+    ) -> Budget:
+        """Debit each level its own amount for good and hand out the budget that this pays for.
+
+        `amounts` names every level of the dataset; 0 says that its records are not used.
+
+        Privacy:
+            What one person's record costs over all releases from `dataset` is at most her
+            level: each release costs her at most what it debits there, and the sums are
+            compared with the levels as `grant` compares one sum with the cap, all of them
+            in one entry.  Assumes besides that her level stays what it is from release to
+            release (docs/proofs/personal_ledger.md).
+        """
+        pairs = parse_amounts(amounts)
+        for level, amount in pairs:
+            if amount:
+                parse_amount(amount, f"the amount at level {format_short(level)}", LEVEL_DIGITS)
+        epsilon = largest(pairs)
+        return self._grant(
+            dataset, epsilon, pairs, purpose=purpose, rng=rng, fingerprint=fingerprint
+        )
 
     def publish(self, grant: Grant, release_id: str, release_hash: str) -> None:
         """Record that what `grant` paid for was published; once only."""
@@ -160,7 +186,7 @@ class Ledger:
             if is_release_known(self._store, release_id):
                 raise InvalidParameter(f"a release with the id {release_id!r} is recorded already")
             body = chain.Published(
-                **_totals(account),
+                **totals(account),
                 grant=grant.entry,
                 release_id=release_id,
                 release_hash=release_hash,
@@ -187,7 +213,8 @@ class Ledger:
             replace(grant, fingerprint=fingerprints.get(number, (None,))[0])
             for number, grant in account.grants.items()
         ]
-        return Status(dataset, account.cap, account.spent, tuple(grants))
+        levels = tuple(LevelStatus(level, spent) for level, spent in account.levels.items())
+        return Status(dataset, account.cap, account.spent, tuple(grants), levels)
 
     def grant_status(self, grant: Grant) -> GrantStatus:
         """Look up one grant: what was debited, and the hash of what was published for it."""
@@ -206,6 +233,36 @@ class Ledger:
         """
         with self._store.reading():
             return verify_store(self._store, expected_head, anchors)
+
+    def _grant(
+        self,
+        dataset: str,
+        epsilon: Fraction,
+        amounts: LevelAmounts,
+        *,
+        purpose: str,
+        rng: RandomSource,
+        fingerprint: str | None,
+    ) -> Budget:
+        require_text(purpose=purpose, fingerprint="none" if fingerprint is None else fingerprint)
+        if not is_secure(rng):
+            raise InvalidParameter(
+                "a seeded source gives the noise away: draw from randomness.secure(), "
+                "or experiment with a Budget that no ledger granted"
+            )
+        with self._store.writing():
+            account = self._require_account(dataset)
+            debit(dataset, account, epsilon, amounts)
+            body = chain.Granted(
+                **totals(account),
+                epsilon=format_epsilon(epsilon),
+                purpose=purpose,
+                fingerprinted=fingerprint is not None,
+                amounts=chain.write_levels(amounts),
+            )
+            entry = self._append(dataset, body, fingerprint)
+        paid_by = Grant(dataset, entry.number, entry.hash)
+        return Budget(epsilon, purpose, grant=paid_by, levels=amounts or None)
 
     def _append(self, dataset: str, body: chain.Totals, fingerprint: str | None = None) -> Entry:
         head = intact_head(self._store)
@@ -233,35 +290,6 @@ class Ledger:
         if found is None:
             raise InvalidParameter("the grant is not one of this ledger's")
         return found
-
-
-class _TotalsText(TypedDict):
-    cap: str
-    spent: str
-
-
-def _totals(account: Account) -> _TotalsText:
-    return {"cap": format_epsilon(account.cap), "spent": format_epsilon(account.spent)}
-
-
-def _debit(dataset: str, account: Account, amount: Fraction) -> None:
-    if amount > account.left:
-        asked, cap, left = map(format_short, (amount, account.cap, account.left))
-        advice = f"ask for at most {left}" if account.left else "nothing more can be released"
-        raise BudgetExhausted(
-            f"{dataset!r} has {left} left of its cap of {cap}, but {asked} was asked for: "
-            f"{advice}, unless its owner raises the cap"
-        )
-    account.spent += amount
-    if account.spent.denominator >= 10**4000:  # Python writes numbers of up to 4300 digits
-        raise InvalidParameter("the account has too many digits to stay exact; round epsilon")
-
-
-def _parse_amount(value: ExactNumber, name: str) -> Fraction:
-    amount = parse_epsilon(value, name)
-    if max(amount.numerator, amount.denominator) >= 10**40:
-        raise InvalidParameter(f"{name} has more than 40 digits; write a rounder one")
-    return amount
 
 
 def _now() -> datetime:

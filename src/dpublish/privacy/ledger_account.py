@@ -4,28 +4,24 @@ Every entry about a dataset states its cap and what is spent.  Granting reads th
 verifying adds all of them up again from the first.
 """
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from dpublish.errors import LedgerTampered
-from dpublish.privacy.budget import Grant
-from dpublish.privacy.epsilon import format_epsilon
+from dpublish.privacy.epsilon import format_epsilon, format_short
 from dpublish.privacy.ledger_chain import (
     Added,
-    Body,
     CapChanged,
     Entry,
     Granted,
-    Head,
     Published,
     Totals,
     read_exact,
+    read_levels,
 )
-from dpublish.privacy.ledger_store import LedgerStore
 from dpublish.privacy.ledger_text import is_one_line
+from dpublish.privacy.levels import LevelAmounts, largest, parse_levels, require_amounts
 
 
 @dataclass(frozen=True)
@@ -40,6 +36,8 @@ class GrantStatus:
     fingerprint: str | None = None
     release_id: str | None = None
     release_hash: str | None = None
+    levels: LevelAmounts = ()
+    """What each level paid; without any, every record paid epsilon."""
 
     @property
     def state(self) -> str:
@@ -49,16 +47,24 @@ class GrantStatus:
     def to_plain(self) -> dict[str, Any]:
         """Turn the grant into plain values, without its fingerprint."""
         plain = asdict(self) | {"epsilon": format_epsilon(self.epsilon), "state": self.state}
-        del plain["fingerprint"]
+        del plain["fingerprint"], plain["levels"]
+        if self.levels:
+            pairs = [(format_epsilon(level), format_epsilon(paid)) for level, paid in self.levels]
+            plain["levels"] = [{"level": level, "epsilon": paid} for level, paid in pairs]
         return plain
 
 
 @dataclass
 class Account:
-    """What one dataset may spend and has spent, added up from its entries."""
+    """What one dataset may spend and has spent, added up from its entries.
+
+    `levels` says what each level has spent, if there are any; a level is its own cap, and cap
+    and spent are those of the highest.
+    """
 
     cap: Fraction
     spent: Fraction = Fraction(0)
+    levels: dict[Fraction, Fraction] = field(default_factory=dict)
     grants: dict[int, GrantStatus] = field(default_factory=dict)
 
     @property
@@ -66,15 +72,50 @@ class Account:
         """How much may still be granted."""
         return self.cap - self.spent
 
+    def pay(self, epsilon: Fraction, amounts: LevelAmounts = ()) -> None:
+        """Take `epsilon` off, at every level alike or by `amounts`; refuse nothing."""
+        if not self.levels:
+            self.spent += epsilon
+            return
+        for level, amount in amounts or tuple((level, epsilon) for level in self.levels):
+            self.levels[level] += amount
+        self.spent = self.levels[max(self.levels)]
+
+    def overdrawn(self) -> list[Fraction]:
+        """List the levels that have spent more than their own number."""
+        return [level for level, spent in self.levels.items() if spent > level]
+
+
+@dataclass(frozen=True)
+class LevelStatus:
+    """How the people of one level stand: each may spend `level` in all."""
+
+    level: Fraction
+    spent: Fraction
+
+    @property
+    def left(self) -> Fraction:
+        """How much may still be granted at this level."""
+        return self.level - self.spent
+
+    def to_plain(self) -> dict[str, str]:
+        """Turn the level into plain values."""
+        amounts = {"level": self.level, "spent": self.spent, "left": self.left}
+        return {name: format_epsilon(amount) for name, amount in amounts.items()}
+
 
 @dataclass(frozen=True)
 class Status:
-    """How a dataset stands: what it may spend, what is debited, and for what."""
+    """How a dataset stands: what it may spend, what is debited, and for what.
+
+    With levels, cap and spent are those of the highest.
+    """
 
     dataset: str
     cap: Fraction
     spent: Fraction
     grants: tuple[GrantStatus, ...]
+    levels: tuple[LevelStatus, ...] = ()
 
     @property
     def left(self) -> Fraction:
@@ -84,9 +125,11 @@ class Status:
     def to_plain(self) -> dict[str, Any]:
         """Turn the status into plain values; fingerprints stay behind, being made from rows."""
         amounts = {"cap": self.cap, "spent": self.spent, "left": self.left}
+        levels = {"levels": [level.to_plain() for level in self.levels]} if self.levels else {}
         return {
             "dataset": self.dataset,
             **{name: format_epsilon(amount) for name, amount in amounts.items()},
+            **levels,
             "grants": [grant.to_plain() for grant in self.grants],
         }
 
@@ -110,22 +153,34 @@ class Books:
 
     def _changed(self, entry: Entry, content: Totals) -> Iterator[str]:
         cap, spent = read_exact(content.cap), read_exact(content.spent)
+        levels = read_levels(content.levels)
         known = self.accounts.get(entry.dataset)
         if (known is None) is not isinstance(content, Added):
             yield f"{entry.dataset!r} must be added before it is used, and once"
-        account = self.accounts.setdefault(entry.dataset, Account(cap))
+        if known is None:
+            known = self.accounts[entry.dataset] = _opened(cap, levels)
+        yield from self._moved(entry, content, known)
+        if (cap, spent, levels) != (known.cap, known.spent, tuple(known.levels.items())):
+            yield "its totals are not what the entries before it add up to"
+        if known.spent > known.cap:
+            yield f"{entry.dataset!r} has spent more than its cap"
+        for level in known.overdrawn():
+            yield f"level {format_short(level)} of {entry.dataset!r} has spent more than it may"
+
+    def _moved(self, entry: Entry, content: Totals, account: Account) -> Iterator[str]:
         if isinstance(content, CapChanged):
-            account.cap = cap
+            account.cap = read_exact(content.cap)
+            if account.levels:
+                yield "it changes the cap of people who have numbers of their own"
         elif isinstance(content, Granted):
-            grant = _granted(entry, content)
-            account.spent += grant.epsilon
+            grant = granted(entry, content)
             account.grants[entry.number] = grant
+            if grant.levels and [level for level, _ in grant.levels] != list(account.levels):
+                yield f"it debits levels that {entry.dataset!r} does not have"
+                return
+            account.pay(grant.epsilon, grant.levels)
         elif isinstance(content, Published):
             yield from self._published(account, content)
-        if (cap, spent) != (account.cap, account.spent):
-            yield "its totals are not what the entries before it add up to"
-        if account.spent > account.cap:
-            yield f"{entry.dataset!r} has spent more than its cap"
 
     def _published(self, account: Account, content: Published) -> Iterator[str]:
         if content.release_id in self.release_ids:
@@ -135,7 +190,7 @@ class Books:
         if grant is None or grant.release_id is not None:
             yield f"entry {content.grant} is no grant of this dataset that waits for its release"
             return
-        account.grants[content.grant] = _close(grant, content)
+        account.grants[content.grant] = closed(grant, content)
 
 
 def _text_problems(entry: Entry, content: Totals) -> Iterator[str]:
@@ -148,100 +203,29 @@ def _text_problems(entry: Entry, content: Totals) -> Iterator[str]:
             yield f"its {name} is not one line of text"
 
 
-def intact_head(store: LedgerStore) -> Head:
-    """Read the head; refuse a ledger that is visibly broken at its end.
-
-    This much can be checked at every grant without reading the whole ledger.
-    """
-    if changed := store.changed_parts():
-        raise tampered(f"{sorted(changed)[0]!r} of its database was changed")
-    if store.has_forgotten():
-        raise tampered("entries that were there are gone, or are others now")
-    head, last = store.head(), store.last_entry()
-    if head is None or last is None or head != (last.number, last.hash) or not last.is_sealed:
-        raise tampered("its last entry was edited or removed")
-    store.note(head)
-    return head
+def _opened(cap: Fraction, levels: LevelAmounts) -> Account:
+    if levels and max(parse_levels(level for level, _ in levels)) != cap:
+        raise ValueError("its cap is not its highest level")
+    return Account(cap, levels={level: Fraction(0) for level, _ in levels})
 
 
-def last_account(store: LedgerStore, dataset: str) -> Account | None:
-    """Read how `dataset` stands from its last entry, if it has one."""
-    intact_head(store)
-    last = store.last_entry(dataset)
-    if last is None:
-        return None
-    follower = next(store.entries("number = ?", last.number + 1), None)
-    if not last.is_sealed or (follower is not None and follower.previous != last.hash):
-        raise tampered(f"entry {last.number} was edited")
-    try:
-        content = last.content()
-        if isinstance(content, Totals):
-            return Account(read_exact(content.cap), read_exact(content.spent))
-    except ValueError:
-        pass
-    raise tampered(f"entry {last.number} cannot be read")
+def granted(entry: Entry, content: Granted) -> GrantStatus:
+    """Read the grant that an entry made."""
+    epsilon, levels = read_exact(content.epsilon), read_levels(content.amounts)
+    if levels:
+        require_amounts(levels)
+        if largest(levels) != epsilon:
+            raise ValueError("its epsilon is not the most that a level pays")
+    return GrantStatus(
+        entry=entry.number,
+        time=entry.time,
+        epsilon=epsilon,
+        purpose=content.purpose,
+        fingerprinted=content.fingerprinted,
+        levels=levels,
+    )
 
 
-def find_grant(store: LedgerStore, grant: Grant) -> GrantStatus | None:
-    """Look a grant up, and what became of it; None if it is not one of this ledger's."""
-    if type(grant.entry) is not int or not 1 <= grant.entry < 2**63:  # what SQLite can hold
-        return None
-    entry = next(store.entries("number = ?", grant.entry), None)
-    if entry is None or (entry.dataset, entry.hash) != (grant.dataset, grant.entry_hash):
-        return None
-    content = _read(entry)
-    if not isinstance(content, Granted):
-        return None
-    status = _granted(entry, content)
-    for published in _published(store, f'"grant":{grant.entry},', after=grant.entry):
-        if published.grant == grant.entry:
-            return _close(status, published)
-    return status
-
-
-def is_release_known(store: LedgerStore, release_id: str) -> bool:
-    """Say whether some release was recorded under this id."""
-    found = _published(store, f'"release_id":{json.dumps(release_id)},')
-    return any(published.release_id == release_id for published in found)
-
-
-def add_up(entries: Iterable[Entry]) -> Account:
-    """Add up the account of one dataset from all its entries."""
-    books = Books()
-    for entry in entries:
-        for problem in books.enter(entry):
-            raise tampered(f"entry {entry.number}: {problem}")
-    (account,) = books.accounts.values()
-    return account
-
-
-def _published(store: LedgerStore, part: str, after: int = 0) -> Iterator[Published]:
-    """Read the publications whose body, as `seal` writes it, has this part."""
-    where = "kind = 'publish' AND number > ? AND instr(body, ?) > 0"
-    for entry in store.entries(where, after, part):  # SQLite leaves the others out quickly
-        content = _read(entry)
-        if isinstance(content, Published):
-            yield content
-
-
-def _read(entry: Entry) -> Body:
-    try:
-        if entry.is_sealed:
-            return entry.content()
-    except ValueError:
-        pass
-    raise tampered(f"entry {entry.number} was edited")
-
-
-def _granted(entry: Entry, content: Granted) -> GrantStatus:
-    epsilon = read_exact(content.epsilon)
-    return GrantStatus(entry.number, entry.time, epsilon, content.purpose, content.fingerprinted)
-
-
-def _close(grant: GrantStatus, content: Published) -> GrantStatus:
+def closed(grant: GrantStatus, content: Published) -> GrantStatus:
+    """Note on a grant what was published for it."""
     return replace(grant, release_id=content.release_id, release_hash=content.release_hash)
-
-
-def tampered(what: str) -> LedgerTampered:
-    """Make the error for a ledger whose entries contradict each other."""
-    return LedgerTampered(f"the ledger was tampered with: {what}; run `dpublish ledger verify`")

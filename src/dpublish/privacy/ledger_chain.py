@@ -15,8 +15,15 @@ from typing import ClassVar, NamedTuple
 
 import msgspec
 
-FORMAT = 1
+from dpublish.privacy.epsilon import format_epsilon
+from dpublish.privacy.levels import LevelAmounts
+
+FORMAT = 1  # of a new file
+LEVELS_FORMAT = 2  # of a file with levels; programs that cannot add levels up must not open it
 ORIGIN = "0" * 64  # what the first entry names as the hash before it
+
+LevelsText = tuple[tuple[str, str], ...]
+"""(level, amount) as text; entries without levels do not have the field."""
 
 _EXACT = re.compile(r"\d+(\.\d+|/\d+)?", re.ASCII)
 
@@ -33,6 +40,20 @@ def read_exact(text: str) -> Fraction:
         return Fraction(text)
     except ZeroDivisionError:
         raise ValueError("not an exact number: it divides by zero") from None
+
+
+def read_levels(texts: LevelsText | msgspec.UnsetType) -> LevelAmounts:
+    """Read amounts by level as an entry holds them; none, if it does not hold any."""
+    if isinstance(texts, msgspec.UnsetType):
+        return ()
+    return tuple((read_exact(level), read_exact(amount)) for level, amount in texts)
+
+
+def write_levels(pairs: LevelAmounts) -> LevelsText | msgspec.UnsetType:
+    """Write amounts by level as an entry holds them."""
+    if not pairs:
+        return msgspec.UNSET
+    return tuple((format_epsilon(level), format_epsilon(amount)) for level, amount in pairs)
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,10 +75,14 @@ class Created(Body, frozen=True, kw_only=True):
 
 
 class Totals(Body, frozen=True, kw_only=True):
-    """What every entry about a dataset holds: its account as it stands after the entry."""
+    """What every entry about a dataset holds: its account as it stands after the entry.
+
+    `levels` states what each level has spent.  Cap and spent are then the highest level's.
+    """
 
     cap: str
     spent: str
+    levels: LevelsText | msgspec.UnsetType = msgspec.UNSET
 
 
 class Added(Totals, frozen=True, kw_only=True):
@@ -75,12 +100,13 @@ class CapChanged(Totals, frozen=True, kw_only=True):
 
 
 class Granted(Totals, frozen=True, kw_only=True):
-    """Epsilon was debited."""
+    """Epsilon was debited: at each level its own amount, or the same at all."""
 
     kind = "grant"
     epsilon: str
     purpose: str
     fingerprinted: bool
+    amounts: LevelsText | msgspec.UnsetType = msgspec.UNSET
 
 
 class Published(Totals, frozen=True, kw_only=True):

@@ -7,7 +7,9 @@ follows the dots is a value, carried by the table, the receipt and the report.
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from dpublish.errors import InvalidParameter, require_count
+from dpublish.errors import InvalidParameter, require_count, require_known
+from dpublish.privacy.epsilon import format_epsilon
+from dpublish.privacy.levels import parse_levels
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,46 @@ class UserInWindow:
         )
 
 
-Neighbours = AddRemoveRecord | ReplaceRecord | AddRemoveUnit | UserInWindow
+@dataclass(frozen=True)
+class PersonalRecord:
+    """One record changes, and how well that is hidden goes by the record's own level.
+
+    `column` gives a record its level.  `mode` says what is public about levels: in `frame` all
+    eligible people with theirs, in `levels` the grid alone, in `values-only` who is present
+    with which level.
+    """
+
+    column: str
+    levels: tuple[str, ...]
+    mode: str
+    name: ClassVar[str] = "personal-record"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.column, str):
+            raise InvalidParameter("the preference column must be named")
+        require_known("mode", self.mode, tuple(_CHANGES))
+        # One spelling for each number: two notions that hide the same are equal.
+        exact = tuple(map(format_epsilon, parse_levels(self.levels)))
+        object.__setattr__(self, "levels", exact)
+
+    def describe(self) -> str:
+        """Say in plain words what is hidden."""
+        return _CHANGES[self.mode].format(column=repr(self.column))
+
+
+_CHANGES = {
+    "frame": "the record of any one eligible person, with the level that {column} gives it, "
+    "were added to the table or removed from it",
+    "levels": "any one record, with the level that {column} gives it, were added to the table "
+    "or removed from it",
+    "values-only": "the values of any one record were exchanged for others, except the level "
+    "that {column} gives it",
+}
+
+Neighbours = AddRemoveRecord | ReplaceRecord | AddRemoveUnit | UserInWindow | PersonalRecord
 _KINDS: dict[str, type[Neighbours]] = {
-    kind.name: kind for kind in (AddRemoveRecord, ReplaceRecord, AddRemoveUnit, UserInWindow)
+    kind.name: kind
+    for kind in (AddRemoveRecord, ReplaceRecord, AddRemoveUnit, UserInWindow, PersonalRecord)
 }
 
 

@@ -23,7 +23,14 @@ from dpublish.privacy import neighbours as notions
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.ledger_chain import read_exact
-from dpublish.privacy.neighbours import Neighbours
+from dpublish.privacy.levels import (
+    LevelAmounts,
+    largest,
+    parse_levels,
+    require_amounts,
+    tell_amounts,
+)
+from dpublish.privacy.neighbours import Neighbours, PersonalRecord
 from dpublish.randomness import RandomSource, is_secure
 
 SEEDED = "NOT PRIVATE: seeded"
@@ -36,6 +43,7 @@ class Receipt:
 
     `shares` are the purses at the ends of the budget's tree, by purpose.  `parallel` names the
     purposes whose shares went to disjoint parts of the data: they cost the largest, not the sum.
+    `personal` says, for a personalised release, what each level paid; epsilon is the most of it.
     """
 
     method: str
@@ -49,6 +57,7 @@ class Receipt:
     ledger_hash: str | None = None
     package_version: str = ""
     stamps: tuple[str, ...] = ()
+    personal: LevelAmounts = ()
     created: str = field(default="", compare=False)
     release_id: str = field(default="", compare=False)
 
@@ -61,6 +70,18 @@ class Receipt:
                 f"the shares add up to {format_epsilon(total)}, "
                 f"but epsilon is {format_epsilon(self.epsilon)}"
             )
+        if self.personal:
+            self._require_personal()
+
+    def _require_personal(self) -> None:
+        require_amounts(self.personal)
+        if largest(self.personal) != self.epsilon:
+            raise InvalidParameter("a receipt's epsilon must be the most that any level pays")
+        levels = tuple(level for level, _ in self.personal)
+        if not isinstance(self.neighbours, PersonalRecord) or (
+            parse_levels(self.neighbours.levels) != levels
+        ):
+            raise InvalidParameter("a personalised receipt must hide records of the same levels")
 
     @classmethod
     def issue(
@@ -71,10 +92,12 @@ class Receipt:
         budget: Budget,
         neighbours: Neighbours,
         rng: RandomSource,
+        personal: LevelAmounts = (),
     ) -> Receipt:
         """Write the receipt for what `budget` paid for.
 
         Issue it when the budget is spent, so that the shares show how it was split.
+        `personal` is what each level paid, if that is not what the ledger granted by level.
 
         Privacy:
             Reads no rows and spends nothing: it states the epsilon of a budget that opens
@@ -83,6 +106,9 @@ class Receipt:
             granted bounds this release alone, and the receipt says that too.
         """
         refuse_seeded_grant(budget, rng)
+        personal = personal or budget.levels or ()
+        if personal:
+            budget.require_levels(personal)
         grant = budget.grant
         stamps = (SEEDED, not is_secure(rng)), (UNACCOUNTED, grant is None)
         return cls(
@@ -97,6 +123,7 @@ class Receipt:
             ledger_hash=grant.entry_hash if grant else None,
             package_version=_package_version(),
             stamps=tuple(stamp for stamp, applies in stamps if applies),
+            personal=personal,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             release_id=os.urandom(16).hex(),
         )
@@ -123,15 +150,27 @@ class Receipt:
         text = (
             "Whatever anyone learns from this release would have been almost as likely if "
             f"{self.neighbours.describe()}: no outcome's probability differs by more than a "
-            f"factor of {_factor(self.epsilon)}."
+            f"factor of {self._strength()}."
         )
         if UNACCOUNTED in self.stamps:
             text += " No ledger adds it to other releases from the same data."
         return text
 
+    def _strength(self) -> str:
+        if not self.personal:
+            return _factor(self.epsilon)
+        return (
+            f"e^ε, where ε goes by the record's level: {tell_amounts(self.personal)}. "
+            f"At most that is {_factor(self.epsilon)}. Records below the first level, or "
+            "without one, are not in the release"
+        )
+
     def to_plain(self) -> dict[str, Any]:
         """Turn the receipt into plain values for a JSON file; epsilons become exact strings."""
         plain = {each.name: getattr(self, each.name) for each in fields(self)}
+        del plain["personal"]
+        if self.personal:  # other receipts look as they always did
+            plain["personal"] = [[*map(format_epsilon, pair)] for pair in self.personal]
         return plain | {
             "settings": dict(self.settings),
             "epsilon": format_epsilon(self.epsilon),
@@ -155,6 +194,9 @@ class Receipt:
                     "epsilon": read_exact(stored.epsilon),
                     "shares": tuple((s.purpose, read_exact(s.epsilon)) for s in stored.shares),
                     "neighbours": notions.from_plain(stored.neighbours),
+                    "personal": tuple(
+                        (read_exact(level), read_exact(amount)) for level, amount in stored.personal
+                    ),
                 }
             )
         except (msgspec.MsgspecError, TypeError, ValueError) as error:
@@ -195,6 +237,7 @@ class _Stored(msgspec.Struct, kw_only=True):
     dataset: str | None
     ledger_entry: int | None
     ledger_hash: str | None
+    personal: tuple[tuple[str, str], ...] = ()
 
 
 def _plain_setting(name: str, value: Any) -> Any:

@@ -1,0 +1,121 @@
+"""Debit an account, or refuse: what is asked for must be there, at every level it touches."""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import TypedDict
+
+from msgspec import UnsetType
+
+from dpublish.errors import BudgetExhausted, InvalidParameter
+from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short, parse_epsilon
+from dpublish.privacy.ledger_account import Account
+from dpublish.privacy.ledger_chain import LevelsText, write_levels
+from dpublish.privacy.levels import LevelAmounts, parse_levels, tell_list
+
+LEVEL_DIGITS = 120  # of a level's amount: it is the level times epsilon over the highest level
+_TOLD = 3  # overdrawn levels that a message lists one by one
+
+
+def open_account(cap: ExactNumber | None, levels: Iterable[ExactNumber]) -> Account:
+    """Make a new account: with one cap, or with levels, each of which is its own cap."""
+    exact = tuple(parse_amount(level, "a level") for level in levels)
+    if not exact:
+        return Account(parse_amount("2.0" if cap is None else cap, "cap"))
+    parse_levels(exact)
+    if cap is not None and parse_amount(cap, "cap") != exact[-1]:
+        raise InvalidParameter(
+            f"the cap of a dataset with levels is its highest level "
+            f"({format_short(exact[-1])}); leave the cap out"
+        )
+    return Account(exact[-1], levels=dict.fromkeys(exact, Fraction(0)))
+
+
+def parse_amount(value: ExactNumber, name: str, digits: int = 40) -> Fraction:
+    """Read an amount that is round enough for many of them to be added up exactly."""
+    amount = parse_epsilon(value, name)
+    if max(amount.numerator, amount.denominator) >= 10**digits:
+        raise InvalidParameter(f"{name} has more than {digits} digits; write a rounder one")
+    return amount
+
+
+class TotalsText(TypedDict):
+    """What every entry states of the account it is about."""
+
+    cap: str
+    spent: str
+    levels: LevelsText | UnsetType
+
+
+def totals(account: Account) -> TotalsText:
+    """Write an account as its entries state it."""
+    return {
+        "cap": format_epsilon(account.cap),
+        "spent": format_epsilon(account.spent),
+        "levels": write_levels(tuple(account.levels.items())),
+    }
+
+
+def debit(dataset: str, account: Account, epsilon: Fraction, amounts: LevelAmounts) -> None:
+    """Take `epsilon` off the account, by level if there are `amounts`; refuse an overdraft."""
+    if account.levels:
+        _require_levels_left(dataset, account, epsilon, amounts)
+    elif amounts:
+        raise InvalidParameter(
+            f"{dataset!r} has no levels; a personalised release needs a dataset that was added "
+            "to the ledger with them"
+        )
+    elif epsilon > account.left:
+        asked, cap, left = map(format_short, (epsilon, account.cap, account.left))
+        advice = f"ask for at most {left}" if account.left else "nothing more can be released"
+        raise BudgetExhausted(
+            f"{dataset!r} has {left} left of its cap of {cap}, but {asked} was asked for: "
+            f"{advice}, unless its owner raises the cap"
+        )
+    account.pay(epsilon, amounts)
+    # Python writes numbers of up to 4300 digits.
+    if any(s.denominator >= 10**4000 for s in (account.spent, *account.levels.values())):
+        raise InvalidParameter("the account has too many digits to stay exact; round epsilon")
+
+
+def _require_levels_left(
+    dataset: str, account: Account, epsilon: Fraction, amounts: LevelAmounts
+) -> None:
+    if amounts and [level for level, _ in amounts] != list(account.levels):
+        raise InvalidParameter(
+            f"{dataset!r} has {_tell_levels(list(account.levels))}, but the release has "
+            f"{_tell_levels([level for level, _ in amounts])}; they must be the same"
+        )
+    asked = amounts or tuple((level, epsilon) for level in account.levels)
+    left = {level: level - spent for level, spent in account.levels.items()}
+    short = [(level, amount) for level, amount in asked if amount > left[level]]
+    if not short:
+        return
+    told = [
+        f"level {format_short(level)} has {format_short(left[level])} left, "
+        f"but {format_short(amount)} was asked for"
+        for level, amount in short[:_TOLD]
+    ]
+    if len(short) > _TOLD:
+        told.append(f"{len(short) - _TOLD} more levels are short")
+    most = min(epsilon * left[level] / amount for level, amount in asked if amount)
+    raise BudgetExhausted(
+        f"{dataset!r} cannot pay: {'; '.join(told)}: {_advise(most, account, amounts)}"
+    )
+
+
+def _advise(most: Fraction, account: Account, amounts: LevelAmounts) -> str:
+    limit = f"ask for at most {format_short(most)}" if most else "nothing more can be released"
+    if amounts:
+        return f"{limit} in these proportions; a person's own number is never raised"
+    first = format_short(min(account.levels))
+    return (
+        f"{limit} without levels. An ordinary release costs every level the same, and records "
+        f"below the first level ({first}) must not be in its table"
+    )
+
+
+def _tell_levels(levels: list[Fraction]) -> str:
+    told = [format_short(level) for level in levels]
+    if len(told) > _TOLD:
+        return f"{len(told):,} levels from {told[0]} to {told[-1]}"
+    return f"level{'s' if len(told) > 1 else ''} {tell_list(told)}"
