@@ -35,6 +35,10 @@ def split(table):
     return table.split(2, seeded(1))
 
 
+def bound(table):
+    return table.bound(1, b"key")
+
+
 class Greedy(Counts):
     """A kernel that needs too much memory."""
 
@@ -62,6 +66,8 @@ def refusal_of(action):
         ("local.choose", PLAIN, False, sample),
         ("local._deal", PLAIN, False, split),
         ("local.draw_blocks", UNITS, False, split),
+        ("bounded.to_units", UNITS, True, bound),
+        ("bounded._choose", UNITS, False, bound),
     ],
 )
 def test_how_much_memory_is_lacking_is_not_told(place, schema, cache, action, monkeypatch):

@@ -4,11 +4,13 @@ A record is kept with a probability that is a ratio of whole numbers, exactly: t
 number it is compared with is drawn only as far as the comparison needs.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpublish.data.encoding import Codes
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.randomness import RandomSource
 
@@ -20,6 +22,19 @@ def require_rate(rate: Fraction) -> Fraction:
     if not isinstance(rate, Fraction) or not 0 < rate <= 1:
         raise InvalidParameter(f"rate ({rate}) must be a Fraction above 0, and at most 1")
     return rate
+
+
+def require_rates(rates: Sequence[Fraction], leaves: int) -> tuple[Fraction, ...]:
+    """Refuse rates that are not one for each leaf, from 0 to 1, in whole steps of 2^-64."""
+    for rate in rates:
+        if not isinstance(rate, Fraction) or not 0 <= rate <= 1 or _WORD % rate.denominator:
+            raise InvalidParameter(
+                "each rate must be a Fraction from 0 to 1 whose denominator is a power of 2, "
+                "at most 2^64"
+            )
+    if len(rates) != leaves:
+        raise InvalidParameter(f"there must be a rate for each of the {leaves} leaves")
+    return tuple(rates)
 
 
 def choose(rate: Fraction, count: int, rng: RandomSource) -> NDArray[np.bool_]:
@@ -41,6 +56,23 @@ def choose(rate: Fraction, count: int, rng: RandomSource) -> NDArray[np.bool_]:
     if tied.size and rest:
         chosen[tied] = choose(Fraction(rest, rate.denominator), tied.size, rng)
     return chosen
+
+
+def choose_by(rates: Sequence[Fraction], codes: Codes, rng: RandomSource) -> NDArray[np.bool_]:
+    """Say yes for each code with the probability `rates[code]`, exactly and independently.
+
+    A rate is a whole number of steps of 2^-64, so one word decides.  A word is drawn for every
+    code: what is drawn for one record does not depend on the others.
+
+    >>> from dpublish.randomness import seeded
+    >>> choose_by([Fraction(0), Fraction(1)], np.array([0, 1, 1], dtype=np.uint8), seeded(1))
+    array([False,  True,  True])
+    """
+    steps = [int(rate * _WORD) for rate in rates]
+    last = np.array([max(step - 1, 0) for step in steps], dtype=np.uint64)  # 2^64 is no word
+    possible = np.array([step > 0 for step in steps], dtype=np.bool_)
+    yes: NDArray[np.bool_] = rng.words(codes.size) <= last[codes]
+    return yes & possible[codes]
 
 
 def draw_blocks(blocks: int, count: int, rng: RandomSource) -> NDArray[np.int64]:

@@ -5,7 +5,7 @@ nothing prints or stores it.  A table shows its public schema and keeps the rest
 the number of its rows included.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 from typing import Protocol
 
@@ -49,4 +49,36 @@ class Table(Protocol):
         self, blocks: int, rng: RandomSource, columns: Sequence[str] | None = None
     ) -> Sequence["Table"]:
         """Put every record (every unit) into one of `blocks` tables, uniformly at random."""
+        ...
+
+    def bound(self, most: int, key: bytes, columns: Sequence[str] | None = None) -> "Table":
+        """Keep at most `most` rows of each unit, as records of their own.
+
+        Of the rows that no missing rule of the columns leaves out.  Which of a unit's rows
+        stay depends on the key and on that unit's rows alone, not on their order.  Adding or
+        removing a unit adds or removes at most `most` rows of the result.
+        """
+        ...
+
+    def only(self, column: str, leaves: Collection[int], *, keep: bool = False) -> "Table":
+        """Pick the records whose leaf of `column` is one of `leaves`.
+
+        Each record's own value decides, so tables of different leaves share no record.  The
+        result is without `column` unless it is to `keep` it, and without the records that the
+        column's missing rule leaves out.  Rows must be records of their own.
+        """
+        ...
+
+    def sample_by(
+        self,
+        column: str,
+        rates: Sequence[Fraction],
+        rng: RandomSource,
+        columns: Sequence[str] | None = None,
+    ) -> "Table":
+        """Keep a record whose leaf of `column` is k with probability `rates[k]`, exactly.
+
+        Records are kept independently.  Rates are from 0 to 1 in whole steps of 2^-64.  The
+        result has the given columns, or all but `column`.  Rows must be records of their own.
+        """
         ...

@@ -118,11 +118,13 @@ class CachedColumns:
 
     def batches(self, wanted: Sequence[Reading]) -> Generator[Batch]:
         """Cut the wanted columns of all records that are kept into batches."""
+        parts = self.parts(wanted)
+        yield from cut_columns(self._rows or 0, dict(zip(wanted, parts, strict=True)))
+
+    def parts(self, wanted: Sequence[Reading]) -> list[Part]:
+        """Hand out each of the wanted columns whole, with the records that it does not keep."""
         self._load(wanted)
-        rows = self._rows or 0
-        for start in range(0, rows, BATCH_ROWS):
-            stop = min(start + BATCH_ROWS, rows)
-            yield make_batch(stop - start, {x: _cut(self._columns[x], start, stop) for x in wanted})
+        return [self._columns[reading] for reading in wanted]
 
     def _load(self, wanted: Sequence[Reading]) -> None:
         lacking = [reading for reading in wanted if reading not in self._columns]
@@ -148,6 +150,13 @@ class CachedColumns:
         both = {False: self._schema.names, True: tuple(numbers)}
         ways = dict.fromkeys(reading.as_values for reading in lacking)
         return [Reading(name, as_values=way) for way in ways for name in both[way]]
+
+
+def cut_columns(rows: int, columns: Mapping[Reading, Part]) -> Generator[Batch]:
+    """Cut whole columns into batches of the records that all of them keep."""
+    for start in range(0, rows, BATCH_ROWS):
+        stop = min(start + BATCH_ROWS, rows)
+        yield make_batch(stop - start, {x: _cut(y, start, stop) for x, y in columns.items()})
 
 
 def _cut(column: Part, start: int, stop: int) -> Part:

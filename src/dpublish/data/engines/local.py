@@ -5,7 +5,7 @@ processor's cache is faster for all our questions, and bins are the same arithme
 every source.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
@@ -17,12 +17,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpublish.data.batch import Batch, Kernel, S, refuse_copy
-from dpublish.data.draws import choose, draw_blocks, require_rate
+from dpublish.data.draws import choose, draw_blocks, require_rate, require_rates
+from dpublish.data.engines.bounded import bound_rows
+from dpublish.data.engines.chosen import (
+    ChosenColumns,
+    ChosenSource,
+    make_choice,
+    sample_rows,
+)
 from dpublish.data.engines.encoded import CachedColumns, Reading, StreamedColumns, readings
 from dpublish.data.engines.source import MemorySource, Source, select_header, within_memory
 from dpublish.data.engines.units import UnitColumns, draw_rows, needed_columns
 from dpublish.data.schema import Schema
-from dpublish.errors import require_count
+from dpublish.errors import InvalidParameter, require_count
 from dpublish.privacy.neighbours import Neighbours
 from dpublish.randomness import RandomSource
 
@@ -38,11 +45,13 @@ class Columns(Protocol):
 class LocalTable:
     """Private rows of a source, summed up in this process; made by `open_table`."""
 
-    def __init__(self, schema: Schema, source: Source, *, cache: bool = True) -> None:
+    def __init__(
+        self, schema: Schema, source: Source, *, cache: bool = True, columns: Columns | None = None
+    ) -> None:
         self._schema = schema
         self._source = source
         self._cache = cache
-        self._columns = _choose_columns(schema, source, cache)
+        self._columns = columns or _choose_columns(schema, source, cache)
 
     def __repr__(self) -> str:
         return f"LocalTable({', '.join(self._schema.names)})"
@@ -94,6 +103,58 @@ class LocalTable:
         drawn = draw_rows(self._source, schema, lambda count: draw_blocks(blocks, count, rng))
         parts = within_memory(lambda: _deal(drawn, blocks))
         return [self._hold(schema, part) for part in parts]
+
+    def bound(self, most: int, key: bytes, columns: Sequence[str] | None = None) -> "LocalTable":
+        """Keep at most `most` rows of each unit, as records of their own.
+
+        The rows that stay are held in memory, with the given columns only.
+        """
+        require_count(most=most)
+        unit = self._schema.unit
+        if unit is None:
+            raise InvalidParameter("rows belong to no unit here; name it in the schema")
+        schema = self._narrow(columns)
+        kept = within_memory(lambda: bound_rows(self._source, schema, unit, most, key))
+        return self._hold(replace(schema, unit=None), kept)
+
+    def only(self, column: str, leaves: Collection[int], *, keep: bool = False) -> "LocalTable":
+        """Pick the records whose leaf of `column` is one of `leaves`; no row is read yet.
+
+        Tables picked from one table share the columns that it has encoded.
+        """
+        self._refuse_units()
+        choice = make_choice(self._schema[column], leaves)
+        schema = self._schema if keep else self._narrow(self._others(column))
+        source, columns = ChosenSource(self._source, choice), None
+        if isinstance(self._columns, CachedColumns | ChosenColumns):
+            columns = ChosenColumns(self._columns, choice)
+        return LocalTable(schema, source, cache=self._cache, columns=columns)
+
+    def sample_by(
+        self,
+        column: str,
+        rates: Sequence[Fraction],
+        rng: RandomSource,
+        columns: Sequence[str] | None = None,
+    ) -> "LocalTable":
+        """Keep a record whose leaf of `column` is k with probability `rates[k]`, exactly.
+
+        The rows of the sample are held in memory, with the given columns only.
+        """
+        self._refuse_units()
+        by = self._schema[column]
+        rates = require_rates(rates, by.size)
+        schema = self._narrow(self._others(column) if columns is None else columns)
+        rows = sample_rows(self._source, by, rates, rng, schema.names)
+        return self._hold(schema, within_memory(lambda: list(rows)))
+
+    def _others(self, column: str) -> list[str]:
+        return [name for name in self._schema.names if name != column]
+
+    def _refuse_units(self) -> None:
+        """Refuse to tell rows of one unit apart: a unit must not be in several groups."""
+        if self._schema.unit is not None:
+            raise InvalidParameter("rows belong to units here; only single records can be chosen")
 
     def _add_all(self, kernel: Kernel[S], wanted: Sequence[Reading], out: S) -> None:
         with closing(self._columns.batches(wanted)) as batches:

@@ -152,8 +152,9 @@ def read_quietly(items: Iterator[T], label: str) -> Iterator[T]:
 def scan(source: Source, columns: Sequence[str]) -> Iterator[Any]:
     """Read some columns of a source in record batches of bounded size and plain types."""
     for batch in source.scan(columns):
+        asked = batch.select(list(columns))  # a reader may keep the order of its file
         for start in range(0, batch.num_rows, BATCH_ROWS):
-            part = batch.slice(start, BATCH_ROWS)
+            part = asked.slice(start, BATCH_ROWS)
             yield pa.RecordBatch.from_arrays([*map(plain_array, part.columns)], names=columns)
 
 

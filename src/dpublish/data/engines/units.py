@@ -153,12 +153,12 @@ class UnitColumns:
             [units.is_valid().to_numpy(zero_copy_only=False)]
             + [part.keep for part in parts if part.keep is not None]
         )
-        arrays = [units, *(pa.array(_as_whole_numbers(part.data)) for part in parts)]
+        arrays = [units, *(pa.array(as_whole_numbers(part.data)) for part in parts)]
         names = [_UNIT, *map(str, wanted)]
         return pa.Table.from_arrays(arrays, names=names).filter(pa.array(keep))
 
 
-def _as_whole_numbers(data: NDArray[Any]) -> NDArray[Any]:
+def as_whole_numbers(data: NDArray[Any]) -> NDArray[Any]:
     """Compare floats by their bits; the two zeros are one."""
     return (data + 0.0).view(np.int64) if data.dtype == np.float64 else data
 
