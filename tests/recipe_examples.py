@@ -41,6 +41,8 @@ ROWS = [
     {"age": 31, "sex": "Female", "height": 160.0, "town": "Ost", "note": SECRET},
 ]
 
+# Levels by a rule, so that the table needs no further column.
+_RULE = {"preference": "sex", "rule": "Female=1.5; Male=3", "levels": ("1.5", "3"), "derived": True}
 EXAMPLES = {
     "histogram": [
         {"columns": ("age", "sex")},
@@ -204,6 +206,39 @@ EXAMPLES = {
         {"column": "age", "count": 2, "selection": "peel-permute-and-flip"},
         {"column": "age@2", "count": 2, "selection": "sparse-vector", "with_counts": True},
     ],
+    "minimum": [
+        {"inner": "histogram columns=age,sex", **_RULE},
+        {"inner": "majority target=town", "mode": "values-only", **_RULE},
+    ],
+    "threshold": [
+        {"inner": "margins", "threshold": "1.5", **_RULE},
+        {
+            "inner": "histogram columns=height",
+            "threshold": "1.5",
+            "mode": "values-only",
+            "exchangeable": True,
+            **_RULE,
+        },
+    ],
+    "sampling": [
+        {"inner": "histogram columns=town", **_RULE},
+        {
+            "inner": "margins",
+            "threshold": "mean",
+            "mode": "values-only",
+            "exchangeable": True,
+            **_RULE,
+        },
+    ],
+    "personalised-em": [
+        {"question": "count", "query": "age >= 30", "most": "500", **_RULE},
+        {"question": "median", "column": "age", "mode": "values-only", **_RULE},
+    ],
+    "partitioning": [
+        {"inner": "histogram columns=age", **_RULE},
+        {"inner": "margins", "exchangeable": True, "mode": "values-only", **_RULE},
+    ],
+    "t-round": [{"inner": "histogram columns=age", "exchangeable": True, **_RULE}],
 }
 CASES = [(name, settings) for name, many in EXAMPLES.items() for settings in many]
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from dpublish import publishing
 from dpublish.data.sources import open_table
 from dpublish.errors import (
     BudgetExhausted,
@@ -13,6 +12,7 @@ from dpublish.errors import (
 )
 from dpublish.privacy.ledger import Ledger
 from dpublish.publishing import publish
+from dpublish.publishing import table as publishing
 from dpublish.release.folder import load
 from dpublish.release.release import Release
 from dpublish.synthesis.histograms.noisy import NoisyHistogram

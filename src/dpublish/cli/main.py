@@ -25,6 +25,7 @@ _COMMANDS = {
     "methods": ("dpublish.cli.methods:methods", "What can be published, and how to choose."),
     "plan": ("dpublish.cli.plan:plan", "Cost and expected error before spending; reads no data."),
     "release": ("dpublish.cli.release:release", "Publish from a table, paid for from the ledger."),
+    "stream": ("dpublish.cli.stream:stream", "Publish a changing table step by step."),
     "rows": ("dpublish.cli.use:rows", "Draw synthetic rows from a release; free."),
     "count": ("dpublish.cli.use:count", "Ask a release how many records; free."),
     "predict": ("dpublish.cli.predict:predict", "Classify rows with a release; free."),

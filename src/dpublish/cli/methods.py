@@ -5,6 +5,9 @@ import click
 from dpublish.cli.output import json_option, say, say_json, say_table
 from dpublish.errors import require_known
 from dpublish.recipes import RECIPES, recipe_settings
+from dpublish.recipes.streams import STREAMS, stream_settings
+
+_ALL = {**RECIPES, **STREAMS}
 
 
 @click.command()
@@ -17,8 +20,8 @@ def methods(name: str | None, task: str | None, as_json: bool) -> None:
         _one(name, as_json)
         return
     if task is not None:
-        require_known("task", task, {entry.task for entry in RECIPES.values()})
-    chosen = {n: e for n, e in RECIPES.items() if task in (None, e.task)}
+        require_known("task", task, {entry.task for entry in _ALL.values()})
+    chosen = {n: e for n, e in _ALL.items() if task in (None, e.task)}
     if as_json:
         say_json(
             [
@@ -34,8 +37,9 @@ def methods(name: str | None, task: str | None, as_json: bool) -> None:
 
 
 def _one(name: str, as_json: bool) -> None:
-    settings = recipe_settings(name)
-    entry = RECIPES[name]
+    require_known("method", name, _ALL)
+    settings = stream_settings(name) if name in STREAMS else recipe_settings(name)
+    entry = _ALL[name]
     if as_json:
         say_json(
             {

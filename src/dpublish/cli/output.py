@@ -89,18 +89,34 @@ def settings_from(arguments: Sequence[str], pairs: Sequence[str]) -> dict[str, s
     return settings
 
 
+_ALIASES = {"epsilon_column": "preference"}
+"""Settings by the names that people look for."""
+
+
 def _put(settings: dict[str, str], name: str, value: str) -> None:
     key = name.strip().replace("-", "_")
+    key = _ALIASES.get(key, key)
     if key in settings:
         raise InvalidParameter(f"the setting {name!r} is given twice")
     settings[key] = value
 
 
 def method_options(function: F) -> F:
-    """Add what `plan` and `release` share: the method, the schema, epsilon and free settings."""
+    """Add what `release` and `plan` share: the method, the schema and free settings."""
+    return _with_method(function, needs_schema=True)
+
+
+def planning_options(function: F) -> F:
+    """Add the same, but for the schema, which not every plan needs."""
+    return _with_method(function, needs_schema=False)
+
+
+def _with_method(function: F, *, needs_schema: bool) -> F:
     for option in (
         click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="A setting."),
-        click.option("--schema", "schema_path", required=True, help="The schema file (TOML)."),
+        click.option(
+            "--schema", "schema_path", required=needs_schema, help="The schema file (TOML)."
+        ),
         click.option("--method", required=True, help="See: dpublish methods"),
     ):
         function = option(function)

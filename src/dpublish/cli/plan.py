@@ -2,14 +2,17 @@
 
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from math import inf
+from math import inf, log10
+from typing import Any
 
 import click
 
+from dpublish.cli.compare import compare_methods
+from dpublish.cli.level_use import plain_levels, say_level_use
 from dpublish.cli.output import (
     FREE_SETTINGS,
     json_option,
-    method_options,
+    planning_options,
     say,
     say_json,
     settings_from,
@@ -17,29 +20,38 @@ from dpublish.cli.output import (
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.personalised.method import PersonalSettings
+from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon
 from dpublish.publishing import foretell
 from dpublish.recipes import make_recipe
 from dpublish.release.recipe import Recipe, figure_name
 
+_MOST = Fraction(10_000)
+
 
 @click.command(context_settings=dict(FREE_SETTINGS))
-@method_options
+@planning_options
 @click.option("--epsilon", help="What you would spend: 0.5, or several: 0.1,0.5,1")
 @click.option(
     "--wanted-error", type=float, help="Find the epsilon that brings the error down to this."
 )
 @click.option("--rows", "n_hint", type=int, help="Roughly how many records, if that is public.")
+@click.option(
+    "--compare",
+    is_flag=True,
+    help="Set all personalised methods side by side, for --levels and --sizes; needs no schema.",
+)
 @json_option
 @click.pass_context
 def plan(
     ctx: click.Context,
     method: str,
-    schema_path: str,
+    schema_path: str | None,
     pairs: tuple[str, ...],
     epsilon: str | None,
     wanted_error: float | None,
     n_hint: int | None,
+    compare: bool,
     as_json: bool,
 ) -> None:
     """Tell cost and expected error before spending.  No data is read.
@@ -47,16 +59,19 @@ def plan(
     \b
     dpublish plan --method histogram --columns age,sex --schema people.toml --epsilon 0.1,0.5
     dpublish plan --method histogram --columns age,sex --schema people.toml --wanted-error 20
+    dpublish plan --method partitioning --inner "histogram columns=age" \\
+        --levels 0.01,0.1,1 --sizes 500,3500,6000 --compare
     """  # noqa: D301 - click keeps lines after it
-    recipe = make_recipe(method, settings_from(ctx.args, pairs))
+    settings = settings_from(ctx.args, pairs)
+    if compare:
+        compare_methods(method, settings, epsilon, as_json=as_json)
+        return
+    recipe = make_recipe(method, settings)
+    if schema_path is None:
+        raise InvalidParameter("name the schema file: --schema people.toml")
     schema = load_schema(schema_path)
     require_count(rows=0 if n_hint is None else n_hint, at_least=0)
-    if (epsilon is None) == (wanted_error is None):
-        raise InvalidParameter("give either --epsilon or --wanted-error")
-    if epsilon is not None:
-        choices = [parse_epsilon(text) for text in epsilon.split(",")]
-    else:
-        choices = [epsilon_for(recipe, schema, n_hint, float(wanted_error or 0))]
+    choices = _choices(recipe, schema, n_hint, epsilon, wanted_error)
     plans = [(choice, foretell(recipe, schema, n_hint, choice)) for choice in choices]
     if as_json:
         say_json(
@@ -65,6 +80,7 @@ def plan(
                     "epsilon": format_epsilon(e),
                     "summary": p.summary,
                     "expected_error": dict(p.figures),
+                    **_plain_use(recipe, e),
                 }
                 for e, p in plans
             ]
@@ -74,6 +90,32 @@ def plan(
         say(f"epsilon {format_epsilon(choice)}: {expected.summary}")
         for name, value in expected.figures.items():
             say(f"  {figure_name(name)}: {value:,.4g}")
+        if isinstance(recipe, PersonalSettings):
+            paid = recipe.spending(choice)
+            say_level_use(paid, {level: level - amount for level, amount in paid.items()})
+
+
+def _choices(
+    recipe: Recipe,
+    schema: Schema,
+    n_hint: int | None,
+    epsilon: str | None,
+    wanted_error: float | None,
+) -> list[Fraction]:
+    """List what might be spent: as given, as wanted, or the largest level."""
+    if epsilon is None and wanted_error is None and isinstance(recipe, PersonalSettings):
+        return [recipe.levels[-1]]
+    if (epsilon is None) == (wanted_error is None):
+        raise InvalidParameter("give either --epsilon or --wanted-error")
+    if epsilon is not None:
+        return [parse_epsilon(text) for text in epsilon.split(",")]
+    return [epsilon_for(recipe, schema, n_hint, float(wanted_error or 0))]
+
+
+def _plain_use(recipe: Recipe, epsilon: Fraction) -> dict[str, Any]:
+    if not isinstance(recipe, PersonalSettings):
+        return {}
+    return {"levels": plain_levels(recipe.spending(epsilon))}
 
 
 def epsilon_for(recipe: Recipe, schema: Schema, n_hint: int | None, wanted: float) -> Fraction:
@@ -84,8 +126,10 @@ def epsilon_for(recipe: Recipe, schema: Schema, n_hint: int | None, wanted: floa
     if not wanted > 0:
         raise InvalidParameter(f"wanted error ({wanted}) must be greater than 0")
 
+    most = recipe.levels[-1] if isinstance(recipe, PersonalSettings) else _MOST
+
     def error_at(exponent: float) -> float:
-        expected = recipe.expected_error(schema, n_hint, _rounded(10**exponent))
+        expected = recipe.expected_error(schema, n_hint, min(_rounded(10**exponent), most))
         return expected.figures[expected.target]
 
     def error_or_infinite(exponent: float) -> float:
@@ -94,13 +138,15 @@ def epsilon_for(recipe: Recipe, schema: Schema, n_hint: int | None, wanted: floa
         except InvalidParameter:  # too small an epsilon for this method: settings were checked
             return inf
 
-    low, high = -6.0, 4.0
+    low, high = -6.0, log10(most)
     if error_at(high) > wanted:
-        raise InvalidParameter(f"no epsilon up to 10^{high:.0f} brings the error down to {wanted}")
+        raise InvalidParameter(
+            f"no epsilon up to {format_short(most)} brings the error down to {wanted}"
+        )
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (low, middle) if error_or_infinite(middle) <= wanted else (middle, high)
-    return _rounded(10**high)
+    return min(_rounded(10**high), most)
 
 
 def _rounded(value: float) -> Fraction:

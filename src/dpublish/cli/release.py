@@ -1,9 +1,11 @@
 """`dpublish release`: publish from a table, paid for from the ledger."""
 
 from contextlib import ExitStack
+from fractions import Fraction
 
 import click
 
+from dpublish.cli.level_use import epsilon_left, say_level_use
 from dpublish.cli.output import (
     FREE_SETTINGS,
     json_option,
@@ -15,17 +17,26 @@ from dpublish.cli.output import (
 )
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import open_table
+from dpublish.errors import InvalidParameter
+from dpublish.personalised.method import PersonalSettings
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.ledger_account import Status
 from dpublish.publishing import publish
 from dpublish.recipes import make_recipe
+from dpublish.release.recipe import Recipe
+from dpublish.release.release import Release
 
 
 @click.command(context_settings=dict(FREE_SETTINGS))
 @method_options
 @click.option("--data", required=True, help="CSV, Parquet, Arrow or .duckdb file, or a glob.")
 @click.option("--table", "table_name", help="Which table of a .duckdb file.")
-@click.option("--epsilon", required=True, help='What to spend, exactly: 0.5, or "1/3".')
+@click.option(
+    "--epsilon",
+    help='What to spend, exactly: 0.5, or "1/3". Of a personalised method: at the largest level; '
+    "all that the levels have left if absent.",
+)
 @click.option("--ledger", "ledger_path", required=True, help="The ledger file.")
 @click.option("--dataset", required=True, help="Whose allowance pays, by its name in the ledger.")
 @click.option("--purpose", default="", help="What it is for; kept in the ledger.")
@@ -39,7 +50,7 @@ def release(
     pairs: tuple[str, ...],
     data: str,
     table_name: str | None,
-    epsilon: str,
+    epsilon: str | None,
     ledger_path: str,
     dataset: str,
     purpose: str,
@@ -53,13 +64,19 @@ def release(
     \b
     dpublish release --method histogram --columns age,sex --data people.csv \\
         --schema people.toml --epsilon 0.5 --ledger books.db --dataset people -o ages/
+    dpublish release --method minimum --inner "histogram columns=age" \\
+        --epsilon-column accepted --levels 0.01,0.1,1 --data people.csv \\
+        --schema people.toml --ledger books.db --dataset people -o ages/
     """  # noqa: D301 - click keeps lines after it
     recipe = make_recipe(method, settings_from(ctx.args, pairs))
-    exact = parse_epsilon(epsilon)
     schema = load_schema(schema_path)
+    if isinstance(recipe, PersonalSettings):
+        schema = recipe.prepare(schema)
+    given = None if epsilon is None else parse_epsilon(epsilon)
     table = open_table(data, schema, table=table_name)
     with ExitStack() as stack:
         ledger = stack.enter_context(Ledger(ledger_path))
+        exact = _all_left(recipe, ledger, dataset) if given is None else given
         progress = stack.enter_context(progress_bar())
         published = publish(
             recipe,
@@ -71,7 +88,7 @@ def release(
             purpose=purpose,
             progress=progress,
         )
-        left = ledger.status(dataset).left
+        status = ledger.status(dataset)
     if as_json:
         say_json(
             {
@@ -79,11 +96,29 @@ def release(
                 "kind": published.kind,
                 "receipt": published.receipt.to_plain(),
                 "expected_error": published.expected_error(),
-                "left": format_epsilon(left),
+                "left": format_epsilon(status.left),
+                **({"levels": [e.to_plain() for e in status.levels]} if status.levels else {}),
             }
         )
         return
     say(f"published {output}  (open {output.rstrip('/')}/report.html)")
     for name, text in published.summary().items():
         say(f"  {name}: {text}")
-    say(f"  spent: epsilon {format_epsilon(exact)}; left for {dataset}: {format_epsilon(left)}")
+    _say_cost(published, status)
+
+
+def _all_left(recipe: Recipe, ledger: Ledger, dataset: str) -> Fraction:
+    if not isinstance(recipe, PersonalSettings):
+        raise InvalidParameter("say what to spend: --epsilon 0.5")
+    return epsilon_left(recipe, ledger.status(dataset))
+
+
+def _say_cost(published: Release, status: Status) -> None:
+    spent, left = format_epsilon(published.receipt.epsilon), format_epsilon(status.left)
+    if not published.receipt.personal:
+        say(f"  spent: epsilon {spent}; left for {status.dataset}: {left}")
+        return
+    say(f"  spent: up to epsilon {spent}, by level; left for {status.dataset}:")
+    say_level_use(
+        dict(published.receipt.personal), {each.level: each.left for each in status.levels}
+    )

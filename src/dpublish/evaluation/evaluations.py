@@ -86,7 +86,9 @@ def evaluate(request: Request) -> list[Finding]:
 
 def target_of(release: Release) -> str | None:
     """Find the class column that a release was made to foretell, if it was made for that."""
-    named = release.receipt.settings.get("target")
+    settings = release.receipt.settings
+    inner = settings.get("inner")
+    named = settings.get("target") or (inner.get("target") if isinstance(inner, dict) else None)
     return named if isinstance(named, str) and named in release.schema.names else None
 
 

@@ -251,4 +251,43 @@ RECIPES: Mapping[str, Entry] = {
         publishes="the c most frequent values of a column or items of baskets, in order",
         prefer="the domain is large and only its most frequent values matter",
     ),
+    "partitioning": Entry(
+        location="dpublish.personalised.partitioning:Partitioning",
+        task="personalised",
+        publishes="what another method publishes of groups of people who accept about the same "
+        "epsilon, put together",
+        prefer="people differ in what they accept, and no threshold should have to be chosen",
+    ),
+    "t-round": Entry(
+        location="dpublish.personalised.rounds:Rounds",
+        task="personalised",
+        publishes="the same in several rounds, which spend what the first one left to people",
+        prefer="groups are wide, so that many people have epsilon left after one round",
+    ),
+    "minimum": Entry(
+        location="dpublish.personalised.minimum:Minimum",
+        task="personalised",
+        publishes="what another method publishes of everybody, with the smallest epsilon that "
+        "anybody accepts",
+        prefer="a baseline is wanted, or people hardly differ in what they accept",
+    ),
+    "threshold": Entry(
+        location="dpublish.personalised.threshold:Threshold",
+        task="personalised",
+        publishes="what another method publishes of the people at or above one level",
+        prefer="few people sit below that level",
+    ),
+    "sampling": Entry(
+        location="dpublish.personalised.sampling:Sampling",
+        task="personalised",
+        publishes="what another method publishes of a sample in which those who accept more are "
+        "likelier",
+        prefer="the inner method gains more from epsilon than it loses with fewer records",
+    ),
+    "personalised-em": Entry(
+        location="dpublish.personalised.personal_choice:PersonalChoice",
+        task="personalised",
+        publishes="one count or one median, at each person's own price",
+        prefer="one number is wanted and few people sit at the lowest level",
+    ),
 }

@@ -1,5 +1,6 @@
 """Find a recipe by name, list its settings, and build it from values or text."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from fractions import Fraction
@@ -34,7 +35,11 @@ def recipe_class(name: str) -> type[Recipe]:
 
 def recipe_settings(name: str) -> list[Setting]:
     """List the settings of the recipe called `name`."""
-    kind = recipe_class(name)
+    return list_settings(recipe_class(name))
+
+
+def list_settings(kind: type) -> list[Setting]:
+    """List the settings of a dataclass whose fields were declared by `setting`."""
     hints = get_type_hints(kind)
     return [
         Setting(
@@ -50,7 +55,12 @@ def recipe_settings(name: str) -> list[Setting]:
 
 def make_recipe(name: str, settings: Mapping[str, Any]) -> Recipe:
     """Build a recipe from settings, given as values or as text from a command line or file."""
-    kind = recipe_class(name)
+    recipe: Recipe = build(recipe_class(name), name, settings)
+    return recipe
+
+
+def build(kind: type, name: str, settings: Mapping[str, Any]) -> Any:
+    """Build one of `kind` from settings that are converted to the types of its fields."""
     known = {item.name: item for item in _fields(kind)}
     hints = get_type_hints(kind)
     for given in settings:
@@ -62,12 +72,14 @@ def make_recipe(name: str, settings: Mapping[str, Any]) -> Recipe:
     return kind(**{n: _convert(v, hints[n], n) for n, v in settings.items()})
 
 
-def _fields(kind: type[Recipe]) -> tuple[Field[Any], ...]:
-    return fields(kind)  # type: ignore[arg-type]
+def _fields(kind: type) -> tuple[Field[Any], ...]:
+    return fields(kind)
 
 
 def _convert(value: Any, wanted: Any, name: str) -> Any:
     """Turn text (or a plain JSON value) into the wanted type; leave other values to the recipe."""
+    if wanted is Recipe:
+        return _inner_recipe(value, name)
     if get_origin(wanted) in (UnionType, Union):
         return _convert_union(value, get_args(wanted), name)
     if get_origin(wanted) is tuple:
@@ -81,6 +93,24 @@ def _convert(value: Any, wanted: Any, name: str) -> Any:
     if wanted is str or not isinstance(value, str):
         return value
     return _from_text(value, wanted, name)
+
+
+def _inner_recipe(value: Any, name: str) -> Any:
+    """Read a recipe within a recipe: "histogram columns=age,sex", or what a receipt keeps of it."""
+    if isinstance(value, Mapping):
+        settings = dict(value)
+        return make_recipe(str(settings.pop("method", "")), settings)
+    if not isinstance(value, str):
+        return value
+    try:
+        words = shlex.split(value)
+    except ValueError:
+        words = []
+    if not words or not all("=" in word for word in words[1:]):
+        raise InvalidParameter(
+            f'{name} ({value!r}) must name a method and its settings: "histogram columns=age,sex"'
+        )
+    return make_recipe(words[0], dict(word.split("=", 1) for word in words[1:]))
 
 
 def _stripped(part: Any) -> Any:
@@ -120,5 +150,7 @@ def _type_name(wanted: Any) -> str:
         return "names, separated by commas"
     if get_origin(wanted) is Literal:
         return " | ".join(str(choice) for choice in get_args(wanted))
+    if wanted is Recipe:
+        return 'a method and its settings: "histogram columns=age,sex"'
     words = {int: "a whole number", str: "text", bool: "true | false", Fraction: "an exact number"}
     return words.get(wanted, str(getattr(wanted, "__name__", wanted)))

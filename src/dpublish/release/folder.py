@@ -28,6 +28,7 @@ from dpublish.errors import CorruptRelease, DPublishError, InputError, InvalidPa
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.data_package import describe
 from dpublish.release.release import Release
+from dpublish.release.stream_folder import head_hash, is_stream, load_stream
 
 FORMAT = 1
 _PARTIAL = ".partial"
@@ -58,6 +59,9 @@ _KINDS = {
     "boxes": "dpublish.release.boxes:Boxes",
     "wavelet-histogram": "dpublish.release.wavelet_histogram:WaveletHistogram",
     "cell-sample": "dpublish.release.cell_sample:CellSample",
+    "histogram-stream": "dpublish.release.histogram_stream:HistogramStream",
+    "personal": "dpublish.release.personal:PersonalRelease",
+    "personal-answer": "dpublish.release.personal_answer:PersonalAnswer",
 }
 
 
@@ -100,13 +104,12 @@ def load(path: str | Path) -> Release:
     its `.receipt`.
     """
     folder = Path(path)
+    if is_stream(folder):
+        return load_stream(folder)
     head = _read_head(folder)
-    named = head.get("kind")
-    target = _KINDS.get(named) if isinstance(named, str) else None
-    if target is None:
+    kind = kind_called(head.get("kind"))
+    if kind is None:
         raise CorruptRelease(f"{folder} holds a kind of release that this version does not know")
-    module, _, name = target.partition(":")
-    kind: type[Release] = getattr(import_module(module), name)
     try:
         tables = {
             Path(file).stem: _read(_checked(folder, file, entry))
@@ -124,8 +127,23 @@ def load(path: str | Path) -> Release:
         raise CorruptRelease(f"{folder} does not hold what its release.json says") from None
 
 
+def kind_called(name: object) -> type[Release] | None:
+    """Find a kind of release by its name."""
+    target = _KINDS.get(name) if isinstance(name, str) else None
+    if target is None:
+        return None
+    module, _, attribute = target.partition(":")
+    kind: type[Release] = getattr(import_module(module), attribute)
+    return kind
+
+
 def folder_hash(folder: Path) -> str:
-    """Digest of release.json, which itself holds the digests of the data files."""
+    """Digest of release.json, which itself holds the digests of the data files.
+
+    Of a stream, whose folder grows, it is that of stream.json.
+    """
+    if is_stream(folder):
+        return head_hash(folder)
     try:
         return hashlib.sha256((folder / "release.json").read_bytes()).hexdigest()
     except OSError:

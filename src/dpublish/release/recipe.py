@@ -5,7 +5,7 @@ so that the command line, the plan, the receipt and the report list the same thi
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
@@ -72,9 +72,9 @@ def figure_name(name: str) -> str:
     return name.replace("_", " ").replace(" 95", " (95 %)")
 
 
-def settings_of(recipe: Recipe) -> dict[str, Any]:
+def settings_of(recipe: Any) -> dict[str, Any]:
     """List a recipe's settings as plain values, for receipts and files."""
-    return {f.name: _plain(getattr(recipe, f.name)) for f in fields(recipe)}  # type: ignore[arg-type]
+    return {f.name: _plain(getattr(recipe, f.name)) for f in fields(recipe)}
 
 
 def receipt_for(recipe: Recipe, table: Table, *, budget: Budget, rng: RandomSource) -> Receipt:
@@ -97,4 +97,6 @@ def _plain(value: Any) -> Any:
         return format_epsilon(value)
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
+    if is_dataclass(value):  # a recipe within a recipe
+        return {"method": value.name, **settings_of(value)}  # type: ignore[union-attr]
     return value

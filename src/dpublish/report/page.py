@@ -14,6 +14,8 @@ from dpublish.report.charts import can_draw
 from dpublish.report.section import section_of
 from dpublish.report.shares import share_rows
 
+_TITLES = {"personal": "Personalised release", "personal-answer": "Personalised answer"}
+
 
 def render_report(release: Release, *, with_charts: bool = True) -> str:
     """Write the page of a release, from the release alone."""
@@ -24,7 +26,7 @@ def render_report(release: Release, *, with_charts: bool = True) -> str:
     return _template().render(
         release=release,
         receipt=receipt,
-        title=f"{release.kind.replace('-', ' ').capitalize()}"
+        title=_TITLES.get(release.kind, release.kind.replace("-", " ").capitalize())
         + (f" of {receipt.dataset}" if receipt.dataset else ""),
         epsilon=format_epsilon(whole),
         factor=f"{exp(min(float(whole), 700.0)):.4g}",
@@ -48,6 +50,9 @@ def render_report(release: Release, *, with_charts: bool = True) -> str:
 
 
 def _words(value: object) -> str:
+    if isinstance(value, dict):  # a recipe within a recipe
+        given = {name: inner for name, inner in value.items() if inner is not None}
+        return "; ".join(f"{name}: {_words(inner)}" for name, inner in given.items())
     if isinstance(value, list):
         return ", ".join(map(str, value))
     if isinstance(value, bool):

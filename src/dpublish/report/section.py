@@ -56,6 +56,9 @@ SECTIONS = {
     "boxes": "dpublish.report.boxes:section",
     "wavelet-histogram": "dpublish.report.wavelet_histogram:section",
     "cell-sample": "dpublish.report.cell_sample:section",
+    "personal": "dpublish.report.personal:section",
+    "personal-answer": "dpublish.report.personal_answer:section",
+    "histogram-stream": "dpublish.report.histogram_stream:section",
 }
 
 

@@ -49,4 +49,14 @@ EXPERIMENTS = {
         title="How good are linear models that were fitted privately (PrivGene)",
         repeats=1,
     ),
+    "streams": Entry(
+        module="dpublish.evaluation.experiments.streams",
+        title="How far are counts from the truth when a changing table is published for long",
+        repeats=5,
+    ),
+    "personalised": Entry(
+        module="dpublish.evaluation.experiments.personalised",
+        title="How much do counts and models gain when each person brings her own epsilon",
+        repeats=5,
+    ),
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import DPublishError, InputError, InvalidParameter
+from dpublish.personalised.method import PersonalSettings
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.epsilon import ExactNumber, parse_epsilon
 from dpublish.privacy.ledger import Ledger
@@ -37,19 +38,25 @@ def publish(
 ) -> Release:
     """Publish `recipe` on `table` as a folder at `output`, paid for by `dataset`'s allowance.
 
+    A personalised recipe spends `epsilon` at the largest level and less at the others; the
+    table must have been opened with the schema that it prepares.
+
     Privacy:
         `epsilon`-differentially private for the table's neighbours: the ledger grants one
         purse, the recipe spends it with noise from the operating system, and the folder,
-        the report and the ledger's last entry are computed from the release alone.
+        the report and the ledger's last entry are computed from the release alone.  For a
+        personalised recipe every level is debited what the recipe's `spending` says there.
     """
     path = Path(output)
     exact = parse_epsilon(epsilon)
     if exact > MOST_EPSILON:
         raise InvalidParameter(f"epsilon must be at most {MOST_EPSILON:,}; it would hide nothing")
     require_new_folder(path)
+    if isinstance(recipe, PersonalSettings):
+        recipe.preferences.check(table.schema)
     foretell(recipe, table.schema, None, exact)  # refuses settings that do not fit
     rng = secure()
-    budget = ledger.grant(dataset, epsilon=exact, purpose=purpose or recipe.name, rng=rng)
+    budget = _grant(recipe, ledger, dataset, exact, purpose or recipe.name, rng)
     grant = budget.grant
     try:
         release = _without_sizes(recipe, table, budget=budget, rng=rng, progress=progress)
@@ -75,6 +82,15 @@ def foretell(
         if epsilon < _AMPLE_EPSILON and _fits(recipe, schema, n_hint):
             raise type(refusal)(f"{refusal}; epsilon is too small for this method") from None
         raise
+
+
+def _grant(
+    recipe: Recipe, ledger: Ledger, dataset: str, epsilon: Fraction, purpose: str, rng: RandomSource
+) -> Budget:
+    """Debit the dataset, each level by itself if the recipe is a personalised one."""
+    if isinstance(recipe, PersonalSettings):
+        return ledger.grant_levels(dataset, recipe.spending(epsilon), purpose=purpose, rng=rng)
+    return ledger.grant(dataset, epsilon=epsilon, purpose=purpose, rng=rng)
 
 
 def _fits(recipe: Recipe, schema: Schema, n_hint: int | None) -> bool:
@@ -107,7 +123,7 @@ def _without_sizes(
 
 def _save(release: Release, path: Path) -> Path:
     """Save where asked; a release that is paid for is not thrown away over a full disk."""
-    extras = _report(release)
+    extras = draw_report(release)
     try:
         return release.save(path, extras=extras)
     except DPublishError:
@@ -115,7 +131,7 @@ def _save(release: Release, path: Path) -> Path:
         return release.save(spare, extras=extras)
 
 
-def _report(release: Release) -> dict[str, bytes]:
+def draw_report(release: Release) -> dict[str, bytes]:
     """Write the page; one that cannot be drawn does not hold up a release that is paid for."""
     for with_charts in (True, False):
         try:

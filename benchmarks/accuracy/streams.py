@@ -1,0 +1,130 @@
+"""How far are counts from the truth when a changing histogram is published again and again?
+
+Prints the mean absolute error of 1,000 random range counts over all steps, for every method and
+stream at two budgets; made-up streams are made up afresh at each repeat.  DSAT's default must
+be below fixed sampling, BA and BD on streams that change in bursts, and at most 10 % above the
+best of them on drift and on static data.  An interrupted run goes on where it stopped, if it is
+given the same folder.
+
+Run: .venv/bin/python benchmarks/accuracy/streams.py [--data-folder DATA] [-o FOLDER]
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from dpublish.datasets.stream_sets import STREAM_SETS
+from dpublish.evaluation.experiment import Experiment, Progress, Result
+from dpublish.evaluation.experiments.streams import plan
+from dpublish.evaluation.experiments.streams_parts import METHODS, NAME, RELEASES, SUMMARY
+from dpublish.evaluation.experiments.streams_summary import (
+    BEST,
+    groups_of,
+    summarise,
+)
+
+EPSILONS = ("0.1", "1")
+RIVALS = ("fixed-sampling", "bd", "ba")
+DEFAULTS = {"stream": "dsat", "window": "dsat-w"}
+
+
+def main() -> None:
+    options = _options()
+    planned = plan(
+        options.repeats,
+        part=SUMMARY,
+        data_folder=options.data_folder,
+        datasets=options.datasets.split(",") if options.datasets else None,
+        methods=options.methods.split(",") if options.methods else None,
+        epsilons=EPSILONS,
+    )
+    for note in planned.notes:
+        print(note)
+    place = Path(options.output or tempfile.mkdtemp(prefix="dpublish-accuracy-"))
+    place.mkdir(parents=True, exist_ok=True)
+    with Console(stderr=True).status("") as status:
+
+        def show(done: int, total: int, label: str) -> None:
+            status.update(f"{done} of {total}: {label}")
+
+        progress: Progress = show
+        results = Experiment(NAME, planned.trials).run(
+            planned.run_trial, place / "accuracy.jsonl", progress
+        )
+    report(results, options.repeats, is_markdown=options.markdown)
+
+
+def report(results: list[Result], repeats: int, *, is_markdown: bool) -> None:
+    """Print a table for each promise, and in one line how DSAT does beside the best rival."""
+    groups = groups_of(summarise(results))
+    figures = []
+    for level, default in DEFAULTS.items():
+        names = [name for name, method in METHODS.items() if method.level == level]
+        rows = []
+        for (dataset, own), group in groups.items():
+            for epsilon in EPSILONS if own == level else ():
+                means = {key.method: line[float(epsilon)].mean for key, line in group.items()}
+                usual, best = (_ratio(means, default, rivals) for rivals in _rivals(level))
+                lowest = min(means.values())
+                cells = [_cell(means.get(name), lowest) for name in names]
+                rows.append([dataset, STREAM_SETS[dataset].kind, epsilon, *cells, usual, best])
+                label = f"{default}_{dataset}_{epsilon}".replace("-", "_")
+                figures.append(f"{label}={best or 'none'}")
+        headers = ["stream", "kind", "ε", *names, "beside usual rivals", "beside all"]
+        title = f"hidden in the {level}: mean absolute error, mean of {repeats} runs"
+        _print(title, headers, rows, is_markdown)
+    print("RESULT " + " ".join(figures))
+
+
+def _rivals(level: str) -> tuple[list[str], list[str]]:
+    """Name fixed sampling, BA and BD: as they come, and with other numbers of publications."""
+    own = [name for name, m in METHODS.items() if m.level == level and m.recipe in RIVALS]
+    return [name for name in own if METHODS[name].releases in (None, RELEASES)], own
+
+
+def _ratio(means: dict[str, float], default: str, rivals: list[str]) -> str:
+    """Divide the error of the default by the lowest of its rivals."""
+    others = [means[name] for name in rivals if name in means]
+    return f"{means[default] / min(others):.2f}" if default in means and others else ""
+
+
+def _cell(mean: float | None, lowest: float) -> str:
+    if mean is None:
+        return ""
+    shown = f"{mean:,.0f}" if mean >= 100 else f"{mean:.1f}"
+    return f"{shown}{BEST}" if mean == lowest else shown
+
+
+def _bold(cell: str) -> str:
+    return f"**{cell.removesuffix(BEST)}**" if cell.endswith(BEST) else cell
+
+
+def _print(title: str, headers: list[str], rows: list[list[str]], is_markdown: bool) -> None:
+    if is_markdown:
+        for row in (headers, ["---"] * len(headers), *rows):
+            print("| " + " | ".join(map(_bold, row)) + " |")
+        return
+    table = Table(title=title, box=None)
+    for number, header in enumerate(headers):
+        table.add_column(header, justify="left" if number < 2 else "right")
+    for row in rows:
+        table.add_row(*row)
+    Console(width=240).print(table)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Accuracy of published streams")
+    parser.add_argument("--data-folder", help="where the streams are; DPUBLISH_DATA if absent")
+    parser.add_argument("--datasets", help=f"some of {','.join(STREAM_SETS)}")
+    parser.add_argument("--methods", help=f"some of {','.join(METHODS)}")
+    parser.add_argument("--repeats", type=int, default=20, help="fresh runs at each budget")
+    parser.add_argument("--markdown", action="store_true", help="print the tables for the docs")
+    parser.add_argument("-o", "--output", help="folder that keeps results")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,232 @@
+"""`dpublish stream`: publish a histogram of a changing table at every step."""
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpublish.cli.output import (
+    FREE_SETTINGS,
+    json_option,
+    method_options,
+    say,
+    say_json,
+    settings_from,
+)
+from dpublish.cli.stream_feed import files_in, label_of, listed, standard_input, watched
+from dpublish.cli.stream_words import say_status
+from dpublish.data.schema_file import load_schema
+from dpublish.errors import DPublishError, InvalidParameter
+from dpublish.privacy.epsilon import format_short, parse_epsilon
+from dpublish.publishing.stream_operator import StreamOperator
+from dpublish.publishing.stream_status import stream_status
+from dpublish.recipes.streams import make_stream_recipe
+from dpublish.streams.stream import Step
+
+_state = click.argument("state")
+_ledger = click.option("--ledger", "ledger_path", help="The ledger file, if it was moved.")
+
+
+@click.group()
+def stream() -> None:
+    """Publish a histogram of a changing table at every step, for a fixed promise in all.
+
+    STATE is a file that holds all a stream needs to go on.  It holds secrets: keep it with the
+    ledger.  Whatever is interrupted, repeat the last command.
+    """
+
+
+@stream.command(context_settings=dict(FREE_SETTINGS))
+@_state
+@method_options
+@click.option("--epsilon", required=True, help="For all steps, or for every window: exactly.")
+@click.option("--ledger", "ledger_path", required=True, help="The ledger file.")
+@click.option("--dataset", required=True, help="Whose allowance pays, by its name in the ledger.")
+@click.option("--purpose", default="", help="What it is for; kept in the ledger.")
+@click.option("-o", "--output", required=True, help="The release folder to create.")
+@click.pass_context
+def start(
+    ctx: click.Context,
+    state: str,
+    method: str,
+    schema_path: str,
+    pairs: tuple[str, ...],
+    epsilon: str,
+    ledger_path: str,
+    dataset: str,
+    purpose: str,
+    output: str,
+) -> None:
+    """Start a stream and debit all that it will ever cost; reads no rows.
+
+    \b
+    dpublish stream start taxis.stream --method per-snapshot --columns zone --horizon 500 \\
+        --schema taxis.toml --epsilon 1 --ledger books.db --dataset taxis -o taxis/
+    """  # noqa: D301 - click keeps lines after it
+    recipe = make_stream_recipe(method, settings_from(ctx.args, pairs))
+    exact = parse_epsilon(epsilon)
+    schema = load_schema(schema_path)
+    with StreamOperator.start(
+        state,
+        recipe,
+        schema,
+        ledger=ledger_path,
+        dataset=dataset,
+        epsilon=exact,
+        output=output,
+        purpose=purpose,
+    ) as operator:
+        operator.write_pages()
+    say(f"started {state}; next: dpublish stream next {state} SNAPSHOT")
+    say(f"  debited: epsilon {format_short(exact)}, for {_scope(recipe.window, recipe.horizon)}")
+    say(f"  {state} holds secrets; keep it where the ledger is")
+
+
+@stream.command(name="next")
+@_state
+@click.argument("source", required=False)
+@click.option("--time", "label", help="What time the snapshot is of; its file's name if absent.")
+@click.option("--files", "names", help="A file that lists snapshots, one a line; - as they come.")
+@click.option("--watch", is_flag=True, help="Keep looking for new files in a folder.")
+@click.option(
+    "--poll",
+    type=click.FloatRange(min=0.05),
+    default=10.0,
+    show_default=True,
+    help="Seconds between two looks.",
+)
+@click.option("--pattern", help="Which files of a folder, such as '*.parquet'.")
+@_ledger
+@click.option("-o", "--output", help="Where the release folder is now, if it was moved or lost.")
+@json_option
+def next_step(
+    state: str,
+    source: str | None,
+    label: str | None,
+    names: str | None,
+    watch: bool,
+    poll: float,
+    pattern: str | None,
+    ledger_path: str | None,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Publish the next step, or all that a folder or a list has to offer.
+
+    SOURCE is a file, a folder, or - for the CSV lines of one snapshot on standard input.
+
+    \b
+    dpublish stream next taxis.stream 2024-05-01T10.parquet
+    dpublish stream next taxis.stream incoming/ --watch
+    tail -f done.log | dpublish stream next taxis.stream --files -
+    """  # noqa: D301 - click keeps lines after it
+    if (source is None) == (names is None):
+        raise InvalidParameter("name one SOURCE, or a list of them with --files")
+    is_folder = source is not None and Path(source).is_dir()
+    if (watch or pattern is not None) and not is_folder:
+        raise InvalidParameter("--watch and --pattern are for a folder")
+    if source == "-" and label is None:
+        raise InvalidParameter("say with --time what time the snapshot is of")
+    if label is not None and (is_folder or names is not None):
+        raise InvalidParameter("--time is for one snapshot; several are named by their files")
+    opened = StreamOperator.open(state, ledger=ledger_path, output=output)
+    with opened as operator, _reported(operator):
+        if names is not None:
+            _take_all(operator, listed(names), as_json)
+        elif is_folder and watch:
+            _take_all(operator, watched(Path(str(source)), pattern, poll), as_json)
+        elif is_folder:
+            _take_all(operator, files_in(Path(str(source)), pattern), as_json)
+        else:
+            _take_one(operator, str(source), label, as_json)
+
+
+@stream.command()
+@_state
+@json_option
+def status(state: str, as_json: bool) -> None:
+    """Tell how a stream stands: steps, budget, and what coming windows have used already."""
+    found = stream_status(Path(state))
+    if as_json:
+        say_json(found.to_plain())
+    else:
+        say_status(found)
+
+
+@stream.command()
+@_state
+@_ledger
+def stop(state: str, ledger_path: str | None) -> None:
+    """End a stream for good; its budget stays debited."""
+    with StreamOperator.open(state, ledger=ledger_path) as operator, _reported(operator):
+        operator.stop()
+    say(f"stopped {state} for good; what the ledger debited for it stays debited")
+
+
+@contextmanager
+def _reported(operator: StreamOperator) -> Iterator[None]:
+    """Write the report when the command ends, however it ends."""
+    try:
+        yield
+    except BaseException:
+        with suppress(DPublishError):  # what went wrong first is what has to be said
+            operator.write_pages()
+        raise
+    operator.write_pages()
+
+
+def _take_one(operator: StreamOperator, source: str, label: str | None, as_json: bool) -> None:
+    if source == "-":
+        with standard_input() as copy:
+            _say_step(str(label), operator.next(copy, str(label)), as_json)
+        return
+    time = label_of(Path(source)) if label is None else label
+    _say_step(time, operator.next(source, time), as_json)
+
+
+def _take_all(operator: StreamOperator, files: Iterable[Path | None], as_json: bool) -> None:
+    """Publish files in order; None says that there is time for the report.
+
+    Those that are published already are passed over in silence, and late ones are named.
+    """
+    is_fresh = False
+    try:
+        for path in files:
+            if path is None:
+                if is_fresh:
+                    operator.write_pages()
+                is_fresh = False
+            elif operator.has_published(label_of(path)):
+                continue
+            elif operator.is_over:
+                say("the stream is over; files that are left were not read")
+                return
+            elif operator.is_late(label_of(path)):
+                click.echo(f"dpublish: {path} comes too late and is left out", err=True)
+            else:
+                _say_step(label_of(path), operator.next(path, label_of(path)), as_json)
+                is_fresh = True
+    except KeyboardInterrupt:
+        say("interrupted; every step so far is whole, and the same command goes on from here")
+
+
+def _say_step(label: str, step: Step | None, as_json: bool) -> None:
+    if as_json:
+        told: dict[str, Any] = {"time": label, "action": "published already"}
+        if step is not None:
+            spent = format_short(step.spent)
+            told |= {"action": step.action, "number": step.number, "spent": spent}
+        click.echo(json.dumps(told, ensure_ascii=False))
+    elif step is None:
+        say(f"{label}: published already; nothing was read or spent")
+    elif step.action == "published":
+        say(f"{label}: step {step.number}, published with epsilon {format_short(step.epsilon)}")
+    else:
+        say(f"{label}: step {step.number}, repeated the last estimate")
+
+
+def _scope(window: int | None, horizon: int | None) -> str:
+    return f"all {horizon:,} steps" if window is None else f"every {window:,} consecutive steps"

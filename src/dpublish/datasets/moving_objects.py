@@ -1,0 +1,165 @@
+"""Objects that travel along shortest paths of a road map, counted in the squares of a grid.
+
+The idea is Brinkhoff's (GeoInformatica, 2002): who arrives sets out again, for one of the places
+that are popular just then.  The map is one that is made up on the spot, or the road map of
+Oldenburg from a data folder.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components, dijkstra
+
+from dpublish.datasets.real_streams import read_columns
+from dpublish.datasets.streams import CountStream, FloatArray, IntArray
+from dpublish.errors import InvalidParameter, require_count
+from dpublish.randomness import plain_generator
+
+NODES, EDGES = "oldenburg_road_nodes.parquet", "oldenburg_road_edges.parquet"
+_HUBS = 60  # places that objects travel to
+_POPULAR = 15  # of them at any time; they take turns
+_TURN = 10  # steps after which one hub goes out of fashion and another comes in
+_SPEEDS = (20.0, 60.0, 120.0)  # in a step, on a map with sides of 10,000
+_SIDE = 10_000.0
+
+
+@dataclass(frozen=True, eq=False)
+class RoadMap:
+    """Crossings with their places, and roads between them with their lengths."""
+
+    name: str
+    places: FloatArray
+    roads: IntArray
+    lengths: FloatArray
+
+    def graph(self) -> coo_array:
+        """Give the lengths of the roads as a sparse matrix."""
+        count = len(self.places)
+        starts, ends = self.roads.T
+        return coo_array((self.lengths, (starts, ends)), shape=(count, count))
+
+
+def grid_roads(side: int = 40, seed: int = 2024) -> RoadMap:
+    """Make up a town: streets across and along, bent a little, a fifth of the blocks merged.
+
+    >>> grid_roads(5).places.shape[1]
+    2
+    """
+    require_count(side=side, at_least=2)
+    rng = plain_generator(seed)
+    numbers = np.arange(side * side).reshape(side, side)
+    across = np.stack([numbers[:, :-1].ravel(), numbers[:, 1:].ravel()], axis=1)
+    along = np.stack([numbers[:-1].ravel(), numbers[1:].ravel()], axis=1)
+    roads = np.concatenate([across, along])
+    roads = roads[rng.random(len(roads)) < 0.8]
+    gap = _SIDE / side
+    rows, columns = np.divmod(np.arange(side * side), side)
+    middles = np.stack([columns, rows], axis=1) * gap + gap / 2
+    places = middles + rng.uniform(-gap / 4, gap / 4, middles.shape)
+    return _connected("grid-roads", places, roads)
+
+
+def oldenburg(folder: Path) -> RoadMap:
+    """Read the road map of Oldenburg: 6,105 crossings and 7,035 roads."""
+    nodes = read_columns(folder / NODES, ("node_id", "x", "y"))
+    edges = read_columns(folder / EDGES, ("node_a", "node_b"))
+    order = np.argsort(nodes["node_id"])
+    places = np.stack([nodes["x"][order], nodes["y"][order]], axis=1)
+    numbers = nodes["node_id"][order]
+    ends = [np.searchsorted(numbers, edges[name]) for name in ("node_a", "node_b")]
+    return _connected("oldenburg", places, np.stack(ends, axis=1))
+
+
+def _connected(name: str, places: FloatArray, roads: IntArray) -> RoadMap:
+    """Keep the largest part of a map in which one can get from anywhere to anywhere."""
+    roads = np.unique(np.sort(roads, axis=1), axis=0)  # a sparse graph would add up twins
+    lengths = np.linalg.norm(places[roads[:, 0]] - places[roads[:, 1]], axis=1)
+    whole = RoadMap(name, places, roads, lengths)
+    _, parts = connected_components(whole.graph(), directed=False)
+    kept = parts == np.bincount(parts).argmax()
+    numbers = np.cumsum(kept) - 1
+    inside = kept[roads[:, 0]] & (lengths > 0)  # to a sparse graph 0 means "no road"
+    return RoadMap(name, places[kept], numbers[roads[inside]], lengths[inside])
+
+
+def moving_objects(
+    road_map: RoadMap,
+    sides: int = 20,
+    objects: int = 20_000,
+    steps: int = 300,
+    seed: int = 2024,
+) -> CountStream:
+    """Let objects travel, and count them in `sides` x `sides` squares at each step.
+
+    >>> moving_objects(grid_roads(6), sides=4, objects=9, steps=3).counts.sum(axis=1)
+    array([9, 9, 9])
+    """
+    require_count(sides=sides, objects=objects, steps=steps)
+    if not len(road_map.roads):
+        raise InvalidParameter("a road map needs at least one road")
+    fleet = _Fleet(road_map, objects, plain_generator(seed))
+    counts = []
+    for step in range(steps):
+        if step:
+            fleet.travel()
+        squares = np.clip(fleet.places() / _SIDE * sides, 0, sides - 1).astype(np.int64)
+        bins = squares[:, 0] * sides + squares[:, 1]
+        counts.append(np.bincount(bins, minlength=sides * sides))
+    return CountStream(road_map.name, "drift", (sides, sides), np.stack(counts))
+
+
+class _Fleet:
+    """Objects under way: the crossing each left, where it is heading, and how far it has come."""
+
+    def __init__(self, road_map: RoadMap, objects: int, rng: np.random.Generator) -> None:
+        self._map = road_map
+        self._rng = rng
+        count = len(road_map.places)
+        hubs = rng.choice(count, size=min(_HUBS, count), replace=False)
+        # Seen from a hub, the crossing before mine is the next one on my way to the hub.
+        _, self._towards = dijkstra(
+            road_map.graph(), directed=False, indices=hubs, return_predecessors=True
+        )
+        self._node = rng.integers(count, size=objects)
+        self._steps = 0
+        self._goal = self._goals(objects)
+        self._speed = rng.choice(_SPEEDS, size=objects)
+        self._gone = np.zeros(objects)
+        self._next = self._node.copy()
+        self._length = np.zeros(objects)
+        self._turn(np.arange(objects))
+
+    def travel(self) -> None:
+        """Take everybody one step on, past as many crossings as the speed allows."""
+        self._steps += 1
+        self._gone += self._speed
+        while True:
+            passing = np.flatnonzero(self._gone >= self._length)
+            if not len(passing):
+                return
+            self._gone[passing] -= self._length[passing]
+            self._node[passing] = self._next[passing]
+            self._turn(passing)
+
+    def places(self) -> FloatArray:
+        """Say where everybody is."""
+        start, end = self._map.places[self._node], self._map.places[self._next]
+        share = self._gone / self._length
+        return np.asarray(start + (end - start) * share[:, None])
+
+    def _turn(self, who: IntArray) -> None:
+        """Find the next crossing; whoever has arrived looks for another hub first."""
+        after = self._towards[self._goal[who], self._node[who]]
+        while (arrived := after < 0).any():
+            self._goal[who[arrived]] = self._goals(int(arrived.sum()))
+            after = self._towards[self._goal[who], self._node[who]]
+        self._next[who] = after
+        gap = self._map.places[after] - self._map.places[self._node[who]]
+        self._length[who] = np.linalg.norm(gap, axis=1)
+
+    def _goals(self, count: int) -> IntArray:
+        hubs = len(self._towards)
+        turns = self._rng.integers(min(_POPULAR, hubs), size=count)
+        return np.asarray((self._steps // _TURN + turns) % hubs)

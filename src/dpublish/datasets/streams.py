@@ -1,0 +1,249 @@
+"""Streams of histograms that are made up: people in bins, who stay, drift, jump or update.
+
+Every person is in one bin at every step, so a stream is what a contribution bound of one row a
+person and step leaves.  The same seed makes the same stream.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpublish.data.schema import Schema, column
+from dpublish.datasets.census import census
+from dpublish.errors import InvalidParameter, require_count
+from dpublish.randomness import plain_generator
+
+Kind = Literal["static", "drift", "bursts", "real"]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+PERSON = "person"
+CENSUS_SHAPE = (16, 10, 6, 4, 2)
+"""Bins of age, weekly hours, education, region and sex."""
+_HEAPS = 4
+_STRIDE = 0.03  # how far the places that people like wander in a step; the box has sides of 1
+_YOUNGEST = 16
+_YEARS = 5  # an update makes people so many years older: one bin of age
+_LEARNING, _MOVING, _SHIFTING = 0.15, 0.1, 0.3
+_LISTS = {
+    "education": ("Primary", "Secondary", "Vocational", "Bachelor", "Master", "Doctorate"),
+    "region": ("North", "East", "South", "West"),
+    "sex": ("Female", "Male"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CountStream:
+    """True counts of every bin at every step: public or made up, never private.
+
+    Attributes:
+        name: What the stream is called.
+        kind: How it changes.
+        shape: Number of bins along each axis.
+        counts: A row for each step, bins in C order.
+    """
+
+    name: str
+    kind: Kind
+    shape: tuple[int, ...]
+    counts: IntArray
+
+    def __post_init__(self) -> None:
+        if self.counts.ndim != 2 or self.counts.shape[1] != np.prod(self.shape, dtype=np.int64):
+            raise InvalidParameter("a stream of counts has a row for each step, a column a bin")
+
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+        return len(self.counts)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the axes."""
+        return tuple(f"x{number}" for number in range(1, len(self.shape) + 1))
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The bins as columns of whole numbers, and the column that tells people apart."""
+        axes = zip(self.columns, self.shape, strict=True)
+        columns = (column(name, "integer", bounds=[0, size - 1]) for name, size in axes)
+        return Schema(tuple(columns), unit=PERSON, name=self.name)
+
+
+def static_stream(
+    shape: tuple[int, ...] = (10, 10),
+    people: int = 100_000,
+    steps: int = 500,
+    seed: int = 2024,
+) -> CountStream:
+    """Make up people who never move.
+
+    >>> static_stream(people=7, steps=3).counts.sum(axis=1)
+    array([7, 7, 7])
+    """
+    rng = _checked(people, steps, seed)
+    start = rng.multinomial(people, _profile(shape, rng.random((_HEAPS, len(shape)))))
+    return CountStream("static", "static", shape, np.repeat(start[None, :], steps, axis=0))
+
+
+def drifting_stream(
+    shape: tuple[int, ...] = (10, 10),
+    people: int = 100_000,
+    steps: int = 500,
+    rate: float = 0.01,
+    seed: int = 2024,
+) -> CountStream:
+    """Make up people of whom a share moves at each step, to places that wander themselves.
+
+    >>> drifting_stream(people=7, steps=3).counts.shape
+    (3, 100)
+    """
+    rng = _checked(people, steps, seed, rate=rate)
+    places = rng.random((_HEAPS, len(shape)))
+    bins = _draw_bins(people, _profile(shape, places), rng)
+    counts = [_count(bins, shape)]
+    for _ in range(steps - 1):
+        walked = places + rng.normal(0, _STRIDE, places.shape)
+        places = np.abs(1 - np.abs(1 - walked))  # the walls of the box send them back
+        moving = rng.random(people) < rate
+        bins[moving] = _draw_bins(int(moving.sum()), _profile(shape, places), rng)
+        counts.append(_count(bins, shape))
+    return CountStream("drift", "drift", shape, np.stack(counts))
+
+
+def bursty_stream(
+    shape: tuple[int, ...] = (10, 10),
+    people: int = 100_000,
+    steps: int = 500,
+    bursts: int = 5,
+    seed: int = 2024,
+) -> CountStream:
+    """Make up people half of whom move at once, now and then; nobody moves in between.
+
+    >>> counts = bursty_stream(people=1_000, steps=50, bursts=3).counts
+    >>> int((np.abs(np.diff(counts, axis=0)).sum(axis=1) > 0).sum())
+    3
+    """
+    rng = _checked(people, steps, seed)
+    if not 0 <= bursts < steps:
+        raise InvalidParameter(f"bursts ({bursts}) must be from 0 to one less than the steps")
+    times = set(rng.choice(np.arange(1, steps), size=bursts, replace=False).tolist())
+    bins = _draw_bins(people, _profile(shape, rng.random((_HEAPS, len(shape)))), rng)
+    counts = []
+    for step in range(steps):
+        if step in times:
+            profile = _profile(shape, rng.random((_HEAPS, len(shape))))
+            moving = rng.random(people) < 0.5
+            bins[moving] = _draw_bins(int(moving.sum()), profile, rng)
+        counts.append(_count(bins, shape))
+    return CountStream("bursts", "bursts", shape, np.stack(counts))
+
+
+def census_stream(
+    dimensions: int = 2,
+    people: int = 100_000,
+    steps: int = 500,
+    rate: float = 0.01,
+    seed: int = 2024,
+) -> CountStream:
+    """Make up a census of whose people a share updates its record at each step.
+
+    Whoever updates is a bin of age older (the oldest give way to the youngest), and may have
+    learnt more, work other hours or have moved to the next region.
+
+    >>> census_stream(3, people=7, steps=3).shape
+    (16, 10, 6)
+    """
+    rng = _checked(people, steps, seed, rate=rate)
+    if not 1 <= dimensions <= len(CENSUS_SHAPE):
+        raise InvalidParameter(f"dimensions ({dimensions}) must be from 1 to {len(CENSUS_SHAPE)}")
+    shape = CENSUS_SHAPE[:dimensions]
+    codes = _census_codes(people, seed)
+    counts = []
+    for step in range(steps):
+        if step:
+            updating = rng.random(people) < rate
+            codes[:, updating] = _updated(codes[:, updating], rng)
+        bins = np.ravel_multi_index(tuple(codes[:dimensions]), shape)
+        counts.append(_count(bins, shape))
+    return CountStream("census", "drift", shape, np.stack(counts))
+
+
+def snapshots(stream: CountStream) -> Iterator[pa.Table]:
+    """Make up rows for each step: person and bin, with as few people moving as may be.
+
+    People who are no longer needed leave, and new ones come, where the total changes.
+
+    >>> [table.to_pydict() for table in snapshots(static_stream((2,), people=2, steps=1))]
+    [{'person': [0, 1], 'x1': [1, 1]}]
+    """
+    people = bins = np.zeros(0, dtype=np.int64)
+    known = 0
+    for counts in stream.counts:
+        order = np.argsort(bins, kind="stable")
+        bins, people = bins[order], people[order]
+        place = np.arange(len(bins)) - np.searchsorted(bins, bins)
+        staying = place < counts[bins]
+        free = people[~staying]
+        bins = bins[staying]
+        gaps = np.repeat(np.arange(counts.size), counts - np.bincount(bins, minlength=counts.size))
+        newcomers = np.arange(known, known + max(0, len(gaps) - len(free)))
+        known += len(newcomers)
+        people = np.concatenate([people[staying], free[: len(gaps)], newcomers])
+        bins = np.concatenate([bins, gaps])
+        codes = np.unravel_index(bins, stream.shape)
+        yield pa.table({PERSON: people, **dict(zip(stream.columns, codes, strict=True))})
+
+
+def _checked(people: int, steps: int, seed: int, rate: float = 0.0) -> np.random.Generator:
+    require_count(people=people, at_least=0)
+    require_count(steps=steps)
+    if not 0 <= rate <= 1:
+        raise InvalidParameter(f"rate ({rate}) must be from 0 to 1")
+    return plain_generator(seed)
+
+
+def _profile(shape: tuple[int, ...], places: FloatArray) -> FloatArray:
+    """Say how likely a person is to be in each bin: heaps around places, and a few anywhere."""
+    ticks = np.meshgrid(*((np.arange(size) + 0.5) / size for size in shape), indexing="ij")
+    points = np.stack([tick.ravel() for tick in ticks], axis=1)
+    distances = ((points[:, None, :] - places[None, :, :]) ** 2).sum(axis=2)
+    heaps = np.exp(-distances / (2 * 0.12**2)).sum(axis=1) + 0.02
+    return np.asarray(heaps / heaps.sum())
+
+
+def _draw_bins(people: int, profile: FloatArray, rng: np.random.Generator) -> IntArray:
+    return rng.choice(len(profile), size=people, p=profile)
+
+
+def _count(bins: IntArray, shape: tuple[int, ...]) -> IntArray:
+    return np.bincount(bins, minlength=int(np.prod(shape)))
+
+
+def _census_codes(people: int, seed: int) -> IntArray:
+    """Put the people of a made-up census into bins: a row for each axis."""
+    rows = census(people, seed)
+    hours = rows["hours"].fill_null(0).to_numpy() // 8
+    ages = (rows["age"].to_numpy() - _YOUNGEST) // _YEARS
+    listed = (pc.index_in(rows[name], pa.array(values)) for name, values in _LISTS.items())
+    codes = [ages, np.minimum(hours, CENSUS_SHAPE[1] - 1), *(found.to_numpy() for found in listed)]
+    return np.stack([code.astype(np.int64) for code in codes])
+
+
+def _updated(codes: IntArray, rng: np.random.Generator) -> IntArray:
+    ages, hours, schools, regions, sexes = codes
+    chances = rng.random((3, codes.shape[1]))
+    return np.stack(
+        [
+            (ages + 1) % CENSUS_SHAPE[0],
+            np.where(chances[0] < _SHIFTING, np.abs(hours - 1), hours),
+            np.minimum(schools + (chances[1] < _LEARNING), CENSUS_SHAPE[2] - 1),
+            (regions + (chances[2] < _MOVING)) % CENSUS_SHAPE[3],
+            sexes,
+        ]
+    )

@@ -1,0 +1,1 @@
+"""Publish a table in which each record brings its own epsilon."""

@@ -1,0 +1,286 @@
+"""Run a stream for years: one step at a time, each done once, whatever happens in between.
+
+The order is the guarantee.  What can be wrong with a request is found before a row is read.
+A step's outcome and the state that it led to become durable in one transaction, and only then
+does anything of the step leave.  What was interrupted before that never happened; what was
+interrupted after it is delivered next time (docs/proofs/stream_operator.md).
+"""
+
+import hashlib
+import os
+import secrets
+import socket
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from dpublish.data.schema import Schema
+from dpublish.data.sources import open_table
+from dpublish.data.table import Table
+from dpublish.errors import BudgetExhausted, InputError, InvalidParameter
+from dpublish.privacy.epsilon import ExactNumber, parse_epsilon
+from dpublish.publishing.stream_delivery import deliver, require_room, settle_folder, write_pages
+from dpublish.publishing.stream_file import STARTING, STOPPED, StreamFile
+from dpublish.publishing.stream_grant import check_grant, record_stream
+from dpublish.publishing.stream_lock import StreamLock
+from dpublish.publishing.stream_start import Request, start_file
+from dpublish.publishing.table import MOST_EPSILON
+from dpublish.randomness import secure
+from dpublish.release.stream_folder import counts_file, head_of
+from dpublish.release.stream_steps import StepRecord, clean_label, natural_key
+from dpublish.streams.stream import Step, Stream, StreamRecipe
+
+Place = str | os.PathLike[str]
+
+
+class StreamOperator:
+    """The one that moves a stream on; holds its lock until it is closed."""
+
+    def __init__(self, path: Path, lock: StreamLock, file: StreamFile) -> None:
+        """Use `start` or `open`."""
+        self.path = path
+        self._lock = lock
+        self._file = file
+        self._token = secrets.token_hex(16)
+        self._stream: Stream | None = None
+        self.folder = Path(file.fact("output"))
+
+    @classmethod
+    def start(
+        cls,
+        path: Place,
+        recipe: StreamRecipe,
+        schema: Schema,
+        *,
+        ledger: Place,
+        dataset: str,
+        epsilon: ExactNumber,
+        output: Place,
+        purpose: str = "",
+    ) -> "StreamOperator":
+        """Start a stream: debit its whole epsilon, and make its state file and its folder.
+
+        If a start is interrupted, repeat it with the same arguments: a grant that it has
+        made already is found in the ledger and used.
+
+        Privacy:
+            Reads no rows.  The ledger is debited once for all steps (or for every window),
+            before the stream exists.
+        """
+        exact = parse_epsilon(epsilon)
+        if exact > MOST_EPSILON:
+            raise InvalidParameter(f"epsilon must be at most {MOST_EPSILON:,}; it hides nothing")
+        recipe.expected_error(schema, None, exact)  # refuses what does not fit
+        request = Request(
+            recipe,
+            schema,
+            ledger=str(Path(ledger).absolute()),
+            dataset=dataset,
+            epsilon=exact,
+            output=str(Path(output).absolute()),
+            purpose=purpose or recipe.name,
+        )
+        place = Path(path).absolute()
+
+        def begin(lock: StreamLock) -> StreamOperator:
+            start_file(place, request)
+            return cls._resume(place, lock, None, None)
+
+        return _locked(place, begin)
+
+    @classmethod
+    def open(
+        cls, path: Place, *, ledger: Place | None = None, output: Place | None = None
+    ) -> "StreamOperator":
+        """Take up a stream where it was left, and deliver what is not in its folder yet.
+
+        Args:
+            path: The state file.
+            ledger: Where the ledger is, if it was moved.
+            output: Where the release folder is, if it was moved; or where to begin a new one,
+                if it is lost.
+        """
+        place = Path(path).absolute()
+        new_ledger = None if ledger is None else Path(ledger).absolute()
+        new_output = None if output is None else Path(output).absolute()
+        return _locked(place, lambda lock: cls._resume(place, lock, new_ledger, new_output))
+
+    @classmethod
+    def _resume(
+        cls, path: Path, lock: StreamLock, ledger: Path | None, output: Path | None
+    ) -> "StreamOperator":
+        file = StreamFile(path)
+        try:
+            if file.fact("phase") == STARTING:
+                raise InvalidParameter(
+                    f"the start of {path} was interrupted; repeat `dpublish stream start` with "
+                    "the same options"
+                )
+            operator = cls(path, lock, file)
+            operator._settle(ledger or Path(file.fact("ledger")), output)
+        except BaseException:
+            file.close()
+            raise
+        return operator
+
+    def __enter__(self) -> "StreamOperator":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the stream."""
+        self._file.close()
+        self._lock.close()
+
+    @property
+    def stream(self) -> Stream:
+        """The stream as the state file has it; treat it as read-only."""
+        if self._stream is None:
+            self._stream = self._file.stream()
+        return self._stream
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is no further step: the horizon is reached, or the stream was stopped."""
+        return self._file.fact("phase") == STOPPED or self.stream.is_over
+
+    def has_published(self, time: str) -> bool:
+        """Say whether there is a step of this label."""
+        return self._file.has_time(clean_label(time))
+
+    def is_late(self, time: str) -> bool:
+        """Say whether a label comes before the last step's, so that it can have no step."""
+        last = self._file.last_time()
+        return last is not None and natural_key(clean_label(time)) <= natural_key(last)
+
+    def next(self, snapshot: Table | Any, time: str) -> Step | None:
+        """Take the next snapshot: a table, or whatever `open_table` takes.
+
+        None means that this time was published already: nothing is read and nothing is spent.
+
+        Privacy:
+            That of `Stream.next`: each step's noise is drawn from the operating system in one
+            attempt, of which nothing leaves this process before the step is on the disk.  An
+            attempt that fails leaves nothing behind, and the next one draws afresh.  Assumes
+            that interruptions do not hang on the outcome (docs/proofs/stream_operator.md).
+        """
+        label = clean_label(time)
+        self._deliver()
+        if self._file.has_time(label):
+            return None
+        self._require_next(label)
+        table = self._open(snapshot)
+        require_room(self.stream.bins, self.folder, self.path.parent)
+        stream, self._stream = self.stream, None  # until the step is on the disk
+        try:
+            step = stream.next(table, rng=secure())
+        except MemoryError:  # its text would tell how many rows there are
+            raise InputError("not enough memory; take fewer columns or coarser levels") from None
+        self._commit(stream, step, label)
+        self._stream = stream
+        self._deliver()
+        return step
+
+    def stop(self) -> None:
+        """End the stream for good; what was debited stays debited."""
+        self._deliver()
+        self._file.put(phase=STOPPED)
+
+    def write_pages(self) -> None:
+        """Write the report and the description of the folder anew."""
+        write_pages(self.folder)
+
+    def _settle(self, ledger: Path, output: Path | None) -> None:
+        """Make sure that ledger, state and folder belong together, and finish what is open."""
+        file, stream = self._file, self.stream
+        check_grant(ledger, stream.receipt)
+        facts = {
+            "axes": [{"column": name, "level": level} for name, level in stream.bins.columns],
+            "horizon": stream.recipe.horizon,
+            "window": stream.recipe.window,
+        }
+        head = head_of(stream.receipt, stream.schema, facts)
+        self.folder = settle_folder(file, head, stream.receipt.release_id, output)
+        record_stream(ledger, stream.receipt, hashlib.sha256(head).hexdigest())
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        about = {"pid": os.getpid(), "host": socket.gethostname(), "since": now}
+        file.put(operator=about | {"token": self._token}, ledger=str(ledger))
+        self._deliver()
+
+    def _require_next(self, label: str) -> None:
+        if self._file.fact("phase") == STOPPED:
+            raise InvalidParameter("the stream was stopped for good; start a new one")
+        if self.stream.is_over:
+            raise BudgetExhausted(
+                f"the stream's {self.stream.number} steps are all published; start a new stream"
+            )
+        if self.is_late(label):
+            raise InvalidParameter(
+                f"{label!r} does not come after {self._file.last_time()!r}, the last step: late "
+                "snapshots cannot be filled in"
+            )
+
+    def _open(self, snapshot: Table | Any) -> Table:
+        schema = self.stream.schema
+        table: Table = snapshot if hasattr(snapshot, "neighbours") else open_table(snapshot, schema)
+        if table.schema != schema:
+            raise InvalidParameter("the snapshot has another schema than the stream")
+        return table
+
+    def _commit(self, stream: Stream, step: Step, label: str) -> None:
+        content = counts_file(stream.bins.cells(), step.estimate, step.released)
+        record = StepRecord(
+            number=step.number,
+            time=label,
+            action=step.action,
+            epsilon=step.epsilon,
+            noise=float(step.noise),
+            change=float(step.change),
+            spent=step.spent,
+            sha256=hashlib.sha256(content).hexdigest(),
+        )
+        self._file.commit_step(
+            stream.state(),
+            number=step.number,
+            time=label,
+            line=record.to_line(),
+            content=content,
+            owner=self._token,
+        )
+
+    def _deliver(self) -> None:
+        waiting = self._file.undelivered()
+        if waiting is not None:
+            deliver(self.folder, waiting)
+            self._file.mark_delivered(waiting.number)
+
+
+def _locked(path: Path, proceed: Callable[[StreamLock], StreamOperator]) -> StreamOperator:
+    """Go on with the lock of a stream, or say who has it."""
+    lock = StreamLock(path)
+    try:
+        if not lock.take():
+            raise InputError(f"another operator is at work on {path}{_holder(path)}")
+        return proceed(lock)
+    except BaseException:
+        lock.close()
+        raise
+
+
+def _holder(path: Path) -> str:
+    try:
+        file = StreamFile(path)
+    except InputError:
+        return ""
+    about = file.fact("operator", {})
+    file.close()
+    return ": process {pid} on {host}, since {since}".format(**about) if about else ""

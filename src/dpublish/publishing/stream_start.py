@@ -1,0 +1,91 @@
+"""Start a stream so that an interrupted start can be repeated, and is paid for once.
+
+The state file is written first, with all that was asked for; then the ledger is debited;
+then the stream is written into the state file.
+"""
+
+import secrets
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dpublish.data import schema_file
+from dpublish.data.schema import Schema
+from dpublish.errors import BudgetExhausted, InvalidParameter
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.epsilon import format_epsilon
+from dpublish.privacy.ledger import Ledger
+from dpublish.publishing.stream_file import RUNNING, STARTING, StreamFile
+from dpublish.publishing.stream_grant import obtain_budget
+from dpublish.randomness import secure
+from dpublish.release.folder import require_new_folder
+from dpublish.release.recipe import settings_of
+from dpublish.streams.stream import StreamRecipe
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for when a stream is started."""
+
+    recipe: StreamRecipe
+    schema: Schema
+    ledger: str
+    dataset: str
+    epsilon: Fraction
+    output: str
+    purpose: str
+
+    def to_plain(self) -> dict[str, Any]:
+        """Turn the request into plain values for the state file."""
+        return {
+            "method": self.recipe.name,
+            "settings": settings_of(self.recipe),
+            "schema": schema_file.to_plain(self.schema),
+            "ledger": self.ledger,
+            "dataset": self.dataset,
+            "epsilon": format_epsilon(self.epsilon),
+            "output": self.output,
+            "purpose": self.purpose,
+        }
+
+
+def start_file(path: Path, request: Request) -> None:
+    """Make the state file of a stream that is paid for; the caller holds the stream's lock."""
+    is_new = not path.exists()
+    file = _new_file(path, request) if is_new else StreamFile(path)
+    try:
+        _require_same(file, request)
+        budget = _debit(file, is_new)
+        stream = request.recipe.start(request.schema, budget=budget, rng=secure())
+        file.begin(stream.state(), phase=RUNNING, receipt=stream.receipt.to_plain())
+    finally:
+        file.close()
+
+
+def _debit(file: StreamFile, is_new: bool) -> Budget:
+    try:
+        return obtain_budget(file)
+    except (BudgetExhausted, InvalidParameter):  # refused, so nothing was granted
+        if is_new:
+            file.path.unlink()
+        raise
+
+
+def _new_file(path: Path, request: Request) -> StreamFile:
+    require_new_folder(Path(request.output))
+    with Ledger(request.ledger) as ledger:  # found wanting now, it leaves nothing behind
+        ledger.status(request.dataset)
+    facts = {"phase": STARTING, "token": secrets.token_hex(8), **request.to_plain()}
+    return StreamFile.create(path, facts)
+
+
+def _require_same(file: StreamFile, request: Request) -> None:
+    if file.fact("phase") != STARTING:
+        raise InvalidParameter(f"{file.path} exists already; go on with `dpublish stream next`")
+    for name, value in request.to_plain().items():
+        if file.fact(name) != value:
+            raise InvalidParameter(
+                f"the start of another stream was interrupted at {file.path}: its {name} differs; "
+                "repeat that start, or name another state file"
+            )

@@ -1,0 +1,177 @@
+"""The parts of a personalised release: which people, what they paid, and what was published."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpublish.data import schema_file
+from dpublish.errors import CorruptRelease, InvalidParameter
+from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon
+from dpublish.privacy.levels import parse_levels
+from dpublish.privacy.receipt import Receipt
+from dpublish.release.release import Release
+
+FloatArray = NDArray[np.float64]
+PARTS = "parts"
+"""Name of the published table that lists the parts."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """An ordinary release from the records of some levels.
+
+    Attributes:
+        levels: The levels whose records are in it, rising.
+        epsilon: Epsilon of the release within.
+        weight: How much it counts beside other parts, in any unit; 0 for not at all.
+        scale: By how much its counts are multiplied to stand for all its people.
+        size: Number of its people, public or noisy; None if nobody knows.
+        release: What was published.
+    """
+
+    levels: tuple[Fraction, ...]
+    epsilon: Fraction
+    weight: float
+    scale: float
+    size: float | None
+    release: Release
+
+    def __post_init__(self) -> None:
+        """Refuse what no recipe would publish: a release may come from anywhere."""
+        if parse_levels(self.levels) != self.levels:
+            raise InvalidParameter("the levels of a part must be exact")
+        if not isinstance(self.release, Release) or self.release.kind == "personal":
+            raise InvalidParameter("a part holds an ordinary release")
+        if self.release.receipt.epsilon != self.epsilon:
+            raise InvalidParameter("the epsilon of a part must be that of its release")
+        for name, number in (("weight", self.weight), ("scale", self.scale), ("size", self.size)):
+            _require_number(name, number)
+        if self.weight < 0 or self.scale <= 0:
+            raise InvalidParameter("a part's weight is at least 0, its scale above 0")
+
+    @property
+    def people(self) -> float:
+        """Number of its people, as far as it is known; a noisy one below 0 is nobody."""
+        return float(max(self.size or 0, 0))
+
+    def tell_levels(self) -> str:
+        """Say which levels it has; many are told by their ends."""
+        first, last = format_short(self.levels[0]), format_short(self.levels[-1])
+        if len(self.levels) == 1:
+            return f"level {first}"
+        return f"levels {first} {'and' if len(self.levels) == 2 else 'to'} {last}"
+
+    def facts(self) -> dict[str, Any]:
+        """Give all but the tables of its release, as plain values."""
+        return {
+            "levels": [format_epsilon(level) for level in self.levels],
+            "epsilon": format_epsilon(self.epsilon),
+            "weight": float(self.weight),
+            "scale": float(self.scale),
+            "size": None if self.size is None else float(self.size),
+            "kind": self.release.kind,
+            "receipt": self.release.receipt.to_plain(),
+            "schema": schema_file.to_plain(self.release.schema),
+            "facts": self.release.facts(),
+        }
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> "Part":
+        """Rebuild a part from its facts and the tables of its release."""
+        release = _kind_called(facts["kind"]).from_parts(
+            receipt=Receipt.from_plain(facts["receipt"]),
+            schema=schema_file.from_plain(facts["schema"]),
+            facts=facts["facts"],
+            tables=tables,
+        )
+        return cls(
+            levels=tuple(parse_epsilon(level) for level in facts["levels"]),
+            epsilon=parse_epsilon(facts["epsilon"]),
+            weight=facts["weight"],
+            scale=facts["scale"],
+            size=facts["size"],
+            release=release,
+        )
+
+
+def shares(parts: Sequence[Part], counts: FloatArray | None = None) -> FloatArray:
+    """Bring the weights to a sum of 1, evenly if all are 0; `counts` marks who takes part."""
+    weights = np.array([part.weight for part in parts], dtype=np.float64)
+    taking = np.ones(len(parts)) if counts is None else (counts > 0).astype(np.float64)
+    if not (weights @ taking) > 0:
+        weights = np.ones(len(parts))
+    weights = weights / weights.max() * taking  # the sum of huge ones would be infinite
+    total = weights.sum()
+    return np.asarray(weights / total if total > 0 else weights)
+
+
+def are_disjoint(parts: Sequence[Part]) -> bool:
+    """Say whether every level is in one part at most."""
+    levels = [level for part in parts for level in part.levels]
+    return len(levels) == len(set(levels))
+
+
+def shared_pairs(parts: Sequence[Part]) -> list[tuple[int, int]]:
+    """List the pairs of parts that have levels in common."""
+    sets = [set(part.levels) for part in parts]
+    return [(i, j) for i, j in combinations(range(len(parts)), 2) if sets[i] & sets[j]]
+
+
+def nested_tables(parts: Sequence[Part]) -> dict[str, pa.Table]:
+    """Give a list of the parts, and the tables of each under its number."""
+    listed = pa.table(
+        {
+            "part": pa.array(range(1, len(parts) + 1), pa.int64()),
+            "levels": [", ".join(map(format_epsilon, part.levels)) for part in parts],
+            "epsilon": [format_epsilon(part.epsilon) for part in parts],
+            "weight": pa.array([float(part.weight) for part in parts]),
+            "scale": pa.array([float(part.scale) for part in parts]),
+            "size": pa.array([part.size for part in parts], pa.float64()),
+            "kind": [part.release.kind for part in parts],
+        }
+    )
+    nested = {
+        f"{_prefix(number)}{name}": table
+        for number, part in enumerate(parts)
+        for name, table in part.release.tables().items()
+    }
+    return {PARTS: listed, **nested}
+
+
+def read_parts(
+    facts: Sequence[Mapping[str, Any]], tables: Mapping[str, pa.Table]
+) -> tuple[Part, ...]:
+    """Rebuild the parts that `nested_tables` and `Part.facts` wrote."""
+    found = []
+    for number, each in enumerate(facts):
+        prefix = _prefix(number)
+        own = {n.removeprefix(prefix): t for n, t in tables.items() if n.startswith(prefix)}
+        found.append(Part.read(each, own))
+    return tuple(found)
+
+
+def _prefix(number: int) -> str:
+    return f"part{number + 1}_"
+
+
+def _kind_called(name: object) -> type[Release]:
+    from dpublish.release.folder import kind_called  # the folder knows all kinds of release
+
+    kind = kind_called(name)
+    if kind is None or name in ("personal", "histogram-stream"):
+        raise CorruptRelease("a part holds a kind of release that this version does not know")
+    return kind
+
+
+def _require_number(name: str, number: object) -> None:
+    if name == "size" and number is None:
+        return
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not isfinite(number):
+        raise InvalidParameter(f"the {name} of a part must be a finite number")

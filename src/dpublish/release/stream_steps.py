@@ -1,0 +1,124 @@
+"""The steps of a stream as its release folder lists them: labels, lines and places of files.
+
+A step is known by its label, which says what time the snapshot is of.  Labels increase in
+their natural order, in which digits count as numbers: `day-9` comes before `day-10`.
+"""
+
+import json
+import re
+import unicodedata
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isfinite
+from typing import Any, Literal, Self
+from urllib.parse import quote
+
+from dpublish.errors import InvalidParameter
+from dpublish.privacy.epsilon import format_epsilon
+from dpublish.privacy.ledger_chain import read_exact
+from dpublish.privacy.ledger_text import is_one_line
+
+LONGEST_LABEL = 150
+_NUMBERS = re.compile(r"([0-9]+)")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+Action = Literal["published", "repeated"]
+
+
+def clean_label(text: str) -> str:
+    """Give a label as it is stored; refuse what cannot name a step.
+
+    >>> clean_label(" 2024-05-01T10:00 ")
+    '2024-05-01T10:00'
+    """
+    label = unicodedata.normalize("NFC", text).strip() if isinstance(text, str) else ""
+    if not is_one_line(label):
+        raise InvalidParameter("a step's time must be one line of text, such as 2024-05-01")
+    if len(partition_name(label)) > LONGEST_LABEL:
+        raise InvalidParameter(f"a step's time is too long; at most {LONGEST_LABEL} letters")
+    return label
+
+
+def natural_key(label: str) -> tuple[str | int, ...]:
+    """Give what labels are ordered by; capitals do not count, for not all disks know them.
+
+    >>> natural_key("day-9") < natural_key("day-10") < natural_key("Day-10b")
+    True
+    """
+    parts = _NUMBERS.split(label.casefold())
+    return tuple(int(part) if place % 2 else part for place, part in enumerate(parts))
+
+
+def partition_name(label: str) -> str:
+    """Name the folder of a step, as tools that read partitioned Parquet expect it.
+
+    >>> partition_name("2024-05-01 10:00")
+    'time=2024-05-01%2010%3A00'
+    """
+    return f"time={quote(label, safe='')}"
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """What a stream says of one step, but for the counts themselves.
+
+    Attributes:
+        number: Number of the step, from 1.
+        time: Label of its snapshot.
+        action: Whether a fresh histogram was published or the last estimate repeated.
+        epsilon: What the fresh histogram cost; 0 if there is none.
+        noise: Standard deviation that noise gives one bin of the estimate.
+        change: Sum over bins of how far the estimate moved at this step.
+        spent: User level: spent so far; window level: spent in the window that ends here.
+        sha256: Digest of the step's file of counts.
+    """
+
+    number: int
+    time: str
+    action: Action
+    epsilon: Fraction
+    noise: float
+    change: float
+    spent: Fraction
+    sha256: str
+
+    def __post_init__(self) -> None:
+        """Refuse what no stream writes: a folder may come from anywhere."""
+        whole = type(self.number) is int and self.number >= 1
+        if not whole or self.time != clean_label(self.time):
+            raise InvalidParameter("a step needs a number, from 1, and a label")
+        if self.action not in ("published", "repeated"):
+            raise InvalidParameter("a step is published or repeated")
+        if self.spent < 0 or (self.epsilon > 0) is not (self.action == "published"):
+            raise InvalidParameter("a step that publishes costs something, and no other does")
+        for figure in (self.noise, self.change):
+            if not (isinstance(figure, float) and isfinite(figure) and figure >= 0):
+                raise InvalidParameter("noise and change of a step are numbers from 0")
+        if not isinstance(self.sha256, str) or not _SHA256.fullmatch(self.sha256):
+            raise InvalidParameter("a step names the digest of its file")
+
+    @property
+    def file(self) -> str:
+        """Where the counts are, inside the release folder."""
+        return f"data/{partition_name(self.time)}/counts.parquet"
+
+    def to_plain(self) -> dict[str, Any]:
+        """Turn the record into plain values."""
+        return vars(self) | {
+            "epsilon": format_epsilon(self.epsilon),
+            "spent": format_epsilon(self.spent),
+        }
+
+    def to_line(self) -> bytes:
+        """Write the record as a line of `steps.jsonl`."""
+        text = json.dumps(self.to_plain(), ensure_ascii=False, allow_nan=False)
+        return text.encode("utf-8") + b"\n"
+
+    @classmethod
+    def from_line(cls, line: bytes) -> Self:
+        """Read back what `to_line` wrote; fields that a later version added are ignored."""
+        plain = json.loads(line.decode("utf-8"))
+        known = {name: plain[name] for name in cls.__dataclass_fields__}
+        return cls(
+            **known | {"epsilon": read_exact(known["epsilon"]), "spent": read_exact(known["spent"])}
+        )

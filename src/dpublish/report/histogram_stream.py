@@ -1,0 +1,120 @@
+"""The section of a stream: budget and change over time, the last histogram, the last steps."""
+
+import shlex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.privacy.epsilon import format_short
+from dpublish.release.histogram_stream import HistogramStream
+from dpublish.release.release import Release
+from dpublish.report.charts import bar_chart, heat_map
+from dpublish.report.course_chart import course_chart
+from dpublish.report.section import Figure, Listing, Section
+
+_MAX_BARS = 200
+_MAX_SHADES = 40_000
+_MAX_SHOWN = 1000
+_MAX_LISTED = 50
+
+
+def section(release: Release, with_charts: bool) -> Section:
+    """Show a stream."""
+    if not isinstance(release, HistogramStream):
+        return Section()
+    if not release.records:
+        return Section(python="release.steps().to_pandas()")
+    time = release.times[-1]
+    return Section(
+        figures=[*_course(release), *_latest(release)] if with_charts else (),
+        listings=[_steps(release)],
+        python=f"release.steps().to_pandas()\nrelease.at({time!r})\nrelease.count(time={time!r})",
+        shell="dpublish count RELEASE " + shlex.quote(""),
+    )
+
+
+def _course(release: HistogramStream) -> list[Figure]:
+    shown = release.records[-_MAX_SHOWN:]
+    marked = [record.action == "published" for record in shown]
+    ends = (shown[0].time, shown[-1].time)
+    note = "" if len(shown) == len(release.records) else f" (the last {len(shown):,} steps)"
+    whole = release.receipt.epsilon
+    scope = (
+        "spent so far"
+        if release.window is None
+        else f"used within the {release.window:,} steps that end at each step"
+    )
+    return [
+        Figure(
+            f"Budget {scope}{note}; the dashed line is all there is, {format_short(whole)}. Dark "
+            "columns are steps that published a fresh histogram.",
+            course_chart(
+                [float(record.spent) for record in shown],
+                marked=marked,
+                ends=ends,
+                limit=float(whole),
+            ),
+        ),
+        Figure(
+            f"Change seen at each step{note}: how far the estimates of all bins moved, added up. "
+            "Noise is part of it.",
+            course_chart([record.change for record in shown], marked=marked, ends=ends),
+        ),
+    ]
+
+
+def _latest(release: HistogramStream) -> list[Figure]:
+    estimates = release.at()
+    time = release.times[-1]
+    figures = [
+        Figure(
+            f"Estimates by {axis.column} at {time}.",
+            bar_chart(
+                axis.labels,
+                _margin(estimates, place),
+                float("nan"),
+                title=axis.column,
+                ordered=axis.kind in ("numeric", "integer", "ordinal"),
+            ),
+        )
+        for place, axis in enumerate(release.axes)
+        if axis.size <= _MAX_BARS
+    ]
+    if len(release.axes) == 2 and release.size <= _MAX_SHADES:
+        first, second = release.axes
+        drawing = heat_map(
+            first.labels,
+            second.labels,
+            np.rint(estimates).astype(np.int64),
+            row_title=first.column,
+            column_title=second.column,
+        )
+        figures.append(
+            Figure(f"Estimates by {first.column} and {second.column} at {time}.", drawing)
+        )
+    return figures
+
+
+def _margin(estimates: NDArray[np.float64], place: int) -> NDArray[np.int64]:
+    others = tuple(axis for axis in range(estimates.ndim) if axis != place)
+    return np.asarray(np.rint(estimates.sum(axis=others)), dtype=np.int64)
+
+
+def _steps(release: HistogramStream) -> Listing:
+    shown = release.records[: -_MAX_LISTED - 1 : -1]
+    return Listing(
+        headers=["step", "time", "what was done", "epsilon", "noise of a bin", "change", "spent"],
+        rows=[
+            [
+                str(record.number),
+                record.time,
+                record.action,
+                format_short(record.epsilon),
+                f"{record.noise:,.3g}",
+                f"{record.change:,.4g}",
+                format_short(record.spent),
+            ]
+            for record in shown
+        ],
+        caption=f"The last {len(shown):,} of {len(release.records):,} steps; steps.jsonl has all.",
+    )

@@ -1,0 +1,1 @@
+"""Publish a histogram of a changing table at every step, for years."""

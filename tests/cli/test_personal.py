@@ -1,0 +1,145 @@
+"""The command publishes and plans under levels: `--epsilon-column`, `--levels`, `--compare`."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+from pyarrow import csv
+
+from dpublish.cli.level_use import epsilon_left
+from dpublish.personalised.minimum import Minimum
+from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.ledger_account import LevelStatus, Status
+from dpublish.recipes import make_recipe
+from dpublish.release.folder import load
+
+INNER = ("--inner", "histogram columns=age", "--levels", "0.01,0.1,1")
+SIZES = ("--sizes", "500,3500,6000")
+
+
+@pytest.fixture
+def levelled(place):
+    rows = csv.read_csv(place / "people.csv")
+    own = pa.array([0.02, 0.1, 0.5, 1.0, 0.001] * 40)
+    csv.write_csv(rows.append_column("accepted", own), place / "people.csv")
+    with Ledger(place / "books.db") as ledger:
+        ledger.add("staff", levels=("0.01", "0.1", "1"))
+    return place
+
+
+@pytest.fixture
+def publish(run, levelled):
+    def call(*words, method="minimum", output="out", column="--epsilon-column", dataset="staff"):
+        files = ("--data", "people.csv", "--schema", "people.toml", "--ledger", "books.db")
+        where = ("--dataset", dataset, "-o", output)
+        return run(
+            "release", "--method", method, *INNER, column, "accepted", *files, *where, *words
+        )
+
+    return call
+
+
+def left(place):
+    with Ledger(place / "books.db") as ledger:
+        return [each.left for each in ledger.status("staff").levels]
+
+
+def test_a_personalised_release_is_published_shown_and_asked(publish, run, levelled):
+    done = publish("--epsilon", "0.5")
+    assert done.code == 0, done.err
+    assert "spent: up to epsilon 0.005, by level" in done.out
+    assert left(levelled) == [Fraction(1, 200), Fraction(19, 200), Fraction(199, 200)]
+    [row] = [line for line in done.out.splitlines() if line.startswith("0.01")]
+    assert row.split() == ["0.01", "0.005", "0.005", "#" * 10 + "." * 10]
+    assert load(levelled / "out").receipt.is_private
+    assert run("count", "out", "age < 50").code == 0
+    assert run("rows", "out", "-n", "5", "-o", "rows.csv").code == 0
+    assert "levels" in run("ledger", "show", "books.db", "staff", "--json").json()[0]
+    assert run("ledger", "verify", "books.db", "--release", "out").code == 0
+
+
+def test_without_epsilon_all_that_the_levels_have_left_is_spent(publish, levelled):
+    assert publish("--epsilon", "0.5").code == 0
+    told = publish("--json", method="sampling", output="b", column="--preference").json()
+    assert told["receipt"]["personal"] == [["0.01", "0.005"], ["0.1", "0.05"], ["1", "0.5"]]
+    assert told["levels"][0] == {"level": "0.01", "spent": "0.01", "left": "0"}
+    over = publish(output="c")
+    assert over.code == 2
+    assert "nothing left" in over.err
+
+
+def test_what_cannot_be_is_refused_in_words(publish, run, levelled):
+    assert "no levels" in publish("--epsilon", "0.5", dataset="people").err
+    assert "same --levels" in publish(dataset="people").err
+    assert "given twice" in publish("--preference", "age").err
+    words = ("--columns", "age", "--data", "people.csv", "--schema", "people.toml")
+    where = ("--ledger", "books.db", "--dataset", "people", "-o", "x")
+    plain = run("release", "--method", "histogram", *words, *where)
+    assert plain.code == 1
+    assert "--epsilon" in plain.err
+    assert left(levelled) == [Fraction(1, 100), Fraction(1, 10), 1]
+
+
+def test_the_plan_tells_what_each_level_pays(run, levelled):
+    words = ("plan", "--method", "sampling", *INNER, "--epsilon-column", "accepted")
+    [told] = run(*words, "--schema", "people.toml", "--json").json()
+    assert told["epsilon"] == "1"
+    assert told["levels"][1] == {"level": "0.1", "pays": "0.1"}
+    shown = run(*words, "--schema", "people.toml", "--epsilon", "0.5").out
+    assert "#" * 10 + "." * 10 in shown
+    assert "--schema" in run(*words).err
+    wanted = run(*words, "--schema", "people.toml", "--wanted-error", "4", "--json").json()[0]
+    assert Fraction(wanted["epsilon"]) <= 1
+    assert wanted["expected_error"]["one_cell_95"] <= 4
+    none = run(*words, "--schema", "people.toml", "--wanted-error", "0.5")
+    assert none.code == 1
+    assert "no epsilon up to 1 " in none.err
+
+
+def test_methods_are_compared_before_anything_is_spent(run, levelled):
+    words = ("plan", "--method", "partitioning", *INNER, *SIZES, "--compare")
+    shown = run(*words)
+    assert shown.code == 0, shown.err
+    rows = {line.split("  ")[0]: line for line in shown.out.splitlines()}
+    for method in ("minimum", "threshold 0.1", "sampling 1", "partitioning, weighted", "t-round"):
+        assert method in rows
+    assert "141.4" in rows["minimum"]
+    assert "levels say nothing about records" in rows["t-round"]
+    told = run(*words, "--json").json()
+    errors = {each["method"]: each["count_error"] for each in told["methods"]}
+    assert errors["partitioning, weighted"] < errors["minimum"] / 3
+    assert told["methods"][0]["share_error"] == pytest.approx(errors["minimum"] / 10_000)
+    assert [each["pays"] for each in told["levels"]] == ["0.01", "0.01", "0.01"]
+    half = run(*words, "--epsilon", "0.5", "--json").json()
+    assert half["methods"][0]["count_error"] == pytest.approx(2 * errors["minimum"], rel=1e-3)
+    assert left(levelled) == [Fraction(1, 100), Fraction(1, 10), 1]
+
+
+def test_a_comparison_needs_levels_and_sizes(run, place):
+    assert "--sizes" in run("plan", "--method", "minimum", *INNER, "--compare").err
+    plain = run("plan", "--method", "histogram", "--columns", "age", "--compare")
+    assert plain.code == 1
+    assert "personalised" in plain.err
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fickle(Minimum):
+    """Spends at the largest level only, unless it may not spend all there is."""
+
+    def spending(self, epsilon):
+        shares = self.preferences.amounts(epsilon)
+        top = self.levels[-1]
+        return {e: a if e == top or epsilon < top else Fraction(0) for e, a in shares.items()}
+
+
+@pytest.mark.parametrize(
+    ("spent", "wanted"), [(("0", "0"), "1"), (("0.01", "0.5"), "0.5"), (("0.08", "0.5"), "0.2")]
+)
+def test_what_is_left_is_never_more_than_every_level_can_pay(spent, wanted):
+    inner = make_recipe("histogram", {"columns": ("age",)})
+    levels = (Fraction(1, 10), Fraction(1))
+    method = Fickle(inner=inner, preference="own", levels=levels)
+    state = tuple(LevelStatus(e, Fraction(s)) for e, s in zip(levels, spent, strict=True))
+    found = epsilon_left(method, Status("people", levels[-1], state[-1].spent, (), state))
+    assert found == Fraction(wanted)

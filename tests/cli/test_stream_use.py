@@ -1,0 +1,44 @@
+"""A stream's folder is used like any release: loaded, counted, reported and verified."""
+
+import pytest
+
+import dpublish
+from dpublish.data.schema_file import dumps_toml
+from dpublish.publishing.stream_operator import StreamOperator
+from dpublish.release.folder import folder_hash
+from dpublish.release.stream_folder import head_hash
+from stream_world import RECIPE, SCHEMA, arguments, make_ledger, rows
+
+
+@pytest.fixture
+def place(tmp_path):
+    make_ledger(tmp_path)
+    (tmp_path / "rides.toml").write_text(dumps_toml(SCHEMA))
+    path = tmp_path / "rides.stream"
+    with StreamOperator.start(path, RECIPE, SCHEMA, **arguments(tmp_path)) as operator:
+        operator.next(rows(1), "t1")
+    return tmp_path
+
+
+def test_a_stream_is_loaded_and_known_by_its_head(place):
+    stream = dpublish.load(place / "out")
+    assert (stream.kind, stream.times) == ("histogram-stream", ("t1",))
+    assert folder_hash(place / "out") == head_hash(place / "out")
+
+
+def test_a_stream_answers_counts_and_rewrites_its_report(run, place):
+    done = run("count", "out", "zone = north", "--json")
+    assert done.code == 0, done.err
+    assert done.json()["low"] is not None
+    assert run("report", "out").code == 0
+    assert "Change seen at each step" in (place / "out" / "report.html").read_text()
+
+
+def test_the_ledger_vouches_for_a_stream_that_has_grown(run, place):
+    with StreamOperator.open(place / "rides.stream") as operator:
+        operator.next(rows(2), "t2")
+    done = run("ledger", "verify", "books.db", "--release", "out")
+    assert (done.code, "the chain is whole" in done.out) == (0, True), done.err
+    head = place / "out" / "stream.json"
+    head.write_text(head.read_text().replace('"rides"', '"roads"', 1))
+    assert run("ledger", "verify", "books.db", "--release", "out").code == 3

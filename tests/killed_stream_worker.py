@@ -1,0 +1,152 @@
+"""Run a stream in child processes and kill each, at random moments or at a named point.
+
+Run as a script: folder, method, number of kills, number of steps and seed; or folder, point
+and number of steps.  All that is heavy is imported once, then each operator runs in a fork, as
+in a process of its own.
+"""
+
+import os
+import random  # noqa: TID251 - chooses moments, not noise
+import signal
+import sys
+import time
+from pathlib import Path
+
+import duckdb  # noqa: F401 - what a step imports late is imported before the forks
+import jinja2  # noqa: F401
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from dpublish.publishing import stream_delivery, stream_operator, stream_start
+from dpublish.publishing.stream_file import StreamFile
+from dpublish.publishing.stream_operator import StreamOperator
+from dpublish.publishing.stream_status import stream_status
+from stream_world import ASKING, RECIPE, SCHEMA, arguments, rows
+
+POINTS = {
+    "before the grant": (stream_start, "obtain_budget", "before"),
+    "after the grant": (stream_start, "obtain_budget", "after"),
+    "before the folder": (stream_delivery, "create_folder", "before"),
+    "after the folder": (stream_delivery, "create_folder", "after"),
+    "after the ledger's entry": (stream_operator, "record_stream", "after"),
+    "before the commit": (StreamFile, "commit_step", "before"),
+    "after the commit": (StreamFile, "commit_step", "after"),
+    "within the counts": (os, "replace", "before"),
+    "before the line": (stream_delivery, "put_line", "before"),
+    "within the line": (stream_delivery, "put_line", "torn"),
+    "after the line": (stream_delivery, "put_line", "after"),
+    "before the mark": (StreamFile, "mark_delivered", "before"),
+    "after the mark": (StreamFile, "mark_delivered", "after"),
+}
+
+
+def operate(folder, steps, recipe=RECIPE):
+    """Do what an operator does after whatever happened: repeat the last command."""
+    path = folder / "rides.stream"
+    try:
+        operator = StreamOperator.open(path)
+    except Exception:  # noqa: BLE001 - not started, or not to the end
+        operator = StreamOperator.start(path, recipe, SCHEMA, **arguments(folder))
+    with operator:
+        for number in range(1, steps + 1):
+            operator.next(rows(number), f"t{number}")
+
+
+def forked(folder, steps, prepare=lambda: None, *, recipe=RECIPE, wait=False):
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            prepare()
+            operate(folder, steps, recipe)
+            if wait:
+                signal.pause()
+            code = 0
+        finally:
+            os._exit(code)
+    return child
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def arm(point, countdown):
+    """Kill this process when `point` is reached for the `countdown`-th time."""
+    place, name, when = POINTS[point]
+    original = getattr(place, name)
+    left = [countdown]
+
+    def deadly(*given, **named):
+        left[0] -= 1
+        if left[0] == 0 and when == "before":
+            die()
+        if left[0] == 0 and when == "torn":
+            folder, start, line = given
+            original(folder, start, line[:7])
+            die()
+        result = original(*given, **named)
+        if left[0] == 0:
+            die()
+        return result
+
+    setattr(place, name, deadly)
+
+
+def done_steps(folder):
+    try:
+        return (folder / "out" / "steps.jsonl").read_bytes().count(b"\n")
+    except OSError:
+        return 0
+
+
+def trial(folder):
+    """Learn how long an operator takes to open a stream and to make two steps."""
+    place = folder / "trial"
+    place.mkdir()
+    (place / "books.db").write_bytes((folder / "books.db").read_bytes())
+    if os.waitpid(forked(place, 1), 0)[1]:
+        sys.exit("an undisturbed run failed")
+    begun = time.monotonic()
+    os.waitpid(forked(place, 3), 0)
+    return time.monotonic() - begun
+
+
+def kill_at_random(folder, recipe, kills, steps, seed):
+    moments = random.Random(seed)
+    opening = trial(folder)
+    for kill in range(kills):
+        # An operator that is ahead of its time waits for its end, so that every kill counts.
+        quota = steps * (kill + 1) // kills
+        child = forked(folder, quota, recipe=recipe, wait=True)
+        time.sleep(moments.uniform(0, 1.5 * opening))
+        os.kill(child, signal.SIGKILL)
+        if not os.WIFSIGNALED(os.waitpid(child, 0)[1]):
+            sys.exit("an operator failed by itself")
+    (folder / "done").write_text(str(done_steps(folder)))
+
+
+def kill_at_point(folder, point, steps):
+    """Kill the first operator at the point's first time, the next at its second, and so on."""
+    for countdown in (1, 2, 3):
+        child = forked(folder, steps, lambda c=countdown: arm(point, c))
+        os.waitpid(child, 0)
+
+
+def main():
+    folder = Path(sys.argv[1])
+    if sys.argv[2] in POINTS:
+        steps = int(sys.argv[3])
+        kill_at_point(folder, sys.argv[2], steps)
+    else:
+        recipe = {each.name: each for each in (RECIPE, ASKING)}[sys.argv[2]]
+        kills, steps, seed = map(int, sys.argv[3:6])
+        kill_at_random(folder, recipe, kills, steps, seed)
+    if os.waitpid(forked(folder, steps), 0)[1]:
+        sys.exit("the last run failed")
+    if stream_status(folder / "rides.stream").folder_problem is not None:
+        sys.exit("the folder is not whole")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,474 @@
+"""The personalised exponential mechanism: every person's loss is bounded by her own number."""
+
+from fractions import Fraction
+from itertools import product
+from math import ceil, inf, log
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpublish.audit import frequency_p_value, privacy_loss
+from dpublish.data.schema import Schema, column
+from dpublish.data.sources import open_table
+from dpublish.errors import BudgetAlreadyUsed, InvalidParameter, InvalidQuery
+from dpublish.personalised import personal_choice
+from dpublish.personalised.personal_choice import PersonalChoice
+from dpublish.personalised.personal_scores import (
+    Step,
+    cheapest,
+    common_prices,
+    count_distances,
+    count_error,
+    dearest,
+    first_people,
+    median_distances,
+    median_error,
+)
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import secure, seeded
+from dpublish.release.personal_answer import PersonalAnswer
+
+LEVELS = (Fraction(1, 10), Fraction(3, 10), Fraction(1))
+SCHEMA = Schema(
+    (
+        column("age", "integer", bounds=[0, 3]),
+        column("sex", "category", values=["F", "M"], missing="drop"),
+    )
+)
+PEOPLE = (0, 0, 1, 2, 2)  # levels of five people, by position
+SIZES = (2, 1, 2)
+
+
+def counting(**settings):
+    settings = {"sizes": SIZES} | settings
+    return PersonalChoice(
+        preference="own", levels=LEVELS, question="count", query="sex = F", **settings
+    )
+
+
+def middle(**settings):
+    settings = {"sizes": SIZES} | settings
+    return PersonalChoice(
+        preference="own", levels=LEVELS, question="median", column="age", **settings
+    )
+
+
+def people_table(rows, recipe):
+    """Open a table of (level position, age, sex) rows."""
+    source = pa.table(
+        {
+            "own": pa.array([float(LEVELS[level]) for level, _, _ in rows], pa.float64()),
+            "age": pa.array([age for _, age, _ in rows], pa.int64()),
+            "sex": pa.array([sex for _, _, sex in rows], pa.string()),
+        }
+    )
+    return open_table(source, recipe.prepare(SCHEMA))
+
+
+def law(recipe, rows, monkeypatch, epsilon=LEVELS[-1]):
+    """The exact law of what the whole recipe publishes, by the scores it hands over."""
+    seen = []
+
+    def record(scores, *, sensitivity_range, method, budget, rng):
+        assert method == "exponential"
+        odds = np.exp(float(budget.spend() / sensitivity_range) * scores.astype(np.float64))
+        seen.append(dict(enumerate((odds / odds.sum()).tolist())))
+        return 0
+
+    with monkeypatch.context() as patch:
+        patch.setattr(personal_choice, "select", record)
+        recipe.release(people_table(rows, recipe), budget=recipe.purse(epsilon), rng=seeded(1))
+    return seen[0]
+
+
+def losses(laws, neighbours_of):
+    """The largest loss of every person over all pairs of neighbouring tables."""
+    worst = dict.fromkeys(range(len(PEOPLE)), 0.0)
+    for state in laws:
+        for person in worst:
+            for other in neighbours_of(state, person):
+                worst[person] = max(worst[person], privacy_loss(laws[state], laws[other]))
+    return worst
+
+
+def with_value(state, person, value):
+    return (*state[:person], value, *state[person + 1 :])
+
+
+class TestCount:
+    def test_distances_are_those_of_all_edits_tried_out(self):
+        units = np.array([1, 3, 10])
+        prices = [units[level] for level in PEOPLE]
+        tried = list(product((0, 1), repeat=len(PEOPLE)))
+        for bits in tried:
+            counted = np.array(
+                [
+                    sum(b for b, q in zip(bits, PEOPLE, strict=True) if q == level)
+                    for level in range(3)
+                ]
+            )
+            found = count_distances(counted, np.array(SIZES) - counted, units, np.arange(6))
+            best = [inf] * 6
+            for there in tried:
+                changed = [p for p, a, b in zip(prices, bits, there, strict=True) if a != b]
+                best[sum(there)] = min(best[sum(there)], sum(changed))
+            assert found.tolist() == best
+
+    def audit(self, recipe, monkeypatch, **options):
+        """Everybody is absent (None), or present and counted or not."""
+        laws = {}
+        for state in product((None, "F", "M"), repeat=len(PEOPLE)):
+            rows = [(q, 0, sex) for q, sex in zip(PEOPLE, state, strict=True) if sex is not None]
+            key = tuple(sorted(rows))
+            laws[state] = laws.get(key) or law(recipe, rows, monkeypatch, **options)
+
+        def added(state, person):
+            return [with_value(state, person, None)] if state[person] is not None else []
+
+        return losses(laws, added)
+
+    @pytest.mark.parametrize("settings", [{}, {"sizes": (), "most": 4}], ids=["frame", "levels"])
+    def test_nobody_loses_more_than_her_level_and_somebody_much_of_it(self, settings, monkeypatch):
+        found = self.audit(counting(**settings), monkeypatch)
+        for person, loss in found.items():
+            assert loss <= float(LEVELS[PEOPLE[person]]) * (1 + 1e-12)
+        assert max(found[p] / float(LEVELS[PEOPLE[p]]) for p in found) > 0.7
+
+    def test_a_smaller_epsilon_is_shared_in_proportion(self, monkeypatch):
+        found = self.audit(counting(), monkeypatch, epsilon=Fraction(1, 4))
+        for person, loss in found.items():
+            assert loss <= float(LEVELS[PEOPLE[person]]) / 4 * (1 + 1e-12)
+
+    @pytest.mark.parametrize("broken", ["full odds", "one price"])
+    def test_broken_twins_are_caught(self, broken, monkeypatch):
+        """Odds of exp(score) instead of exp(score / 2); the mean price for everybody."""
+
+        def mean_price(counted, others, units, candidates):
+            price = int(units.mean())
+            return count_distances(counted, others, np.full_like(units, price), candidates)
+
+        if broken == "one price":
+            monkeypatch.setattr(personal_choice, "count_distances", mean_price)
+        else:
+            monkeypatch.setattr(PersonalChoice, "_range", 10)
+        found = self.audit(counting(), monkeypatch)
+        assert max(found[p] / float(LEVELS[PEOPLE[p]]) for p in found) > 1.2
+
+    def test_values_that_are_exchanged_cost_no_more_either(self, monkeypatch):
+        recipe = counting(sizes=(), mode="values-only")
+        laws = {
+            state: law(
+                recipe,
+                [(q, 0, sex) for q, sex in zip(PEOPLE, state, strict=True)],
+                monkeypatch,
+            )
+            for state in product("FM", repeat=len(PEOPLE))
+        }
+        found = losses(laws, lambda s, p: [with_value(s, p, "F")])
+        for person, loss in found.items():
+            assert loss <= float(LEVELS[PEOPLE[person]]) * (1 + 1e-12)
+        assert found[0] > 0.7 * float(LEVELS[0])
+
+    def test_what_is_drawn_follows_the_law_and_another_law_is_told_apart(self, monkeypatch):
+        recipe = counting()
+        rows = [(0, 1, "F"), (1, 1, "F"), (2, 1, "F"), (2, 2, "M")]
+        table = people_table(rows, recipe)
+        drawn = [
+            recipe.release(table, budget=recipe.purse(LEVELS[-1]), rng=seeded(seed)).value
+            for seed in range(1500)
+        ]
+        assert frequency_p_value(drawn, law(recipe, rows, monkeypatch)) > 1e-4
+        twice = {answer: chance**2 for answer, chance in law(recipe, rows, monkeypatch).items()}
+        assert frequency_p_value(drawn, twice) < 1e-12
+
+    def test_a_million_people_are_counted(self, rng):
+        levels = (Fraction(1, 100), Fraction(1, 5), Fraction(1))
+        sizes = (50_000, 350_000, 600_000)
+        recipe = PersonalChoice(
+            preference="own", levels=levels, sizes=sizes, question="count", query="sex = F"
+        )
+        rows = 200_000
+        source = pa.table(
+            {"own": np.full(rows, 0.5), "age": np.zeros(rows, int), "sex": ["F"] * rows}
+        )
+        table = open_table(source, recipe.prepare(SCHEMA))
+        release = recipe.release(table, budget=recipe.purse(Fraction(1)), rng=rng)
+        answer = release.count("sex = F")
+        assert answer.low <= rows <= answer.high
+        assert answer.high - answer.low < 20_000
+
+    @pytest.mark.parametrize("sizes", [(300, 0, 0), (0, 0, 90), (20, 100, 180), (3, 2, 40)])
+    def test_the_error_foretold_holds_whoever_is_counted(self, sizes):
+        prices = [float(level) for level in LEVELS]
+        cheap = list(map(Step, prices, map(float, sizes)))
+        reach = count_error(cheap, dearest(cheap, sum(sizes) / 2))
+        units = np.array(common_prices(LEVELS).units)
+        people = sum(sizes)
+        worst = 0.0
+        for part in (0.0, 0.3, 0.5, 1.0):
+            for order in (1, -1):
+                counted = np.zeros(3, dtype=np.int64)
+                left = ceil(part * people)
+                for level in range(3)[::order]:
+                    counted[level] = min(left, sizes[level])
+                    left -= counted[level]
+                distances = count_distances(
+                    counted, np.array(sizes) - counted, units, np.arange(people + 1)
+                )
+                odds = np.exp(-0.05 * distances)
+                far = np.abs(np.arange(people + 1) - counted.sum()) > reach
+                worst = max(worst, odds[far].sum() / odds.sum())
+        assert worst <= 0.05
+
+    def test_half_the_error_foretold_would_be_too_little(self):
+        distances = count_distances(np.array([150]), np.array([150]), np.array([1]), np.arange(301))
+        odds = np.exp(-0.05 * distances)
+        reach = count_error([Step(0.1, 300)], [Step(0.1, 150)]) / 2
+        far = np.abs(np.arange(301) - 150) > reach
+        assert odds[far].sum() / odds.sum() > 0.05
+
+
+class TestMedian:
+    LEAVES = 3
+
+    def states(self, people):
+        return list(product((None, *range(self.LEAVES)), repeat=len(people)))
+
+    def test_distances_are_those_of_all_edits_tried_out(self):
+        people, units = (0, 1, 1, 2), np.array([1, 3, 10])
+        states = self.states(people)
+        medians = {state: self.medians(state) for state in states}
+
+        def price(here, there):
+            if here == there:
+                return 0
+            return 1 if here is None or there is None else 2
+
+        for state in states[::3]:
+            best = [inf] * self.LEAVES
+            for there in states:
+                cost = sum(
+                    units[level] * price(a, b)
+                    for level, a, b in zip(people, state, there, strict=True)
+                )
+                for leaf in medians[there]:
+                    best[leaf] = min(best[leaf], cost)
+            present, absent = self.counts(state, people)
+            assert median_distances(present, absent, units).tolist() == best
+
+    def medians(self, state):
+        values = [leaf for leaf in state if leaf is not None]
+        return [
+            leaf
+            for leaf in range(self.LEAVES)
+            if abs(sum(v < leaf for v in values) - sum(v > leaf for v in values))
+            <= sum(v == leaf for v in values)
+        ]
+
+    def counts(self, state, people):
+        present = np.zeros((3, self.LEAVES), dtype=np.int64)
+        absent = np.zeros(3, dtype=np.int64)
+        for level, leaf in zip(people, state, strict=True):
+            if leaf is None:
+                absent[level] += 1
+            else:
+                present[level, leaf] += 1
+        return present, absent
+
+    def audit(self, recipe, monkeypatch, values):
+        laws = {}
+        by_rows = {}
+        for state in product(values, repeat=len(PEOPLE)):
+            rows = sorted(
+                (q, age, "F") for q, age in zip(PEOPLE, state, strict=True) if age is not None
+            )
+            key = tuple(rows)
+            if key not in by_rows:
+                by_rows[key] = law(recipe, rows, monkeypatch)
+            laws[state] = by_rows[key]
+        return losses(laws, lambda s, p: [with_value(s, p, value) for value in values[:1]])
+
+    def test_nobody_loses_more_than_her_level(self, monkeypatch):
+        found = self.audit(middle(), monkeypatch, (None, 0, 3))
+        for person, loss in found.items():
+            assert loss <= float(LEVELS[PEOPLE[person]]) * (1 + 1e-12)
+        assert max(found[p] / float(LEVELS[PEOPLE[p]]) for p in found) > 0.3
+
+    def test_values_that_are_exchanged_cost_no_more_either(self, monkeypatch):
+        found = self.audit(middle(sizes=(), mode="values-only"), monkeypatch, (0, 2, 3))
+        for person, loss in found.items():
+            assert loss <= float(LEVELS[PEOPLE[person]]) * (1 + 1e-12)
+
+    def test_whole_prices_for_exchanged_values_are_caught(self, monkeypatch):
+        monkeypatch.setattr(PersonalChoice, "_range", 2 * 10)  # not halved
+        found = self.audit(middle(sizes=(), mode="values-only"), monkeypatch, (0, 2, 3))
+        assert max(found[p] / float(LEVELS[PEOPLE[p]]) for p in found) > 1.2
+
+    def test_absent_people_at_no_price_are_caught(self, monkeypatch):
+        """The frame taken from those present: who could be added is then private."""
+
+        def without_absent(present, absent, units):
+            return median_distances(present, np.zeros_like(absent), units)
+
+        monkeypatch.setattr(personal_choice, "median_distances", without_absent)
+        found = self.audit(middle(), monkeypatch, (None, 0, 3))
+        assert max(found[p] / float(LEVELS[PEOPLE[p]]) for p in found) > 1.2
+
+    def test_the_median_of_many_is_found(self, rng):
+        recipe = middle(sizes=(0, 0, 3000))
+        rows = [(2, age, "F") for age in (0, 1, 2, 2, 2, 3)] * 100
+        release = recipe.release(
+            people_table(rows, recipe), budget=recipe.purse(Fraction(1)), rng=rng
+        )
+        assert (release.label, release.number) == ("2", 2.0)
+        with pytest.raises(InvalidQuery, match="median of 'age'"):
+            release.count()
+
+    def test_a_level_holds_no_more_people_than_were_declared(self):
+        cut = first_people(np.array([[2, 1, 4], [0, 1, 0]]), np.array([5, 3]))
+        assert cut.tolist() == [[2, 1, 2], [0, 1, 0]]
+
+    def test_the_error_foretold_adds_up_the_cheapest_edits(self):
+        afford = 2 * log(10 / 0.05)
+        assert median_error([Step(1.0, inf)], 10) == afford // 1
+        assert median_error([Step(0.5, 4), Step(1.0, inf)], 10) == 4 + (afford - 2) // 1
+
+
+class TestRecipe:
+    def test_budget_in_is_budget_spent_and_stands_in_the_receipt(self):
+        recipe = counting()
+        purse = recipe.purse(Fraction(1, 2))
+        release = recipe.release(people_table([], recipe), budget=purse, rng=secure())
+        assert purse.is_used
+        assert all(leaf.is_used for leaf in purse.account())
+        assert purse.cost() == release.receipt.epsilon == Fraction(1, 2)
+        assert release.receipt.personal == tuple((level, level / 2) for level in LEVELS)
+        assert "level" in release.receipt.promise()
+        with pytest.raises(BudgetAlreadyUsed):
+            recipe.release(people_table([], recipe), budget=purse, rng=secure())
+
+    @pytest.mark.parametrize("recipe", [counting(), middle()], ids=["count", "median"])
+    @pytest.mark.parametrize("rows", [[], [(1, 2, "F")], [(0, 0, None)] * 9])
+    def test_it_works_on_small_and_false_tables(self, recipe, rows):
+        table = people_table(rows, recipe)
+        release = recipe.release(table, budget=recipe.purse(Fraction(1)), rng=seeded(5))
+        assert 0 <= release.value <= release.most
+        assert release.summary()["error"]
+        again = PersonalAnswer.from_parts(
+            receipt=release.receipt,
+            schema=release.schema,
+            facts=release.facts(),
+            tables=release.tables(),
+        )
+        assert again == release
+
+    def test_people_below_the_first_level_are_not_counted(self, monkeypatch):
+        recipe = counting()
+        source = pa.table({"own": [0.05, None, 0.1], "age": [0, 0, 0], "sex": ["F", "F", "F"]})
+        seen = []
+        monkeypatch.setattr(
+            personal_choice,
+            "count_distances",
+            lambda counted, *rest: seen.append(counted.tolist()) or count_distances(counted, *rest),
+        )
+        table = open_table(source, recipe.prepare(SCHEMA))
+        recipe.release(table, budget=recipe.purse(Fraction(1)), rng=seeded(1))
+        assert seen == [[1, 0, 0]]
+
+    def test_levels_may_come_from_a_rule_about_the_same_column(self):
+        recipe = PersonalChoice(
+            preference="age",
+            levels=LEVELS,
+            rule="0=0.1, 1..2=0.3, 3=1",
+            derived=True,
+            question="median",
+            column="age",
+            mode="values-only",
+        )
+        source = pa.table({"age": [0, 1, 3, 3, 3] * 60, "sex": ["F"] * 300})
+        table = open_table(source, recipe.prepare(SCHEMA))
+        release = recipe.release(table, budget=recipe.purse(Fraction(1)), rng=seeded(3))
+        assert release.label == "3"
+
+    @pytest.mark.parametrize("make", [counting, middle])
+    def test_the_error_is_foretold_and_falls_with_epsilon(self, make):
+        recipe = make(sizes=(4000, 4000, 4000))
+        loose = recipe.expected_error(SCHEMA, None, Fraction(1, 10))
+        tight = recipe.expected_error(SCHEMA, 1000, Fraction(1))
+        assert tight.figures[tight.target] < loose.figures[loose.target]
+
+    @pytest.mark.parametrize(
+        ("settings", "words"),
+        [
+            ({"sizes": ()}, "most goes with"),
+            ({"most": 3}, "most goes with"),
+            ({"question": "median"}, "needs a column"),
+            ({"sizes": (), "question": "median", "column": "age", "query": ""}, "lowest level"),
+            ({"question": "median", "column": "age"}, "takes no query"),
+            ({"question": "mode"}, "question"),
+            ({"levels": (Fraction(1, 3**40), Fraction(1, 2), Fraction(1))}, "fewer digits"),
+        ],
+    )
+    def test_what_does_not_fit_together_is_refused(self, settings, words):
+        given = {
+            "preference": "own",
+            "levels": LEVELS,
+            "sizes": SIZES,
+            "question": "count",
+            "query": "sex = F",
+        }
+        with pytest.raises(InvalidParameter, match=words):
+            PersonalChoice(**(given | settings))
+
+    @pytest.mark.parametrize(
+        ("recipe", "words"),
+        [
+            (counting(sizes=SIZES), "epsilon"),
+            (
+                PersonalChoice(
+                    preference="own", levels=LEVELS, sizes=SIZES, question="count", query="x = 1"
+                ),
+                "nothing of 'x'",
+            ),
+        ],
+    )
+    def test_the_forecast_refuses_what_the_release_refuses(self, recipe, words):
+        epsilon = Fraction(2)
+        with pytest.raises(InvalidParameter, match=words):
+            recipe.expected_error(SCHEMA, None, epsilon if words == "epsilon" else Fraction(1))
+
+    def test_a_query_that_cuts_a_leaf_is_refused(self):
+        coarse = Schema((column("age", "integer", bounds=[0, 9], bins=2),))
+        recipe = PersonalChoice(
+            preference="own", levels=LEVELS, sizes=SIZES, question="count", query="age > 6"
+        )
+        with pytest.raises(InvalidQuery, match="only part of"):
+            recipe.expected_error(coarse, None, Fraction(1))
+
+    def test_the_median_of_words_is_refused(self):
+        recipe = PersonalChoice(
+            preference="own", levels=LEVELS, sizes=SIZES, question="median", column="sex"
+        )
+        with pytest.raises(InvalidParameter, match="holds no numbers"):
+            recipe.expected_error(SCHEMA, None, Fraction(1))
+
+    def test_other_questions_than_the_one_answered_are_refused(self):
+        recipe = counting()
+        release = recipe.release(
+            people_table([], recipe), budget=recipe.purse(Fraction(1)), rng=seeded(1)
+        )
+        with pytest.raises(InvalidQuery, match="one question only"):
+            release.count("sex = M")
+        assert release.count("sex = F", confidence=0.5).low is None
+
+    def test_a_plain_budget_gives_every_level_its_share(self):
+        recipe = counting()
+        release = recipe.release(people_table([], recipe), budget=Budget("0.5"), rng=seeded(1))
+        assert dict(release.receipt.personal)[LEVELS[0]] == Fraction(1, 20)
+
+
+def test_cheapest_prices_are_added_up_in_order():
+    prices = [1, 1, 7, 7, 7, 9]
+    found = cheapest(np.arange(7), np.array([2, 3, 1]), np.array([1, 7, 9]))
+    assert found.tolist() == [sum(prices[:k]) for k in range(7)]

@@ -1,0 +1,104 @@
+"""Publishing under levels: each level is debited what the method says, before rows are read."""
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpublish.data.schema import Schema, column
+from dpublish.data.sources import open_table
+from dpublish.errors import BudgetExhausted, InvalidParameter
+from dpublish.privacy.ledger import Ledger
+from dpublish.publishing import publish
+from dpublish.recipes import make_recipe
+from dpublish.release.folder import load
+from dpublish.release.personal import PersonalRelease
+
+LEVELS = tuple(map(Fraction, ("0.01", "0.1", "1")))
+SCHEMA = Schema((column("age", "integer", bounds=[0, 99], bins=10),))
+ROWS = pa.table(
+    {
+        "age": np.arange(300) % 100,
+        "own": np.resize([0.001, 0.01, 0.05, 0.1, 0.7, 1.0, 3.0], 300),
+    }
+)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with Ledger.create(tmp_path / "books.db") as books:
+        books.add("people", levels=("0.01", "0.1", "1"))
+        books.add("plain", cap="1")
+        yield books
+
+
+def recipe(method="minimum", **settings):
+    given = {"inner": "histogram columns=age", "preference": "own", "levels": LEVELS}
+    return make_recipe(method, given | settings)
+
+
+def go(ledger, output, method, epsilon="1", dataset="people", schema=None):
+    table = open_table(ROWS, method.prepare(SCHEMA) if schema is None else schema)
+    return publish(method, table, output, ledger=ledger, dataset=dataset, epsilon=epsilon)
+
+
+def spent(ledger):
+    return [each.spent for each in ledger.status("people").levels]
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "paid"),
+    [
+        ("minimum", {}, ("0.005", "0.005", "0.005")),
+        ("threshold", {"threshold": "0.1"}, ("0", "0.05", "0.05")),
+        ("sampling", {}, ("0.005", "0.05", "0.5")),
+    ],
+)
+def test_each_level_is_debited_what_the_method_spends(ledger, tmp_path, method, settings, paid):
+    release = go(ledger, tmp_path / "out", recipe(method, **settings), "0.5")
+    assert isinstance(release, PersonalRelease)
+    assert spent(ledger) == list(map(Fraction, paid))
+    assert [amount for _, amount in release.receipt.personal] == spent(ledger)
+    assert release.receipt.epsilon == max(spent(ledger))
+    assert release.receipt.stamps == ()
+    assert load(tmp_path / "out") == release
+    assert "of 0.01" in (tmp_path / "out" / "report.html").read_text()
+    [grant] = ledger.status("people").grants
+    assert grant.state == "published"
+
+
+def test_an_overdrawn_level_is_named_and_nothing_is_debited(ledger, tmp_path):
+    go(ledger, tmp_path / "a", recipe(), "0.7")
+    before = spent(ledger)
+    with pytest.raises(BudgetExhausted, match=r"level 0\.01 has 0\.003 left"):
+        go(ledger, tmp_path / "b", recipe(), "0.7")
+    assert spent(ledger) == before
+    assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema": SCHEMA}, "open the table with"),
+        ({"dataset": "plain"}, "has no levels"),
+        ({"epsilon": "1.5"}, "above the largest level"),
+        ({"method": recipe(levels=("0.01", "0.1"))}, "must be the same"),
+        ({"method": recipe(inner="histogram columns=wealth")}, "wealth"),
+    ],
+)
+def test_what_does_not_fit_is_refused_for_free(ledger, tmp_path, change, message):
+    given = {"method": recipe(), "epsilon": "0.1"} | change
+    with pytest.raises(InvalidParameter, match=message):
+        go(ledger, tmp_path / "out", given.pop("method"), **given)
+    assert spent(ledger) == [0, 0, 0]
+    assert ledger.status("people").grants == ()
+
+
+def test_an_ordinary_release_costs_every_level_the_same(ledger, tmp_path):
+    plain = make_recipe("histogram", {"columns": "age"})
+    table = open_table(ROWS, SCHEMA)
+    publish(plain, table, tmp_path / "a", ledger=ledger, dataset="people", epsilon="0.004")
+    assert spent(ledger) == [Fraction(1, 250)] * 3
+    go(ledger, tmp_path / "b", recipe("sampling"), "0.6")
+    assert spent(ledger) == [Fraction(1, 100), Fraction(16, 250), Fraction(151, 250)]

@@ -1,0 +1,62 @@
+"""The page of a stream: what was published when, what of the budget is used, what changed."""
+
+import pytest
+
+from dpublish.publishing.stream_operator import StreamOperator
+from dpublish.release.stream_folder import load_stream
+from dpublish.report.course_chart import course_chart
+from dpublish.report.histogram_stream import section
+from dpublish.report.page import render_report
+from dpublish.streams.per_snapshot import PerSnapshot
+from stream_world import RECIPE, SCHEMA, arguments, make_ledger, rows
+
+
+def published(place, recipe, labels):
+    make_ledger(place)
+    with StreamOperator.start(place / "s.stream", recipe, SCHEMA, **arguments(place)) as operator:
+        for number, label in enumerate(labels, 1):
+            operator.next(rows(number), label)
+    return load_stream(place / "out")
+
+
+@pytest.mark.parametrize("with_charts", [True, False])
+def test_the_page_says_what_was_published_when_and_what_is_promised(tmp_path, with_charts):
+    page = render_report(
+        published(tmp_path, RECIPE, ["a<b>", "noon & night"]), with_charts=with_charts
+    )
+    assert "within 4 consecutive snapshots" in page
+    assert "within any 4 consecutive steps, for ever" in page
+    assert "noon &amp; night" in page
+    assert "<b>" not in page.replace("method <b>", "")
+    assert "The last 2 of 2 steps" in page
+    assert "stream.json" in page
+    assert "release.json" not in page
+    assert ("Budget used within the 4 steps" in page) == with_charts
+    assert ("Change seen at each step" in page) == with_charts
+    assert ("Estimates by zone and hour at" in page) == with_charts
+
+
+def test_a_page_of_user_level_says_for_how_many_steps(tmp_path):
+    recipe = PerSnapshot(columns=("hour",), horizon=3)
+    page = render_report(published(tmp_path, recipe, ["a"]))
+    assert "in all steps together, at most 3 of them" in page
+    assert "Budget spent so far" in page
+
+
+def test_a_stream_without_steps_has_a_page(tmp_path):
+    assert "0, of which 0 published" in render_report(published(tmp_path, RECIPE, []))
+
+
+def test_the_budget_is_drawn_to_scale(tmp_path):
+    stream = published(tmp_path, RECIPE, ["a", "b", "c", "d", "e"])
+    svg = section(stream, True).figures[0].svg
+    assert svg.count("<rect") == 5
+    heights = [float(part.split('"')[0]) for part in svg.split(' height="')[1:]]
+    assert [round(height / heights[0]) for height in heights] == [1, 2, 3, 4, 4]
+
+
+def test_a_course_of_nothing_and_of_one_step_can_be_drawn():
+    for values in ([0.0], [0.0, 0.0]):
+        svg = course_chart(values, marked=[False] * len(values), ends=("<", "&"))
+        assert svg.count("<rect") == 0
+        assert "&lt;" in svg
