@@ -1,10 +1,11 @@
 """Run a stream in child processes and kill each, at random moments or at a named point.
 
-Run as a script: folder, method, number of kills, number of steps and seed; or folder, point
-and number of steps.  All that is heavy is imported once, then each operator runs in a fork, as
-in a process of its own.
+Run as a script: folder, method, number of kills, number of steps and seed; or folder, method,
+point and number of steps.  After every kill the secret threshold is noted.  All that is heavy
+is imported once, then each operator runs in a fork, as in a process of its own.
 """
 
+import json
 import os
 import random  # noqa: TID251 - chooses moments, not noise
 import signal
@@ -21,7 +22,7 @@ from dpublish.publishing import stream_delivery, stream_operator, stream_start
 from dpublish.publishing.stream_file import StreamFile
 from dpublish.publishing.stream_operator import StreamOperator
 from dpublish.publishing.stream_status import stream_status
-from stream_world import ASKING, RECIPE, SCHEMA, arguments, rows
+from stream_world import ASKING, RECIPE, SCHEMA, THRESHOLD, arguments, rows
 
 POINTS = {
     "before the grant": (stream_start, "obtain_budget", "before"),
@@ -100,6 +101,17 @@ def done_steps(folder):
         return 0
 
 
+def note_threshold(folder):
+    """Add to the notes what bar the state file holds, None if it holds none."""
+    if not (folder / "rides.stream").exists():
+        return
+    file = StreamFile(folder / "rides.stream")
+    vector = (file.fact("secret") or {}).get("vector")
+    file.close()
+    with (folder / "bars").open("a") as notes:
+        notes.write(json.dumps(None if vector is None else vector["bar"]) + "\n")
+
+
 def trial(folder):
     """Learn how long an operator takes to open a stream and to make two steps."""
     place = folder / "trial"
@@ -123,27 +135,36 @@ def kill_at_random(folder, recipe, kills, steps, seed):
         os.kill(child, signal.SIGKILL)
         if not os.WIFSIGNALED(os.waitpid(child, 0)[1]):
             sys.exit("an operator failed by itself")
+        note_threshold(folder)
     (folder / "done").write_text(str(done_steps(folder)))
 
 
-def kill_at_point(folder, point, steps):
-    """Kill the first operator at the point's first time, the next at its second, and so on."""
-    for countdown in (1, 2, 3):
-        child = forked(folder, steps, lambda c=countdown: arm(point, c))
-        os.waitpid(child, 0)
+def kill_at_point(folder, recipe, point, steps):
+    """Kill the first operator at the point's first time, the next at its second, and so on.
+
+    Whatever happens once in a run has no second time; then the operator must end well.
+    """
+    for countdown in (1, 2, 3, 4):
+        child = forked(folder, steps, lambda c=countdown: arm(point, c), recipe=recipe)
+        status = os.waitpid(child, 0)[1]
+        was_killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+        if not was_killed and (countdown == 1 or status != 0):
+            sys.exit(f"the operator was not killed {point}, at time {countdown}")
+        note_threshold(folder)
 
 
 def main():
     folder = Path(sys.argv[1])
-    if sys.argv[2] in POINTS:
-        steps = int(sys.argv[3])
-        kill_at_point(folder, sys.argv[2], steps)
+    recipe = {each.name: each for each in (RECIPE, ASKING, THRESHOLD)}[sys.argv[2]]
+    if sys.argv[3] in POINTS:
+        steps = int(sys.argv[4])
+        kill_at_point(folder, recipe, sys.argv[3], steps)
     else:
-        recipe = {each.name: each for each in (RECIPE, ASKING)}[sys.argv[2]]
         kills, steps, seed = map(int, sys.argv[3:6])
         kill_at_random(folder, recipe, kills, steps, seed)
-    if os.waitpid(forked(folder, steps), 0)[1]:
+    if os.waitpid(forked(folder, steps, recipe=recipe), 0)[1]:
         sys.exit("the last run failed")
+    note_threshold(folder)
     if stream_status(folder / "rides.stream").folder_problem is not None:
         sys.exit("the folder is not whole")
 

@@ -238,6 +238,16 @@ EXAMPLES = {
         {"inner": "histogram columns=age", **_RULE},
         {"inner": "margins", "exchangeable": True, "mode": "values-only", **_RULE},
     ],
+    "weighting": [
+        {"columns": ("age", "town"), "exchangeable": True, "mode": "values-only", **_RULE},
+        {
+            "columns": ("height",),
+            "exchangeable": True,
+            "mode": "values-only",
+            "limit": "1.5",
+            **_RULE,
+        },
+    ],
     "t-round": [{"inner": "histogram columns=age", "exchangeable": True, **_RULE}],
 }
 CASES = [(name, settings) for name, many in EXAMPLES.items() for settings in many]

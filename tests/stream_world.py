@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 from dpublish.data.schema import Schema, column
 from dpublish.privacy.ledger import Ledger
 from dpublish.streams.budget_distribution import BudgetDistribution
+from dpublish.streams.fixed_threshold import FixedThreshold
 from dpublish.streams.per_snapshot import PerSnapshot
 
 SCHEMA = Schema(
@@ -19,6 +20,8 @@ SCHEMA = Schema(
 RECIPE = PerSnapshot(columns=("zone", "hour"), window=4)
 ASKING = BudgetDistribution(columns=("zone", "hour"), window=4)
 """A method that decides by noisy comparisons whether to publish."""
+THRESHOLD = FixedThreshold(columns=("zone", "hour"), horizon=24, releases=5)
+"""A method that keeps one noisy threshold from its first question to its end."""
 EPSILON = "2"
 
 

@@ -81,6 +81,30 @@ def test_what_cannot_be_is_refused_in_words(publish, run, levelled):
     assert left(levelled) == [Fraction(1, 100), Fraction(1, 10), 1]
 
 
+def test_an_ordinary_release_says_what_it_means_to_people_with_levels(run, levelled):
+    words = ("--columns", "age", "--data", "people.csv", "--schema", "people.toml")
+    where = ("--ledger", "books.db", "--epsilon", "0.001")
+    release = ("release", "--method", "histogram", *words, *where)
+    sentence = "records below the first level (0.01) must not be in its table"
+    assert run(*release, "--dataset", "staff", "-o", "a").out.count(sentence) == 1
+    told = run(*release, "--dataset", "staff", "-o", "b", "--json").json()
+    assert sentence in told["note"]
+    assert sentence not in run(*release, "--dataset", "people", "-o", "c").out
+    assert "note" not in run(*release, "--dataset", "people", "-o", "d", "--json").json()
+
+
+def test_a_personalised_release_needs_no_such_note(publish):
+    assert "must not be in its table" not in publish("--epsilon", "0.5").out
+    assert "note" not in publish("--epsilon", "0.5", "--json", output="b").json()
+
+
+def test_settings_may_be_zero_on_the_command_line(publish):
+    words = ("--epsilon", "0.1", "--exchangeable", "true", "--spread", "0", "--size-share", "0.0")
+    told = publish(*words, "--json", method="t-round").json()
+    settings = told["receipt"]["settings"]
+    assert (settings["spread"], settings["size_share"]) == ("0", "0")
+
+
 def test_the_plan_tells_what_each_level_pays(run, levelled):
     words = ("plan", "--method", "sampling", *INNER, "--epsilon-column", "accepted")
     [told] = run(*words, "--schema", "people.toml", "--json").json()

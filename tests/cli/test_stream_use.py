@@ -30,6 +30,8 @@ def test_a_stream_answers_counts_and_rewrites_its_report(run, place):
     done = run("count", "out", "zone = north", "--json")
     assert done.code == 0, done.err
     assert done.json()["low"] is not None
+    assert run("count", "out", "zone = north", "--time", "t1", "--json").json() == done.json()
+    assert run("count", "out", "", "--time", "t9").code == 1
     assert run("report", "out").code == 0
     assert "Change seen at each step" in (place / "out" / "report.html").read_text()
 
@@ -42,3 +44,13 @@ def test_the_ledger_vouches_for_a_stream_that_has_grown(run, place):
     head = place / "out" / "stream.json"
     head.write_text(head.read_text().replace('"rides"', '"roads"', 1))
     assert run("ledger", "verify", "books.db", "--release", "out").code == 3
+
+
+def test_stream_methods_are_listed_and_planned_like_others(run, tmp_path):
+    schema = tmp_path / "s.toml"
+    schema.write_text('unit = "user"\n[columns.zone]\nkind = "category"\nvalues = ["n", "s"]\n')
+    assert "dsat-w" in run("methods", "--task", "streams").out
+    assert "--horizon" in run("methods", "dsat").out
+    asked = ["plan", "--method", "dsat", "--columns", "zone", "--horizon", "50"]
+    told = run(*asked, "--schema", str(schema), "--epsilon", "1").out
+    assert "each published count within" in told

@@ -1,6 +1,7 @@
 """T-round against its proof: exact loss of each level over all rounds, leftovers, stopping."""
 
 from fractions import Fraction
+from itertools import product
 
 import pytest
 
@@ -12,6 +13,7 @@ from dpublish.personalised.partitioning import Partitioning
 from dpublish.personalised.rounds import Rounds
 from dpublish.randomness import seeded
 from dpublish.synthesis.histograms import noisy
+from dpublish.synthesis.histograms.noisy import NoisyHistogram
 from personalised.group_law import INNER, SCHEMA, losses, table_of
 from transcript import privacy_loss
 
@@ -173,6 +175,48 @@ def test_it_needs_the_owners_word_and_few_rounds():
     for number in (0, 4):
         with pytest.raises(InvalidParameter, match="rounds"):
             rounds(rounds=number)
+
+
+class Picky(NoisyHistogram):
+    """Refuses an epsilon that the smallest level has, but hardly more than what it has left."""
+
+    LIMIT = Fraction(2, 10)
+
+    def expected_error(self, schema, n_hint, epsilon):
+        if epsilon < self.LIMIT:
+            raise InvalidParameter("epsilon is too small")
+        return super().expected_error(schema, n_hint, epsilon)
+
+    def release(self, table, *, budget, rng, progress=None):
+        self.expected_error(table.schema, None, budget.epsilon)
+        return super().release(table, budget=budget, rng=rng, progress=progress)
+
+
+def test_what_a_later_round_cannot_do_is_refused_before_anything_is_paid(rng):
+    levels = (Fraction(1, 2), Fraction(7, 10))
+    settings = {"levels": levels, "within": "least", "spread": Fraction(0), "groups": 1}
+    method = rounds(inner=Picky(columns=("sex",)), mode="values-only", **settings)
+    top, schema = levels[-1], method.prepare(SCHEMA)
+    with pytest.raises(InvalidParameter, match="too small"):  # whoever is in the table
+        method.expected_error(schema, None, top)
+    with pytest.raises(InvalidParameter, match="too small"):
+        method.release(table_of(method, (50, 500)), budget=method.purse(top), rng=rng)
+    once = rounds(inner=Picky(columns=("sex",)), mode="values-only", rounds=1, **settings)
+    once.expected_error(schema, None, top)
+    once.release(table_of(once, (50, 500)), budget=once.purse(top), rng=rng)
+
+
+@pytest.mark.parametrize("within", ["least", "draw"])
+def test_no_group_spends_less_than_was_tried_beforehand(within):
+    method = rounds(mode="values-only", within=within, spread=Fraction(0))
+    tried = method._possible(method.plan(ONE, method.public_sizes()), ONE)
+    least = min(
+        group.epsilon
+        for sizes in product((0.0, 1.0, 5_000.0), repeat=len(LEVELS))
+        if any(sizes)
+        for group in method.plan(ONE, sizes)
+    )
+    assert min(tried) <= least
 
 
 def test_the_error_foretold_falls_with_epsilon_and_is_no_more_than_one_rounds():

@@ -69,9 +69,9 @@ def test_another_database_is_not_a_ledger_and_stays_as_it_was(tmp_path):
 
 def test_a_newer_format_is_refused(path):
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 3")
+        connection.execute("PRAGMA user_version = 4")
     connection.close()
-    refuses(path, "has format 3, newer than 2: upgrade dpublish")
+    refuses(path, "has format 4, newer than 3: upgrade dpublish")
 
 
 @pytest.mark.parametrize("version", [0, -1])

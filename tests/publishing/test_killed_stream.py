@@ -1,19 +1,25 @@
 """A stream whose operators are killed at any moment ends as if none had been."""
 
+import json
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import killed_stream_worker
+from dpublish.mechanisms.stored_vector import StoredVector
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.ledger import Ledger
 from dpublish.publishing.stream_file import StreamFile
 from dpublish.release.stream_folder import load_stream
+from dpublish.streams.bins import Bins
 from killed_stream_worker import POINTS, operate
-from stream_world import make_ledger
+from stream_world import SCHEMA, THRESHOLD, make_ledger
+
+AT_START = ("before the grant", "after the grant", "before the folder", "after the folder")
 
 
 def run_worker(folder, *words):
@@ -97,9 +103,72 @@ def test_killed_while_it_asks_before_it_publishes_a_stream_keeps_its_account(tmp
 
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_at_every_named_point_a_stream_ends_as_an_undisturbed_one(tmp_path, point):
-    run_worker(tmp_path, point, 4)
+    run_worker(tmp_path, "per-snapshot", point, 4)
     require_whole(tmp_path, 4)
     assert account(tmp_path) == undisturbed(tmp_path / "calm", 4)
+
+
+def bars(folder):
+    return [json.loads(line) for line in (folder / "bars").read_text().splitlines()]
+
+
+def require_one_threshold(seen):
+    """Once drawn and stored, the threshold is there at every later look, and the same."""
+    kept = seen[seen.index(next(bar for bar in seen if bar is not None)) :]
+    assert len(kept) > 1
+    assert set(kept) == {kept[0]}
+
+
+def require_consistent(folder, steps):
+    """What a stream with a stored threshold has spent is one run of questions and its histograms.
+
+    The first histogram is not asked for, and the question at step 2 opens the run.
+    """
+    spent, grants, worst, kept, history, listed = account(folder)
+    assert (spent, grants) == (2, [(2, "published")])
+    terms = THRESHOLD.comparisons(Bins.of(SCHEMA, THRESHOLD.columns), Fraction(2))
+    total = Fraction(0)
+    for number, _, _, epsilon, _, seen in listed:
+        total += epsilon
+        assert seen == total + (terms.epsilon if number > 1 else 0) <= 2
+    published = [number for number, _, _, epsilon, *_ in listed if epsilon]
+    assert published[0] == 1
+    assert (history["published"], history["last"]) == (len(published), published[-1])
+    assert kept["spent"] == format_epsilon(worst) == format_epsilon(listed[-1][-1])
+    file = StreamFile(folder / "rides.stream")
+    asked = len([number for number in published if 1 < number < THRESHOLD.horizon])
+    assert file.fact("secret")["vector"]["positives_left"] == terms.positives - asked
+    file.close()
+    assert len(listed) == steps
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_killed_at_random_moments_a_stream_keeps_the_threshold_that_it_drew(tmp_path, seed):
+    run_worker(tmp_path, "dsft", 10, 20, seed)
+    require_whole(tmp_path, 20)
+    require_one_threshold(bars(tmp_path))
+    require_consistent(tmp_path, 20)
+
+
+@pytest.mark.parametrize("point", [name for name in POINTS if name not in AT_START])
+def test_killed_at_named_points_a_stream_keeps_the_threshold_that_it_drew(tmp_path, point):
+    run_worker(tmp_path, "dsft", point, 5)
+    require_whole(tmp_path, 5)
+    require_one_threshold(bars(tmp_path))
+    require_consistent(tmp_path, 5)
+
+
+def test_a_threshold_that_moved_with_every_restart_would_be_seen(tmp_path, monkeypatch):
+    make_ledger(tmp_path)
+    operate(tmp_path, 2, THRESHOLD)
+    killed_stream_worker.note_threshold(tmp_path)
+    original = StoredVector.from_plain
+    moved = classmethod(lambda cls, plain: replace(original(plain), bar=plain["bar"] + 1))
+    monkeypatch.setattr(StoredVector, "from_plain", moved)
+    operate(tmp_path, 3)
+    killed_stream_worker.note_threshold(tmp_path)
+    with pytest.raises(AssertionError):
+        require_one_threshold(bars(tmp_path))
 
 
 def test_what_would_leave_before_the_commit_would_be_given_out_several_times(tmp_path, monkeypatch):

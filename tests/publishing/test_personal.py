@@ -102,3 +102,19 @@ def test_an_ordinary_release_costs_every_level_the_same(ledger, tmp_path):
     assert spent(ledger) == [Fraction(1, 250)] * 3
     go(ledger, tmp_path / "b", recipe("sampling"), "0.6")
     assert spent(ledger) == [Fraction(1, 100), Fraction(16, 250), Fraction(151, 250)]
+
+
+def test_releases_that_hide_values_alone_have_a_dataset_of_their_own(ledger, tmp_path):
+    alone = recipe(mode="values-only")
+    go(ledger, tmp_path / "a", recipe(), "0.1")
+    before = spent(ledger)
+    with pytest.raises(InvalidParameter, match="add it under another name"):
+        go(ledger, tmp_path / "b", alone, "0.1")
+    assert spent(ledger) == before
+    ledger.add("members", levels=("0.01", "0.1", "1"))
+    go(ledger, tmp_path / "c", alone, "0.1", dataset="members")
+    assert ledger.status("members").hides == "values"
+    with pytest.raises(InvalidParameter, match="'members' hides the values of people"):
+        go(ledger, tmp_path / "d", recipe(), "0.1", dataset="members")
+    go(ledger, tmp_path / "e", alone, "0.1", dataset="members")
+    assert ledger.verify().is_intact

@@ -5,6 +5,7 @@ import os
 import shutil
 import sqlite3
 import stat
+import struct
 import subprocess
 import sys
 from fractions import Fraction
@@ -107,16 +108,53 @@ def test_a_stream_goes_on_where_it_was_left(place, state):
 
 def test_the_secret_noise_of_a_threshold_survives_and_is_kept_in_the_state_file_only(place, state):
     recipe = make_stream_recipe("dsft", {"columns": ("zone", "hour"), "horizon": 50, "releases": 5})
-    with start(place, recipe) as operator:
+    with start(place, recipe, epsilon="0.00000001") as operator:  # so that the bar is long
         for number in range(1, 6):
             operator.next(rows(1), f"t{number}")
+        operator.write_pages()
         secret = operator.stream.state().secret
-    assert secret["vector"] is not None
+    bar = secret["vector"]["bar"]
+    assert abs(bar) > 10**6
     assert stat.S_IMODE(state.stat().st_mode) == 0o600
+    assert shows(state, bar)
     with StreamOperator.open(state) as operator:
         assert operator.stream.state().secret == secret
-    texts = [path.read_bytes() for path in (place / "out").rglob("*") if path.is_file()]
-    assert not any(json.dumps(secret)[1:-1].encode() in text for text in texts)
+    public = [path for path in (place / "out").rglob("*") if path.is_file()]
+    assert len(public) == 9
+    assert [path for path in public if shows(path, bar)] == []
+    for time in load_stream(place / "out").times:
+        for values in load_stream(place / "out").table(time).itercolumns():
+            assert bar not in values.to_pylist()
+
+
+def shows(path, number):
+    """Say whether a file has a number in it, in one of the forms in which it could be written."""
+    whole, real = abs(number), float(abs(number))
+    texts = [f"{whole}", f"{whole:,}", f"{whole:_}", f"{whole:x}", f"{whole:X}", f"{real:.6e}"]
+    forms = [text.encode() for text in texts]
+    for order in "<>":
+        forms += [struct.pack(f"{order}q", sign * whole) for sign in (1, -1)]
+        forms += [struct.pack(f"{order}d", sign * real) for sign in (1, -1)]
+    content = path.read_bytes()
+    return any(form in content for form in forms)
+
+
+@pytest.mark.parametrize(
+    "leak",
+    [
+        lambda bar: str(bar).encode(),
+        lambda bar: f"a threshold of {bar:,}".encode(),
+        lambda bar: hex(bar).encode(),
+        lambda bar: np.array([1, bar, 3]).tobytes(),
+        lambda bar: np.array([0.5, bar]).tobytes(),
+    ],
+)
+@pytest.mark.parametrize("bar", [123_456_789, -987_654_321])
+def test_a_number_that_were_let_out_would_be_seen(tmp_path, leak, bar):
+    path = tmp_path / "leak"
+    path.write_bytes(b"before " + leak(bar) + b" after")
+    assert shows(path, bar)
+    assert not shows(path, bar + 1)
 
 
 def test_a_time_that_was_published_is_neither_read_nor_spent_again(place):

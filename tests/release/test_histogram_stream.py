@@ -122,6 +122,19 @@ def test_a_stream_without_steps_can_be_opened(folder):
         stream.at()
 
 
+def test_before_anything_is_published_no_error_is_claimed(folder):
+    published = load_stream(folder)
+    assert published.expected_error() == {"standard_deviation_of_one_bin": 3.5}
+    assert "deviation of 3.5" in published.summary()["error"]
+    (folder / "steps.jsonl").write_bytes(b"")
+    nothing = {"action": "repeated", "epsilon": Fraction(0), "noise": 0.0, "change": 0.0}
+    add(folder, 1, NOISY * 0.0, None, **nothing, spent=Fraction(1, 8))
+    stream = load_stream(folder)
+    assert stream.expected_error() == {}
+    assert "deviation" not in stream.summary()["error"]
+    assert "nothing was published yet" in stream.summary()["error"]
+
+
 def test_a_last_line_that_was_cut_does_not_count(folder):
     whole = (folder / "steps.jsonl").read_bytes()
     first = whole.index(b"\n") + 1

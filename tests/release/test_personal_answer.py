@@ -55,6 +55,8 @@ def test_the_error_bar_stays_within_what_is_possible():
         {"question": "median"},
         {"column": "age"},
         {"expected": {"count_95": float("nan")}},
+        {"expected": {"count_95": -1.0}},
+        {"most": 10**400},
         {"query": "shoe = 44"},
     ],
 )

@@ -15,7 +15,7 @@ def published(place, recipe, labels):
     make_ledger(place)
     with StreamOperator.start(place / "s.stream", recipe, SCHEMA, **arguments(place)) as operator:
         for number, label in enumerate(labels, 1):
-            operator.next(rows(number), label)
+            operator.next(rows(number), label, allow_new_labels=True)
     return load_stream(place / "out")
 
 

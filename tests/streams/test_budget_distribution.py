@@ -13,14 +13,10 @@ from dpublish.privacy.neighbours import UserInWindow
 from dpublish.randomness import plain_generator, seeded
 from dpublish.streams import static, stream
 from dpublish.streams.bins import Bins
-from dpublish.streams.budget_distribution import (
-    BudgetDistribution,
-    HalveTheRest,
-    NoiseFloor,
-    share_of_decisions,
-)
+from dpublish.streams.budget_distribution import BudgetDistribution, HalveTheRest
 from dpublish.streams.history import History, Publication
 from dpublish.streams.plan import Ask, Repeat
+from dpublish.streams.step_prices import NoiseFloor
 from transcript import privacy_loss
 
 SCHEMA = Schema((column("x", "integer", bounds=[0, 3]), column("y", "integer", bounds=[0, 99])))
@@ -119,9 +115,15 @@ def test_identity_keeps_to_the_rule_and_noisier_histograms_raise_it(rate):
 
 def test_with_many_bins_the_comparisons_get_a_smaller_part():
     many = Bins.of(SCHEMA, "y")
-    assert share_of_decisions(None, 50, many) == Fraction(1, 2)
-    assert share_of_decisions(None, 10, many) == Fraction(1, 10)
-    assert share_of_decisions(Fraction(1, 3), 10, many) == Fraction(1, 3)
+    assert BudgetDistribution(columns=("x",), window=50, decision_share=None).share(
+        many
+    ) == Fraction(1, 2)
+    assert BudgetDistribution(columns=("x",), window=10, decision_share=None).share(
+        many
+    ) == Fraction(1, 10)
+    assert BudgetDistribution(columns=("x",), window=10, decision_share=Fraction(1, 3)).share(
+        many
+    ) == Fraction(1, 3)
 
 
 def run(snapshots, *, window, epsilon=Fraction(1), seed=1, **settings):

@@ -15,6 +15,7 @@ from dpublish.errors import InputError, InvalidParameter, InvalidQuery, Unreadab
 from dpublish.evaluation.true_rows import read_rows
 from dpublish.release.answer import Answer
 from dpublish.release.folder import load
+from dpublish.release.histogram_stream import HistogramStream
 from dpublish.release.row_query import ClearRows
 
 Ask = Callable[[str], Answer]
@@ -24,7 +25,7 @@ _LONGEST = 100_000
 _HEADERS = ("query", "value", "low", "high", "confidence", "assumption")
 
 
-def asker(source: str, schema_path: str | None, confidence: float) -> Ask:
+def asker(source: str, schema_path: str | None, confidence: float, time: str | None = None) -> Ask:
     """Make what answers a question: a release, or rows in the clear if there is a schema."""
     if schema_path is None:
         if Path(source).is_file():
@@ -33,6 +34,10 @@ def asker(source: str, schema_path: str | None, confidence: float) -> Ask:
                 "ones, add --schema FILE"
             )
         release = load(source)
+        if isinstance(release, HistogramStream):
+            return lambda query: release.count(query, confidence=confidence, time=time)
+        if time is not None:
+            raise InvalidParameter("--time is for streams; this release has no steps")
         return lambda query: release.count(query, confidence=confidence)
     if Path(source).is_dir():
         raise InvalidParameter("--schema is for files of rows; a release has its own schema")

@@ -113,6 +113,8 @@ def _show_levels(status: Status) -> None:
             for each in shown
         ],
     )
+    if status.hides == "values":
+        say("who is in the table is public here; releases hide people's values")
     if len(shown) < len(status.levels):
         say(f"{len(status.levels) - len(shown):,} levels between them are not shown; see --json")
 

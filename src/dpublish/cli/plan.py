@@ -24,7 +24,8 @@ from dpublish.personalised.method import PersonalSettings
 from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon
 from dpublish.publishing import foretell
 from dpublish.recipes import make_recipe
-from dpublish.release.recipe import Recipe, figure_name
+from dpublish.recipes.streams import STREAMS, make_stream_recipe
+from dpublish.release.recipe import Foretells, figure_name
 
 _MOST = Fraction(10_000)
 
@@ -59,6 +60,7 @@ def plan(
     \b
     dpublish plan --method histogram --columns age,sex --schema people.toml --epsilon 0.1,0.5
     dpublish plan --method histogram --columns age,sex --schema people.toml --wanted-error 20
+    dpublish plan --method dsat --columns zone --horizon 500 --schema taxis.toml --epsilon 1
     dpublish plan --method partitioning --inner "histogram columns=age" \\
         --levels 0.01,0.1,1 --sizes 500,3500,6000 --compare
     """  # noqa: D301 - click keeps lines after it
@@ -66,7 +68,8 @@ def plan(
     if compare:
         compare_methods(method, settings, epsilon, as_json=as_json)
         return
-    recipe = make_recipe(method, settings)
+    make = make_stream_recipe if method in STREAMS else make_recipe
+    recipe: Foretells = make(method, settings)
     if schema_path is None:
         raise InvalidParameter("name the schema file: --schema people.toml")
     schema = load_schema(schema_path)
@@ -96,7 +99,7 @@ def plan(
 
 
 def _choices(
-    recipe: Recipe,
+    recipe: Foretells,
     schema: Schema,
     n_hint: int | None,
     epsilon: str | None,
@@ -112,13 +115,13 @@ def _choices(
     return [epsilon_for(recipe, schema, n_hint, float(wanted_error or 0))]
 
 
-def _plain_use(recipe: Recipe, epsilon: Fraction) -> dict[str, Any]:
+def _plain_use(recipe: Foretells, epsilon: Fraction) -> dict[str, Any]:
     if not isinstance(recipe, PersonalSettings):
         return {}
     return {"levels": plain_levels(recipe.spending(epsilon))}
 
 
-def epsilon_for(recipe: Recipe, schema: Schema, n_hint: int | None, wanted: float) -> Fraction:
+def epsilon_for(recipe: Foretells, schema: Schema, n_hint: int | None, wanted: float) -> Fraction:
     """Find the smallest epsilon whose expected error is at most `wanted`.
 
     It is rounded up to three digits, and not sought below one millionth.

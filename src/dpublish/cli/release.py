@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from fractions import Fraction
+from typing import Any
 
 import click
 
@@ -22,6 +23,7 @@ from dpublish.personalised.method import PersonalSettings
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.ledger import Ledger
 from dpublish.privacy.ledger_account import Status
+from dpublish.privacy.ledger_debit import warn_ordinary
 from dpublish.publishing import publish
 from dpublish.recipes import make_recipe
 from dpublish.release.recipe import Recipe
@@ -97,7 +99,7 @@ def release(
                 "receipt": published.receipt.to_plain(),
                 "expected_error": published.expected_error(),
                 "left": format_epsilon(status.left),
-                **({"levels": [e.to_plain() for e in status.levels]} if status.levels else {}),
+                **_told_levels(published, status),
             }
         )
         return
@@ -105,6 +107,16 @@ def release(
     for name, text in published.summary().items():
         say(f"  {name}: {text}")
     _say_cost(published, status)
+
+
+def _told_levels(published: Release, status: Status) -> dict[str, Any]:
+    """Give how levels stand, and a note on what an ordinary release means to them."""
+    if not status.levels:
+        return {}
+    told: dict[str, Any] = {"levels": [each.to_plain() for each in status.levels]}
+    if not published.receipt.personal:
+        told["note"] = warn_ordinary(status.levels[0].level)
+    return told
 
 
 def _all_left(recipe: Recipe, ledger: Ledger, dataset: str) -> Fraction:
@@ -117,6 +129,8 @@ def _say_cost(published: Release, status: Status) -> None:
     spent, left = format_epsilon(published.receipt.epsilon), format_epsilon(status.left)
     if not published.receipt.personal:
         say(f"  spent: epsilon {spent}; left for {status.dataset}: {left}")
+        if status.levels:
+            say(f"  note: {warn_ordinary(status.levels[0].level)}")
         return
     say(f"  spent: up to epsilon {spent}, by level; left for {status.dataset}:")
     say_level_use(

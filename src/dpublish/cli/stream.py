@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from dpublish.privacy.epsilon import format_short, parse_epsilon
 from dpublish.publishing.stream_operator import StreamOperator
 from dpublish.publishing.stream_status import stream_status
 from dpublish.recipes.streams import make_stream_recipe
-from dpublish.streams.stream import Step
 
 _state = click.argument("state")
 _ledger = click.option("--ledger", "ledger_path", help="The ledger file, if it was moved.")
@@ -99,6 +99,9 @@ def start(
     help="Seconds between two looks.",
 )
 @click.option("--pattern", help="Which files of a folder, such as '*.parquet'.")
+@click.option(
+    "--new-labels", is_flag=True, help="Take labels that differ in more than their numbers."
+)
 @_ledger
 @click.option("-o", "--output", help="Where the release folder is now, if it was moved or lost.")
 @json_option
@@ -110,6 +113,7 @@ def next_step(
     watch: bool,
     poll: float,
     pattern: str | None,
+    new_labels: bool,
     ledger_path: str | None,
     output: str | None,
     as_json: bool,
@@ -134,14 +138,15 @@ def next_step(
         raise InvalidParameter("--time is for one snapshot; several are named by their files")
     opened = StreamOperator.open(state, ledger=ledger_path, output=output)
     with opened as operator, _reported(operator):
+        taker = _Taker(operator, new_labels, as_json)
         if names is not None:
-            _take_all(operator, listed(names), as_json)
+            taker.take_all(listed(names))
         elif is_folder and watch:
-            _take_all(operator, watched(Path(str(source)), pattern, poll), as_json)
+            taker.take_all(watched(Path(str(source)), pattern, poll))
         elif is_folder:
-            _take_all(operator, files_in(Path(str(source)), pattern), as_json)
+            taker.take_all(files_in(Path(str(source)), pattern))
         else:
-            _take_one(operator, str(source), label, as_json)
+            taker.take_one(str(source), label)
 
 
 @stream.command()
@@ -178,54 +183,68 @@ def _reported(operator: StreamOperator) -> Iterator[None]:
     operator.write_pages()
 
 
-def _take_one(operator: StreamOperator, source: str, label: str | None, as_json: bool) -> None:
-    if source == "-":
-        with standard_input() as copy:
-            _say_step(str(label), operator.next(copy, str(label)), as_json)
-        return
-    time = label_of(Path(source)) if label is None else label
-    _say_step(time, operator.next(source, time), as_json)
+@dataclass(frozen=True)
+class _Taker:
+    """Hands snapshots to an operator and tells what came of them."""
 
+    operator: StreamOperator
+    new_labels: bool
+    as_json: bool
 
-def _take_all(operator: StreamOperator, files: Iterable[Path | None], as_json: bool) -> None:
-    """Publish files in order; None says that there is time for the report.
+    def take_one(self, source: str, label: str | None) -> None:
+        """Publish one snapshot, from a file or from standard input."""
+        if source == "-":
+            with standard_input() as copy:
+                self._take(copy, str(label))
+        else:
+            self._take(source, label_of(Path(source)) if label is None else label)
 
-    Those that are published already are passed over in silence, and late ones are named.
-    """
-    is_fresh = False
-    try:
-        for path in files:
-            if path is None:
-                if is_fresh:
-                    operator.write_pages()
-                is_fresh = False
-            elif operator.has_published(label_of(path)):
-                continue
-            elif operator.is_over:
-                say("the stream is over; files that are left were not read")
-                return
-            elif operator.is_late(label_of(path)):
-                click.echo(f"dpublish: {path} comes too late and is left out", err=True)
-            else:
-                _say_step(label_of(path), operator.next(path, label_of(path)), as_json)
-                is_fresh = True
-    except KeyboardInterrupt:
-        say("interrupted; every step so far is whole, and the same command goes on from here")
+    def take_all(self, files: Iterable[Path | None]) -> None:
+        """Publish files in order; None says that there is time for the report.
 
+        Those that are published already are passed over in silence; those that are late, or not
+        named like the others, are named.
+        """
+        is_fresh = False
+        try:
+            for path in files:
+                if path is not None:
+                    if self._is_next(path):
+                        if self.operator.is_over:
+                            say("the stream is over; files that are left were not read")
+                            return
+                        self._take(path, label_of(path))
+                        is_fresh = True
+                elif is_fresh:
+                    self.operator.write_pages()
+                    is_fresh = False
+        except KeyboardInterrupt:
+            say("interrupted; every step so far is whole, and the same command goes on from here")
 
-def _say_step(label: str, step: Step | None, as_json: bool) -> None:
-    if as_json:
-        told: dict[str, Any] = {"time": label, "action": "published already"}
-        if step is not None:
-            spent = format_short(step.spent)
-            told |= {"action": step.action, "number": step.number, "spent": spent}
-        click.echo(json.dumps(told, ensure_ascii=False))
-    elif step is None:
-        say(f"{label}: published already; nothing was read or spent")
-    elif step.action == "published":
-        say(f"{label}: step {step.number}, published with epsilon {format_short(step.epsilon)}")
-    else:
-        say(f"{label}: step {step.number}, repeated the last estimate")
+    def _is_next(self, path: Path) -> bool:
+        """Say whether a file may be the next step, and tell why not unless it is one already."""
+        label = label_of(path)
+        problem = self.operator.problem_with(label, allow_new_labels=self.new_labels)
+        if problem is None:
+            return True
+        if not self.operator.has_published(label):
+            click.echo(f"dpublish: {click.format_filename(path)} is left out: {problem}", err=True)
+        return False
+
+    def _take(self, source: str | Path, label: str) -> None:
+        step = self.operator.next(source, label, allow_new_labels=self.new_labels)
+        if self.as_json:
+            told: dict[str, Any] = {"time": label, "action": "published already"}
+            if step is not None:
+                spent = format_short(step.spent)
+                told |= {"action": step.action, "number": step.number, "spent": spent}
+            click.echo(json.dumps(told, ensure_ascii=False))
+        elif step is None:
+            say(f"{label}: published already; nothing was read or spent")
+        elif step.action == "published":
+            say(f"{label}: step {step.number}, published with epsilon {format_short(step.epsilon)}")
+        else:
+            say(f"{label}: step {step.number}, repeated the last estimate")
 
 
 def _scope(window: int | None, horizon: int | None) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dpublish.data.engines.arrow_reader import ARROW_ENDINGS, PARQUET_ENDINGS
 from dpublish.data.engines.csv_reader import CSV_ENDINGS
-from dpublish.errors import InputError, UnreadableData
+from dpublish.errors import InputError, InvalidParameter, UnreadableData
 from dpublish.release.stream_steps import natural_key
 
 _ENDINGS = (*PARQUET_ENDINGS, *ARROW_ENDINGS, *CSV_ENDINGS)
@@ -87,9 +87,17 @@ def listed(names: str) -> Iterator[Path]:
         ):
             for line in lines:
                 if line.strip():
-                    yield Path(line.strip())
+                    yield _file(names, Path(line.strip()))
     except (OSError, UnicodeDecodeError):
         raise UnreadableData(f"the list {names} cannot be read") from None
+
+
+def _file(names: str, path: Path) -> Path:
+    if path.is_dir():
+        raise InvalidParameter(
+            f"the list {names} names the folder {path}; list files, or give the folder itself"
+        )
+    return path
 
 
 @contextmanager

@@ -41,6 +41,7 @@ def rows(release: str, number: int | None, output: str, seed: int | None, fill: 
 @click.option("--confidence", type=float, default=0.95, show_default=True)
 @click.option("--workload", help="A file with one question a line; - for standard input.")
 @click.option("--schema", "schema_path", help="Count the rows of a public file by this schema.")
+@click.option("--time", help="Which step of a stream; the last one if absent.")
 @json_option
 @click.option("--csv", "as_csv", is_flag=True, help="Print the answers to a workload as CSV.")
 def count(
@@ -49,6 +50,7 @@ def count(
     confidence: float,
     workload: str | None,
     schema_path: str | None,
+    time: str | None,
     as_json: bool,
     as_csv: bool,
 ) -> None:
@@ -59,6 +61,7 @@ def count(
     \b
     dpublish count ages/ "age in 30..40 and sex = Female"
     dpublish count ages/ --workload questions.txt --csv
+    dpublish count taxis/ "zone = north" --time 2024-05-01T10
     dpublish count synthetic.parquet "age >= 65" --schema people.toml
     """  # noqa: D301 - click keeps lines after it
     from dpublish.cli import answers
@@ -67,7 +70,7 @@ def count(
     if workload is None:
         if as_csv:
             raise InvalidParameter("--csv is for the answers to a --workload")
-        ask = answers.asker(release, schema_path, confidence)
+        ask = answers.asker(release, schema_path, confidence, time)
         answers.say_answer(query or "", ask(query or ""), as_json)
         return
     if query is not None:
@@ -75,7 +78,7 @@ def count(
     if as_json and as_csv:
         raise InvalidParameter("choose --json or --csv")
     queries = answers.read_workload(workload)
-    ask = answers.asker(release, schema_path, confidence)
+    ask = answers.asker(release, schema_path, confidence, time)
     found = answers.answer_all(ask, queries)
     answers.say_answers(queries, found, as_json=as_json, as_csv=as_csv)
 

@@ -106,6 +106,7 @@ class Crowd:
                 for t, level in (mean | limits).items()
             ),
             self._choice(),
+            self._weighing(),
             self._one_group("partitioning, sum", present[0]),
             *self._weighted(least_size),
         ]
@@ -153,6 +154,21 @@ class Crowd:
             "t-round": self._plan(utility, MOST_ROUNDS),
         }
         return [self._expected(name, plan, is_scaled=True) for name, plan in plans.items()]
+
+    def _weighing(self) -> ExpectedCount:
+        """Foretell the error if everybody counts by what she accepts, up to the best limit."""
+        sizes = np.array(self.sizes, dtype=np.float64)
+        amounts = np.array(self.amounts, dtype=np.float64)
+        spread = self.share * (1 - self.share)
+        errors = []
+        for limit in amounts:
+            weights = np.minimum(amounts, limit)
+            whole = float(sizes @ weights)
+            uneven = float(sizes @ np.square(weights)) / whole**2 - 1 / self.people
+            errors.append(2 / whole**2 + spread * max(uneven, 0.0))
+        best = int(np.argmin(errors))
+        paid = tuple(min(amount, self.amounts[best]) for amount in self.amounts)
+        return ExpectedCount("weighting", 1, self.people * sqrt(errors[best]), paid, True)
 
     def _plan(self, grouping: Grouping, rounds: int) -> tuple[PlannedGroup, ...]:
         pairs = zip(self.amounts, self.sizes, strict=True)

@@ -11,6 +11,7 @@ from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact import require_rate
 from dpublish.personalised.group_objectives import GroupVariance
 from dpublish.personalised.group_plan import (
+    LEAST_LEFT,
     Grouping,
     Objective,
     PlannedGroup,
@@ -38,10 +39,11 @@ class GroupMethod(PersonalMethod):
         "(privacy).",
         default="utility",
     )
-    within: Literal["auto", "draw", "least"] = setting(
+    within: Literal["auto", "weigh", "draw", "least"] = setting(
         "What a group spends: the least of its levels (least), or the level that tells most, "
-        "while people below it are drawn with the chance that their level allows (draw). "
-        "auto draws wherever it may.",
+        "while people below it are drawn with the chance that their level allows (draw), or "
+        "count by what they accept (weigh: partitioning of histograms, in one group). auto takes "
+        "what serves best.",
         default="auto",
     )
     groups: int | None = setting(
@@ -213,9 +215,13 @@ class GroupMethod(PersonalMethod):
         return tuple(found if any(found) else [max(n, 0.0) for n in sizes])
 
     def _possible(self, plan: Plan, epsilon: Fraction) -> set[Fraction]:
-        """List what groups spend; if that is not known yet, the least and the most."""
+        """List what groups spend; if that is not known yet, the least and the most.
+
+        A later round spends what is left of some level's amount.
+        """
         known = {group.epsilon for group in plan}
         if self.is_planned_ahead:
             return known
         amounts = self.available(epsilon)
-        return known | {min(amounts), max(amounts)}
+        least = min(amounts) * (LEAST_LEFT if self.round_limit > 1 else 1)
+        return known | {least, max(amounts)}

@@ -5,16 +5,20 @@ private data release and analytics").  Proof: docs/proofs/partitioning.md.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar, Literal
 
+from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
 from dpublish.personalised.group_method import GroupMethod
 from dpublish.personalised.group_release import publish_groups
+from dpublish.personalised.weighting import Weighting
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 from dpublish.release.personal import PersonalRelease
-from dpublish.release.recipe import Progress, setting
+from dpublish.release.recipe import ExpectedError, Progress, setting
+from dpublish.synthesis.histograms.noisy import NoisyHistogram
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +40,11 @@ class Partitioning(GroupMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.within == "weigh" and not self._may_weigh:
+            raise InvalidParameter(
+                "people are weighed only where inner is a histogram without a threshold, parts are "
+                "weighted for the objective utility, and it is public how many people there are"
+            )
         if self.combine == "weighted" and not self.exchangeable:
             raise InvalidParameter(
                 "weighted takes every group to be a sample of all people, which holds only if "
@@ -47,6 +56,46 @@ class Partitioning(GroupMethod):
     def is_summed(self) -> bool:
         """Whether what groups publish is added up, rather than averaged."""
         return self.combine == "sum"
+
+    @property
+    def weighing(self) -> Weighting | None:
+        """The one group in which people weigh what they accept, where `inner` counts them.
+
+        It leaves nobody out and draws nobody by lot, so no grouping counts better.
+        """
+        if not self._may_weigh or not isinstance(self.inner, NoisyHistogram):
+            return None
+        return Weighting(
+            preference=self.preference,
+            levels=self.levels,
+            mode=self.mode,
+            sizes=self.sizes,
+            rule=self.rule,
+            derived=self.derived,
+            columns=self.inner.columns,
+            exchangeable=True,
+            spread=min(self.spread, Fraction(1, 4)),
+        )
+
+    @property
+    def _may_weigh(self) -> bool:
+        counts = isinstance(self.inner, NoisyHistogram) and self.inner.threshold is None
+        is_asked = self.within == "weigh" or (self.within == "auto" and self.groups is None)
+        return is_asked and counts and self._may_draw and self.mode != "levels"
+
+    def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
+        """Say what each level pays: what its groups cost, or its share if they are not known."""
+        weighing = self.weighing
+        return super().spending(epsilon) if weighing is None else weighing.spending(epsilon)
+
+    def expected_error(
+        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Foretell the error of a count of half of all people, and that of the heaviest group."""
+        weighing = self.weighing
+        if weighing is None:
+            return super().expected_error(schema, n_hint, epsilon)
+        return weighing.expected_error(schema, n_hint, epsilon)
 
     def release(
         self,
@@ -64,7 +113,11 @@ class Partitioning(GroupMethod):
             group; others do not change.  A group spends t at most what its members have, and
             the record loses t; or, drawing, a record with less, a < t, is drawn with
             probability (e^a - 1) / (e^t - 1) at most and loses a.  Either is what `spending`
-            says at its level.  If values are exchanged (`values-only`), sizes are public and
-            `inner` runs with half.  Proof: docs/proofs/partitioning.md.
+            says at its level.  Counts may have everybody in one group, each weighing what her
+            level pays (`Weighting.release`).  If values are exchanged (`values-only`), sizes
+            are public and `inner` runs with half.  Proof: docs/proofs/partitioning.md.
         """
+        weighing = self.weighing
+        if weighing is not None:
+            return weighing.publish(self, table, budget=budget, rng=rng, progress=progress)
         return publish_groups(self, table, budget=budget, rng=rng, progress=progress)

@@ -33,7 +33,6 @@ from dpublish.personalised.personal_scores import (
     count_distances,
     count_error,
     dearest,
-    first_people,
     median_distances,
     median_error,
     require_distances,
@@ -96,7 +95,9 @@ class PersonalChoice(PersonalSettings):
         """How many people prices may have to be added up for; public."""
         if self.most is not None:
             return self.most * len(self.levels)
-        return sum(self.sizes) if self.mode == "frame" else MOST_PEOPLE
+        if self.question == "count" and self.mode == "frame":
+            return sum(self.sizes)
+        return max(sum(self.sizes), MOST_PEOPLE)  # a median is safe with people not declared
 
     @property
     def _range(self) -> int:
@@ -136,7 +137,9 @@ class PersonalChoice(PersonalSettings):
         purse = budget.split(choice=1)["choice"]
         sizes = known_sizes(self, table)
         candidates, distances = (
-            self._count(table, sizes) if self.question == "count" else self._median(table)
+            self._count(table, sizes)
+            if self.question == "count"
+            else self._median(table, sizes or self.sizes)
         )
         chosen = select(
             -distances, sensitivity_range=self._range, method=EXPONENTIAL, budget=purse, rng=rng
@@ -199,22 +202,19 @@ class PersonalChoice(PersonalSettings):
             eligible = np.array(sizes, dtype=np.int64)
             counted = np.minimum(counted, eligible)
             others = eligible - counted
-        step = limit // MAX_CANDIDATES + 1
-        candidates = np.arange(0, limit + 1, step, dtype=np.int64)
+        candidates = np.append(np.arange(0, limit, _step(limit), dtype=np.int64), limit)
         return candidates, count_distances(counted, others, units, candidates)
 
-    def _median(self, table: Table) -> tuple[Whole, Whole]:
-        """List the leaves that can be published, and the distance of each."""
+    def _median(self, table: Table, sizes: Sequence[int]) -> tuple[Whole, Whole]:
+        """List the leaves that can be published, and the distance of each.
+
+        Whoever has no value is absent, as if she had no record.
+        """
         axis = median_axis(self.preferences.without(table.schema), str(self.column))
         present = self._present(table, axis.ordinary_leaves)
-        absent = np.zeros(len(self.levels), dtype=np.int64)
-        if self.mode == "frame":
-            eligible = np.array(self.sizes, dtype=np.int64)
-            present = first_people(present, eligible)
-            absent = eligible - present.sum(axis=1)
-        units = np.array(self._units, dtype=np.int64)
+        eligible, units = np.array(sizes, dtype=np.int64), np.array(self._units, dtype=np.int64)
         leaves = np.arange(axis.ordinary_leaves, dtype=np.int64)
-        return leaves, median_distances(present, absent, units)
+        return leaves, median_distances(present, eligible, units)
 
     def _present(self, table: Table, leaves: int) -> Whole:
         """Count the people of each level (row) in each leaf of the column."""
@@ -241,7 +241,19 @@ class PersonalChoice(PersonalSettings):
         if sizes is None:
             limit = inf if self.most is None else float(self.most)
             dear = [] if self.most is None else [Step(prices[-1], limit / 2)]
-            return {"count_95": min(count_error([Step(prices[0], inf)], dear), limit)}
-        cheap = list(map(Step, prices, map(float, sizes)))
-        dear = dearest(cheap, sum(sizes) / 2)
-        return {"count_95": count_error(cheap, dear), "eligible_people": float(sum(sizes))}
+            error = _count_error([Step(prices[0], inf)], dear, int(self.most or 0))
+            return {"count_95": min(error, limit)}
+        cheap, people = list(map(Step, prices, map(float, sizes))), sum(sizes)
+        error = _count_error(cheap, dearest(cheap, people / 2), people)
+        return {"count_95": error, "eligible_people": float(people)}
+
+
+def _step(limit: int) -> int:
+    """Say how far the counts that can be published are apart: 1, unless they are too many."""
+    return limit // MAX_CANDIDATES + 1
+
+
+def _count_error(cheap: list[Step], dear: list[Step], limit: int) -> float:
+    """Bound how far a count is off, also from one that is not in the list."""
+    step = _step(limit)
+    return count_error(cheap, dear if step == 1 else []) + step - 1

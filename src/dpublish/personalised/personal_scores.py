@@ -76,41 +76,50 @@ def count_distances(counted: Whole, others: Whole, units: Whole, candidates: Who
     return fewer + more
 
 
-def median_distances(present: Whole, absent: Whole, units: Whole) -> Whole:
+def median_distances(present: Whole, sizes: Whole, units: Whole) -> Whole:
     """Give the distance of each leaf from being a median.
 
     A leaf is a median if the people below it and those above it differ by no more than those
     in it.  Each edit moves that balance by one.  Somebody on the heavy side can be taken out
-    and put back into the leaf, two edits; somebody absent can be put into the leaf.
+    and put back into the leaf, two edits; somebody eligible who is absent can be put into it.
+    If more people are present than are eligible, the distance still changes by no more than a
+    person's price when she comes or goes.
 
     Args:
         present: How many people of each level (row) are in each leaf (column).
-        absent: How many people of each level have no record.
+        sizes: How many people of each level are eligible.
         units: Price of each level, rising.
 
-    >>> median_distances(np.array([[1, 0, 4]]), np.array([0]), np.array([1]))
+    >>> median_distances(np.array([[1, 0, 4]]), np.array([5]), np.array([1]))
     array([3, 3, 0])
     """
     upto = np.cumsum(present, axis=1)
     below, above = upto - present, upto[:, -1:] - upto
+    absent = sizes - upto[:, -1]
     surplus = above.sum(axis=0) - below.sum(axis=0)
-    lacking = np.maximum(np.abs(surplus) - present.sum(axis=0), 0)
-    distances = np.zeros(present.shape[1], dtype=np.int64)
-    for level, price in enumerate(units):
-        heavy = np.where(surplus > 0, above[level], below[level])
-        steps = np.minimum(lacking, 2 * heavy + absent[level])
+    inside = present.sum(axis=0)
+    # The side that is not heavy asks for nothing, unless there are too many people.
+    return np.maximum(
+        _lightened(above, surplus - inside, absent, units),
+        _lightened(below, -surplus - inside, absent, units),
+    )
+
+
+def _lightened(side: Whole, lacking: Whole, absent: Whole, units: Whole) -> Whole:
+    """Add up the cheapest edits that make up what a leaf lacks beside the people of one side.
+
+    With too many people `absent` is negative.  Where a level then offers fewer edits than none,
+    the others make up for that, too; so no person's coming or going changes more than one edit.
+    """
+    for heavy, others in zip(side, absent, strict=True):
+        lacking = lacking + np.maximum(-(2 * heavy + others), 0)
+    lacking = np.maximum(lacking, 0)
+    distances = np.zeros(side.shape[1], dtype=np.int64)
+    for heavy, others, price in zip(side, absent, units, strict=True):
+        steps = np.minimum(lacking, np.maximum(2 * heavy + others, 0))
         distances += steps * price
         lacking = lacking - steps
     return distances
-
-
-def first_people(present: Whole, sizes: Whole) -> Whole:
-    """Cut each level down to as many people as were declared, the lowest leaves first.
-
-    Nothing is cut if the declaration is true.
-    """
-    upto = np.minimum(np.cumsum(present, axis=1), sizes[:, None])
-    return np.diff(upto, axis=1, prepend=0)
 
 
 class Step(NamedTuple):

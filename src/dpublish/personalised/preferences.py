@@ -30,6 +30,7 @@ from dpublish.randomness import RandomSource
 Mode = Literal["frame", "levels", "values-only"]
 MODES: tuple[Mode, ...] = ("frame", "levels", "values-only")
 LARGEST_LEVEL = 1000
+MOST_PEOPLE = 10**15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,6 +228,8 @@ def _check_sizes(mode: Mode, sizes: tuple[int, ...] | None, levels: int) -> None
         require_count(at_least=0, sizes=size)
     if len(sizes) != levels:
         raise InvalidParameter(f"there are {levels} levels, so sizes must be {levels} numbers too")
+    if sum(sizes) > MOST_PEOPLE:
+        raise InvalidParameter("sizes add up to more people than there can be")
 
 
 def _check_spacing(levels: tuple[Fraction, ...]) -> None:

@@ -51,6 +51,7 @@ class Budget:
         *,
         grant: Grant | None = None,
         levels: LevelAmounts | None = None,
+        hides: str | None = None,
     ) -> None:
         self._epsilon = parse_epsilon(epsilon)
         if levels is not None:
@@ -60,6 +61,7 @@ class Budget:
         self._purpose = purpose
         self._grant = grant
         self._levels = levels
+        self._hides = hides
         self._lock = Lock()
         self._process = os.getpid()
         self._is_used = False
@@ -93,6 +95,11 @@ class Budget:
     def levels(self) -> LevelAmounts | None:
         """What each level paid for the grant that the purse is part of, if it is personalised."""
         return self._levels
+
+    @property
+    def hides(self) -> str | None:
+        """What a grant by level was said to hide (`presence` or `values`), if it is one."""
+        return self._hides
 
     @property
     def is_used(self) -> bool:

@@ -11,31 +11,39 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
+from typing import get_args
 
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.privacy import ledger_chain as chain
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short
 from dpublish.privacy.ledger_account import Account, GrantStatus, LevelStatus, Status
-from dpublish.privacy.ledger_chain import Entry
-from dpublish.privacy.ledger_debit import LEVEL_DIGITS, debit, open_account, parse_amount, totals
+from dpublish.privacy.ledger_chain import Entry, Hides
+from dpublish.privacy.ledger_debit import (
+    LEVEL_DIGITS,
+    debit,
+    fix_notion,
+    open_account,
+    parse_amount,
+    require_secure,
+    totals,
+)
 from dpublish.privacy.ledger_lookup import (
     add_up,
+    dataset_names,
     find_grant,
     intact_head,
     is_release_known,
-    last_account,
-    tampered,
+    require_account,
 )
 from dpublish.privacy.ledger_store import LedgerStore
 from dpublish.privacy.ledger_text import Clock, require_new_name, require_text, stamp
 from dpublish.privacy.ledger_verify import Verification, verify_store
 from dpublish.privacy.levels import LevelAmounts, largest, parse_amounts
-from dpublish.randomness import RandomSource, is_secure
+from dpublish.randomness import RandomSource
 
 
 class Ledger:
@@ -53,14 +61,14 @@ class Ledger:
         self, path: str | os.PathLike[str], *, clock: Clock | None = None, wait_seconds: float = 30
     ) -> None:
         self._store = LedgerStore(Path(path), wait_seconds)
-        self._clock = clock or _now
+        self._clock = clock
 
     @classmethod
     def create(
         cls, path: str | os.PathLike[str], *, clock: Clock | None = None, wait_seconds: float = 30
     ) -> Ledger:
         """Make a new ledger file; one that is there is never replaced."""
-        first = chain.seal(1, stamp(clock or _now), "", chain.Created(), chain.ORIGIN)
+        first = chain.seal(1, stamp(clock), "", chain.Created(), chain.ORIGIN)
         LedgerStore.create(Path(path), first)
         return cls(path, clock=clock, wait_seconds=wait_seconds)
 
@@ -98,9 +106,7 @@ class Ledger:
         account = open_account(cap, levels)
         with self._store.writing():
             intact_head(self._store)
-            require_new_name(dataset, self._names())
-            if account.levels:
-                self._store.require_format(chain.LEVELS_FORMAT)
+            require_new_name(dataset, dataset_names(self._store))
             self._append(dataset, chain.Added(**totals(account), note=note))
 
     def change_cap(self, dataset: str, cap: ExactNumber, reason: str) -> None:
@@ -155,25 +161,33 @@ class Ledger:
         purpose: str,
         rng: RandomSource,
         fingerprint: str | None = None,
+        hides: Hides = "presence",
     ) -> Budget:
         """Debit each level its own amount for good and hand out the budget that this pays for.
 
         `amounts` names every level of the dataset; 0 says that its records are not used.
+        `hides` is "values" for a release that takes it for public who is in the table; all
+        grants of a dataset with levels hide the same, and the first decides what.
 
         Privacy:
             What one person's record costs over all releases from `dataset` is at most her
             level: each release costs her at most what it debits there, and the sums are
             compared with the levels as `grant` compares one sum with the cap, all of them
-            in one entry.  Assumes besides that her level stays what it is from release to
-            release (docs/proofs/personal_ledger.md).
+            in one entry.  All of them hide the same change.  Assumes besides that her level
+            stays what it is from release to release (docs/proofs/personal_ledger.md).
         """
         pairs = parse_amounts(amounts)
         for level, amount in pairs:
             if amount:
                 parse_amount(amount, f"the amount at level {format_short(level)}", LEVEL_DIGITS)
-        epsilon = largest(pairs)
         return self._grant(
-            dataset, epsilon, pairs, purpose=purpose, rng=rng, fingerprint=fingerprint
+            dataset,
+            largest(pairs),
+            pairs,
+            purpose=purpose,
+            rng=rng,
+            fingerprint=fingerprint,
+            hides=hides,
         )
 
     def publish(self, grant: Grant, release_id: str, release_hash: str) -> None:
@@ -196,7 +210,7 @@ class Ledger:
     def datasets(self) -> tuple[str, ...]:
         """List the datasets in the order in which they were added."""
         with self._store.reading():
-            return self._names()
+            return dataset_names(self._store)
 
     def entries(self) -> tuple[Entry, ...]:
         """Read every entry as it stands in the file, without judging it."""
@@ -214,7 +228,7 @@ class Ledger:
             for number, grant in account.grants.items()
         ]
         levels = tuple(LevelStatus(level, spent) for level, spent in account.levels.items())
-        return Status(dataset, account.cap, account.spent, tuple(grants), levels)
+        return Status(dataset, account.cap, account.spent, tuple(grants), levels, account.hides)
 
     def grant_status(self, grant: Grant) -> GrantStatus:
         """Look up one grant: what was debited, and the hash of what was published for it."""
@@ -243,15 +257,14 @@ class Ledger:
         purpose: str,
         rng: RandomSource,
         fingerprint: str | None,
+        hides: Hides = "presence",
     ) -> Budget:
         require_text(purpose=purpose, fingerprint="none" if fingerprint is None else fingerprint)
-        if not is_secure(rng):
-            raise InvalidParameter(
-                "a seeded source gives the noise away: draw from randomness.secure(), "
-                "or experiment with a Budget that no ledger granted"
-            )
+        require_known("value for hides:", hides, get_args(Hides))
+        require_secure(rng)
         with self._store.writing():
             account = self._require_account(dataset)
+            fix_notion(dataset, account, hides)
             debit(dataset, account, epsilon, amounts)
             body = chain.Granted(
                 **totals(account),
@@ -262,35 +275,24 @@ class Ledger:
             )
             entry = self._append(dataset, body, fingerprint)
         paid_by = Grant(dataset, entry.number, entry.hash)
-        return Budget(epsilon, purpose, grant=paid_by, levels=amounts or None)
+        said = hides if amounts else None
+        return Budget(epsilon, purpose, grant=paid_by, levels=amounts or None, hides=said)
 
     def _append(self, dataset: str, body: chain.Totals, fingerprint: str | None = None) -> Entry:
         head = intact_head(self._store)
         entry = chain.seal(head.entries + 1, stamp(self._clock), dataset, body, head.hash)
         if not chain.holds(entry, body):
             raise InvalidParameter("the entry could not be read back as it was given")
+        self._store.require_format(chain.needed_format(body))
         self._store.append(entry, fingerprint)
         return entry
 
-    def _names(self) -> tuple[str, ...]:
-        return tuple(entry.dataset for entry in self._store.entries("kind = 'add'"))
-
     def _require_account(self, dataset: str) -> Account:
         require_text(dataset=dataset)
-        account = last_account(self._store, dataset)
-        if account is None:
-            if not (names := self._names()):
-                raise InvalidParameter("the ledger has no dataset yet; add one with its cap first")
-            require_known("dataset", dataset, names)
-            raise tampered(f"the entries of {dataset!r} are not where they should be")
-        return account
+        return require_account(self._store, dataset)
 
     def _require_grant(self, grant: Grant) -> GrantStatus:
         found = find_grant(self._store, grant)
         if found is None:
             raise InvalidParameter("the grant is not one of this ledger's")
         return found
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -9,12 +9,15 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from msgspec import UnsetType
+
 from dpublish.privacy.epsilon import format_epsilon, format_short
 from dpublish.privacy.ledger_chain import (
     Added,
     CapChanged,
     Entry,
     Granted,
+    Hides,
     Published,
     Totals,
     read_exact,
@@ -59,12 +62,14 @@ class Account:
     """What one dataset may spend and has spent, added up from its entries.
 
     `levels` says what each level has spent, if there are any; a level is its own cap, and cap
-    and spent are those of the highest.
+    and spent are those of the highest.  `hides` says what its releases hide, from the first
+    grant on: epsilons that hide different things do not add up.
     """
 
     cap: Fraction
     spent: Fraction = Fraction(0)
     levels: dict[Fraction, Fraction] = field(default_factory=dict)
+    hides: Hides | None = None
     grants: dict[int, GrantStatus] = field(default_factory=dict)
 
     @property
@@ -116,6 +121,8 @@ class Status:
     spent: Fraction
     grants: tuple[GrantStatus, ...]
     levels: tuple[LevelStatus, ...] = ()
+    hides: Hides | None = None
+    """What releases with levels hide; None before the first."""
 
     @property
     def left(self) -> Fraction:
@@ -125,7 +132,9 @@ class Status:
     def to_plain(self) -> dict[str, Any]:
         """Turn the status into plain values; fingerprints stay behind, being made from rows."""
         amounts = {"cap": self.cap, "spent": self.spent, "left": self.left}
-        levels = {"levels": [level.to_plain() for level in self.levels]} if self.levels else {}
+        levels: dict[str, Any] = {}
+        if self.levels:
+            levels = {"hides": self.hides, "levels": [each.to_plain() for each in self.levels]}
         return {
             "dataset": self.dataset,
             **{name: format_epsilon(amount) for name, amount in amounts.items()},
@@ -160,7 +169,8 @@ class Books:
         if known is None:
             known = self.accounts[entry.dataset] = _opened(cap, levels)
         yield from self._moved(entry, content, known)
-        if (cap, spent, levels) != (known.cap, known.spent, tuple(known.levels.items())):
+        stated = (cap, spent, levels, read_hides(content))
+        if stated != (known.cap, known.spent, tuple(known.levels.items()), known.hides):
             yield "its totals are not what the entries before it add up to"
         if known.spent > known.cap:
             yield f"{entry.dataset!r} has spent more than its cap"
@@ -178,6 +188,11 @@ class Books:
             if grant.levels and [level for level, _ in grant.levels] != list(account.levels):
                 yield f"it debits levels that {entry.dataset!r} does not have"
                 return
+            if account.levels:
+                hides = read_hides(content)
+                if account.hides not in (None, hides):
+                    yield f"it hides {hides}, but earlier releases hide {account.hides}"
+                account.hides = account.hides or hides
             account.pay(grant.epsilon, grant.levels)
         elif isinstance(content, Published):
             yield from self._published(account, content)
@@ -207,6 +222,14 @@ def _opened(cap: Fraction, levels: LevelAmounts) -> Account:
     if levels and max(parse_levels(level for level, _ in levels)) != cap:
         raise ValueError("its cap is not its highest level")
     return Account(cap, levels={level: Fraction(0) for level, _ in levels})
+
+
+def read_hides(content: Totals) -> Hides | None:
+    """Read what releases hide; entries that do not say so are of a time when all hid presence."""
+    if not isinstance(content.hides, UnsetType):
+        return content.hides
+    has_paid = any(spent for _, spent in read_levels(content.levels))
+    return "presence" if has_paid else None
 
 
 def granted(entry: Entry, content: Granted) -> GrantStatus:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import msgspec
 
@@ -20,10 +20,14 @@ from dpublish.privacy.levels import LevelAmounts
 
 FORMAT = 1  # of a new file
 LEVELS_FORMAT = 2  # of a file with levels; programs that cannot add levels up must not open it
+VALUES_FORMAT = 3  # of a file in which an account hides values alone
 ORIGIN = "0" * 64  # what the first entry names as the hash before it
 
 LevelsText = tuple[tuple[str, str], ...]
 """(level, amount) as text; entries without levels do not have the field."""
+
+Hides = Literal["presence", "values"]
+"""What all releases of an account with levels hide: that a record is there, or its values."""
 
 _EXACT = re.compile(r"\d+(\.\d+|/\d+)?", re.ASCII)
 
@@ -78,11 +82,13 @@ class Totals(Body, frozen=True, kw_only=True):
     """What every entry about a dataset holds: its account as it stands after the entry.
 
     `levels` states what each level has spent.  Cap and spent are then the highest level's.
+    `hides` states what the releases so far hide; without it, grants with levels hide presence.
     """
 
     cap: str
     spent: str
     levels: LevelsText | msgspec.UnsetType = msgspec.UNSET
+    hides: Hides | msgspec.UnsetType = msgspec.UNSET
 
 
 class Added(Totals, frozen=True, kw_only=True):
@@ -116,6 +122,13 @@ class Published(Totals, frozen=True, kw_only=True):
     grant: int
     release_id: str
     release_hash: str
+
+
+def needed_format(body: Totals) -> int:
+    """Say which format a file must have to hold this entry: older programs would misread it."""
+    if body.hides == "values":
+        return VALUES_FORMAT
+    return FORMAT if isinstance(body.levels, msgspec.UnsetType) else LEVELS_FORMAT
 
 
 _KINDS = (Created, Added, CapChanged, Granted, Published)

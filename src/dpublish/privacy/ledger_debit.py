@@ -4,13 +4,14 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import TypedDict
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from dpublish.errors import BudgetExhausted, InvalidParameter
 from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.ledger_account import Account
-from dpublish.privacy.ledger_chain import LevelsText, write_levels
+from dpublish.privacy.ledger_chain import Hides, LevelsText, write_levels
 from dpublish.privacy.levels import LevelAmounts, parse_levels, tell_list
+from dpublish.randomness import RandomSource, is_secure
 
 LEVEL_DIGITS = 120  # of a level's amount: it is the level times epsilon over the highest level
 _TOLD = 3  # overdrawn levels that a message lists one by one
@@ -44,6 +45,7 @@ class TotalsText(TypedDict):
     cap: str
     spent: str
     levels: LevelsText | UnsetType
+    hides: Hides | UnsetType
 
 
 def totals(account: Account) -> TotalsText:
@@ -52,7 +54,39 @@ def totals(account: Account) -> TotalsText:
         "cap": format_epsilon(account.cap),
         "spent": format_epsilon(account.spent),
         "levels": write_levels(tuple(account.levels.items())),
+        "hides": account.hides or UNSET,
     }
+
+
+def require_secure(rng: RandomSource) -> None:
+    """Refuse noise from a seed for what a ledger pays for."""
+    if not is_secure(rng):
+        raise InvalidParameter(
+            "a seeded source gives the noise away: draw from randomness.secure(), "
+            "or experiment with a Budget that no ledger granted"
+        )
+
+
+def fix_notion(dataset: str, account: Account, hides: Hides) -> None:
+    """Let the first grant say what an account with levels hides; refuse what hides another thing.
+
+    A release that hides presence costs twice its epsilon where values are exchanged, and one
+    that hides values does not hide presence at all, so one sum could not stand for both.
+    """
+    if not account.levels:
+        return
+    if account.hides not in (None, hides):
+        told = {
+            "presence": "that a record is in the table (modes frame and levels, and ordinary "
+            "releases)",
+            "values": "the values of people whose presence is public (mode values-only)",
+        }
+        raise InvalidParameter(
+            f"{dataset!r} hides {told[str(account.hides)]}, and this release would hide "
+            f"{told[hides]}: their costs do not add up. A table whose membership is public is a "
+            "dataset of its own; add it under another name, with what is left to its people"
+        )
+    account.hides = hides
 
 
 def debit(dataset: str, account: Account, epsilon: Fraction, amounts: LevelAmounts) -> None:
@@ -107,10 +141,14 @@ def _advise(most: Fraction, account: Account, amounts: LevelAmounts) -> str:
     limit = f"ask for at most {format_short(most)}" if most else "nothing more can be released"
     if amounts:
         return f"{limit} in these proportions; a person's own number is never raised"
-    first = format_short(min(account.levels))
+    return f"{limit} without levels. {warn_ordinary(min(account.levels))}"
+
+
+def warn_ordinary(first: Fraction) -> str:
+    """Say what an ordinary release means where people have levels, of which `first` is lowest."""
     return (
-        f"{limit} without levels. An ordinary release costs every level the same, and records "
-        f"below the first level ({first}) must not be in its table"
+        "An ordinary release costs every level the same, and records below the first level "
+        f"({format_short(first)}) must not be in its table"
     )
 
 

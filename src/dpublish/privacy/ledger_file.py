@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from dpublish.errors import LedgerTampered, LedgerUnavailable
-from dpublish.privacy.ledger_chain import LEVELS_FORMAT, Entry
+from dpublish.privacy.ledger_chain import VALUES_FORMAT, Entry
 from dpublish.privacy.ledger_schema import APPLICATION, lay_out
 
 _MISSING = "does not exist; `dpublish ledger create` makes one"
@@ -119,8 +119,8 @@ def _require_ledger(path: Path, connection: sqlite3.Connection) -> None:
         raise unavailable(path, "is some other database, or its creation was interrupted")
     if version < 1:
         raise unavailable(path, f"is not a ledger: there is no format {version}")
-    if version > LEVELS_FORMAT:
-        newest = f"newer than {LEVELS_FORMAT}: upgrade dpublish"
+    if version > VALUES_FORMAT:
+        newest = f"newer than {VALUES_FORMAT}: upgrade dpublish"
         raise unavailable(path, f"has format {version}, {newest}")
 
 

@@ -3,9 +3,16 @@
 import json
 from collections.abc import Iterable, Iterator
 
-from dpublish.errors import LedgerTampered
+from dpublish.errors import InvalidParameter, LedgerTampered, require_known
 from dpublish.privacy.budget import Grant
-from dpublish.privacy.ledger_account import Account, Books, GrantStatus, closed, granted
+from dpublish.privacy.ledger_account import (
+    Account,
+    Books,
+    GrantStatus,
+    closed,
+    granted,
+    read_hides,
+)
 from dpublish.privacy.ledger_chain import (
     Body,
     Entry,
@@ -35,6 +42,22 @@ def intact_head(store: LedgerStore) -> Head:
     return head
 
 
+def dataset_names(store: LedgerStore) -> tuple[str, ...]:
+    """List the datasets in the order in which they were added."""
+    return tuple(entry.dataset for entry in store.entries("kind = 'add'"))
+
+
+def require_account(store: LedgerStore, dataset: str) -> Account:
+    """Read how `dataset` stands; refuse one that the ledger does not have."""
+    account = last_account(store, dataset)
+    if account is None:
+        if not (names := dataset_names(store)):
+            raise InvalidParameter("the ledger has no dataset yet; add one with its cap first")
+        require_known("dataset", dataset, names)
+        raise tampered(f"the entries of {dataset!r} are not where they should be")
+    return account
+
+
 def last_account(store: LedgerStore, dataset: str) -> Account | None:
     """Read how `dataset` stands from its last entry, if it has one."""
     intact_head(store)
@@ -47,8 +70,8 @@ def last_account(store: LedgerStore, dataset: str) -> Account | None:
     try:
         content = last.content()
         if isinstance(content, Totals):
-            levels = dict(read_levels(content.levels))
-            return Account(read_exact(content.cap), read_exact(content.spent), levels)
+            cap, spent = read_exact(content.cap), read_exact(content.spent)
+            return Account(cap, spent, dict(read_levels(content.levels)), read_hides(content))
     except ValueError:
         pass
     raise tampered(f"entry {last.number} cannot be read")

@@ -52,9 +52,9 @@ def require_new_name(name: str, known: Iterable[str]) -> None:
             raise InvalidParameter(f"{name!a} looks like {other!a}, which the ledger has already")
 
 
-def stamp(clock: Clock) -> str:
-    """Write down what the clock says, in UTC."""
-    now = clock()
+def stamp(clock: Clock | None) -> str:
+    """Write down what the clock says, in UTC; without one, the time."""
+    now = datetime.now(UTC) if clock is None else clock()
     if not isinstance(now, datetime):
         raise InvalidParameter("the clock must tell a datetime")
     try:

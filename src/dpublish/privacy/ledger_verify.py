@@ -4,7 +4,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dpublish.privacy.ledger_account import Books
-from dpublish.privacy.ledger_chain import LEVELS_FORMAT, ORIGIN, Created, Entry, Granted, Head
+from dpublish.privacy.ledger_chain import (
+    LEVELS_FORMAT,
+    ORIGIN,
+    VALUES_FORMAT,
+    Created,
+    Entry,
+    Granted,
+    Head,
+)
 from dpublish.privacy.ledger_schema import TABLES
 from dpublish.privacy.ledger_store import LedgerStore, seal_fingerprint
 
@@ -45,6 +53,8 @@ def verify_store(
         last = Head(last.entries + 1, entry.hash)
     if store.format() < LEVELS_FORMAT and any(a.levels for a in books.accounts.values()):
         problems.append("it has levels, but a format that lets older programs overdraw them")
+    if store.format() < VALUES_FORMAT and any(a.hides == "values" for a in books.accounts.values()):
+        problems.append("it hides values alone, but a format that lets older programs forget it")
     if store.has_forgotten():
         problems.append("entries that were there are gone, or are others now")
     if not entries or store.head() != last:

@@ -4,7 +4,6 @@ The state file knows every line of the list of steps, and where in the list it s
 delivering a step once more puts the same bytes into the same places.
 """
 
-import os
 import shutil
 from pathlib import Path
 
@@ -17,12 +16,13 @@ from dpublish.release.stream_folder import (
     create_folder,
     describe_stream,
     is_stream,
+    list_size,
     load_stream,
     put_line,
-    read_head,
+    release_id_of,
+    require_place,
     write_file,
 )
-from dpublish.release.stream_steps import StepRecord
 from dpublish.streams.bins import Bins
 
 _SPARE = 16 << 20  # bytes; journals, lists and pages are small against it
@@ -35,28 +35,50 @@ def settle_folder(file: StreamFile, head: bytes, release_id: str, place: Path | 
     A folder whose list of steps is longer than the state file knows belongs to a later state:
     going on from an older one would spend the same budget again, so it is refused.
     """
-    folder = Path(file.fact("output")) if place is None else place.absolute()
-    if not folder.exists():
-        if place is None and file.steps > (file.undelivered() is not None):
-            raise CorruptRelease(
-                f"the release folder {folder} is gone; put it back, or say with --output FOLDER "
-                "where it is now or where to begin a new one (steps before are then missing)"
-            )
+    recorded = Path(file.text("output"))
+    folder = recorded if place is None else place.absolute()
+    is_there = folder.exists()
+    if is_there and not _is_home(folder, release_id):
+        raise InvalidParameter(f"{folder} is not the release folder of this stream")
+    if place is None and not is_there and file.steps > (file.undelivered() is not None):
+        raise CorruptRelease(
+            f"the release folder {folder} is gone; put it back, or say with --output FOLDER "
+            "where it is now or where to begin a new one (steps before are then missing)"
+        )
+    _require_left(file, recorded, folder, release_id)
+    if not is_there:
         require_new_folder(folder)
         create_folder(folder, head, _delivered_lines(file))
-    elif not is_stream(folder) or read_head(folder)["receipt"]["release_id"] != release_id:
-        raise InvalidParameter(f"{folder} is not the release folder of this stream")
-    _mend_list(file, folder)
+    mend_list(file, folder)
     if place is not None:
         file.put(output=str(folder))
     return folder
 
 
-def deliver(folder: Path, step: Undelivered) -> None:
-    """Put a step's counts and then its line into the folder; harmless if they are there."""
-    record = StepRecord.from_line(step.line)
+def mend_list(file: StreamFile, folder: Path) -> None:
+    """Complete a list of steps that was cut; refuse one with steps that the file does not know."""
+    if not is_stream(folder):
+        raise CorruptRelease(f"the release folder {folder} is gone; put it back and go on")
+    start, line = _expected(file)
     try:
-        write_file(folder / record.file, step.content)
+        require_place(folder, start, line)
+        if list_size(folder) < start:
+            write_file(folder / STEPS, b"".join(_delivered_lines(file)))
+    except OSError as error:
+        raise InputError(
+            f"the list of steps in {folder} is not whole and cannot be mended "
+            f"({error.strerror or 'input/output error'})"
+        ) from None
+
+
+def deliver(folder: Path, step: Undelivered) -> None:
+    """Put a step's counts and then its line into the folder; harmless if they are there.
+
+    If another step stands in its place, that step's counts are left alone.
+    """
+    try:
+        require_place(folder, step.start, step.line)
+        write_file(folder / step.file, step.content)
         put_line(folder, step.start, step.line)
     except OSError as error:
         raise InputError(
@@ -95,13 +117,12 @@ def write_pages(folder: Path) -> None:
 
 
 def is_list_whole(file: StreamFile, folder: Path) -> bool:
-    """Say whether the folder's list of steps is as long as the state file says."""
-    waiting = file.undelivered()
-    length = file.length if waiting is None else waiting.start
-    try:
-        return os.path.getsize(folder / STEPS) == length
-    except OSError:
-        return False
+    """Say whether the folder's list of steps is as long as the state file says.
+
+    The line of a step that is being delivered may be there or not.
+    """
+    start, line = _expected(file)
+    return start <= list_size(folder) <= start + len(line)
 
 
 def _delivered_lines(file: StreamFile) -> list[bytes]:
@@ -109,19 +130,23 @@ def _delivered_lines(file: StreamFile) -> list[bytes]:
     return list(file.lines())[: None if waiting is None else waiting.number - 1]
 
 
-def _mend_list(file: StreamFile, folder: Path) -> None:
+def _expected(file: StreamFile) -> tuple[int, bytes]:
+    """Say how long the list of steps is, and what line may follow or be on its way."""
     waiting = file.undelivered()
-    start, line = (file.length, b"") if waiting is None else (waiting.start, waiting.line)
-    path = folder / STEPS
-    size = path.stat().st_size if path.is_file() else 0
-    if size < start or not path.is_file():
-        write_file(path, b"".join(_delivered_lines(file)))
+    return (file.length, b"") if waiting is None else (waiting.start, waiting.line)
+
+
+def _is_home(folder: Path, release_id: str) -> bool:
+    return is_stream(folder) and release_id_of(folder) == release_id
+
+
+def _require_left(file: StreamFile, recorded: Path, folder: Path, release_id: str) -> None:
+    """Refuse a second folder while the first is there: two copies of a state could use them."""
+    if folder == recorded or (folder.exists() and recorded.exists() and folder.samefile(recorded)):
         return
-    with path.open("rb") as listed:
-        listed.seek(start)
-        rest = listed.read()
-    if rest != line[: len(rest)]:
-        raise CorruptRelease(
-            f"{folder} has steps that the state file {file.path} does not know: the state file is "
-            "an older copy; going on would spend the same budget twice, so put the newest back"
+    if _is_home(recorded, release_id):
+        require_place(recorded, *_expected(file))
+        raise InvalidParameter(
+            f"the release folder of this stream is still at {recorded}; move it instead of copying "
+            "it, and then say where it is"
         )

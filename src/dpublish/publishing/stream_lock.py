@@ -9,9 +9,11 @@ step of an operator who is no longer the last one that opened it.
 import fcntl
 import os
 import time
+from contextlib import closing
 from pathlib import Path
 
 from dpublish.errors import InputError
+from dpublish.publishing.stream_file import StreamFile
 
 _LOOKS, _PAUSE = 5, 0.05  # whoever asks who holds the lock has it for a moment
 
@@ -22,7 +24,7 @@ class StreamLock:
     def __init__(self, path: Path) -> None:
         self._path = path.with_name(path.name + ".lock")
         try:
-            self._handle = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
+            self._handle: int | None = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
         except OSError:
             raise InputError(
                 f"{self._path} cannot be opened: you need to be allowed to write its folder"
@@ -30,6 +32,8 @@ class StreamLock:
 
     def take(self) -> bool:
         """Take the lock; False if another process, or this one, has it already."""
+        if self._handle is None:
+            raise InputError(f"{self._path} was let go of; open the stream again")
         for look in range(_LOOKS):
             try:
                 fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -44,5 +48,28 @@ class StreamLock:
         return False
 
     def close(self) -> None:
-        """Let go."""
-        os.close(self._handle)
+        """Let go; harmless if that was done before."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
+
+
+def hold(path: Path) -> StreamLock:
+    """Take the lock of a stream, or say who has it."""
+    lock = StreamLock(path)
+    try:
+        if not lock.take():
+            raise InputError(f"another operator is at work on {path}{_holder(path)}")
+    except BaseException:
+        lock.close()
+        raise
+    return lock
+
+
+def _holder(path: Path) -> str:
+    try:
+        with closing(StreamFile(path)) as file:
+            about = file.operator()
+    except InputError:
+        return ""
+    return ": process {pid} on {host}, since {since}".format(**about) if about else ""

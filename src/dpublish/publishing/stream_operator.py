@@ -21,15 +21,22 @@ from dpublish.data.sources import open_table
 from dpublish.data.table import Table
 from dpublish.errors import BudgetExhausted, InputError, InvalidParameter
 from dpublish.privacy.epsilon import ExactNumber, parse_epsilon
-from dpublish.publishing.stream_delivery import deliver, require_room, settle_folder, write_pages
+from dpublish.publishing.stream_database import identify
+from dpublish.publishing.stream_delivery import (
+    deliver,
+    mend_list,
+    require_room,
+    settle_folder,
+    write_pages,
+)
 from dpublish.publishing.stream_file import STARTING, STOPPED, StreamFile
 from dpublish.publishing.stream_grant import check_grant, record_stream
-from dpublish.publishing.stream_lock import StreamLock
-from dpublish.publishing.stream_start import Request, start_file
+from dpublish.publishing.stream_lock import StreamLock, hold
+from dpublish.publishing.stream_start import Request, require_readable, start_file
 from dpublish.publishing.table import MOST_EPSILON
 from dpublish.randomness import secure
 from dpublish.release.stream_folder import counts_file, head_of
-from dpublish.release.stream_steps import StepRecord, clean_label, natural_key
+from dpublish.release.stream_steps import StepRecord, clean_label, label_problem
 from dpublish.streams.stream import Step, Stream, StreamRecipe
 
 Place = str | os.PathLike[str]
@@ -45,7 +52,7 @@ class StreamOperator:
         self._file = file
         self._token = secrets.token_hex(16)
         self._stream: Stream | None = None
-        self.folder = Path(file.fact("output"))
+        self.folder = Path(file.text("output"))
 
     @classmethod
     def start(
@@ -82,6 +89,7 @@ class StreamOperator:
             output=str(Path(output).absolute()),
             purpose=purpose or recipe.name,
         )
+        require_readable(request)
         place = Path(path).absolute()
 
         def begin(lock: StreamLock) -> StreamOperator:
@@ -103,6 +111,7 @@ class StreamOperator:
                 if it is lost.
         """
         place = Path(path).absolute()
+        identify(place)  # before a lock is left beside what is not there
         new_ledger = None if ledger is None else Path(ledger).absolute()
         new_output = None if output is None else Path(output).absolute()
         return _locked(place, lambda lock: cls._resume(place, lock, new_ledger, new_output))
@@ -113,13 +122,13 @@ class StreamOperator:
     ) -> "StreamOperator":
         file = StreamFile(path)
         try:
-            if file.fact("phase") == STARTING:
+            if file.phase == STARTING:
                 raise InvalidParameter(
                     f"the start of {path} was interrupted; repeat `dpublish stream start` with "
                     "the same options"
                 )
             operator = cls(path, lock, file)
-            operator._settle(ledger or Path(file.fact("ledger")), output)
+            operator._settle(ledger or Path(file.text("ledger")), output)
         except BaseException:
             file.close()
             raise
@@ -137,7 +146,7 @@ class StreamOperator:
         self.close()
 
     def close(self) -> None:
-        """Let go of the stream."""
+        """Let go of the stream; harmless if that was done before."""
         self._file.close()
         self._lock.close()
 
@@ -151,21 +160,26 @@ class StreamOperator:
     @property
     def is_over(self) -> bool:
         """Whether there is no further step: the horizon is reached, or the stream was stopped."""
-        return self._file.fact("phase") == STOPPED or self.stream.is_over
+        return self._file.phase == STOPPED or self.stream.is_over
 
     def has_published(self, time: str) -> bool:
         """Say whether there is a step of this label."""
-        return self._file.has_time(clean_label(time))
+        is_label = label_problem(time, None, allow_new=True) is None
+        return is_label and self._file.has_time(clean_label(time))
 
-    def is_late(self, time: str) -> bool:
-        """Say whether a label comes before the last step's, so that it can have no step."""
-        last = self._file.last_time()
-        return last is not None and natural_key(clean_label(time)) <= natural_key(last)
+    def problem_with(self, time: str, *, allow_new_labels: bool = False) -> str | None:
+        """Say why a label can have no step now: it names none, comes late or looks unlike."""
+        last = self._file.last_step()
+        return label_problem(time, None if last is None else last.time, allow_new=allow_new_labels)
 
-    def next(self, snapshot: Table | Any, time: str) -> Step | None:
+    def next(
+        self, snapshot: Table | Any, time: str, *, allow_new_labels: bool = False
+    ) -> Step | None:
         """Take the next snapshot: a table, or whatever `open_table` takes.
 
         None means that this time was published already: nothing is read and nothing is spent.
+        A label can never be taken back, and all later ones must come after it.  So one that
+        differs from the last in more than its numbers is refused unless `allow_new_labels`.
 
         Privacy:
             That of `Stream.next`: each step's noise is drawn from the operating system in one
@@ -177,7 +191,8 @@ class StreamOperator:
         self._deliver()
         if self._file.has_time(label):
             return None
-        self._require_next(label)
+        self._require_next(label, allow_new_labels)
+        mend_list(self._file, self.folder)  # an operator on a copy may have moved it on
         table = self._open(snapshot)
         require_room(self.stream.bins, self.folder, self.path.parent)
         stream, self._stream = self.stream, None  # until the step is on the disk
@@ -216,18 +231,16 @@ class StreamOperator:
         file.put(operator=about | {"token": self._token}, ledger=str(ledger))
         self._deliver()
 
-    def _require_next(self, label: str) -> None:
-        if self._file.fact("phase") == STOPPED:
+    def _require_next(self, label: str, allow_new_labels: bool) -> None:
+        if self._file.phase == STOPPED:
             raise InvalidParameter("the stream was stopped for good; start a new one")
         if self.stream.is_over:
             raise BudgetExhausted(
                 f"the stream's {self.stream.number} steps are all published; start a new stream"
             )
-        if self.is_late(label):
-            raise InvalidParameter(
-                f"{label!r} does not come after {self._file.last_time()!r}, the last step: late "
-                "snapshots cannot be filled in"
-            )
+        problem = self.problem_with(label, allow_new_labels=allow_new_labels)
+        if problem is not None:
+            raise InvalidParameter(problem)
 
     def _open(self, snapshot: Table | Any) -> Table:
         schema = self.stream.schema
@@ -265,22 +278,10 @@ class StreamOperator:
 
 
 def _locked(path: Path, proceed: Callable[[StreamLock], StreamOperator]) -> StreamOperator:
-    """Go on with the lock of a stream, or say who has it."""
-    lock = StreamLock(path)
+    """Go on with the lock of a stream, and let go of it if that fails."""
+    lock = hold(path)
     try:
-        if not lock.take():
-            raise InputError(f"another operator is at work on {path}{_holder(path)}")
         return proceed(lock)
     except BaseException:
         lock.close()
         raise
-
-
-def _holder(path: Path) -> str:
-    try:
-        file = StreamFile(path)
-    except InputError:
-        return ""
-    about = file.fact("operator", {})
-    file.close()
-    return ": process {pid} on {host}, since {since}".format(**about) if about else ""

@@ -4,6 +4,7 @@ The state file is written first, with all that was asked for; then the ledger is
 then the stream is written into the state file.
 """
 
+import json
 import secrets
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,13 +13,14 @@ from typing import Any
 
 from dpublish.data import schema_file
 from dpublish.data.schema import Schema
-from dpublish.errors import BudgetExhausted, InvalidParameter
+from dpublish.errors import BudgetExhausted, DPublishError, InvalidParameter
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.ledger import Ledger
 from dpublish.publishing.stream_file import RUNNING, STARTING, StreamFile
 from dpublish.publishing.stream_grant import obtain_budget
 from dpublish.randomness import secure
+from dpublish.recipes.streams import make_stream_recipe
 from dpublish.release.folder import require_new_folder
 from dpublish.release.recipe import settings_of
 from dpublish.streams.stream import StreamRecipe
@@ -48,6 +50,20 @@ class Request:
             "output": self.output,
             "purpose": self.purpose,
         }
+
+
+def require_readable(request: Request) -> None:
+    """Refuse, before it is paid for, a stream that could not be opened again from its file."""
+    plain = json.loads(json.dumps(request.to_plain()))
+    try:
+        recipe = make_stream_recipe(plain["method"], plain["settings"])
+        schema = schema_file.from_plain(plain["schema"])
+    except DPublishError as error:
+        raise InvalidParameter(
+            f"a stream must read its settings back, and cannot: {error}"
+        ) from None
+    if (recipe, schema) != (request.recipe, request.schema):
+        raise InvalidParameter("a stream must read its settings back, and these come back changed")
 
 
 def start_file(path: Path, request: Request) -> None:
@@ -81,7 +97,7 @@ def _new_file(path: Path, request: Request) -> StreamFile:
 
 
 def _require_same(file: StreamFile, request: Request) -> None:
-    if file.fact("phase") != STARTING:
+    if file.phase != STARTING:
         raise InvalidParameter(f"{file.path} exists already; go on with `dpublish stream next`")
     for name, value in request.to_plain().items():
         if file.fact(name) != value:

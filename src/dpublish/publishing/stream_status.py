@@ -54,12 +54,13 @@ def stream_status(path: Path) -> StreamStatus:
     """Read how the stream of a state file stands."""
     file = StreamFile(path.absolute())
     try:
-        if file.fact("phase") == STARTING:
-            raise InvalidParameter(
-                f"the start of {path} was interrupted; repeat `dpublish stream start` with the "
-                "same options"
-            )
-        return _read(file)
+        with file.reading():
+            if file.phase == STARTING:
+                raise InvalidParameter(
+                    f"the start of {path} was interrupted; repeat `dpublish stream start` with "
+                    "the same options"
+                )
+            return _read(file)
     finally:
         file.close()
 
@@ -68,20 +69,19 @@ def _read(file: StreamFile) -> StreamStatus:
     stream = file.stream()
     window = stream.recipe.window
     waiting = file.undelivered()
-    line = file.last_line()
-    folder = Path(file.fact("output"))
+    folder = Path(file.text("output"))
     return StreamStatus(
-        method=file.fact("method"),
+        method=stream.recipe.name,
         settings=file.fact("settings"),
-        dataset=file.fact("dataset"),
+        dataset=file.text("dataset"),
         epsilon=stream.receipt.epsilon,
-        phase=file.fact("phase"),
-        ledger=file.fact("ledger"),
+        phase=file.phase,
+        ledger=file.text("ledger"),
         folder=str(folder),
         steps=stream.number,
         horizon=stream.recipe.horizon,
         window=window,
-        last=None if line is None else StepRecord.from_line(line),
+        last=file.last_step(),
         spent=stream.spent,
         worst=stream.worst,
         commitments=tuple(stream.commitments(min(window, _MOST_AHEAD)) if window else ()),
@@ -97,9 +97,9 @@ def _operator(file: StreamFile) -> dict[str, Any] | None:
     try:
         if lock.take():
             return None
-        about = dict(file.fact("operator", {}))
+        about = file.operator()
         about.pop("token", None)
-        return about
+        return about or None
     finally:
         lock.close()
 

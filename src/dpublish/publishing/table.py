@@ -17,7 +17,7 @@ from dpublish.privacy.epsilon import ExactNumber, parse_epsilon
 from dpublish.privacy.ledger import Ledger
 from dpublish.randomness import RandomSource, secure
 from dpublish.release.folder import folder_hash, require_new_folder
-from dpublish.release.recipe import ExpectedError, Progress, Recipe
+from dpublish.release.recipe import ExpectedError, Foretells, Progress, Recipe
 from dpublish.release.release import Release
 from dpublish.report.page import render_report
 
@@ -73,7 +73,7 @@ def publish(
 
 
 def foretell(
-    recipe: Recipe, schema: Schema, n_hint: int | None, epsilon: Fraction
+    recipe: Foretells, schema: Schema, n_hint: int | None, epsilon: Fraction
 ) -> ExpectedError:
     """Foretell the error; refuse settings that do not fit, and say if epsilon alone does not."""
     try:
@@ -89,11 +89,12 @@ def _grant(
 ) -> Budget:
     """Debit the dataset, each level by itself if the recipe is a personalised one."""
     if isinstance(recipe, PersonalSettings):
-        return ledger.grant_levels(dataset, recipe.spending(epsilon), purpose=purpose, rng=rng)
+        amounts = recipe.spending(epsilon)
+        return ledger.grant_levels(dataset, amounts, purpose=purpose, rng=rng, hides=recipe.hides)
     return ledger.grant(dataset, epsilon=epsilon, purpose=purpose, rng=rng)
 
 
-def _fits(recipe: Recipe, schema: Schema, n_hint: int | None) -> bool:
+def _fits(recipe: Foretells, schema: Schema, n_hint: int | None) -> bool:
     """Say whether the recipe would be taken if epsilon were large."""
     try:
         recipe.expected_error(schema, n_hint, Fraction(_AMPLE_EPSILON))

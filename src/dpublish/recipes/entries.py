@@ -258,6 +258,13 @@ RECIPES: Mapping[str, Entry] = {
         "epsilon, put together",
         prefer="people differ in what they accept, and no threshold should have to be chosen",
     ),
+    "weighting": Entry(
+        location="dpublish.personalised.weighting:Weighting",
+        task="personalised",
+        publishes="one histogram in which each person counts by the epsilon that she accepts",
+        prefer="counts are wanted, levels tell nothing about the values, and it is public how "
+        "many people chose each",
+    ),
     "t-round": Entry(
         location="dpublish.personalised.rounds:Rounds",
         task="personalised",

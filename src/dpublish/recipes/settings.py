@@ -1,5 +1,6 @@
 """Find a recipe by name, list its settings, and build it from values or text."""
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields
@@ -12,6 +13,8 @@ from dpublish.errors import InvalidParameter, require_known
 from dpublish.privacy.epsilon import parse_epsilon
 from dpublish.recipes.entries import RECIPES
 from dpublish.release.recipe import Recipe
+
+_ZERO = re.compile(r"\s*0{1,30}(\.0{1,30})?\s*")
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def _convert(value: Any, wanted: Any, name: str) -> Any:
         require_known(f"value for {name}:", str(value), [str(v) for v in get_args(wanted)])
         return value
     if wanted is Fraction:
-        return parse_epsilon(value, name)
+        return Fraction(0) if _is_zero(value) else parse_epsilon(value, name)
     if wanted is str or not isinstance(value, str):
         return value
     return _from_text(value, wanted, name)
@@ -111,6 +114,17 @@ def _inner_recipe(value: Any, name: str) -> Any:
             f'{name} ({value!r}) must name a method and its settings: "histogram columns=age,sex"'
         )
     return make_recipe(words[0], dict(word.split("=", 1) for word in words[1:]))
+
+
+def _is_zero(value: Any) -> bool:
+    """Say whether an exact number is 0, which some settings may be: each recipe says which.
+
+    >>> [_is_zero(value) for value in (0, "0", "0.00", "0.01", 0.0, False)]
+    [True, True, True, False, False, False]
+    """
+    if isinstance(value, str):
+        return _ZERO.fullmatch(value) is not None
+    return isinstance(value, (int, Fraction)) and not isinstance(value, bool) and value == 0
 
 
 def _stripped(part: Any) -> Any:

@@ -88,6 +88,11 @@ class HistogramStream(Release):
         """Labels of the steps, in order."""
         return tuple(record.time for record in self.records)
 
+    @property
+    def has_published(self) -> bool:
+        """Whether a histogram was published; until then estimates are zeros and say nothing."""
+        return any(record.action == "published" for record in self.records)
+
     def steps(self) -> pa.Table:
         """List the steps: when, what was done, what it cost, noise and change."""
         plain = [record.to_plain() for record in self.records]
@@ -197,8 +202,10 @@ class HistogramStream(Release):
         raise InvalidParameter(f"a stream is its folder; copy {self.folder} instead")
 
     def expected_error(self) -> dict[str, float]:
-        """Give the noise of the last step's estimates."""
-        return {"standard_deviation_of_one_bin": self.records[-1].noise} if self.records else {}
+        """Give the noise of the last step's estimates; nothing before the first publication."""
+        if not self.has_published:
+            return {}
+        return {"standard_deviation_of_one_bin": self.records[-1].noise}
 
     def promise(self) -> str:
         """Say in a few words for how long a user is hidden."""
@@ -222,6 +229,8 @@ class HistogramStream(Release):
             )
             words["error"] = (
                 f"noise gives a bin of the last estimate a standard deviation of {last.noise:,.3g}"
+                if self.has_published
+                else "not known: nothing was published yet, and estimates of 0 say nothing"
             )
         return words
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -27,6 +26,7 @@ from dpublish.release.personal_parts import (
     are_disjoint,
     nested_tables,
     read_parts,
+    require_number,
     shares,
 )
 from dpublish.release.personal_prediction import mean_model, predict, predict_proba
@@ -36,6 +36,7 @@ __all__ = ["COMBINATIONS", "Combine", "Part", "PersonalRelease"]
 
 Combine = Literal["sum", "weighted"]
 COMBINATIONS: tuple[Combine, ...] = ("sum", "weighted")
+_LARGEST_ERROR = 1e300  # a whole number beyond it is no float any more
 _TOLD = 4  # parts that a summary lists one by one
 
 
@@ -75,19 +76,22 @@ class PersonalRelease(Release):
         if not isinstance(self.receipt.neighbours, PersonalRecord) or not self.receipt.personal:
             raise InvalidParameter("the receipt must say what each level paid")
         self._check_parts()
-        for number in (*self.expected.values(), 0 if self.total is None else self.total):
+        require_number("the total", 0 if self.total is None else self.total)
+        for number in self.expected.values():
             if isinstance(number, bool) or not isinstance(number, (int, float)):
-                raise InvalidParameter("expected errors and the total must be numbers")
-            if not isfinite(number):
-                raise InvalidParameter("expected errors and the total must be finite")
+                raise InvalidParameter("expected errors must be numbers")
+            if not -_LARGEST_ERROR <= number <= _LARGEST_ERROR:
+                raise InvalidParameter("expected errors must be finite")
         if not all(isinstance(note, str) for note in self.notes):
             raise InvalidParameter("notes must be texts")
 
     def _check_parts(self) -> None:
-        levels = {level for level, _ in self.receipt.personal}
+        paid = dict(self.receipt.personal)
         for part in self.parts:
-            if not set(part.levels) <= levels:
+            if not set(part.levels) <= paid.keys():
                 raise InvalidParameter("a part has levels that the receipt does not know")
+            if part.epsilon > max(paid[level] for level in part.levels):
+                raise InvalidParameter("a part spends more than any of its levels paid")
             if not set(part.release.receipt.stamps) <= set(self.receipt.stamps):
                 raise InvalidParameter("a release cannot promise more than its parts do")
 

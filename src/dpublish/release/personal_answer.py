@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf
 from typing import Any, ClassVar, Literal, Self
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from dpublish.release.error_bars import require_confidence
 from dpublish.release.query import parse_query, require_columns
 from dpublish.release.release import Release, whole_column
 
+LARGEST_COUNT = 1 << 63
 BAR_CONFIDENCE = 0.95
 """The one confidence at which the error bar is known beforehand."""
 
@@ -43,12 +44,12 @@ class PersonalAnswer(Release):
         """Refuse what no recipe would publish: a release may come from anywhere."""
         require_known("question", self.question, ("count", "median"))
         require_count(at_least=0, value=self.value, most=self.most)
-        if self.value > self.most:
+        if not self.value <= self.most < LARGEST_COUNT:
             raise InvalidParameter("an answer is at most the largest one that could be chosen")
         if (self.question == "median") != (self.column is not None):
             raise InvalidParameter("a median is that of a column, and a count is not")
-        if not all(isinstance(x, float) and isfinite(x) for x in dict(self.expected).values()):
-            raise InvalidParameter("expected errors must be finite numbers")
+        if not all(isinstance(x, float) and 0 <= x < inf for x in dict(self.expected).values()):
+            raise InvalidParameter("expected errors must be finite numbers, at least 0")
         if self.column is None:
             require_columns(parse_query(self.query), self.schema.names)
         elif self.most != self._axis.ordinary_leaves - 1:

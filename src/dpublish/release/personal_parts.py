@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,13 @@ from dpublish.data import schema_file
 from dpublish.errors import CorruptRelease, InvalidParameter
 from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.levels import parse_levels
+from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.release import Release
 
 FloatArray = NDArray[np.float64]
+LARGEST = 1e20
+"""Of a weight, a scale or a number of people; beyond any real one, and safe to multiply."""
 PARTS = "parts"
 """Name of the published table that lists the parts."""
 
@@ -52,14 +54,17 @@ class Part:
         if self.release.receipt.epsilon != self.epsilon:
             raise InvalidParameter("the epsilon of a part must be that of its release")
         for name, number in (("weight", self.weight), ("scale", self.scale), ("size", self.size)):
-            _require_number(name, number)
-        if self.weight < 0 or self.scale <= 0:
+            if number is not None or name != "size":
+                require_number(f"the {name} of a part", number)
+        if self.weight < 0 or self.scale < 1 / LARGEST:
             raise InvalidParameter("a part's weight is at least 0, its scale above 0")
+        if not isinstance(self.release.receipt.neighbours, AddRemoveRecord):
+            raise InvalidParameter("a part must hide one record that is added or removed")
 
     @property
     def people(self) -> float:
-        """Number of its people, as far as it is known; a noisy one below 0 is nobody."""
-        return float(max(self.size or 0, 0))
+        """Number of its people, as far as it is known; a noisy one below 1 is nobody."""
+        return 0.0 if self.size is None or self.size < 1 else float(self.size)
 
     def tell_levels(self) -> str:
         """Say which levels it has; many are told by their ends."""
@@ -170,8 +175,9 @@ def _kind_called(name: object) -> type[Release]:
     return kind
 
 
-def _require_number(name: str, number: object) -> None:
-    if name == "size" and number is None:
-        return
-    if isinstance(number, bool) or not isinstance(number, (int, float)) or not isfinite(number):
-        raise InvalidParameter(f"the {name} of a part must be a finite number")
+def require_number(name: str, number: object) -> None:
+    """Refuse what is no number, or one with which no sum can be done any more."""
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
+        raise InvalidParameter(f"{name} must be a number")
+    if not -LARGEST <= number <= LARGEST:
+        raise InvalidParameter(f"{name} must be finite, and at most {LARGEST:g}")

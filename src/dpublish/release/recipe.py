@@ -31,10 +31,20 @@ class ExpectedError:
     """The figure that shrinks as epsilon grows; `plan` solves for it."""
 
 
-class Recipe(Protocol):
-    """A way to publish something: public settings and one verb."""
+class Foretells(Protocol):
+    """Public settings whose error can be foretold: a recipe, or a method for streams."""
 
     name: ClassVar[str]
+
+    def expected_error(
+        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Foretell the error from public facts."""
+        ...
+
+
+class Recipe(Foretells, Protocol):
+    """A way to publish something: public settings and one verb."""
 
     def release(
         self,
@@ -49,12 +59,6 @@ class Recipe(Protocol):
         Privacy:
             Argued by each recipe.
         """
-        ...
-
-    def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
-    ) -> ExpectedError:
-        """Foretell the error from public facts."""
         ...
 
 

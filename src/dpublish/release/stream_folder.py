@@ -114,13 +114,44 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def put_line(folder: Path, start: int, line: bytes) -> None:
-    """Write a line of the list of steps at its place; what an interruption left there goes."""
+    """Write a line of the list of steps at its place; a beginning of it may be there already."""
+    require_place(folder, start, line)
     with (folder / STEPS).open("r+b") as file:
         file.seek(start)
         file.write(line)
-        file.truncate()
         file.flush()
         os.fsync(file.fileno())
+
+
+def require_place(folder: Path, start: int, line: bytes) -> None:
+    """Refuse to write a line of the list of steps where another one stands."""
+    rest = b""
+    if list_size(folder) > start:
+        with (folder / STEPS).open("rb") as file:
+            file.seek(start)
+            rest = file.read()
+    if not line.startswith(rest):
+        raise CorruptRelease(
+            f"{folder} has steps that the state file does not know: the state file is an older "
+            "copy, or another operator is at work on a copy of it; going on would spend the same "
+            "budget twice, so put the newest back"
+        )
+
+
+def list_size(folder: Path) -> int:
+    """Say how long the list of steps is; 0 if there is none."""
+    try:
+        return (folder / STEPS).stat().st_size
+    except OSError:
+        return 0
+
+
+def release_id_of(folder: Path) -> str:
+    """Say which stream's folder it is."""
+    try:
+        return str(read_head(folder)["receipt"]["release_id"])
+    except _NOT_A_STREAM:
+        raise CorruptRelease(f"{folder} does not hold what its {HEAD} says") from None
 
 
 def sync(folder: Path) -> None:

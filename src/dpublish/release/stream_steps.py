@@ -14,11 +14,13 @@ from typing import Any, Literal, Self
 from urllib.parse import quote
 
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.epsilon import format_epsilon
+from dpublish.privacy.epsilon import format_epsilon, quoted
 from dpublish.privacy.ledger_chain import read_exact
 from dpublish.privacy.ledger_text import is_one_line
 
-LONGEST_LABEL = 150
+LONGEST_LABEL = 200
+"""Most bytes of a step's folder name; disks take 255, and archives may add something."""
+
 _NUMBERS = re.compile(r"([0-9]+)")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -33,9 +35,15 @@ def clean_label(text: str) -> str:
     """
     label = unicodedata.normalize("NFC", text).strip() if isinstance(text, str) else ""
     if not is_one_line(label):
-        raise InvalidParameter("a step's time must be one line of text, such as 2024-05-01")
-    if len(partition_name(label)) > LONGEST_LABEL:
-        raise InvalidParameter(f"a step's time is too long; at most {LONGEST_LABEL} letters")
+        raise InvalidParameter(
+            f"a step's time ({quoted(text)}) must be one line of text, such as 2024-05-01"
+        )
+    size = len(partition_name(label).encode())
+    if size > LONGEST_LABEL:
+        raise InvalidParameter(
+            f"a step's time ({quoted(label)}) is too long: its folder's name takes {size} bytes, "
+            f"at most {LONGEST_LABEL} (a letter takes 1 to 4, a sign such as : takes 3)"
+        )
     return label
 
 
@@ -49,13 +57,50 @@ def natural_key(label: str) -> tuple[str | int, ...]:
     return tuple(int(part) if place % 2 else part for place, part in enumerate(parts))
 
 
+def label_shape(label: str) -> str:
+    """Give what the labels of a stream share: all but their numbers, and capitals.
+
+    >>> label_shape("2024-05-01T10"), label_shape("Day-9") == label_shape("day-10")
+    ('0-0-0t0', True)
+    """
+    return _NUMBERS.sub("0", label.casefold())
+
+
+def label_problem(time: str, last: str | None, *, allow_new: bool) -> str | None:
+    """Say why a label cannot follow the last one, if it cannot.
+
+    >>> label_problem("day-9", "day-10", allow_new=False)
+    "'day-9' does not come after 'day-10', the last step: late snapshots cannot be filled in"
+    """
+    try:
+        label = clean_label(time)
+    except InvalidParameter as error:
+        return str(error)
+    if last is None:
+        return None
+    if natural_key(label) <= natural_key(last):
+        return (
+            f"{label!r} does not come after {last!r}, the last step: late snapshots cannot be "
+            "filled in"
+        )
+    if allow_new or label_shape(label) == label_shape(last):
+        return None
+    return (
+        f"{label!r} differs from {last!r}, the last step, in more than its numbers; a label cannot "
+        "be taken back, and later ones must come after it: if that is meant, say --new-labels "
+        "(allow_new_labels=True)"
+    )
+
+
 def partition_name(label: str) -> str:
     """Name the folder of a step, as tools that read partitioned Parquet expect it.
+
+    Letters of any script stand as they are; of other signs, what tools may trip over does not.
 
     >>> partition_name("2024-05-01 10:00")
     'time=2024-05-01%2010%3A00'
     """
-    return f"time={quote(label, safe='')}"
+    return "time=" + "".join(sign if sign.isalnum() else quote(sign, safe="") for sign in label)
 
 
 @dataclass(frozen=True)

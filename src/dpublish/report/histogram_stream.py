@@ -110,7 +110,7 @@ def _steps(release: HistogramStream) -> Listing:
                 record.time,
                 record.action,
                 format_short(record.epsilon),
-                f"{record.noise:,.3g}",
+                f"{record.noise:,.3g}" if record.noise else "-",
                 f"{record.change:,.4g}",
                 format_short(record.spent),
             ]

@@ -2,28 +2,18 @@
 
 Known as: BA, budget absorption.
 Reference: G. Kellaris, S. Papadopoulos, X. Xiao, D. Papadias, "Differentially Private Event
-Sequences over Infinite Streams", PVLDB 7(12), 2014.  Comparisons are blurred with noise of
-their own at every step; the distance is that from the last release, never from the snapshot
-behind it.
+Sequences over Infinite Streams", PVLDB 7(12), 2014.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpublish.data.schema import Schema
-from dpublish.mechanisms.exact import require_rate
-from dpublish.release.recipe import ExpectedError, setting
 from dpublish.streams.bins import Bins
-from dpublish.streams.budget_distribution import (
-    NoiseFloor,
-    require_decisions,
-    share_of_decisions,
-)
 from dpublish.streams.history import History, Publication
-from dpublish.streams.method import StreamMethod
 from dpublish.streams.plan import Ask, Repeat
-from dpublish.streams.stream import Policy
+from dpublish.streams.recipe import Policy
+from dpublish.streams.step_prices import NoiseFloor, PricedMethod
 
 UNITS = "units"
 """Where the history remembers how many units the last publication took."""
@@ -63,46 +53,24 @@ class AbsorbSkipped:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BudgetAbsorption(StreamMethod):
+class BudgetAbsorption(PricedMethod):
     """Recipe: publications take the units that skipped steps have saved, if it is worth it."""
 
     name: ClassVar[str] = "ba"
-    horizon: ClassVar[int | None] = None
-
-    window: int = setting("Hide a user within so many consecutive steps (w), for ever.")
-    decision_share: Fraction | None = setting(
-        "Part of epsilon that buys the comparisons; unless given 1/2, or window / bins if there "
-        "are more than twice as many bins as steps in a window.",
-        default=None,
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_decisions(self.window, self.decision_share)
 
     def policy(self, bins: Bins, epsilon: Fraction) -> Policy:
         """Give the policy for windows of `epsilon`."""
-        share = share_of_decisions(self.decision_share, self.window, bins)
         return AbsorbSkipped(
             window=self.window,
-            unit=self.publication_epsilon(bins, epsilon),
-            price=share * epsilon / self.window,
+            unit=self.smallest(bins, epsilon),
+            price=self.price(bins, epsilon),
             floor=NoiseFloor(bins.size, self.contribution),
         )
 
-    def publication_epsilon(self, bins: Bins, epsilon: Fraction) -> Fraction:
+    def smallest(self, bins: Bins, epsilon: Fraction) -> Fraction:
         """Give the unit: a publication costs at least one, and more after skipped steps."""
-        share = share_of_decisions(self.decision_share, self.window, bins)
-        return (1 - share) * epsilon / self.window
+        return self.pool(bins, epsilon) / self.window
 
-    def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
-    ) -> ExpectedError:
-        """Foretell the noise of a publication, and refuse all that `start` would."""
-        found = super().expected_error(schema, n_hint, epsilon)
-        bins = Bins.of(schema, self.columns)
-        share = share_of_decisions(self.decision_share, self.window, bins)
-        require_rate(share * epsilon / self.window / self.contribution)
-        unit = self.publication_epsilon(bins, epsilon) / self.contribution
-        self.static_histogram().check(schema, bins, unit)
-        return found
+    def publication_epsilon(self, bins: Bins, epsilon: Fraction) -> Fraction:
+        """Take the unit as what a publication costs."""
+        return self.smallest(bins, epsilon)

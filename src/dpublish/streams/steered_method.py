@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import log
 from typing import Any, Literal
 
-from dpublish.errors import require_count
+from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.sparse_vector_calibration import require_share
 from dpublish.release.recipe import setting
 from dpublish.streams.bins import Bins
@@ -17,6 +17,7 @@ from dpublish.streams.schedule import ScheduledThreshold
 from dpublish.streams.threshold_policy import ThresholdPolicy, share_for_decisions, span_of
 
 USUAL_RELEASES = 10
+MOST_GAIN = 1000  # thresholds move by factors of e to the gain, so more makes no difference
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +59,9 @@ class SteeredMethod(StreamMethod):
         for name, steps in (("horizon", self.horizon), ("window", self.window)):
             if steps is not None:
                 require_count(**{name: steps})
+        for name in ("gain", "integral_gain", "slope_gain"):
+            if abs(getattr(self, name) or 0) > MOST_GAIN:
+                raise InvalidParameter(f"{name} must be at most {MOST_GAIN:,}")
 
     @property
     def smooths(self) -> bool:

@@ -18,6 +18,7 @@ from dpublish.personalised.personal_choice import PersonalChoice
 from dpublish.personalised.rounds import Rounds
 from dpublish.personalised.sampling import Sampling
 from dpublish.personalised.threshold import Threshold
+from dpublish.personalised.weighting import Weighting
 from dpublish.release.recipe import Recipe
 
 NAME = "personalised"
@@ -48,7 +49,7 @@ class Contender:
         settings: Its settings.
         has_threshold: Whether it has to be told a threshold.
         forms_groups: Whether it plans groups, by a formula that differs for models.
-        counts_only: Whether it answers a count by itself, without an inner method.
+        counts_only: Whether it counts by itself, without an inner method.
     """
 
     recipe: type[PersonalSettings]
@@ -68,9 +69,7 @@ class Contender:
             "sizes": crowd.sizes,
             **self.settings,
         }
-        if self.counts_only:
-            made |= {"question": "count", "query": QUERY}
-        else:
+        if not self.counts_only:
             made["inner"] = inner
         if self.has_threshold:
             made["threshold"] = crowd.levels[int(given["threshold"])]
@@ -112,10 +111,25 @@ METHODS: dict[str, Contender] = {
     "personalised-em": Contender(
         PersonalChoice,
         "an answer chosen by how little people's records would have to change for it",
+        {"question": "count", "query": QUERY},
+        counts_only=True,
+    ),
+    "weighting": Contender(
+        Weighting,
+        "one histogram in which people count by what they accept; scaled up to all",
+        {"columns": (ASKED,), "exchangeable": True},
         counts_only=True,
     ),
     "partitioning": _grouped(
-        Partitioning, "utility-based groups, weighted by inverse variance", combine="weighted"
+        Partitioning,
+        "utility-based: groups weighted by inverse variance; of counts, one group that weighs",
+        combine="weighted",
+    ),
+    "partitioning-draw": _grouped(
+        Partitioning,
+        "utility-based groups that draw people below what they spend",
+        combine="weighted",
+        within="draw",
     ),
     "partitioning-least": _grouped(
         Partitioning,

@@ -1,0 +1,91 @@
+"""Nothing at all, as a setting: every method takes 0 for an exact number, or refuses it clearly."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpublish.data.schema import Schema, column
+from dpublish.data.sources import open_table
+from dpublish.errors import InvalidParameter
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import seeded
+from dpublish.recipes import RECIPES, make_recipe, recipe_settings
+from dpublish.recipes.streams import STREAMS, make_stream_recipe, stream_settings
+from recipe_examples import EXAMPLES, SCHEMA, arrow_table
+
+EXACT = "an exact number"
+TAKEN = {  # where 0 makes sense
+    ("partitioning", "spread"),
+    ("partitioning", "size_share"),
+    ("t-round", "spread"),
+    ("t-round", "size_share"),
+    ("weighting", "spread"),
+    *((name, gain) for name in ("dsat", "dsat-w") for gain in ("gain", "integral_gain")),
+    *((name, "slope_gain") for name in ("dsat", "dsat-w")),
+}
+ZEROS = ["0", "0.0", 0, Fraction(0)]
+
+
+def exact_settings(methods, settings_of):
+    return [
+        (name, each.name)
+        for name in methods
+        for each in settings_of(name)
+        if EXACT in each.type_name.split(" or ")
+    ]
+
+
+RECIPE_CASES = exact_settings(RECIPES, recipe_settings)
+STREAM_CASES = exact_settings(STREAMS, stream_settings)
+
+
+def test_there_are_methods_with_exact_settings():
+    assert set(RECIPE_CASES + STREAM_CASES) >= TAKEN
+    assert len(RECIPE_CASES) > 25
+
+
+@pytest.mark.parametrize(("name", "setting"), RECIPE_CASES)
+def test_a_recipe_takes_zero_or_refuses_it_before_anything_is_paid(name, setting):
+    for example in EXAMPLES[name]:
+        if (name, setting) not in TAKEN:
+            for zero in ZEROS:
+                with pytest.raises(InvalidParameter, match=setting):
+                    make_recipe(name, example | {setting: zero})
+            continue
+        [recipe] = {make_recipe(name, example | {setting: zero}) for zero in ZEROS}
+        recipe.expected_error(SCHEMA, None, Fraction(3, 2))
+        recipe.release(open_table(arrow_table(), SCHEMA), budget=Budget("1.5"), rng=seeded(1))
+
+
+@pytest.mark.parametrize(("name", "setting"), STREAM_CASES)
+def test_a_stream_takes_zero_or_refuses_it_before_anything_is_paid(name, setting):
+    schema = Schema((column("zone", "category", values=["a", "b", "c"]),), unit="user")
+    span = {"window": 4} if name in ("bd", "ba", "dsat-w") else {"horizon": 12}
+    given = {"columns": ("zone",), **span, setting: "0"}
+    if "gain" in setting:
+        given["controller"] = "schedule"
+    if (name, setting) not in TAKEN:
+        with pytest.raises(InvalidParameter, match=setting):
+            make_stream_recipe(name, given)
+        return
+    recipe = make_stream_recipe(name, given)
+    assert getattr(recipe, setting) == 0
+    recipe.expected_error(schema, None, Fraction(1))
+    stream = recipe.start(schema, budget=Budget(1), rng=seeded(1))
+    for _ in range(12):
+        stream.next_counts(np.array([50, 3, 20]), rng=seeded(2))
+
+
+@pytest.mark.parametrize("name", [name for name in RECIPES if "levels" in EXAMPLES[name][0]])
+def test_no_level_is_zero(name):
+    for example in EXAMPLES[name]:
+        if "preference" in example:
+            with pytest.raises(InvalidParameter, match="a level"):
+                make_recipe(name, example | {"levels": "0,3"})
+
+
+@pytest.mark.parametrize("text", ["-0", "0.", "0e5", "0x0", "00.0.0", "", "zero", 0.0])
+def test_what_is_no_plain_zero_is_still_refused(text):
+    with pytest.raises(InvalidParameter, match="spread"):
+        make_recipe("t-round", EXAMPLES["t-round"][0] | {"spread": text})
