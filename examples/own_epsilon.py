@@ -11,7 +11,6 @@ import dpublish
 from dpublish.data.schema_file import from_plain
 from dpublish.datasets.census import SCHEMA, census
 from dpublish.randomness import plain_generator
-from dpublish.recipes import make_recipe
 
 folder = Path(tempfile.mkdtemp())
 people = census(20_000)
@@ -29,8 +28,8 @@ settings = {
 }
 asserted = {"exchangeable": True, "combine": "weighted"}  # levels say nothing about the values
 methods = {
-    "smallest epsilon for all": make_recipe("minimum", settings),
-    "groups": make_recipe("partitioning", settings | asserted),
+    "smallest epsilon for all": dpublish.make_recipe("minimum", settings),
+    "groups": dpublish.make_recipe("partitioning", settings | asserted),
 }
 
 schema = from_plain(tomllib.loads(SCHEMA))

@@ -8,21 +8,19 @@ import pyarrow as pa
 
 import dpublish
 from dpublish.data.schema import Schema, column
-from dpublish.publishing.stream_operator import StreamOperator
 from dpublish.randomness import plain_generator
-from dpublish.recipes.streams import make_stream_recipe
 
 folder = Path(tempfile.mkdtemp())
 zones = ["north", "east", "south", "west"]
 schema = Schema((column("zone", "category", values=zones),), unit="driver")
-recipe = make_stream_recipe("dsat", {"columns": "zone", "horizon": 48})
+recipe = dpublish.make_stream_recipe("dsat", {"columns": "zone", "horizon": 48})
 
 with dpublish.Ledger.create(folder / "books.db") as ledger:
     ledger.add("taxis", cap="1")
 
 rng = plain_generator(1)
 odds, truth = np.array([0.4, 0.3, 0.2, 0.1]), []
-with StreamOperator.start(
+with dpublish.StreamOperator.start(
     folder / "taxis.stream",
     recipe,
     schema,

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from dpublish.privacy.budget import Budget
     from dpublish.privacy.ledger import Ledger
     from dpublish.publishing import publish
+    from dpublish.publishing.stream_operator import StreamOperator
     from dpublish.randomness import secure, seeded
     from dpublish.ranking.frequent_values import FrequentValues
     from dpublish.recipes import make_recipe
+    from dpublish.recipes.streams import make_stream_recipe
     from dpublish.release.folder import load
     from dpublish.release.release import Release
     from dpublish.synthesis.bayes_network import PrivateBayesNetwork
@@ -42,9 +44,11 @@ _HOME = {
     "Release": "dpublish.release.release",
     "Schema": "dpublish.data.schema",
     "Specialisation": "dpublish.classification.specialisation",
+    "StreamOperator": "dpublish.publishing.stream_operator",
     "load": "dpublish.release.folder",
     "load_schema": "dpublish.data.schema_file",
     "make_recipe": "dpublish.recipes",
+    "make_stream_recipe": "dpublish.recipes.streams",
     "open_table": "dpublish.data.sources",
     "publish": "dpublish.publishing",
     "secure": "dpublish.randomness",
@@ -65,9 +69,11 @@ __all__ = [
     "Release",
     "Schema",
     "Specialisation",
+    "StreamOperator",
     "load",
     "load_schema",
     "make_recipe",
+    "make_stream_recipe",
     "open_table",
     "publish",
     "secure",
