@@ -180,3 +180,33 @@ def test_what_it_cannot_do_is_refused():
     for columns in (("own",), ("home", "home"), ("nobody",)):
         with pytest.raises(InvalidParameter):
             recipe(**SIZES, columns=columns).expected_error(PEOPLE, None, Fraction(1))
+
+
+@pytest.mark.parametrize(
+    ("levels", "sizes", "settings"),
+    [
+        (("0.00001", "1"), (10**9, 10**3), {"spread": "0"}),
+        (("0.000001", "1"), (10**6, 0), {"limit": "1"}),
+        (("0.07", "1"), (0, 0), {}),
+    ],
+)
+def test_what_is_foretold_is_what_the_rounded_weights_give(levels, sizes, settings):
+    method = recipe(levels=levels, sizes=sizes, **settings)
+    foretold = method.expected_error(PEOPLE, None, Fraction(1)).figures["count_error"]
+    release = publish(method, [])
+    part = release.parts[0]
+    noise = (2**0.5) / float(part.release.noise_rate) * part.scale / part.size
+    assert foretold >= 0.99 * noise * max(sum(sizes), 1)
+
+
+def test_a_bar_knows_that_one_person_stands_for_many_even_if_nothing_is_scaled():
+    method = recipe(levels=("0.000001", "1"), sizes=(65535, 1), limit="1")
+    answer = publish(method, [("a", 1.0)]).count("home = a")
+    assert answer.assumption
+    assert answer.high - answer.value > 10_000
+
+
+def test_partitioning_groups_where_people_are_counted_by_what_gives_their_level():
+    rule = {"preference": "home", "rule": "a=0.07; b=0.3; c=1", "derived": True}
+    method = recipe("partitioning", combine="weighted", sizes=(400,) * 3, **rule)
+    assert method.weighing is None

@@ -80,6 +80,8 @@ class Partitioning(GroupMethod):
     @property
     def _may_weigh(self) -> bool:
         counts = isinstance(self.inner, NoisyHistogram) and self.inner.threshold is None
+        counted = getattr(self.inner, "columns", ())
+        counts = counts and self.preference not in {name.split("@")[0] for name in counted}
         is_asked = self.within == "weigh" or (self.within == "auto" and self.groups is None)
         return is_asked and counts and self._may_draw and self.mode != "levels"
 

@@ -16,6 +16,7 @@ from math import sqrt
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpublish.aggregates.counts import Counts
 from dpublish.data.axis import Axis
@@ -30,6 +31,7 @@ from dpublish.personalised.method import (
     open_release,
     personal_receipt,
 )
+from dpublish.personalised.preferences import MOST_PEOPLE
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
@@ -194,7 +196,8 @@ class Weighting(PersonalSettings):
 
     def _evenly(self, n_hint: int | None) -> tuple[int, ...]:
         count = len(self.levels)
-        return (ASSUMED_PEOPLE if n_hint is None else n_hint // count,) * count
+        people = ASSUMED_PEOPLE * count if n_hint is None else max(0, min(n_hint, MOST_PEOPLE))
+        return (people // count,) * count
 
     def _limit(self, epsilon: Fraction, sizes: Sequence[int]) -> Fraction:
         """Find the level at which noise and unevenness are together least."""
@@ -205,16 +208,13 @@ class Weighting(PersonalSettings):
 
     def _error(self, epsilon: Fraction, sizes: Sequence[int], limit: Fraction) -> float:
         """Give the squared error of a share: noise, and that some people weigh more."""
-        amounts = self.preferences.amounts(epsilon)
+        most = self.preferences.amounts(epsilon)[limit]
         people = np.array(sizes, dtype=np.float64)
-        weights = np.array([float(min(a, amounts[limit])) for a in amounts.values()])
-        weights /= self.halves
-        whole = float(people @ weights)
-        if whole <= 0:
-            return 2.0
-        everybody = max(float(people.sum()), 1.0)
-        uneven = float(people @ np.square(weights)) / whole**2 - 1 / everybody
-        return float(2 / whole**2 + float(self.spread) * max(uneven, 0.0))
+        units = np.array(self._weights(epsilon, most), dtype=np.float64)
+        whole = _whole(people, units)
+        noise = 2 * (UNITS * self.halves / (whole * float(most))) ** 2
+        uneven = float(people @ np.square(units)) / whole**2 - 1 / max(float(people.sum()), 1.0)
+        return noise + float(self.spread) * max(uneven, 0.0)
 
     def _figures(self, epsilon: Fraction, sizes: Sequence[int]) -> dict[str, float]:
         share = sqrt(self._error(epsilon, sizes, self._limit(epsilon, sizes)))
@@ -227,13 +227,11 @@ class Weighting(PersonalSettings):
 
     def _count(
         self, table: Table, axes: tuple[Axis, ...], weights: Sequence[int]
-    ) -> "np.ndarray[tuple[int, ...], np.dtype[np.int64]]":
+    ) -> NDArray[np.int64]:
         kernel = Counts(table.schema, (self._set(axes),))
         by_leaf = kernel.split(table.sum(kernel))[0]
         of_leaf = np.array([0, *weights])[self.preferences.level_of_leaf(table.schema)]
-        weighed: np.ndarray[tuple[int, ...], np.dtype[np.int64]] = of_leaf @ by_leaf.reshape(
-            len(of_leaf), -1
-        )
+        weighed: NDArray[np.int64] = of_leaf @ by_leaf.reshape(len(of_leaf), -1)
         return weighed
 
     def _part(
@@ -241,7 +239,7 @@ class Weighting(PersonalSettings):
     ) -> Part:
         """Say how the weighted counts stand for people: as many as would weigh alike."""
         people, each = np.array(sizes, dtype=np.float64), np.array(weights, dtype=np.float64)
-        whole = max(float(people @ each), 1.0)
+        whole = _whole(people, each)
         alike = max(whole**2 / max(float(people @ np.square(each)), 1.0), 1.0)
         return Part(
             levels=self.levels,
@@ -263,3 +261,8 @@ class Weighting(PersonalSettings):
         if RESERVED & names:
             raise InvalidParameter(f"rename the columns {', '.join(sorted(RESERVED))} first")
         return tuple(schema[name].axis(level) for name, level in chosen)
+
+
+def _whole(people: NDArray[np.float64], units: NDArray[np.float64]) -> float:
+    """Add up the weight of all people; nobody weighs as one person does, so as not to divide."""
+    return max(float(people @ units), float(UNITS))

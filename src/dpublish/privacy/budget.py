@@ -98,7 +98,7 @@ class Budget:
 
     @property
     def hides(self) -> str | None:
-        """What a grant by level was said to hide (`presence` or `values`), if it is one."""
+        """What the ledger was told that it pays to hide: `presence` or `values`."""
         return self._hides
 
     @property
@@ -215,6 +215,7 @@ class Budget:
         }
         for purse in purses.values():
             purse._levels = self._levels  # what they say is said of the whole grant
+            purse._hides = self._hides
         self._children = list(purses.values())
         return purses
 

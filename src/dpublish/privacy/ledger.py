@@ -275,8 +275,7 @@ class Ledger:
             )
             entry = self._append(dataset, body, fingerprint)
         paid_by = Grant(dataset, entry.number, entry.hash)
-        said = hides if amounts else None
-        return Budget(epsilon, purpose, grant=paid_by, levels=amounts or None, hides=said)
+        return Budget(epsilon, purpose, grant=paid_by, levels=amounts or None, hides=hides)
 
     def _append(self, dataset: str, body: chain.Totals, fingerprint: str | None = None) -> Entry:
         head = intact_head(self._store)

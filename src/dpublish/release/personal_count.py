@@ -69,7 +69,7 @@ class PersonalCount:
         inner = self._inner_confidence(len(asked), confidence)
         answers = [self.parts[i].release.count(query, confidence=inner) for i in asked]
         factors = self.factors[asked]
-        if len(asked) == 1 and factors[0] == 1:
+        if len(asked) == 1 and factors[0] == 1 and not self.weighted:
             return answers[0]
         value = float(sum(f * a.value for f, a in zip(factors, answers, strict=True)))
         reach = _reaches(factors, answers)
@@ -99,7 +99,7 @@ class PersonalCount:
         in squares.  Else every part and chance itself may fail, each with its share of the
         risk, and reaches are added.
         """
-        if asked == 1 and self.factors.max() == 1:
+        if asked == 1 and self.factors.max() == 1 and not self.weighted:
             return confidence
         if self._adds_in_squares:
             return max(confidence, _LEAST)

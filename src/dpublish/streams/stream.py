@@ -49,6 +49,8 @@ class Stream:
         self._policy = recipe.policy(self.bins, receipt.epsilon)
         self._comparisons = recipe.comparisons(self.bins, receipt.epsilon)
         self._blocks = make_blocks(self.bins.shape)
+        self._refused_rate = Fraction(0)
+        self._accepted_rate: Fraction | None = None
         self._is_spoilt = False
         self._grant = _grant_of(receipt)
         self._history = History(recipe.window)
@@ -150,7 +152,7 @@ class Stream:
         before = self._believed(number - 1)
         if self._belief is not None:
             self._history.noise = self._belief.at(number).variance
-        plan = self._policy.plan(self._history)
+        plan = self._feasible(self._policy.plan(self._history))
         epsilon, was_asked = self._decide(plan, reading, number, rng)
         released = None
         if epsilon is not None:
@@ -158,6 +160,26 @@ class Stream:
         self._history.number = number
         self._is_spoilt = False
         return self._outcome(number, before, released, epsilon)
+
+    def _feasible(self, plan: Plan) -> Plan:
+        """Repeat where the static method would refuse so small an epsilon.
+
+        It is settled here, from public numbers: a refusal after the comparison would tell its
+        outcome, again and again, to whoever sees the step fail.
+        """
+        if isinstance(plan, Repeat):
+            return plan
+        rate = plan.epsilon / self.recipe.contribution
+        if rate <= self._refused_rate:
+            return Repeat()
+        if self._accepted_rate is None or rate < self._accepted_rate:
+            try:
+                self._static.check(self.schema, self.bins, rate)
+            except InvalidParameter:
+                self._refused_rate = rate
+                return Repeat()
+            self._accepted_rate = rate
+        return plan
 
     def _decide(
         self, plan: Plan, reading: Reading, number: int, rng: RandomSource
