@@ -19,6 +19,7 @@ from dpublish.streams.bins import Bins
 from dpublish.streams.fixed_threshold import FixedThreshold
 from dpublish.streams.history import History, Publication
 from dpublish.streams.plan import Ask, Publish, Repeat
+from dpublish.streams.recipe import Comparisons
 from dpublish.streams.threshold_policy import absolute_noise, share_for_decisions
 from streams.stream_law import BINS, SCHEMA, SHARED, Side
 
@@ -64,7 +65,7 @@ def test_the_first_step_publishes_and_the_last_spends_what_is_left():
     asked = policy.plan(history_of(4, 20))
     assert isinstance(asked, Ask)
     assert (asked.epsilon, asked.price) == (part, None)
-    assert policy.comparisons == stream.Comparisons(Fraction(1, 4), 4)
+    assert policy.comparisons == Comparisons(Fraction(1, 4), 4)
 
 
 def test_one_publication_gets_everything_and_nothing_is_asked():

@@ -26,15 +26,15 @@ EPSILON = Fraction(1)
 
 def make_bins(size):
     schema = Schema((column("x", "integer", bounds=[0, size - 1]),))
-    return schema, Bins.of(schema, "x")
+    return Bins.of(schema, "x")
 
 
 def publish(counts, *, epsilon=EPSILON, contribution=1, seed=1):
     counts = np.asarray(counts, dtype=np.int64)
-    schema, bins = make_bins(counts.size)
+    bins = make_bins(counts.size)
     purse = Budget(epsilon)
     found = GroupedHistogram().publish(
-        Reading.of_counts(counts, schema, bins),
+        Reading.of_counts(counts, bins),
         contribution=contribution,
         budget=purse,
         rng=seeded(seed),

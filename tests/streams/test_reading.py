@@ -110,4 +110,4 @@ def test_users_are_bounded_before_they_are_counted():
 @pytest.mark.parametrize("counts", [np.array([1, 2]), np.array([1.0, 2, 3]), np.ones((3, 1), int)])
 def test_counts_that_do_not_fit_the_bins_are_refused(counts):
     with pytest.raises(InvalidParameter, match="3 whole numbers"):
-        Reading.of_counts(counts, SCHEMA, Bins.of(SCHEMA, "size"))
+        Reading.of_counts(counts, Bins.of(SCHEMA, "size"))

@@ -59,7 +59,7 @@ def bins_for(name):
 
 
 def publish(name, counts, bins, *, contribution=1, epsilon=EPSILON, seed=1):
-    reading = Reading.of_counts(counts, SCHEMA, bins)
+    reading = Reading.of_counts(counts, bins)
     return RecipeHistogram(name).publish(
         reading, contribution=contribution, budget=Budget(epsilon), rng=seeded(seed)
     )
@@ -169,7 +169,7 @@ def test_bins_that_a_recipe_cannot_publish_are_refused_beforehand(name, columns,
 
 
 def test_a_granted_budget_takes_secure_noise_only():
-    reading = Reading.of_counts(np.arange(8), SCHEMA, FLAT)
+    reading = Reading.of_counts(np.arange(8), FLAT)
     grant = Grant("town", 1, "0" * 64)
     with pytest.raises(InvalidParameter, match="secure"):
         RecipeHistogram("ug").publish(

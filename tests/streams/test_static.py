@@ -26,7 +26,7 @@ EPSILON = Fraction(1, 2)
 
 
 def publish(name, counts, *, epsilon=EPSILON, contribution=1, seed=1, bins=BINS):
-    reading = Reading.of_counts(np.asarray(counts, dtype=np.int64), SCHEMA, bins)
+    reading = Reading.of_counts(np.asarray(counts, dtype=np.int64), bins)
     purse = Budget(epsilon)
     found = static_histogram(name).publish(
         reading, contribution=contribution, budget=purse, rng=seeded(seed)

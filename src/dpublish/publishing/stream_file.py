@@ -18,7 +18,8 @@ from dpublish.privacy.receipt import Receipt
 from dpublish.publishing.stream_database import StreamDatabase
 from dpublish.recipes.streams import make_stream_recipe
 from dpublish.release.stream_steps import StepRecord
-from dpublish.streams.stream import Stream, StreamState
+from dpublish.streams.recipe import StreamState
+from dpublish.streams.stream import Stream
 
 STARTING, RUNNING, STOPPED = "starting", "running", "stopped"  # the phases of a stream
 _TABLES = (

@@ -37,7 +37,8 @@ from dpublish.publishing.table import MOST_EPSILON
 from dpublish.randomness import secure
 from dpublish.release.stream_folder import counts_file, head_of
 from dpublish.release.stream_steps import StepRecord, clean_label, label_problem
-from dpublish.streams.stream import Step, Stream, StreamRecipe
+from dpublish.streams.recipe import Step, StreamRecipe
+from dpublish.streams.stream import Stream
 
 Place = str | os.PathLike[str]
 

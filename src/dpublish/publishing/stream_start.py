@@ -23,7 +23,7 @@ from dpublish.randomness import secure
 from dpublish.recipes.streams import make_stream_recipe
 from dpublish.release.folder import require_new_folder
 from dpublish.release.recipe import settings_of
-from dpublish.streams.stream import StreamRecipe
+from dpublish.streams.recipe import StreamRecipe
 
 
 @dataclass(frozen=True)

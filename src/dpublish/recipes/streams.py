@@ -7,7 +7,7 @@ from typing import Any
 from dpublish.errors import require_known
 from dpublish.recipes.entries import Entry
 from dpublish.recipes.settings import Setting, build, list_settings
-from dpublish.streams.stream import StreamRecipe
+from dpublish.streams.recipe import StreamRecipe
 
 _TASK = "streams"
 

@@ -39,7 +39,7 @@ class Reading:
         return cls(bins, lambda: exact_counts(bounded(table, contribution, key, bins.names), bins))
 
     @classmethod
-    def of_counts(cls, counts: NDArray[np.int64], schema: Schema, bins: Bins) -> "Reading":
+    def of_counts(cls, counts: NDArray[np.int64], bins: Bins) -> "Reading":
         """Take counts that were made elsewhere, one for each bin."""
         if counts.dtype != np.int64 or counts.shape != (bins.size,):
             raise InvalidParameter(f"counts must be {bins.size:,} whole numbers (int64), one a bin")

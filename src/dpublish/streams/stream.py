@@ -24,9 +24,7 @@ from dpublish.streams.filtering import Belief, believe, make_blocks, revise
 from dpublish.streams.history import History, Publication
 from dpublish.streams.plan import Ask, Plan, Publish, Repeat
 from dpublish.streams.reading import Reading
-from dpublish.streams.recipe import Comparisons, Policy, Step, StreamRecipe, StreamState
-
-__all__ = ["Comparisons", "Policy", "Step", "Stream", "StreamRecipe", "StreamState"]
+from dpublish.streams.recipe import Step, StreamRecipe, StreamState
 
 MOST_COUNT = 2**40  # larger counts are moved here, so that distances fit into 64 bits
 
@@ -116,7 +114,7 @@ class Stream:
         Privacy:
             As `next`; the caller vouches for the contribution bound.
         """
-        return self._step(Reading.of_counts(counts, self.schema, self.bins), rng)
+        return self._step(Reading.of_counts(counts, self.bins), rng)
 
     def state(self) -> StreamState:
         """Give all that is needed to go on in another process."""
