@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from dpublish.aggregates import linear_gradients
 from dpublish.aggregates.linear_gradients import LARGEST_MARGIN, Gradient, LinearGradients
 from dpublish.data.batch import Batch
 from dpublish.data.features import Features
 from dpublish.data.schema import Schema, column
+from dpublish.model_fitting import convex_solver
 from dpublish.model_fitting.convex_solver import FARTHEST, minimise
 from dpublish.model_fitting.fitting_passes import PASSES
 from dpublish.model_fitting.solver_error import TOLERANCE
@@ -114,3 +116,44 @@ def test_separable_tables_of_millions_are_searched_to_the_end(loss, records, rid
 
 def test_every_point_that_is_tried_can_be_evaluated():
     assert FARTHEST < LARGEST_MARGIN
+
+
+# Hinges of a few kinds of records whose numbers differ by powers of ten: (features, sign, count).
+_UNEVEN = [
+    ((0.0625, -0.25, -0.5), -1, 37),
+    ((-0.25, 0.0078125, -0.25), 1, 207659),
+    ((-0.0625, 0.001953125, -0.001953125), -1, 2553),
+    ((0.25, -0.001953125, -0.25), 1, 7517),
+    ((-0.015625, -0.001953125, 0.0625), -1, 1027064),
+    ((-0.0009765625, 0.03125, -0.00390625), -1, 29668),
+    ((-0.001953125, 0.5, -0.25), 1, 5),
+    ((-0.25, -0.03125, -0.25), -1, 39744),
+    ((-0.015625, -0.5, 0.015625), 1, 83),
+    ((-0.03125, -0.001953125, -0.5), -1, 170593),
+    ((-0.0625, -0.00390625, -0.0009765625), 1, 5303),
+]
+_PULL = np.array(
+    [-1.2633416670390547, -2.9142594066002188, 2.9884266588045505, -2.8015491889332065]
+)
+
+
+def _steepness_where_the_search_ends():
+    rows = np.array([[*features, 0.5] for features, _, _ in _UNEVEN])
+    signs, counts = (np.array([float(row[place]) for row in _UNEVEN]) for place in (1, 2))
+
+    def sums(weights):
+        losses, slopes, bends = linear_gradients._huber(signs * (rows @ weights))
+        curvature = (rows * (counts * bends)[:, None]).T @ rows
+        return Gradient(float(counts @ losses), -(counts * slopes * signs) @ rows, curvature)
+
+    found = convex_solver.minimise(sums, ridge=2.0, pull=_PULL, tolerance=2.0**-16, passes=48)
+    return float(np.linalg.norm(sums(found).slope + 2 * found + _PULL))
+
+
+def test_a_hinge_over_very_uneven_kinds_of_records_is_searched_to_the_end():
+    assert _steepness_where_the_search_ends() <= 2.0**-16
+
+
+def test_a_search_that_is_broken_off_would_be_caught(monkeypatch):
+    monkeypatch.setattr(convex_solver, "MOST_PASSES", 400)
+    assert _steepness_where_the_search_ends() > 100

@@ -92,7 +92,7 @@ class PerturbedObjective:
             published are w as computed plus lattice noise that hides the error of the search
             and of floats (`publish_weights`).  The ridge follows from public facts, or from a
             noisy number of records.  Classes compose: their shares add up.  Assumes fewer than
-            2^24 records.
+            2^24 records and a search that ends (docs/known-limits.md).
         """
         refuse_seeded_grant(budget, rng)
         require_single_records(table, self.name)

@@ -155,7 +155,9 @@ def open_release(
             f"hides {method.hides}; grant it with hides={method.hides!r}"
         )
     method.preferences.check(table.schema)
-    return full_epsilon(method, budget)
+    epsilon = full_epsilon(method, budget)
+    method.expected_error(table.schema, None, epsilon)  # refuses what `inner` would
+    return epsilon
 
 
 def full_epsilon(method: PersonalSettings, budget: Budget) -> Fraction:

@@ -73,7 +73,8 @@ class IdentityHistogram:
             (`add_geometric`).
         """
         rate = budget.epsilon / contribution
-        noisy = add_geometric(reading.counts, sensitivity=contribution, budget=budget, rng=rng)
+        purse = budget.split(counts=1)["counts"]  # opened before the snapshot is read
+        noisy = add_geometric(reading.counts, sensitivity=contribution, budget=purse, rng=rng)
         return noisy, max(noise_variance(rate), LEAST_VARIANCE)
 
 
