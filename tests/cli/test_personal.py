@@ -167,3 +167,19 @@ def test_what_is_left_is_never_more_than_every_level_can_pay(spent, wanted):
     state = tuple(LevelStatus(e, Fraction(s)) for e, s in zip(levels, spent, strict=True))
     found = epsilon_left(method, Status("people", levels[-1], state[-1].spent, (), state))
     assert found == Fraction(wanted)
+
+
+def test_a_refusal_says_what_the_method_may_be_asked_for(run, tmp_path):
+    """All levels pay alike for `minimum`, so --epsilon is a hundred times what each pays."""
+    (tmp_path / "p.toml").write_text('[columns.sex]\nkind = "category"\nvalues = ["F", "M"]\n')
+    (tmp_path / "p.csv").write_text("sex,own\nF,0.01\nM,1\n")
+    assert run("ledger", "create", "b.db").code == 0
+    assert run("ledger", "add", "b.db", "people", "--levels", "0.01,1").code == 0
+    asked = ["release", "--method", "minimum", "--inner", "histogram columns=sex"]
+    asked += ["--epsilon-column", "own", "--levels", "0.01,1", "--data", "p.csv"]
+    asked += ["--schema", "p.toml", "--ledger", "b.db", "--dataset", "people"]
+    assert run(*asked, "--epsilon", "0.9", "-o", "one").code == 0
+    refused = run(*asked, "--epsilon", "0.5", "-o", "two")
+    assert refused.code == 2
+    assert "--epsilon 0.1 at most" in refused.err
+    assert run(*asked, "--epsilon", "0.1", "-o", "two").code == 0

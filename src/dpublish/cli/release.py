@@ -1,6 +1,6 @@
 """`dpublish release`: publish from a table, paid for from the ledger."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from fractions import Fraction
 from typing import Any
 
@@ -18,9 +18,9 @@ from dpublish.cli.output import (
 )
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import open_table
-from dpublish.errors import InvalidParameter
+from dpublish.errors import BudgetExhausted, DPublishError, InvalidParameter
 from dpublish.personalised.method import PersonalSettings
-from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.ledger import Ledger
 from dpublish.privacy.ledger_account import Status
 from dpublish.privacy.ledger_debit import warn_ordinary
@@ -80,16 +80,20 @@ def release(
         ledger = stack.enter_context(Ledger(ledger_path))
         exact = _all_left(recipe, ledger, dataset) if given is None else given
         progress = stack.enter_context(progress_bar())
-        published = publish(
-            recipe,
-            table,
-            output,
-            ledger=ledger,
-            dataset=dataset,
-            epsilon=exact,
-            purpose=purpose,
-            progress=progress,
-        )
+        try:
+            published = publish(
+                recipe,
+                table,
+                output,
+                ledger=ledger,
+                dataset=dataset,
+                epsilon=exact,
+                purpose=purpose,
+                progress=progress,
+            )
+        except BudgetExhausted as error:
+            _advise(error, recipe, ledger, dataset)
+            raise
         status = ledger.status(dataset)
     if as_json:
         say_json(
@@ -119,6 +123,14 @@ def _told_levels(published: Release, status: Status) -> dict[str, Any]:
     return told
 
 
+def _advise(error: BudgetExhausted, recipe: Recipe, ledger: Ledger, dataset: str) -> None:
+    """Say what a personalised method may be asked for: --epsilon is not what each level pays."""
+    if isinstance(recipe, PersonalSettings):
+        with suppress(DPublishError):
+            most = format_short(epsilon_left(recipe, ledger.status(dataset)))
+            error.add_note(f"for {recipe.name} that is --epsilon {most} at most")
+
+
 def _all_left(recipe: Recipe, ledger: Ledger, dataset: str) -> Fraction:
     if not isinstance(recipe, PersonalSettings):
         raise InvalidParameter("say what to spend: --epsilon 0.5")
@@ -126,7 +138,8 @@ def _all_left(recipe: Recipe, ledger: Ledger, dataset: str) -> Fraction:
 
 
 def _say_cost(published: Release, status: Status) -> None:
-    spent, left = format_epsilon(published.receipt.epsilon), format_epsilon(status.left)
+    least = min((each.left for each in status.levels), default=status.left)
+    spent, left = format_epsilon(published.receipt.epsilon), format_epsilon(least)
     if not published.receipt.personal:
         say(f"  spent: epsilon {spent}; left for {status.dataset}: {left}")
         if status.levels:

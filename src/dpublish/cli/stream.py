@@ -218,6 +218,9 @@ class _Taker:
                 elif is_fresh:
                     self.operator.write_pages()
                     is_fresh = False
+        except DPublishError as error:
+            error.add_note("mend or move it and repeat the command: every step so far is whole")
+            raise
         except KeyboardInterrupt:
             say("interrupted; every step so far is whole, and the same command goes on from here")
 

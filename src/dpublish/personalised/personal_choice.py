@@ -84,7 +84,10 @@ class PersonalChoice(PersonalSettings):
                 "median; give sizes (mode frame), or use the mode values-only"
             )
         if (self.mode == "levels") != (self.most is not None):
-            raise InvalidParameter("most goes with a count in the mode levels, and only there")
+            raise InvalidParameter(
+                "most goes with a count in the mode levels, and only there: it is the largest "
+                "count that may be published (--most 5000); or give sizes"
+            )
 
     @property
     def _units(self) -> tuple[int, ...]:

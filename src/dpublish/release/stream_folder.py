@@ -91,7 +91,8 @@ def create_folder(folder: Path, head: bytes, lines: Iterable[bytes] = ()) -> Non
     except OSError as error:
         shutil.rmtree(draft, ignore_errors=True)
         raise InputError(
-            f"cannot make the folder {folder} ({error.strerror or 'input/output error'})"
+            f"cannot make the folder {folder} ({error.strerror or 'input/output error'}); what was "
+            "debited is kept: go on with `dpublish stream next STATE SOURCE --output ELSEWHERE`"
         ) from None
 
 
