@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial, wraps
 from itertools import product
-from math import exp, inf, log
+from math import exp, log, prod
 from types import FunctionType, ModuleType
 from typing import Any
 from unittest.mock import patch
@@ -157,6 +157,11 @@ class Coins:
         self._source = seeded(seed)
         self._fate = fate
         self.rates: list[Fraction] = []
+
+    @property
+    def last(self) -> tuple[int, Fraction]:
+        """Place of the last record, and the probability with which it is drawn."""
+        return len(self.rates) - 1, self.rates[-1]
 
     def words(self, count: int) -> Any:
         """Draw a word for each of the next records; the least one always keeps a record."""
@@ -355,7 +360,9 @@ def _guard(sampler: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
     @wraps(sampler)
     def guarded(*args: Any, **named: Any) -> Any:
         if any(given is tape.source for given in (*args, *named.values())):
-            raise AssertionError(f"{sampler.__name__} draws for something that replay does not know")
+            raise AssertionError(
+                f"{sampler.__name__} draws for something that replay does not know"
+            )
         return sampler(*args, **named)
 
     return guarded
@@ -693,34 +700,60 @@ def path_loss(played: Tape, replayed: Tape) -> float:
     return total + sum(map(_run_loss, runs.values()))
 
 
-def privacy_loss(run: Callable[..., Any], more: Any, fewer: Any) -> float:
-    """Bound what a record that only `more` has loses by what a run on `fewer` published.
+def removal_loss(run: Callable[..., Any], more: Any, reference: Tape, seen: Shown) -> float:
+    """Bound what the last record of `more` loses by what was published without it.
 
-    A record that is drawn by lot, with probability p, and then loses L, loses log(1 - p + p
-    e^L): so the runs with the record in each sample and out of it are weighed.  The record must
-    be the last one.
+    `reference` is the tape of the run without it, and `seen` what that run showed.
     """
-    without = Tape()
-    seen = watch(partial(run, fewer), without)
-    first = Tape(without)
-    assert watch(partial(run, more), first) == seen
+    tape = Tape(reference)
+    assert watch(partial(run, more), tape) == seen
     own = {
-        place: (len(coins.rates) - 1, coins.rates[-1])
-        for place, coins in first.coins.items()
-        if len(coins.rates) > len(without.coins[place].rates)
+        place: coins.last
+        for place, coins in tape.coins.items()
+        if len(coins.rates) > len(reference.coins[place].rates)
     }
+    return _mean_loss(run, more, reference, own) if own else path_loss(reference, tape)
+
+
+def exchange_loss(run: Callable[..., Any], here: Any, there: Any) -> float:
+    """Bound what the last record loses if it is exchanged for another one.
+
+    If it is drawn by lot, it is taken out and another one put in: from here to the runs in
+    which it is not drawn, and from these to there.
+    """
+    first = Tape()
+    seen = watch(partial(run, here), first)
+    second = Tape(first)
+    assert watch(partial(run, there), second) == seen
+    own = {place: coins.last for place, coins in first.coins.items() if coins.rates}
+    if all(rate == 1 for _, rate in own.values()):
+        return path_loss(first, second)
+    reference = Tape(fates={place: (last, False) for place, (last, _) in own.items()})
+    watch(partial(run, here), reference)
+    return sum(_mean_loss(run, rows, reference, own) for rows in (here, there))
+
+
+def _mean_loss(
+    run: Callable[..., Any], rows: Any, reference: Tape, own: Mapping[int, tuple[int, Fraction]]
+) -> float:
+    """Weigh what a record loses if it is drawn and if it is not.
+
+    If it is drawn with probability p, and loses L then, it loses log(1 - p + p e^L): fix the
+    coins of all others, and that is how likely an outcome is with it and without it.
+    """
     mean = 0.0
-    for fates in product((True, False), repeat=len(own)):
-        likely = 1.0
-        for is_in, (_, rate) in zip(fates, own.values(), strict=True):
-            likely *= float(rate if is_in else 1 - rate)
-        if likely:
-            settled = {
-                place: (last, is_in)
-                for is_in, (place, (last, _)) in zip(fates, own.items(), strict=True)
-            }
-            tape = Tape(without, fates=settled)
-            watch(partial(run, more), tape)
-            loss = path_loss(without, tape)
-            mean += likely * exp(loss) if loss < 700 else inf
+    for outcome in product((True, False), repeat=len(own)):
+        likely = prod(
+            float(rate if is_in else 1 - rate)
+            for is_in, (_, rate) in zip(outcome, own.values(), strict=True)
+        )
+        if not likely:
+            continue
+        fates = {
+            place: (last, is_in)
+            for is_in, (place, (last, _)) in zip(outcome, own.items(), strict=True)
+        }
+        tape = Tape(reference, fates=fates)
+        watch(partial(run, rows), tape)
+        mean += likely * exp(min(path_loss(reference, tape), 700.0))
     return log(mean)
