@@ -61,6 +61,8 @@ from dpublish.model_fitting.fitting_passes import LOSSES, minimise_on
 from dpublish.randomness import seeded
 from dpublish.synthesis.correlation import mle
 
+ROUNDING = 1e-9
+"""Losses are added up in floats."""
 _SKIPPED = ("cli", "evaluation", "report", "datasets", "__main__")
 
 
@@ -74,8 +76,9 @@ class Call:
 
     kind: str
     public: tuple[Any, ...]
-    private: Any = field(repr=False)
-    output: Any = field(repr=False)
+    private: Any = field(default=None, repr=False)
+    output: Any = field(default=None, repr=False)
+    epsilon: Fraction | None = None
 
 
 class Tape:
@@ -99,10 +102,15 @@ class Tape:
         return self._is_inside
 
     def answer(
-        self, kind: str, public: tuple[Any, ...], private: Any, draw: Callable[[Any], Any]
+        self,
+        kind: str,
+        public: tuple[Any, ...],
+        private: Any,
+        draw: Callable[[Any], Any],
+        epsilon: Fraction | None = None,
     ) -> Any:
         """Let a mechanism draw, or give what it returned on the tape that is played."""
-        call = Call(kind, public, copy.deepcopy(private), None)
+        call = Call(kind, public, copy.deepcopy(private), epsilon=epsilon)
         before = self._expected(call)
         self._is_inside = True
         try:  # in any case, for it spends the budget and may refuse
@@ -116,7 +124,7 @@ class Tape:
     def flip(self, kind: str, public: tuple[Any, ...]) -> "Coins":
         """Give every record a coin that depends on its place alone."""
         place = len(self.calls)
-        call = Call(kind, public, None, None)
+        call = Call(kind, public)
         self._expected(call)
         self.calls.append(call)
         self.coins[place] = Coins(self._seed * 1_000_003 + place, self.fates.get(place))
@@ -134,9 +142,13 @@ class Tape:
         if place >= len(self.played.calls):
             raise Diverged(f"{call} was asked after the last call of the tape")
         expected = self.played.calls[place]
-        if (expected.kind, expected.public) != (call.kind, call.public):
+        if _asked(expected) != _asked(call):
             raise Diverged(f"call {place} is {call}, but was {expected}")
         return expected
+
+
+def _asked(call: Call) -> tuple[Any, ...]:
+    return call.kind, call.public, call.epsilon
 
 
 class PublicWords:
@@ -210,11 +222,12 @@ class Mechanism:
             if tape.is_inside or not self.applies(given):
                 return self.function(**given)
             public, private = self.describe(**given)
+            paid = given["budget"].epsilon if "budget" in given else None
 
             def draw(rng: Any) -> Any:
                 return self.function(**(given | {"rng": rng} if "rng" in given else given))
 
-            return tape.answer(self.function.__name__, public, private, draw)
+            return tape.answer(self.function.__name__, public, private, draw, paid)
 
         return standing_in
 
@@ -279,7 +292,7 @@ def _quantile_range(public, here, there, output):
     rate, share, _, _, cells = public
     scores = []
     points = np.unique(np.concatenate([here, there, here + 1, there + 1, [0, cells]]))
-    points = points[(0 <= points) & (points <= cells)]
+    points = points[(points >= 0) & (points <= cells)]
     for positions in (here, there):
         runs = equal_stretches(positions, probability=share, cells=cells)
         order = np.argsort(runs.starts)
@@ -441,8 +454,10 @@ class _Comparisons:
         self._tape = tape
         real = tape.answer(
             "sparse vector",
-            tuple((name, settings[name]) for name in sorted(settings) if name not in _UNTOLD)
-            + (("epsilon", settings["budget"].epsilon),),
+            (
+                settings["budget"].epsilon,
+                *((name, settings[name]) for name in sorted(settings) if name not in _UNTOLD),
+            ),
             None,
             lambda rng: _Held(SparseVector(**settings | {"rng": rng}), settings["max_positives"]),
         )
@@ -682,8 +697,12 @@ def plain(value: Any) -> Any:
     return repr(value)
 
 
-def path_loss(played: Tape, replayed: Tape) -> float:
-    """Add up what the calls of two runs with the same answers cost, each by its own account."""
+def path_loss(played: Tape, replayed: Tape, changes: int = 1) -> float:
+    """Add up what the calls of two runs with the same answers cost, each by its own account.
+
+    None may cost more than it was paid for each of so many `changes`, records that come or go,
+    whatever the others leave over.
+    """
     total = 0.0
     runs: dict[int, list[tuple[Call, Call]]] = {}
     drawn: Call | None = None
@@ -695,7 +714,9 @@ def path_loss(played: Tape, replayed: Tape) -> float:
         elif here.kind == "value":
             total += _distance(here.public, here.private, there.private, None)
         elif here.kind in _LOSSES:
-            total += _LOSSES[here.kind](here.public, here.private, there.private, here.output)
+            lost = _LOSSES[here.kind](here.public, here.private, there.private, here.output)
+            assert here.epsilon is None or lost <= changes * float(here.epsilon) + ROUNDING, here
+            total += lost
         drawn = here if here.kind == "continuous_noise" else drawn
     return total + sum(map(_run_loss, runs.values()))
 
@@ -727,7 +748,7 @@ def exchange_loss(run: Callable[..., Any], here: Any, there: Any) -> float:
     assert watch(partial(run, there), second) == seen
     own = {place: coins.last for place, coins in first.coins.items() if coins.rates}
     if all(rate == 1 for _, rate in own.values()):
-        return path_loss(first, second)
+        return path_loss(first, second, changes=2)
     reference = Tape(fates={place: (last, False) for place, (last, _) in own.items()})
     watch(partial(run, here), reference)
     return sum(_mean_loss(run, rows, reference, own) for rows in (here, there))
