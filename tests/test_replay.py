@@ -16,6 +16,7 @@ from dpublish.privacy.budget import Budget
 from dpublish.recipes import RECIPES, make_recipe
 from dpublish.recipes.streams import STREAMS, make_stream_recipe
 from dpublish.streams.recipe import StreamState
+from dpublish.synthesis.correlation.kendall import release_kendall
 from recipe_examples import CASES as EXAMPLES
 from recipe_examples import SCHEMA, arrow_table
 from replay import ROUNDING, Tape, exchange_loss, path_loss, removal_loss, watch
@@ -182,6 +183,20 @@ def _replay_values(recipe, run):
         assert exchange_loss(run, here, there) <= promised(recipe, last) + ROUNDING
 
 
+def test_replay_of_an_amplified_sample(monkeypatch):
+    """Taus of a third of the records: with that much more of epsilon, and no more."""
+    monkeypatch.setitem(release_kendall.__kwdefaults__, "most_work", 100)
+    run = runner(make_recipe("dpcopula", {"columns": ("age", "height"), "correlation": "kendall"}))
+    played = Tape()
+    seen = watch(partial(run, BASE), played)
+    [rate] = [call.public[0] for call in played.calls if call.kind == "sample"]
+    assert 0 < rate < Fraction(1, 2)
+    for rows in (NOBODY, STRANGERS):
+        assert watch(partial(run, rows), Tape(played)) == seen
+    for last in LAST:
+        assert removal_loss(run, _and_last(BASE, last), played, seen) <= float(EPSILON) + ROUNDING
+
+
 def _snapshots(seed, most, bins):
     """Counts of bins over time, with a jump now and then."""
     rng = np.random.default_rng(seed)  # noqa: TID251 - public rows for a test
@@ -227,7 +242,7 @@ def test_replay_stream(name, settings):
     assert any(call.private is not None for call in played.calls)
     for other in (_snapshots(2, 0, bins), _snapshots(3, 10**6, bins)):
         assert watch(partial(run, other), Tape(played)) == seen
-    starts = range(SPAN + 1) if recipe.window else (0,)
+    starts = (0, SPAN // 2, SPAN) if recipe.window else (0,)
     for start in starts:
         tape = Tape(played)
         steps = range(start, start + (recipe.window or len(usual)))
