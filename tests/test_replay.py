@@ -10,6 +10,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from dpublish.classification import synopsis_model
+from dpublish.clustering.kmeans import default as default_kmeans
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.privacy.budget import Budget
@@ -195,6 +196,13 @@ def test_replay_of_an_amplified_sample(monkeypatch):
         assert watch(partial(run, rows), Tape(played)) == seen
     for last in LAST:
         assert removal_loss(run, _and_last(BASE, last), played, seen) <= float(EPSILON) + ROUNDING
+
+
+def test_replay_of_kmeans_with_many_columns(monkeypatch):
+    """Two columns are taken for too many here, so that margins take the place of a grid."""
+    monkeypatch.setattr(default_kmeans, "MOST_GRID_COLUMNS", 1)
+    recipe = make_recipe("kmeans", {"clusters": 2})
+    _replay_presence(recipe, runner(recipe))
 
 
 def _snapshots(seed, most, bins):
