@@ -1,0 +1,260 @@
+"""Replay every method and every stream on neighboring and on unrelated tables."""
+
+import json
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from threadpoolctl import threadpool_limits
+
+from dpublish.classification import synopsis_model
+from dpublish.clustering.kmeans import default as default_kmeans
+from dpublish.data.schema import Schema, column
+from dpublish.data.sources import open_table
+from dpublish.privacy.budget import Budget
+from dpublish.recipes import RECIPES, make_recipe
+from dpublish.recipes.streams import STREAMS, make_stream_recipe
+from dpublish.streams.recipe import StreamState
+from dpublish.synthesis.correlation.kendall import release_kendall
+from recipe_examples import CASES as EXAMPLES
+from recipe_examples import SCHEMA, arrow_table
+from replay import ROUNDING, Tape, exchange_loss, path_loss, removal_loss, watch
+
+EPSILON = Fraction(3, 2)
+
+
+def _people(count, seed):
+    rng = np.random.default_rng(seed)  # noqa: TID251 - public rows for a test
+    ages = rng.integers(0, 100, count)
+    sexes = np.where(rng.random(count) < 0.3 + ages / 250, "Female", "Male")
+    heights = rng.normal(165 + 12 * (sexes == "Male"), 9)
+    towns = np.array(["Ost", "West", "Nord", "Sued"])[np.minimum(ages // 30, 3)]
+    return pa.table({"age": ages, "sex": sexes, "height": heights, "town": towns})
+
+
+def _strangers(count):
+    """Rows of another kind altogether, many of them out of bounds, missing or unknown."""
+    rng = np.random.default_rng(77)  # noqa: TID251 - public rows for a test
+    ages = rng.integers(-50, 1000, count).astype(object)
+    ages[::7] = None
+    heights = rng.standard_cauchy(count) * 50 + 100
+    heights[::11] = np.nan
+    heights[::13] = np.inf
+    towns = np.where(rng.random(count) < 0.5, "", "nowhere").astype(object)
+    towns[::5] = "Sued"
+    towns[::17] = None
+    sexes = np.where(rng.random(count) < 0.9, "Male", "?")
+    return pa.table(
+        {
+            "age": pa.array(ages, pa.int64()),
+            "sex": pa.array(sexes, pa.string()),
+            "height": pa.array(heights, pa.float64()),
+            "town": pa.array(towns, pa.string()),
+        }
+    )
+
+
+def _and_last(table, *rows):
+    last = arrow_table([dict(row, note="") for row in rows]).select(table.column_names)
+    return pa.concat_tables([table, last.cast(table.schema)])
+
+
+BASE, CROWD = _people(300, 5), _people(20_000, 6)
+LAST = (
+    {"age": 64, "sex": "Male", "height": 181.0, "town": "Nord"},
+    {"age": 0, "sex": "Female", "height": 220.0, "town": "Atlantis"},
+)
+OTHERWISE = {"age": 99, "height": 100.0, "town": "Sued"}
+"""Other values of the last record, for methods that hide values alone."""
+NOBODY, STRANGERS = arrow_table([]), _strangers(20_000)
+UNRELATED = ((CROWD, (NOBODY,)), (BASE, (NOBODY, STRANGERS)))
+"""Tables to record on, and those to replay on."""
+MORE = [
+    ("privgene", {"target": "sex", "population": 30}),
+    ("output-perturbation", {"target": "sex", "regularisation": Fraction(1, 100)}),
+    ("pgkm", {"clusters": 2, "columns": ("height",), "population": 20}),
+]
+"""Settings for which the number of records decides how a method goes on."""
+CASES = [*EXAMPLES, *MORE]
+
+
+STREAM_SCHEMA = Schema(
+    (
+        column("zone", "category", values=["north", "south", "east"]),
+        column("hour", "integer", bounds=[0, 7]),
+    ),
+    unit="user",
+)
+STREAM_EPSILON = Fraction(2)
+SPAN = 6
+_ENDS, _WINDOW, _HOURS = {"horizon": 2 * SPAN}, {"window": SPAN}, {"columns": ("hour",)}
+STREAM_CASES = [
+    ("dsat", _ENDS),
+    ("dsat", {**_ENDS, "controller": "schedule", "contribution": 3}),
+    ("dsat", {**_ENDS, "controller": "paper", "releases": 3, "static": "grouped"}),
+    ("dsat-w", _WINDOW),
+    ("dsat-w", {**_WINDOW, "controller": "schedule", "contribution": 3}),
+    ("per-snapshot", _ENDS),
+    ("per-snapshot", {**_WINDOW, **_HOURS, "static": "hierarchical", "contribution": 2}),
+    ("fixed-sampling", _ENDS),
+    ("fixed-sampling", {**_WINDOW, **_HOURS, "static": "efpa"}),
+    ("dsft", {**_ENDS, "releases": 4}),
+    ("dsft", {**_ENDS, "releases": 2, "threshold": Fraction(50), "contribution": 3}),
+    ("bd", _WINDOW),
+    ("bd", {**_WINDOW, "static": "grouped", "contribution": 3}),
+    ("ba", _WINDOW),
+    ("ba", {**_WINDOW, **_HOURS, "static": "ug"}),
+]
+
+
+def runner(recipe):
+    """Make the function that publishes from a table, for `watch`."""
+    schema = recipe.prepare(SCHEMA) if hasattr(recipe, "prepare") else SCHEMA
+
+    def run(rows, rng, progress):
+        purse = recipe.purse(EPSILON) if hasattr(recipe, "purse") else Budget(EPSILON)
+        release = recipe.release(open_table(rows, schema), budget=purse, rng=rng, progress=progress)
+        return release, release.facts(), release.tables(), release.summary()
+
+    return run
+
+
+def promised(recipe, record):
+    """Say what a record may lose: epsilon, or what its own level pays."""
+    if not hasattr(recipe, "spending"):
+        return float(EPSILON)
+    level = Fraction(3) if record["sex"] == "Male" else Fraction(3, 2)
+    return float(recipe.spending(EPSILON)[level])
+
+
+def _number(cases):
+    """Name each case by its method and the number of its settings."""
+    return [
+        f"{name}-{[one for other, one in cases if other == name].index(settings) + 1}"
+        for name, settings in cases
+    ]
+
+
+@pytest.fixture(autouse=True)
+def small_fits(monkeypatch):
+    """Fit `model` to few rows of its synopsis, in one thread: it takes most of the time."""
+    monkeypatch.setattr(synopsis_model, "ROWS", 200)
+    with threadpool_limits(1):
+        yield
+
+
+def test_every_method_is_here():
+    assert {name for name, _ in CASES} == set(RECIPES)
+    assert {name for name, _ in STREAM_CASES} == set(STREAMS)
+    assert len(RECIPES) + len(STREAMS) == 51
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES, ids=_number(CASES))
+def test_replay(name, settings):
+    recipe = make_recipe(name, settings)
+    run = runner(recipe)
+    if getattr(recipe, "hides", "presence") == "values":
+        _replay_values(recipe, run)
+    else:
+        _replay_presence(recipe, run)
+
+
+def _replay_presence(recipe, run):
+    for first, others in UNRELATED:
+        played = Tape()
+        seen = watch(partial(run, first), played)
+        assert any(call.private is not None for call in played.calls)
+        for rows in others:
+            assert watch(partial(run, rows), Tape(played)) == seen
+    for last in LAST:
+        loss = removal_loss(run, _and_last(BASE, last), played, seen)
+        assert loss <= promised(recipe, last) + ROUNDING
+
+
+def _replay_values(recipe, run):
+    """Who is there, and at which level, is public here: tables differ in all other columns."""
+    played = Tape()
+    seen = watch(partial(run, BASE), played)
+    others = _strangers(BASE.num_rows).set_column(1, "sex", BASE["sex"])
+    assert watch(partial(run, others), Tape(played)) == seen
+    for last in LAST:
+        here, there = (_and_last(BASE, last | change) for change in ({}, OTHERWISE))
+        assert exchange_loss(run, here, there) <= promised(recipe, last) + ROUNDING
+
+
+def test_replay_of_an_amplified_sample(monkeypatch):
+    """Taus of a third of the records: with that much more of epsilon, and no more."""
+    monkeypatch.setitem(release_kendall.__kwdefaults__, "most_work", 100)
+    run = runner(make_recipe("dpcopula", {"columns": ("age", "height"), "correlation": "kendall"}))
+    played = Tape()
+    seen = watch(partial(run, BASE), played)
+    [rate] = [call.public[0] for call in played.calls if call.kind == "sample"]
+    assert 0 < rate < Fraction(1, 2)
+    for rows in (NOBODY, STRANGERS):
+        assert watch(partial(run, rows), Tape(played)) == seen
+    for last in LAST:
+        assert removal_loss(run, _and_last(BASE, last), played, seen) <= float(EPSILON) + ROUNDING
+
+
+def test_replay_of_kmeans_with_many_columns(monkeypatch):
+    """Two columns are taken for too many here, so that margins take the place of a grid."""
+    monkeypatch.setattr(default_kmeans, "MOST_GRID_COLUMNS", 1)
+    recipe = make_recipe("kmeans", {"clusters": 2})
+    _replay_presence(recipe, runner(recipe))
+
+
+def _snapshots(seed, most, bins):
+    """Counts of bins over time, with a jump now and then."""
+    rng = np.random.default_rng(seed)  # noqa: TID251 - public rows for a test
+    levels = [rng.integers(0, most + 1, bins) for _ in range(4)]
+    return [levels[step // 3] + rng.integers(0, 3, bins) for step in range(2 * SPAN)]
+
+
+def _with_user(snapshots, steps, contribution):
+    """Add a user who has as many rows as she may, in a few bins, at the given steps."""
+    changed = [counts.copy() for counts in snapshots]
+    for step in steps:
+        places = (5 * step + 7 * np.arange(contribution)) % changed[step].size
+        np.add.at(changed[step], places, 1)
+    return changed
+
+
+def stream_runner(recipe):
+    """Make the function that publishes a stream, stored and opened again after every step."""
+
+    def run(snapshots, rng, progress):
+        stream = recipe.start(STREAM_SCHEMA, budget=Budget(STREAM_EPSILON), rng=rng)
+        shown = []
+        for counts in snapshots:
+            step = stream.next_counts(counts, rng=rng)
+            state = stream.state()
+            public, secret = (json.loads(json.dumps(x)) for x in (state.public, state.secret))
+            shown.append((step, public, secret, state.arrays, stream.spent, stream.worst))
+            state = StreamState(public, secret, state.arrays)
+            stream = recipe.resume(STREAM_SCHEMA, state, stream.receipt)
+        return shown, stream.receipt
+
+    return run
+
+
+@pytest.mark.parametrize(("name", "settings"), STREAM_CASES, ids=_number(STREAM_CASES))
+def test_replay_stream(name, settings):
+    recipe = make_stream_recipe(name, {"columns": ("zone", "hour"), **settings})
+    run = stream_runner(recipe)
+    bins = 8 if recipe.columns == ("hour",) else 24
+    usual = _snapshots(1, 40, bins)
+    played = Tape()
+    seen = watch(partial(run, usual), played)
+    assert any(call.private is not None for call in played.calls)
+    for other in (_snapshots(2, 0, bins), _snapshots(3, 10**6, bins)):
+        assert watch(partial(run, other), Tape(played)) == seen
+    starts = (0, SPAN // 2, SPAN) if recipe.window else (0,)
+    for start in starts:
+        tape = Tape(played)
+        steps = range(start, start + (recipe.window or len(usual)))
+        changed = _with_user(usual, steps, recipe.contribution)
+        assert watch(partial(run, changed), tape) == seen
+        loss = path_loss(played, tape, changes=recipe.contribution)
+        assert loss <= float(STREAM_EPSILON) + ROUNDING
