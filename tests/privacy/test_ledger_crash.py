@@ -17,6 +17,7 @@ from statistics import median
 import pytest
 
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.randomness import plain_generator, secure
 
 EPSILON = Fraction(1, 1000)
@@ -99,7 +100,9 @@ def cycle_seconds(ledger):
 
 
 def grant_and_publish(ledger, dataset, note):
-    budget = ledger.grant(dataset, epsilon=EPSILON, purpose="p", rng=secure())
+    budget = ledger.grant(
+        dataset, epsilon=EPSILON, purpose="p", hides=AddRemoveRecord(), rng=secure()
+    )
     note(budget)
     ledger.publish(budget.grant, f"release-{budget.grant.entry}", "hash")
 

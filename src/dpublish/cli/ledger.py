@@ -82,23 +82,30 @@ def show(path: str, dataset: str | None, as_json: bool) -> None:
         say_json([status.to_plain() for status in statuses])
         return
     say_table(
-        ["dataset", "cap", "spent", "left", "grants"],
+        ["dataset", "cap", "spent", "left", "grants", "hides"],
         [
             [
                 status.dataset,
                 *(format_epsilon(v) for v in (status.cap, status.spent, status.left)),
                 str(len(status.grants)),
+                "not decided yet" if status.hides is None else status.hides.brief(),
             ]
             for status in statuses
         ],
     )
+    for status in statuses:
+        if status.window is not None:
+            say(
+                f"{status.dataset}: cap, spent and left are per window of {status.window:,} "
+                "snapshots; they are spent anew in every window, without end"
+            )
     for status in statuses:
         if status.levels:
             _show_levels(status)
     rows = [_grant_row(status.dataset, grant) for status in statuses for grant in status.grants]
     if rows:
         say()
-        say_table(["entry", "time", "dataset", "epsilon", "state", "purpose"], rows)
+        say_table(["entry", "time", "dataset", "epsilon", "hides", "state", "purpose"], rows)
 
 
 def _show_levels(status: Status) -> None:
@@ -113,8 +120,6 @@ def _show_levels(status: Status) -> None:
             for each in shown
         ],
     )
-    if status.hides == "values":
-        say("who is in the table is public here; releases hide people's values")
     if len(shown) < len(status.levels):
         say(f"{len(status.levels) - len(shown):,} levels between them are not shown; see --json")
 
@@ -135,7 +140,10 @@ def _bar(status: LevelStatus) -> str:
 def _grant_row(dataset: str, grant: GrantStatus) -> list[str]:
     epsilon = format_epsilon(grant.epsilon)
     shown = f"up to {epsilon}, by level" if grant.levels else epsilon
-    return [str(grant.entry), grant.time, dataset, shown, grant.state, grant.purpose]
+    if grant.window is not None:
+        shown = f"{epsilon} per window of {grant.window:,}"
+    hides = grant.hides.brief()
+    return [str(grant.entry), grant.time, dataset, shown, hides, grant.state, grant.purpose]
 
 
 @ledger.command()
@@ -197,6 +205,11 @@ def _paid_by(books: Ledger, folder: str, receipt: Receipt) -> tuple[Grant, Grant
             f"but entry {grant.entry} debited {format_short(status.epsilon)}"
         )
     _require_levels_paid(folder, receipt, grant, status)
+    if status.hides != receipt.neighbours:
+        raise InvalidParameter(
+            f"{folder} claims to hide {receipt.neighbours.brief()}, but entry {grant.entry} paid "
+            f"to hide {status.hides.brief()}"
+        )
     return grant, status
 
 

@@ -14,6 +14,12 @@ from dpublish.release.recipe import Progress
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
+all_have_levels_option = click.option(
+    "--all-have-levels",
+    is_flag=True,
+    help="Your word that no record is below the first level; for ordinary methods, where the "
+    "dataset has levels.",
+)
 
 
 def say(text: str = "") -> None:

@@ -18,7 +18,7 @@ from dpublish.data.column import Column
 from dpublish.data.interval import Interval, parse_interval
 from dpublish.data.taxonomy import canonical_text
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.epsilon import parse_epsilon, quoted
+from dpublish.privacy.epsilon import format_epsilon, parse_epsilon, quoted
 
 REST = "*"
 """Stands for all values that no other part of the rule names."""
@@ -43,6 +43,16 @@ def parse_rule(text: str) -> tuple[RulePart, ...]:
     ['Self-employed, no staff', '*']
     """
     return tuple(map(_parse_part, text.split(";") if ";" in text else _COMMA.split(text)))
+
+
+def write_rule(parts: Sequence[RulePart]) -> str:
+    """Write a rule in one spelling, whatever the order and spacing of its parts.
+
+    >>> write_rule(parse_rule("18.. = 1,  ..17=0.10"))
+    '..17=0.1; 18..=1'
+    """
+    told = (f"{canonical_text(part.values)}={format_epsilon(part.level)}" for part in parts)
+    return "; ".join(sorted(told))
 
 
 def levels_of(parts: Sequence[RulePart]) -> tuple[Fraction, ...]:

@@ -21,7 +21,13 @@ from dpublish.data.interval import Partition
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known
-from dpublish.personalised.preference_rule import RulePart, levels_of, look_up, parse_rule
+from dpublish.personalised.preference_rule import (
+    RulePart,
+    levels_of,
+    look_up,
+    parse_rule,
+    write_rule,
+)
 from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.levels import parse_levels
 from dpublish.privacy.neighbours import PersonalRecord
@@ -95,7 +101,9 @@ class Preferences:
     @property
     def neighbours(self) -> PersonalRecord:
         """The change that a personalised release hides, each record's at its own level."""
-        return PersonalRecord(self.column, tuple(map(format_epsilon, self.levels)), self.mode)
+        levels = tuple(map(format_epsilon, self.levels))
+        rule = None if self.rule is None else write_rule(self._rule_parts)
+        return PersonalRecord(self.column, levels, self.mode, rule)
 
     def schema(self, schema: Schema) -> Schema:
         """Put the preference column into a schema, so that its leaves are the levels.

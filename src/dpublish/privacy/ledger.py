@@ -14,21 +14,22 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import get_args
 
-from dpublish.errors import InvalidParameter, require_known
+from dpublish.errors import InvalidParameter
 from dpublish.privacy import ledger_chain as chain
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short
 from dpublish.privacy.ledger_account import Account, GrantStatus, LevelStatus, Status
-from dpublish.privacy.ledger_chain import Entry, Hides
+from dpublish.privacy.ledger_chain import Entry
 from dpublish.privacy.ledger_debit import (
     LEVEL_DIGITS,
     debit,
     fix_notion,
     open_account,
     parse_amount,
+    require_same_levels,
     require_secure,
+    require_word,
     totals,
 )
 from dpublish.privacy.ledger_lookup import (
@@ -42,7 +43,8 @@ from dpublish.privacy.ledger_lookup import (
 from dpublish.privacy.ledger_store import LedgerStore
 from dpublish.privacy.ledger_text import Clock, require_new_name, require_text, stamp
 from dpublish.privacy.ledger_verify import Verification, verify_store
-from dpublish.privacy.levels import LevelAmounts, largest, parse_amounts
+from dpublish.privacy.levels import LevelAmounts, largest, parse_amounts, parse_levels
+from dpublish.privacy.neighbours import Neighbours, PersonalRecord
 from dpublish.randomness import RandomSource
 
 
@@ -50,9 +52,12 @@ class Ledger:
     """An open ledger file.
 
     >>> import tempfile; from dpublish.randomness import secure
+    >>> from dpublish.privacy.neighbours import AddRemoveRecord
     >>> with Ledger.create(tempfile.mkdtemp() + "/books.db") as ledger:
     ...     ledger.add("census", cap="1.0")
-    ...     budget = ledger.grant("census", epsilon="0.3", purpose="ages", rng=secure())
+    ...     budget = ledger.grant(
+    ...         "census", epsilon="0.3", purpose="ages", hides=AddRemoveRecord(), rng=secure()
+    ...     )
     ...     ledger.status("census").left
     Fraction(7, 10)
     """
@@ -133,25 +138,43 @@ class Ledger:
         *,
         epsilon: ExactNumber,
         purpose: str,
+        hides: Neighbours,
         rng: RandomSource,
         fingerprint: str | None = None,
+        all_have_levels: bool = False,
     ) -> Budget:
         """Debit `epsilon` for good and hand out the budget that it pays for.
 
-        `rng` is the source from which the release will draw.  A `fingerprint` of the input is
-        kept for the owner alone: no hash that a receipt shows is computed from it.
+        `hides` is the change that the release hides: `table.neighbours`, or what the stream
+        method says.  The first grant decides it for the dataset; epsilons of another change do
+        not add up with it.  `rng` is the source from which the release will draw.  A
+        `fingerprint` of the input is kept for the owner alone: no hash that a receipt shows is
+        computed from it.  `all_have_levels` is the owner's word, needed where the dataset has
+        levels, that no record of the table is below the first of them.
 
         Privacy:
             All releases from `dataset` whose budgets come from this ledger are together
-            cap-differentially private: by sequential composition, adaptive choices included,
-            their epsilons add up, and the sum is compared with the cap under the write lock
-            and made durable before the budget exists.  A refused grant costs nothing; an
-            interrupted release stays paid.  Assumes that the same people's rows are not
-            released under another name or from another ledger, and that the file is not set
-            back to an older copy (see `verify`).
+            cap-differentially private for the one change that they hide: by sequential
+            composition, adaptive choices included, their epsilons add up, and the sum is
+            compared with the cap under the write lock and made durable before the budget
+            exists.  Where they hide a user within a window, that is true of every window.  A
+            refused grant costs nothing; an interrupted release stays paid.  Assumes that the
+            same people's rows are not released under another name or from another ledger, and
+            that the file is not set back to an older copy (see `verify`).
         """
         amount = parse_amount(epsilon, "epsilon")
-        return self._grant(dataset, amount, (), purpose=purpose, rng=rng, fingerprint=fingerprint)
+        if isinstance(hides, PersonalRecord):
+            raise InvalidParameter("a personalised release is paid for by level: use grant_levels")
+        return self._grant(
+            dataset,
+            amount,
+            (),
+            purpose=purpose,
+            hides=hides,
+            rng=rng,
+            fingerprint=fingerprint,
+            all_have_levels=all_have_levels,
+        )
 
     def grant_levels(
         self,
@@ -159,24 +182,29 @@ class Ledger:
         amounts: Mapping[Fraction, Fraction],
         *,
         purpose: str,
+        hides: PersonalRecord,
         rng: RandomSource,
         fingerprint: str | None = None,
-        hides: Hides = "presence",
     ) -> Budget:
         """Debit each level its own amount for good and hand out the budget that this pays for.
 
         `amounts` names every level of the dataset; 0 says that its records are not used.
-        `hides` is "values" for a release that takes it for public who is in the table; all
-        grants of a dataset with levels hide the same, and the first decides what.
+        `hides` says what gives a record its level, and what is public about that
+        (`preferences.neighbours`); the first such grant decides it for the dataset.
 
         Privacy:
             What one person's record costs over all releases from `dataset` is at most her
             level: each release costs her at most what it debits there, and the sums are
             compared with the levels as `grant` compares one sum with the cap, all of them
-            in one entry.  All of them hide the same change.  Assumes besides that her level
-            stays what it is from release to release (docs/proofs/personal_ledger.md).
+            in one entry.  All of them hide the same change, and take levels from the same
+            column by the same rule.  Assumes besides that the values there stay what they are
+            from release to release (docs/proofs/personal_ledger.md).
         """
         pairs = parse_amounts(amounts)
+        if not isinstance(hides, PersonalRecord) or (
+            parse_levels(hides.levels) != tuple(level for level, _ in pairs)
+        ):
+            raise InvalidParameter("hides must be a PersonalRecord that has the same levels")
         for level, amount in pairs:
             if amount:
                 parse_amount(amount, f"the amount at level {format_short(level)}", LEVEL_DIGITS)
@@ -185,9 +213,9 @@ class Ledger:
             largest(pairs),
             pairs,
             purpose=purpose,
+            hides=hides,
             rng=rng,
             fingerprint=fingerprint,
-            hides=hides,
         )
 
     def publish(self, grant: Grant, release_id: str, release_hash: str) -> None:
@@ -255,16 +283,20 @@ class Ledger:
         amounts: LevelAmounts,
         *,
         purpose: str,
+        hides: Neighbours,
         rng: RandomSource,
         fingerprint: str | None,
-        hides: Hides = "presence",
+        all_have_levels: bool = False,
     ) -> Budget:
         require_text(purpose=purpose, fingerprint="none" if fingerprint is None else fingerprint)
-        require_known("value for hides:", hides, get_args(Hides))
+        if not isinstance(hides, Neighbours):
+            raise InvalidParameter("hides must say what is hidden, such as AddRemoveRecord()")
         require_secure(rng)
         with self._store.writing():
             account = self._require_account(dataset)
+            require_same_levels(dataset, account, amounts)
             fix_notion(dataset, account, hides)
+            require_word(dataset, account, by_level=bool(amounts), all_have_levels=all_have_levels)
             debit(dataset, account, epsilon, amounts)
             body = chain.Granted(
                 **totals(account),
@@ -272,6 +304,7 @@ class Ledger:
                 purpose=purpose,
                 fingerprinted=fingerprint is not None,
                 amounts=chain.write_levels(amounts),
+                all_have_levels=all_have_levels,
             )
             entry = self._append(dataset, body, fingerprint)
         paid_by = Grant(dataset, entry.number, entry.hash)
@@ -282,7 +315,6 @@ class Ledger:
         entry = chain.seal(head.entries + 1, stamp(self._clock), dataset, body, head.hash)
         if not chain.holds(entry, body):
             raise InvalidParameter("the entry could not be read back as it was given")
-        self._store.require_format(chain.needed_format(body))
         self._store.append(entry, fingerprint)
         return entry
 

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from dpublish.errors import LedgerTampered, LedgerUnavailable
-from dpublish.privacy.ledger_chain import VALUES_FORMAT, Entry
+from dpublish.privacy.ledger_chain import FORMAT, Entry
 from dpublish.privacy.ledger_schema import APPLICATION, lay_out
 
 _MISSING = "does not exist; `dpublish ledger create` makes one"
@@ -119,9 +119,14 @@ def _require_ledger(path: Path, connection: sqlite3.Connection) -> None:
         raise unavailable(path, "is some other database, or its creation was interrupted")
     if version < 1:
         raise unavailable(path, f"is not a ledger: there is no format {version}")
-    if version > VALUES_FORMAT:
-        newest = f"newer than {VALUES_FORMAT}: upgrade dpublish"
-        raise unavailable(path, f"has format {version}, {newest}")
+    if version > FORMAT:
+        raise unavailable(path, f"has format {version}, newer than {FORMAT}: upgrade dpublish")
+    if version < FORMAT:
+        raise unavailable(
+            path,
+            f"has format {version}, whose grants do not say what they hide: keep it, and make a "
+            "new one whose caps are what is left here",
+        )
 
 
 def _connect(path: Path, wait_seconds: float) -> sqlite3.Connection:

@@ -11,7 +11,6 @@ from dpublish.privacy.ledger_account import (
     GrantStatus,
     closed,
     granted,
-    read_hides,
 )
 from dpublish.privacy.ledger_chain import (
     Body,
@@ -22,6 +21,7 @@ from dpublish.privacy.ledger_chain import (
     Totals,
     read_exact,
     read_levels,
+    read_notion,
 )
 from dpublish.privacy.ledger_store import LedgerStore
 
@@ -71,7 +71,8 @@ def last_account(store: LedgerStore, dataset: str) -> Account | None:
         content = last.content()
         if isinstance(content, Totals):
             cap, spent = read_exact(content.cap), read_exact(content.spent)
-            return Account(cap, spent, dict(read_levels(content.levels)), read_hides(content))
+            levels, hides = dict(read_levels(content.levels)), read_notion(content.hides)
+            return Account(cap, spent, levels, hides)
     except ValueError:
         pass
     raise tampered(f"entry {last.number} cannot be read")

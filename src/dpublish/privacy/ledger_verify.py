@@ -4,15 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dpublish.privacy.ledger_account import Books
-from dpublish.privacy.ledger_chain import (
-    LEVELS_FORMAT,
-    ORIGIN,
-    VALUES_FORMAT,
-    Created,
-    Entry,
-    Granted,
-    Head,
-)
+from dpublish.privacy.ledger_chain import ORIGIN, Created, Entry, Granted, Head
 from dpublish.privacy.ledger_schema import TABLES
 from dpublish.privacy.ledger_store import LedgerStore, seal_fingerprint
 
@@ -51,10 +43,6 @@ def verify_store(
         found = [*_link_problems(entry, last), *books.enter(entry)]
         problems += [f"entry {entry.number}: {problem}" for problem in found]
         last = Head(last.entries + 1, entry.hash)
-    if store.format() < LEVELS_FORMAT and any(a.levels for a in books.accounts.values()):
-        problems.append("it has levels, but a format that lets older programs overdraw them")
-    if store.format() < VALUES_FORMAT and any(a.hides == "values" for a in books.accounts.values()):
-        problems.append("it hides values alone, but a format that lets older programs forget it")
     if store.has_forgotten():
         problems.append("entries that were there are gone, or are others now")
     if not entries or store.head() != last:
