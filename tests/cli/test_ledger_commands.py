@@ -139,6 +139,52 @@ def test_one_release_does_not_close_two_grants(late, run, place):
     assert "is recorded already" in recorded.err
 
 
+def test_the_end_that_was_cut_off_is_told_by_the_anchor(run, tmp_path):
+    assert run("ledger", "create", "a.db", "--anchor", "far/anchor").code == 3
+    (tmp_path / "far").mkdir()
+    assert run("ledger", "create", "a.db", "--anchor", "far/anchor").code == 0
+    assert run("ledger", "add", "a.db", "people", "--cap", "1").code == 0
+    assert run("ledger", "cap", "a.db", "people", "0.5", "--reason", "less").code == 0
+    assert run("ledger", "verify", "a.db").code == 0
+    assert f"anchor: {tmp_path / 'far' / 'anchor'}" in run("ledger", "show", "a.db").out
+    write(tmp_path / "a.db", read(tmp_path / "a.db")[:-1])
+    for words in ((), ("--anchor", "far/anchor")):
+        checked = run("ledger", "verify", "a.db", *words)
+        assert checked.code == 3
+        assert "entry 3 is gone" in checked.err
+    refused = run("ledger", "add", "a.db", "more", "--cap", "1")
+    assert refused.code == 3
+    assert "entry 3 is gone" in refused.err
+
+
+@pytest.mark.usefixtures("place")
+def test_an_anchor_is_set_later_moved_and_given_up(run, tmp_path):
+    assert run("ledger", "anchor", "books.db", "anchor").code == 0
+    assert run("ledger", "anchor", "books.db", "anchor").code == 1
+    (tmp_path / "anchor").unlink()
+    refused = run("ledger", "add", "books.db", "more", "--cap", "1")
+    assert refused.code == 3
+    assert "dpublish ledger anchor LEDGER FILE --lost" in refused.err
+    assert "--lost" in run("ledger", "anchor", "books.db", "other").err
+    assert run("ledger", "anchor", "books.db", "other", "--lost").code == 0
+    assert run("ledger", "add", "books.db", "more", "--cap", "1").code == 0
+    assert run("ledger", "verify", "books.db").code == 0
+
+
+def test_a_ledger_that_others_may_write_is_warned_of(release, run, place):
+    (place / "books.db").chmod(0o666)
+    done = release("a")
+    assert done.code == 0
+    [line] = done.err.splitlines()
+    assert line.startswith("dpublish: warning: everyone may write the ledger: chmod go-w ")
+    checked = run("ledger", "verify", "books.db", "--json")
+    assert checked.code == 0
+    assert "everyone may write" in checked.json()["warnings"][0]
+    assert "everyone may write" in checked.err
+    (place / "books.db").chmod(0o600)
+    assert release("b").err == ""
+
+
 def test_a_forged_purpose_cannot_write_on_the_terminal(run, place):
     grant(place)
     entries = read(place / "books.db")

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -25,6 +25,12 @@ all_have_levels_option = click.option(
 def say(text: str = "") -> None:
     """Print for people."""
     click.echo(text)
+
+
+def say_warnings(texts: Iterable[str]) -> None:
+    """Print what is not wrong yet, beside the output."""
+    for text in texts:
+        click.echo("dpublish: warning: " + " ".join(text.split()), err=True)
 
 
 def say_json(value: Any) -> None:

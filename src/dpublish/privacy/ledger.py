@@ -9,18 +9,21 @@ whether someone did.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 
-from dpublish.errors import InvalidParameter
+from dpublish.errors import InvalidParameter, LedgerExposed, LedgerUnavailable
 from dpublish.privacy import ledger_chain as chain
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short
 from dpublish.privacy.ledger_account import Account, GrantStatus, LevelStatus, Status
-from dpublish.privacy.ledger_chain import Entry
+from dpublish.privacy.ledger_anchor import Anchor, AnchorBehind, Trail
+from dpublish.privacy.ledger_chain import Entry, Head
 from dpublish.privacy.ledger_debit import (
     LEVEL_DIGITS,
     debit,
@@ -32,13 +35,18 @@ from dpublish.privacy.ledger_debit import (
     require_word,
     totals,
 )
+from dpublish.privacy.ledger_file import others_may_write
 from dpublish.privacy.ledger_lookup import (
     add_up,
     dataset_names,
+    find_anchor,
     find_grant,
+    hash_in,
     intact_head,
     is_release_known,
+    origin_of,
     require_account,
+    tampered,
 )
 from dpublish.privacy.ledger_store import LedgerStore
 from dpublish.privacy.ledger_text import Clock, require_new_name, require_text, stamp
@@ -67,14 +75,35 @@ class Ledger:
     ) -> None:
         self._store = LedgerStore(Path(path), wait_seconds)
         self._clock = clock
+        self._searched = 0  # entries among which an anchor was looked for
+        self._anchor: Anchor | None = None
 
     @classmethod
     def create(
-        cls, path: str | os.PathLike[str], *, clock: Clock | None = None, wait_seconds: float = 30
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        anchor: str | os.PathLike[str] | None = None,
+        clock: Clock | None = None,
+        wait_seconds: float = 30,
     ) -> Ledger:
-        """Make a new ledger file; one that is there is never replaced."""
-        first = chain.seal(1, stamp(clock), "", chain.Created(), chain.ORIGIN)
-        LedgerStore.create(Path(path), first)
+        """Make a new ledger file, and its `anchor` elsewhere; what is there is never replaced.
+
+        With an anchor, every change is also written to that second file and checked against
+        it, so that entries which were cut off the end are missed.
+        """
+        body = chain.Created()
+        if anchor is not None:
+            body = chain.Created(anchor=_whole_path(anchor))
+        first = chain.seal(1, stamp(clock), "", body, chain.ORIGIN)
+        if isinstance(body.anchor, str):
+            Anchor(Path(body.anchor)).create(first.hash, first)
+        try:
+            LedgerStore.create(Path(path), first)
+        except BaseException:
+            if isinstance(body.anchor, str):
+                Path(body.anchor).unlink(missing_ok=True)
+            raise
         return cls(path, clock=clock, wait_seconds=wait_seconds)
 
     def __enter__(self) -> Ledger:
@@ -109,16 +138,45 @@ class Ledger:
         """
         require_text(dataset=dataset, note="none" if note == "" else note)
         account = open_account(cap, levels)
-        with self._store.writing():
+        with self._changing():
             intact_head(self._store)
             require_new_name(dataset, dataset_names(self._store))
             self._append(dataset, chain.Added(**totals(account), note=note))
+
+    def set_anchor(self, path: str | os.PathLike[str], *, lost: bool = False) -> None:
+        """Write every change from now on to an anchor at `path`, too, and check it there.
+
+        A file that is there must be an anchor of this ledger, one that was moved for instance.
+        `lost` says that the anchor so far is gone or was set back; while it can be read, the
+        ledger must still have all that it knows.
+        """
+        place = _whole_path(path)
+        with self._store.writing():
+            head = intact_head(self._store)
+            before = self._find_anchor(head)
+            if before is not None and str(before.path) == place:
+                raise InvalidParameter(f"{before.name} is this ledger's anchor already")
+            waived = before is not None and self._is_waived(before, lost)
+            anchor = Anchor(Path(place))
+            if os.path.lexists(place):
+                self._check(anchor, head)
+            else:
+                anchor.create(origin_of(self._store), self._last_entry())
+            entry = self._append("", chain.Anchored(anchor=place, lost=waived))
+            anchor.prepare(entry)
+        self._confirm(anchor, entry)
+
+    @property
+    def anchor(self) -> Path | None:
+        """Where the ledger has its anchor, if it has one."""
+        with self._store.reading():
+            return find_anchor(self._store)
 
     def change_cap(self, dataset: str, cap: ExactNumber, reason: str) -> None:
         """Raise or lower a cap; what is spent stays spent, and the reason stays on record."""
         require_text(reason=reason)
         limit = parse_amount(cap, "cap")
-        with self._store.writing():
+        with self._changing():
             account = self._require_account(dataset)
             if account.levels:
                 raise InvalidParameter(
@@ -221,7 +279,7 @@ class Ledger:
     def publish(self, grant: Grant, release_id: str, release_hash: str) -> None:
         """Record that what `grant` paid for was published; once only."""
         require_text(release_id=release_id, release_hash=release_hash)
-        with self._store.writing():
+        with self._changing():
             account = self._require_account(grant.dataset)
             if self._require_grant(grant).release_id is not None:
                 raise InvalidParameter(f"what grant {grant.entry} paid for is published already")
@@ -265,16 +323,22 @@ class Ledger:
             return self._require_grant(grant)
 
     def verify(
-        self, expected_head: str | None = None, anchors: Iterable[tuple[int, str]] = ()
+        self,
+        expected_head: str | None = None,
+        anchors: Iterable[tuple[int, str]] = (),
+        *,
+        anchor_file: str | os.PathLike[str] | None = None,
     ) -> Verification:
         """Check every entry, every total and the file itself.
 
         A chain of hashes cannot show that someone rewrote it from end to end.  What was noted
         elsewhere can: `expected_head`, a head hash written down earlier (the ledger may have
-        grown since), and `anchors`, the entry numbers and hashes that receipts carry.
+        grown since), `anchors`, the entry numbers and hashes that receipts carry, and the
+        ledger's anchor.  `anchor_file` names another place for it, maybe a copy.
         """
+        named = None if anchor_file is None else Path(anchor_file).absolute()
         with self._store.reading():
-            return verify_store(self._store, expected_head, anchors)
+            return verify_store(self._store, expected_head, anchors, named)
 
     def _grant(
         self,
@@ -292,7 +356,9 @@ class Ledger:
         if not isinstance(hides, Neighbours):
             raise InvalidParameter("hides must say what is hidden, such as AddRemoveRecord()")
         require_secure(rng)
-        with self._store.writing():
+        for text in others_may_write(self._store.path):
+            warnings.warn(text, LedgerExposed, stacklevel=3)
+        with self._changing():
             account = self._require_account(dataset)
             require_same_levels(dataset, account, amounts)
             fix_notion(dataset, account, hides)
@@ -310,7 +376,72 @@ class Ledger:
         paid_by = Grant(dataset, entry.number, entry.hash)
         return Budget(epsilon, purpose, grant=paid_by, levels=amounts or None, hides=hides)
 
-    def _append(self, dataset: str, body: chain.Totals, fingerprint: str | None = None) -> Entry:
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Change the ledger, and tell its anchor before that is committed and after it."""
+        with self._store.writing():
+            head = intact_head(self._store)
+            anchor = self._find_anchor(head)
+            if anchor is not None:
+                self._catch_up(anchor, head)
+            yield
+            entry = self._last_entry()
+            if anchor is not None and entry.number > head.entries:
+                anchor.prepare(entry)
+        if anchor is not None and entry.number > head.entries:
+            self._confirm(anchor, entry)
+
+    def _find_anchor(self, head: Head) -> Anchor | None:
+        if self._searched < head.entries:
+            found = find_anchor(self._store, self._searched)
+            self._anchor = self._anchor if found is None else Anchor(found)
+            self._searched = head.entries
+        return self._anchor
+
+    def _check(self, anchor: Anchor, head: Head) -> Trail:
+        return anchor.check(
+            origin_of(self._store), head, lambda number: hash_in(self._store, number)
+        )
+
+    def _catch_up(self, anchor: Anchor, head: Head) -> None:
+        """Check the ledger against its anchor; confirm an entry whose writer was interrupted."""
+        try:
+            if self._check(anchor, head).last != head:
+                anchor.commit(self._last_entry())
+        except LedgerUnavailable as error:
+            raise LedgerUnavailable(
+                f"{error}; the ledger is unchanged. Bring it back, or set another one: "
+                "dpublish ledger anchor LEDGER FILE --lost"
+            ) from None
+
+    def _is_waived(self, before: Anchor, lost: bool) -> bool:
+        """Check the anchor that is to be replaced; say whether that was impossible, but waived."""
+        try:
+            self._check(before, intact_head(self._store))
+        except (LedgerUnavailable, AnchorBehind) as error:
+            if lost:
+                return True
+            error.add_note("if it is lost for good, say --lost")
+            raise
+        return False
+
+    @staticmethod
+    def _confirm(anchor: Anchor, entry: Entry) -> None:
+        try:
+            anchor.commit(entry)
+        except LedgerUnavailable as error:
+            raise LedgerUnavailable(
+                f"{error}; entry {entry.number} stands in the ledger, what it debited stays "
+                "debited, and nothing was released for it"
+            ) from None
+
+    def _last_entry(self) -> Entry:
+        entry = self._store.last_entry()
+        if entry is None:
+            raise tampered("its entries are gone")
+        return entry
+
+    def _append(self, dataset: str, body: chain.Body, fingerprint: str | None = None) -> Entry:
         head = intact_head(self._store)
         entry = chain.seal(head.entries + 1, stamp(self._clock), dataset, body, head.hash)
         if not chain.holds(entry, body):
@@ -327,3 +458,10 @@ class Ledger:
         if found is None:
             raise InvalidParameter("the grant is not one of this ledger's")
         return found
+
+
+def _whole_path(path: str | os.PathLike[str]) -> str:
+    """Write a place so that it means the same wherever the process goes."""
+    place = str(Path(path).absolute())
+    require_text(anchor=place)
+    return place

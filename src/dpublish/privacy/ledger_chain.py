@@ -94,10 +94,19 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Created(Body, frozen=True, kw_only=True):
-    """The ledger was opened."""
+    """The ledger was opened, with an anchor at `anchor` if it is given."""
 
     kind = "create"
     format: int = FORMAT
+    anchor: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class Anchored(Body, frozen=True, kw_only=True):
+    """The ledger got an anchor, or another one; `lost` if the one before could not be checked."""
+
+    kind = "anchor"
+    anchor: str
+    lost: bool
 
 
 class Totals(Body, frozen=True, kw_only=True):
@@ -151,7 +160,7 @@ class Published(Totals, frozen=True, kw_only=True):
     release_hash: str
 
 
-_KINDS = (Created, Added, CapChanged, Granted, Published)
+_KINDS = (Created, Anchored, Added, CapChanged, Granted, Published)
 _BODIES: dict[str, type[Body]] = {body.kind: body for body in _KINDS}
 
 
