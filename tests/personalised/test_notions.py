@@ -27,7 +27,10 @@ def release(method, granted, tmp_path, pay=lambda budget: budget):
     table = open_table(ROWS, method.prepare(PEOPLE))
     with Ledger.create(tmp_path / "books.db") as ledger:
         ledger.add("people", levels=("0.1", "1"))
-        amounts, hides = method.spending(Fraction(1)), granted.preferences.neighbours
+        amounts, hides = (
+            method.spending(Fraction(1)),
+            granted.preferences.neighbours(granted.prepare(PEOPLE)),
+        )
         budget = ledger.grant_levels("people", amounts, purpose="x", hides=hides, rng=secure())
         return method.release(table, budget=pay(budget), rng=secure())
 

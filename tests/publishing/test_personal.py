@@ -143,7 +143,7 @@ def test_releases_that_hide_values_alone_have_a_dataset_of_their_own(ledger, tmp
     assert spent(ledger) == before
     ledger.add("members", levels=("0.01", "0.1", "1"))
     go(ledger, tmp_path / "c", alone, "0.1", dataset="members")
-    assert ledger.status("members").hides == alone.preferences.neighbours
+    assert ledger.status("members").hides == alone.preferences.neighbours(SCHEMA)
     with pytest.raises(InvalidParameter, match="'members' has paid for releases that hide the val"):
         go(ledger, tmp_path / "d", recipe(), "0.1", dataset="members")
     go(ledger, tmp_path / "e", alone, "0.1", dataset="members")

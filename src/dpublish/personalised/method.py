@@ -143,8 +143,8 @@ def open_release(
         Reads no rows and spends nothing; it looks at the schema, the settings and the budget.
     """
     refuse_seeded_grant(budget, rng)
-    refuse_other_notion(budget, method.preferences.neighbours)
     method.preferences.check(table.schema)
+    refuse_other_notion(budget, method.preferences.neighbours(table.schema))
     epsilon = full_epsilon(method, budget)
     method.expected_error(table.schema, None, epsilon)  # refuses what `inner` would
     return epsilon
@@ -198,7 +198,12 @@ def inner_release(
 
 
 def personal_receipt(
-    method: PersonalSettings, epsilon: Fraction, *, budget: Budget, rng: RandomSource
+    method: PersonalSettings,
+    epsilon: Fraction,
+    schema: Schema,
+    *,
+    budget: Budget,
+    rng: RandomSource,
 ) -> Receipt:
     """Write the receipt of a personalised release of `epsilon`; call it when all is spent.
 
@@ -209,7 +214,7 @@ def personal_receipt(
         method=method.name,
         settings=settings_of(method),
         budget=budget,
-        neighbours=method.preferences.neighbours,
+        neighbours=method.preferences.neighbours(schema),
         rng=rng,
         personal=parse_amounts(method.spending(epsilon)),
     )

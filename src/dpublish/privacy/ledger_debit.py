@@ -100,7 +100,8 @@ def _remedy(known: Neighbours, hides: Neighbours) -> str:
     if len(personal) == 2:
         return (
             ", for a person could have one level here and another there. Use the column, the "
-            "rule and the mode of the first release"
+            "rule and the mode of the first release, and describe the rule's column in the "
+            "schema as it was then"
         )
     return (
         ". Open the table with the unit that the other releases have; or add a second account "

@@ -85,21 +85,23 @@ class UserInWindow:
 class PersonalRecord:
     """One record changes, and how well that is hidden goes by the record's own level.
 
-    `column` gives a record its level, by its own number or by `rule`.  `mode` says what is
-    public about levels: in `frame` all eligible people with theirs, in `levels` the grid alone,
-    in `values-only` who is present with which level.
+    `column` gives a record its level, by its own number or by `rule`; `cells` sums up what the
+    rule means by the schema.  `mode` says what is public about levels: in `frame` all eligible
+    people with theirs, in `levels` the grid alone, in `values-only` who is present with which
+    level.
     """
 
     column: str
     levels: tuple[str, ...]
     mode: str
     rule: str | None = None
+    cells: str | None = None
     name: ClassVar[str] = "personal-record"
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str):
             raise InvalidParameter("the preference column must be named")
-        if not isinstance(self.rule, str | None):
+        if not all(isinstance(text, str | None) for text in (self.rule, self.cells)):
             raise InvalidParameter("the rule that gives levels must be text")
         require_known("mode", self.mode, tuple(_CHANGES))
         # One spelling for each number: two notions that hide the same are equal.

@@ -122,7 +122,7 @@ def _grant(
             f"{recipe.name} leaves records without a level out by itself; all_have_levels "
             "(--all-have-levels) is for ordinary methods"
         )
-    hides, amounts = recipe.preferences.neighbours, recipe.spending(epsilon)
+    hides, amounts = recipe.preferences.neighbours(table.schema), recipe.spending(epsilon)
     return ledger.grant_levels(dataset, amounts, purpose=purpose, hides=hides, rng=rng)
 
 
