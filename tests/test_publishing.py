@@ -1,5 +1,7 @@
 """Publishing: refused for free, debited before reading, and never thrown away once paid for."""
 
+from dataclasses import replace
+
 import pytest
 
 from dpublish.data.sources import open_table
@@ -11,8 +13,10 @@ from dpublish.errors import (
     LedgerUnavailable,
 )
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.neighbours import AddRemoveUnit
 from dpublish.publishing import publish
 from dpublish.publishing import table as publishing
+from dpublish.recipes import make_recipe
 from dpublish.release.folder import load
 from dpublish.release.release import Release
 from dpublish.synthesis.histograms.noisy import NoisyHistogram
@@ -50,6 +54,20 @@ class Watched:
         if self._failing:
             raise InputError("the disk went away")
         return self._table.sum(kernel)
+
+
+def test_a_table_with_another_unit_is_not_paid_for_from_the_same_account(ledger, tmp_path):
+    """50 rows of one person: 0.5 for her, and 0.5 for each of her rows, would be 25.5."""
+    ranking = make_recipe("topc", {"column": "sex", "count": "1"})
+    by_record = open_table(arrow_table(), SCHEMA)
+    by_unit = open_table(arrow_table(), replace(SCHEMA, unit="age"))
+    go(ledger, tmp_path / "a", ranking, by_unit)
+    assert ledger.status("people").hides == AddRemoveUnit("age")
+    before = ledger.entries()
+    with pytest.raises(InvalidParameter, match="their epsilons do not add up"):
+        go(ledger, tmp_path / "b", ranking, by_record)
+    assert ledger.entries() == before
+    assert not (tmp_path / "b").exists()
 
 
 def test_the_ledger_is_debited_before_the_first_row_is_read(ledger, tmp_path):

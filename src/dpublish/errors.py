@@ -74,6 +74,10 @@ class LedgerTampered(InputError):
     """An entry of the ledger was edited, removed or reordered."""
 
 
+class LedgerExposed(UserWarning):
+    """Other users of the machine may write the ledger, or replace it."""
+
+
 class CorruptRelease(InputError):
     """The release folder is incomplete or was changed."""
 

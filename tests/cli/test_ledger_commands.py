@@ -10,6 +10,7 @@ from dpublish.cli.output import say_table
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import open_table
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.neighbours import AddRemoveRecord, PersonalRecord, UserInWindow
 from dpublish.randomness import secure
 from dpublish.recipes import make_recipe
 from privacy.ledger_forgery import edit_body, read, reseal, write
@@ -17,7 +18,9 @@ from privacy.ledger_forgery import edit_body, read, reseal, write
 
 def grant(place, epsilon="1"):
     with Ledger(place / "books.db") as ledger:
-        return ledger.grant("people", epsilon=epsilon, purpose="ages", rng=secure())
+        return ledger.grant(
+            "people", epsilon=epsilon, purpose="ages", hides=AddRemoveRecord(), rng=secure()
+        )
 
 
 @pytest.fixture
@@ -90,6 +93,43 @@ def test_a_receipt_that_names_another_grant_is_refused(late, run, place, changes
         assert [entry.kind for entry in ledger.entries()].count("publish") == 0
 
 
+@pytest.mark.parametrize(
+    "claim",
+    [
+        {"name": "add-remove-unit", "column": "household"},
+        {"name": "user-in-window", "column": "household", "window": 24},
+        {"name": "replace-record"},
+    ],
+)
+def test_a_receipt_that_claims_to_hide_more_than_was_paid_for_is_refused(late, run, claim):
+    forged = forge(late, "forged", neighbours=claim)
+    recorded = run("ledger", "record", "books.db", forged)
+    assert recorded.code == 1
+    assert "forged claims to hide" in recorded.err
+    assert "but entry 3 paid to hide one record" in recorded.err
+    checked = run("ledger", "verify", "books.db", "--release", forged)
+    assert checked.code == 3
+    assert "but entry 3 paid to hide one record" in checked.err
+
+
+def test_what_each_account_and_each_grant_hides_is_shown(run, place):
+    run("ledger", "add", "books.db", "rides", "--cap", "5")
+    assert "not decided yet" in run("ledger", "show", "books.db", "rides").out
+    grant(place)
+    with Ledger(place / "books.db") as ledger:
+        asked = {"purpose": "rides", "hides": UserInWindow("driver", 24), "rng": secure()}
+        ledger.grant("rides", epsilon="0.5", **asked)
+    shown = run("ledger", "show", "books.db").out
+    [people, rides] = [line for line in shown.splitlines() if "interrupted or running" in line]
+    assert "one record" in people
+    assert "0.5 per window of 24" in rides
+    assert "all rows of one 'driver' in any 24 consecutive snapshots" in rides
+    assert "rides: cap, spent and left are per window of 24 snapshots" in shown
+    told = {each["dataset"]: each for each in run("ledger", "show", "books.db", "--json").json()}
+    assert told["people"]["hides"] == {"name": "add-remove-record"}
+    assert told["rides"]["grants"][0]["per_window_of"] == told["rides"]["per_window_of"] == 24
+
+
 def test_one_release_does_not_close_two_grants(late, run, place):
     assert run("ledger", "record", "books.db", "late").code == 0
     second = grant(place).grant
@@ -97,6 +137,52 @@ def test_one_release_does_not_close_two_grants(late, run, place):
     recorded = run("ledger", "record", "books.db", forge(late, "again", **changes))
     assert recorded.code == 1
     assert "is recorded already" in recorded.err
+
+
+def test_the_end_that_was_cut_off_is_told_by_the_anchor(run, tmp_path):
+    assert run("ledger", "create", "a.db", "--anchor", "far/anchor").code == 3
+    (tmp_path / "far").mkdir()
+    assert run("ledger", "create", "a.db", "--anchor", "far/anchor").code == 0
+    assert run("ledger", "add", "a.db", "people", "--cap", "1").code == 0
+    assert run("ledger", "cap", "a.db", "people", "0.5", "--reason", "less").code == 0
+    assert run("ledger", "verify", "a.db").code == 0
+    assert f"anchor: {tmp_path / 'far' / 'anchor'}" in run("ledger", "show", "a.db").out
+    write(tmp_path / "a.db", read(tmp_path / "a.db")[:-1])
+    for words in ((), ("--anchor", "far/anchor")):
+        checked = run("ledger", "verify", "a.db", *words)
+        assert checked.code == 3
+        assert "entry 3 is gone" in checked.err
+    refused = run("ledger", "add", "a.db", "more", "--cap", "1")
+    assert refused.code == 3
+    assert "entry 3 is gone" in refused.err
+
+
+@pytest.mark.usefixtures("place")
+def test_an_anchor_is_set_later_moved_and_given_up(run, tmp_path):
+    assert run("ledger", "anchor", "books.db", "anchor").code == 0
+    assert run("ledger", "anchor", "books.db", "anchor").code == 1
+    (tmp_path / "anchor").unlink()
+    refused = run("ledger", "add", "books.db", "more", "--cap", "1")
+    assert refused.code == 3
+    assert "dpublish ledger anchor LEDGER FILE --lost" in refused.err
+    assert "--lost" in run("ledger", "anchor", "books.db", "other").err
+    assert run("ledger", "anchor", "books.db", "other", "--lost").code == 0
+    assert run("ledger", "add", "books.db", "more", "--cap", "1").code == 0
+    assert run("ledger", "verify", "books.db").code == 0
+
+
+def test_a_ledger_that_others_may_write_is_warned_of(release, run, place):
+    (place / "books.db").chmod(0o666)
+    done = release("a")
+    assert done.code == 0
+    [line] = done.err.splitlines()
+    assert line.startswith("dpublish: warning: everyone may write the ledger: chmod go-w ")
+    checked = run("ledger", "verify", "books.db", "--json")
+    assert checked.code == 0
+    assert "everyone may write" in checked.json()["warnings"][0]
+    assert "everyone may write" in checked.err
+    (place / "books.db").chmod(0o600)
+    assert release("b").err == ""
 
 
 def test_a_forged_purpose_cannot_write_on_the_terminal(run, place):
@@ -133,7 +219,9 @@ def levelled(place, run):
     run("ledger", "add", "books.db", "survey", "--levels", "0.01, 0.1,1")
     amounts = {level: level / 2 for level in map(Fraction, ("0.01", "0.1", "1"))}
     with Ledger(place / "books.db") as ledger:
-        return ledger.grant_levels("survey", amounts, purpose="ages", rng=secure()).grant
+        hides = PersonalRecord("own", tuple(map(str, amounts)), "levels")
+        budget = ledger.grant_levels("survey", amounts, purpose="ages", hides=hides, rng=secure())
+        return budget.grant
 
 
 @pytest.mark.usefixtures("place")
@@ -192,7 +280,7 @@ def test_a_thousand_levels_fit_on_a_screen(run):
 def test_a_receipt_is_believed_at_each_level_only_if_that_was_debited_there(
     late, levelled, run, personal, message
 ):
-    hidden = {"column": "pref", "levels": [level for level, _ in personal] or ["1"]}
+    hidden = {"column": "own", "levels": [level for level, _ in personal] or ["1"]}
     forged = forge(
         late,
         "forged",

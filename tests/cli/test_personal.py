@@ -81,21 +81,29 @@ def test_what_cannot_be_is_refused_in_words(publish, run, levelled):
     assert left(levelled) == [Fraction(1, 100), Fraction(1, 10), 1]
 
 
-def test_an_ordinary_release_says_what_it_means_to_people_with_levels(run, levelled):
+def test_an_ordinary_release_from_people_with_levels_needs_the_owners_word(run, levelled):
     words = ("--columns", "age", "--data", "people.csv", "--schema", "people.toml")
     where = ("--ledger", "books.db", "--epsilon", "0.001")
     release = ("release", "--method", "histogram", *words, *where)
-    sentence = "records below the first level (0.01) must not be in its table"
-    assert run(*release, "--dataset", "staff", "-o", "a").out.count(sentence) == 1
-    told = run(*release, "--dataset", "staff", "-o", "b", "--json").json()
-    assert sentence in told["note"]
-    assert sentence not in run(*release, "--dataset", "people", "-o", "c").out
-    assert "note" not in run(*release, "--dataset", "people", "-o", "d", "--json").json()
+    refused = run(*release, "--dataset", "staff", "-o", "a")
+    assert refused.code == 1
+    assert "below the first level (0.01)" in refused.err
+    assert "--all-have-levels" in refused.err
+    assert left(levelled) == [Fraction(1, 100), Fraction(1, 10), 1]
+    assert not (levelled / "a").exists()
+    done = run(*release, "--dataset", "staff", "-o", "a", "--all-have-levels")
+    assert done.code == 0, done.err
+    assert left(levelled)[0] == Fraction(9, 1000)
+    needless = run(*release, "--dataset", "people", "-o", "b", "--all-have-levels")
+    assert needless.code == 1
+    assert "leave it out here" in needless.err
 
 
-def test_a_personalised_release_needs_no_such_note(publish):
-    assert "must not be in its table" not in publish("--epsilon", "0.5").out
-    assert "note" not in publish("--epsilon", "0.5", "--json", output="b").json()
+def test_a_personalised_release_needs_no_such_word(publish):
+    refused = publish("--epsilon", "0.5", "--all-have-levels")
+    assert refused.code == 1
+    assert "leaves records without a level out by itself" in refused.err
+    assert publish("--epsilon", "0.5").code == 0
 
 
 def test_settings_may_be_zero_on_the_command_line(publish):

@@ -9,47 +9,73 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.randomness import secure
 from dpublish.recipes import make_recipe
 
 PEOPLE = Schema((column("home", "category", values=["a", "b"]),))
-ROWS = pa.table({"home": ["a", "b"], "own": [0.1, 1.0]})
+ROWS = pa.table({"home": ["a", "b"], "own": [0.1, 1.0], "theirs": [1.0, 0.1]})
 
 
-def release(mode, hides, tmp_path, pay=lambda budget: budget):
-    settings = {"inner": "histogram columns=home", "preference": "own", "levels": ("0.1", "1")}
-    method = make_recipe("minimum", {**settings, "mode": mode})
+def minimum(mode="levels", preference="own"):
+    levels = {"preference": preference, "levels": ("0.1", "1"), "mode": mode}
+    return make_recipe("minimum", {"inner": "histogram columns=home", **levels})
+
+
+def release(method, granted, tmp_path, pay=lambda budget: budget):
+    """Spend on one method what was granted for another."""
     table = open_table(ROWS, method.prepare(PEOPLE))
     with Ledger.create(tmp_path / "books.db") as ledger:
         ledger.add("people", levels=("0.1", "1"))
-        amounts = method.spending(Fraction(1))
-        given = {} if hides is None else {"hides": hides}
-        budget = ledger.grant_levels("people", amounts, purpose="x", rng=secure(), **given)
+        amounts, hides = (
+            method.spending(Fraction(1)),
+            granted.preferences.neighbours(granted.prepare(PEOPLE)),
+        )
+        budget = ledger.grant_levels("people", amounts, purpose="x", hides=hides, rng=secure())
         return method.release(table, budget=pay(budget), rng=secure())
 
 
-@pytest.mark.parametrize(("mode", "hides"), [("levels", None), ("values-only", "values")])
-def test_what_was_granted_is_published(mode, hides, tmp_path):
-    assert release(mode, hides, tmp_path).receipt.personal
+@pytest.mark.parametrize("mode", ["levels", "values-only"])
+def test_what_was_granted_is_published(mode, tmp_path):
+    assert release(minimum(mode), minimum(mode), tmp_path).receipt.personal
 
 
-@pytest.mark.parametrize(("mode", "hides"), [("levels", "values"), ("values-only", None)])
-def test_what_was_granted_for_something_else_is_refused(mode, hides, tmp_path):
-    with pytest.raises(InvalidParameter, match="hides"):
-        release(mode, hides, tmp_path)
+@pytest.mark.parametrize(
+    ("wanted", "granted"),
+    [
+        ({}, {"mode": "values-only"}),
+        ({"mode": "values-only"}, {}),
+        ({}, {"preference": "theirs"}),
+    ],
+)
+def test_what_was_granted_for_something_else_is_refused(wanted, granted, tmp_path):
+    with pytest.raises(InvalidParameter, match="the ledger was told that this release hides"):
+        release(minimum(**wanted), minimum(**granted), tmp_path)
 
 
 def test_a_part_of_a_budget_hides_what_the_whole_does(tmp_path):
-    with pytest.raises(InvalidParameter, match="hides"):
-        release("values-only", None, tmp_path, pay=lambda budget: budget.split(a=1)["a"])
+    with pytest.raises(InvalidParameter, match="the ledger was told that this release hides"):
+        release(minimum("values-only"), minimum(), tmp_path, lambda b: b.split(a=1)["a"])
 
 
 @pytest.mark.parametrize("account", [{"levels": ("0.1", "1")}, {"cap": "2"}])
 def test_an_ordinary_grant_does_not_pay_for_hiding_values_alone(tmp_path, account):
-    settings = {"preference": "own", "levels": ("0.1", "1"), "mode": "values-only"}
-    method = make_recipe("minimum", {**settings, "inner": "histogram columns=home"})
+    method = minimum("values-only")
     with Ledger.create(tmp_path / "books.db") as ledger:
         ledger.add("people", **account)
-        budget = ledger.grant("people", epsilon="0.05", purpose="x", rng=secure())
-        with pytest.raises(InvalidParameter, match="hides"):
+        asked = {"purpose": "x", "hides": AddRemoveRecord(), "all_have_levels": "levels" in account}
+        budget = ledger.grant("people", epsilon="0.05", rng=secure(), **asked)
+        with pytest.raises(InvalidParameter, match="the ledger was told"):
             method.release(open_table(ROWS, method.prepare(PEOPLE)), budget=budget, rng=secure())
+
+
+def test_no_receipt_is_issued_for_another_change_than_was_granted(tmp_path):
+    rows = pa.table({"home": ["a", "b"], "user": ["u", "v"]})
+    table = open_table(rows, Schema(PEOPLE.columns, unit="user"))
+    method = make_recipe("topc", {"column": "home", "count": "1"})
+    with Ledger.create(tmp_path / "books.db") as ledger:
+        ledger.add("people")
+        asked = {"purpose": "x", "hides": AddRemoveRecord()}
+        budget = ledger.grant("people", epsilon="1", rng=secure(), **asked)
+        with pytest.raises(InvalidParameter, match="hides one record, and it hides all rows"):
+            method.release(table, budget=budget, rng=secure())

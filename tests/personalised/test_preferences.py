@@ -155,7 +155,25 @@ def test_an_epsilon_that_no_level_can_pay_is_refused(epsilon):
 
 def test_the_notion_of_neighbours_names_the_column_the_levels_and_the_mode():
     framed = preferences(mode="frame", sizes=(5, 0, 2, 9))
-    assert framed.neighbours == PersonalRecord("own", ("0.01", "0.1", "0.3", "1"), "frame")
+    expected = PersonalRecord("own", ("0.01", "0.1", "0.3", "1"), "frame")
+    assert framed.neighbours(framed.schema(PEOPLE)) == expected
+
+
+def homes(**groups):
+    tree = {"all": {name: list(values) for name, values in groups.items()}}
+    return Schema((column("home", "category", taxonomy=tree),))
+
+
+def test_a_rule_whose_groups_mean_something_else_is_another_notion():
+    def notion(schema, rule="near=0.1, far=1"):
+        own = Preferences.by_rule(schema, source="home", rule=rule, derived=True)
+        return own.neighbours(schema)
+
+    first = notion(homes(near="ab", far="cd"))
+    assert first == notion(homes(far="dc", near="ba"), "far = 1.0 ; near=0.10")
+    assert first != notion(homes(near="abc", far="d"))
+    assert first != notion(homes(near="cd", far="ab"))
+    assert first != notion(homes(near="ab", far="cd"), "near=1, far=0.1")
 
 
 # -- schemas

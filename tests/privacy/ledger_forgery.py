@@ -7,6 +7,7 @@ from dataclasses import replace
 from dpublish.privacy.ledger import Ledger
 from dpublish.privacy.ledger_chain import ORIGIN
 from dpublish.privacy.ledger_store import seal_fingerprint
+from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.randomness import secure
 
 KINDS = ("create", "add", "grant", "publish", "add", "grant", "cap", "grant")
@@ -16,12 +17,23 @@ def make_honest(path):
     """Make a ledger that has entries of all kinds, two datasets and a fingerprint."""
     with Ledger.create(path) as ledger:
         ledger.add("census", cap="1")
-        first = ledger.grant("census", epsilon="0.4", purpose="ages", rng=secure())
+        first = ledger.grant(
+            "census", epsilon="0.4", purpose="ages", hides=AddRemoveRecord(), rng=secure()
+        )
         ledger.publish(first.grant, "id", "hash")
         ledger.add("clinic")
-        ledger.grant("clinic", epsilon="0.5", purpose="wards", rng=secure(), fingerprint="f")
+        ledger.grant(
+            "clinic",
+            epsilon="0.5",
+            purpose="wards",
+            hides=AddRemoveRecord(),
+            rng=secure(),
+            fingerprint="f",
+        )
         ledger.change_cap("census", "2", reason="asked")
-        ledger.grant("census", epsilon="0.1", purpose="sexes", rng=secure())
+        ledger.grant(
+            "census", epsilon="0.1", purpose="sexes", hides=AddRemoveRecord(), rng=secure()
+        )
         assert tuple(entry.kind for entry in ledger.entries()) == KINDS
     return path
 

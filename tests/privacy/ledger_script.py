@@ -8,9 +8,11 @@ PREAMBLE = """
 import os, sys
 from dpublish.errors import LedgerUnavailable
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.randomness import secure
 def grant(ledger):
-    return ledger.grant("census", epsilon="0.1", purpose="ages", rng=secure())
+    asked = {"epsilon": "0.1", "purpose": "ages", "hides": AddRemoveRecord(), "rng": secure()}
+    return ledger.grant("census", **asked)
 path = sys.argv[1]
 """
 

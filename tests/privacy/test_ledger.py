@@ -13,6 +13,7 @@ from dpublish.errors import BudgetExhausted, InvalidParameter
 from dpublish.privacy.budget import Grant
 from dpublish.privacy.ledger import Ledger
 from dpublish.privacy.ledger_chain import Entry, Granted, read_exact
+from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.randomness import SystemSource, secure, seeded
 
 
@@ -29,7 +30,12 @@ def ledger(path):
 
 
 def grant(ledger, epsilon="0.3", dataset="census", **changes):
-    asked = {"epsilon": epsilon, "purpose": "ages", "rng": secure()} | changes
+    asked = {
+        "epsilon": epsilon,
+        "purpose": "ages",
+        "hides": AddRemoveRecord(),
+        "rng": secure(),
+    } | changes
     return ledger.grant(dataset, **asked)
 
 

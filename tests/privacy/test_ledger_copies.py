@@ -10,6 +10,7 @@ import pytest
 from dpublish.errors import LedgerTampered, LedgerUnavailable
 from dpublish.privacy.ledger import Ledger
 from dpublish.privacy.ledger_chain import Granted
+from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.randomness import secure
 from privacy.ledger_script import run_script
 
@@ -23,7 +24,9 @@ def path(tmp_path):
 
 
 def grant(ledger, epsilon="1"):
-    return ledger.grant("census", epsilon=epsilon, purpose="ages", rng=secure())
+    return ledger.grant(
+        "census", epsilon=epsilon, purpose="ages", hides=AddRemoveRecord(), rng=secure()
+    )
 
 
 LOOK = 'print(Ledger(path).status("census").spent)'

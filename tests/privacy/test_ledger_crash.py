@@ -17,6 +17,7 @@ from statistics import median
 import pytest
 
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.randomness import plain_generator, secure
 
 EPSILON = Fraction(1, 1000)
@@ -31,6 +32,13 @@ def test_whatever_was_handed_out_before_a_kill_is_debited(tmp_path):
     assert result["handed out"] > 20  # they lived long enough to matter
     assert result["debited"] >= result["handed out"]
     assert result["debited"] <= result["handed out"] + 200  # a kill wastes one grant at most
+
+
+def test_kills_are_not_taken_for_tampering_where_there_is_an_anchor(tmp_path):
+    result = kill_children(tmp_path, kills=80, order="debit first, with an anchor")
+    assert result["problems"] == []
+    assert result["handed out"] > 8
+    assert result["handed out"] <= result["debited"] <= result["handed out"] + 80
 
 
 def test_the_same_kills_catch_a_release_that_is_paid_for_afterwards(tmp_path):
@@ -54,7 +62,8 @@ def supervise(folder, kills, order):
     """Fork and kill children one after the other, then compare what they got with the books."""
     books, log = folder / "books.db", folder / "handed-out"
     log.touch()
-    with Ledger.create(books) as ledger:
+    anchor = folder / "anchor" if "anchor" in order else None
+    with Ledger.create(books, anchor=anchor) as ledger:
         ledger.add("census", cap="1000")
         ledger.add("trial")
         longest = LONGEST_LIFE * median(cycle_seconds(ledger) for _ in range(9))  # disks differ
@@ -80,7 +89,7 @@ def live(books, log, order):
     notes = os.open(log, os.O_WRONLY | os.O_APPEND)
 
     def note(budget):
-        if order == "debit first":
+        if order.startswith("debit first"):
             os.write(notes, f"{budget.grant.entry} {budget.grant.entry_hash}\n".encode())
 
     while True:
@@ -99,7 +108,9 @@ def cycle_seconds(ledger):
 
 
 def grant_and_publish(ledger, dataset, note):
-    budget = ledger.grant(dataset, epsilon=EPSILON, purpose="p", rng=secure())
+    budget = ledger.grant(
+        dataset, epsilon=EPSILON, purpose="p", hides=AddRemoveRecord(), rng=secure()
+    )
     note(budget)
     ledger.publish(budget.grant, f"release-{budget.grant.entry}", "hash")
 

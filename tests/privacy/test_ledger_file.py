@@ -10,6 +10,7 @@ import pytest
 
 from dpublish.errors import LedgerUnavailable
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.randomness import secure
 from privacy.ledger_script import run_script
 
@@ -23,7 +24,9 @@ def path(tmp_path):
 
 
 def grant(ledger, epsilon="0.1"):
-    return ledger.grant("census", epsilon=epsilon, purpose="ages", rng=secure())
+    return ledger.grant(
+        "census", epsilon=epsilon, purpose="ages", hides=AddRemoveRecord(), rng=secure()
+    )
 
 
 def refuses(path, match, **settings):
@@ -69,9 +72,17 @@ def test_another_database_is_not_a_ledger_and_stays_as_it_was(tmp_path):
 
 def test_a_newer_format_is_refused(path):
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 4")
+        connection.execute("PRAGMA user_version = 5")
     connection.close()
-    refuses(path, "has format 4, newer than 3: upgrade dpublish")
+    refuses(path, "has format 5, newer than 4: upgrade dpublish")
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_format_whose_grants_do_not_say_what_they_hide_is_refused(path, version):
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    refuses(path, f"has format {version}, whose grants do not say what they hide")
 
 
 @pytest.mark.parametrize("version", [0, -1])
@@ -240,7 +251,9 @@ def test_a_fork_waits_for_a_grant_under_way_so_that_the_child_can_close_the_ledg
         ledger, is_over = Ledger(path), threading.Event()
         def keep_granting():
             while not is_over.wait(0.0005):
-                ledger.grant("census", epsilon="0.001", purpose="ages", rng=secure())
+                ledger.grant(
+                    "census", epsilon="0.001", purpose="a", hides=AddRemoveRecord(), rng=secure()
+                )
         thread = threading.Thread(target=keep_granting)
         thread.start()
         ends = set()

@@ -8,6 +8,7 @@ import pytest
 
 from dpublish.errors import LedgerTampered
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.randomness import secure
 from privacy.ledger_forgery import (
     edit_body,
@@ -113,7 +114,9 @@ def test_only_anchors_find_a_ledger_that_was_rewritten_from_end_to_end(path):
 
 def test_an_anchor_beyond_the_end_finds_an_older_copy(honest, path):
     with Ledger(path) as ledger:
-        later = ledger.grant("census", epsilon="0.1", purpose="p", rng=secure()).grant
+        later = ledger.grant(
+            "census", epsilon="0.1", purpose="p", hides=AddRemoveRecord(), rng=secure()
+        ).grant
     assert verify(path, anchors=[(later.entry, later.entry_hash)]).is_intact
     assert not verify(honest, anchors=[(later.entry, later.entry_hash)]).is_intact
 
@@ -121,7 +124,7 @@ def test_an_anchor_beyond_the_end_finds_an_older_copy(honest, path):
 def test_a_head_noted_earlier_still_stands_when_the_ledger_has_grown(path):
     noted = verify(path).head
     with Ledger(path) as ledger:
-        ledger.grant("census", epsilon="0.1", purpose="p", rng=secure())
+        ledger.grant("census", epsilon="0.1", purpose="p", hides=AddRemoveRecord(), rng=secure())
     assert verify(path, expected_head=noted).is_intact
 
 
@@ -140,7 +143,9 @@ def test_nothing_is_granted_or_shown_from_a_visibly_broken_ledger(path, statemen
     with Ledger(path) as ledger:
         before = ledger.entries()
         for act in (
-            lambda: ledger.grant("census", epsilon="0.1", purpose="p", rng=secure()),
+            lambda: ledger.grant(
+                "census", epsilon="0.1", purpose="p", hides=AddRemoveRecord(), rng=secure()
+            ),
             lambda: ledger.add("new"),
             lambda: ledger.change_cap("census", "3", reason="r"),
             lambda: ledger.status("census"),
@@ -154,7 +159,7 @@ def test_a_datasets_last_entry_is_checked_wherever_it_stands(path):
     body = json.dumps(json.loads(read(path)[5].body) | {"spent": "0"})
     tamper(path, "UPDATE entries SET body = ? WHERE number = 6", values=(body,))
     with Ledger(path) as ledger, pytest.raises(LedgerTampered, match="entry 6 was edited"):
-        ledger.grant("clinic", epsilon="0.1", purpose="p", rng=secure())
+        ledger.grant("clinic", epsilon="0.1", purpose="p", hides=AddRemoveRecord(), rng=secure())
 
 
 def test_a_datasets_last_entry_with_a_fitting_hash_of_its_own_is_still_noticed(path):
@@ -162,4 +167,4 @@ def test_a_datasets_last_entry_with_a_fitting_hash_of_its_own_is_still_noticed(p
     values = (entry.body, entry.digest())
     tamper(path, "UPDATE entries SET body = ?, hash = ? WHERE number = 6", values=values)
     with Ledger(path) as ledger, pytest.raises(LedgerTampered, match="entry 6 was edited"):
-        ledger.grant("clinic", epsilon="0.1", purpose="p", rng=secure())
+        ledger.grant("clinic", epsilon="0.1", purpose="p", hides=AddRemoveRecord(), rng=secure())

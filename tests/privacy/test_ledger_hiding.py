@@ -7,6 +7,7 @@ import pytest
 
 from dpublish.errors import BudgetExhausted, LedgerTampered
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.randomness import secure
 from privacy.ledger_forgery import make_honest, tamper, verify
 
@@ -23,7 +24,8 @@ def open_books(path, name="census"):
 
 
 def grant(ledger, name="census", **changes):
-    return ledger.grant(name, **{"epsilon": "1", "purpose": "p", "rng": secure()} | changes)
+    asked = {"epsilon": "1", "purpose": "p", "hides": AddRemoveRecord(), "rng": secure()}
+    return ledger.grant(name, **asked | changes)
 
 
 def plain(path):

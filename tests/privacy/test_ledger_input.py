@@ -9,6 +9,7 @@ from dpublish.errors import BudgetExhausted, InvalidParameter, LedgerTampered, L
 from dpublish.privacy.budget import Grant
 from dpublish.privacy.ledger import Ledger
 from dpublish.privacy.ledger_chain import Added
+from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.randomness import is_secure, secure, seeded
 
 
@@ -27,7 +28,12 @@ def ledger(path):
 
 
 def grant(ledger, **changes):
-    asked = {"epsilon": "0.1", "purpose": "ages", "rng": secure()} | changes
+    asked = {
+        "epsilon": "0.1",
+        "purpose": "ages",
+        "hides": AddRemoveRecord(),
+        "rng": secure(),
+    } | changes
     return ledger.grant("census", **asked)
 
 

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from dpublish.errors import BudgetExhausted, InvalidParameter
 from dpublish.privacy import ledger as ledger_module
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.randomness import secure, seeded
 from privacy.ledger_forgery import verify
+from privacy.ledger_levels import personal
 
 CENT, TENTH, ONE = Fraction(1, 100), Fraction(1, 10), Fraction(1)
 LEVELS = (CENT, TENTH, ONE)
@@ -47,7 +49,8 @@ def ask(ledger, wanted, dataset="survey", **changes):
     settings = {"purpose": "ages", "rng": secure()} | changes
     if isinstance(wanted, tuple):
         amounts = dict(zip(LEVELS, map(Fraction, wanted), strict=True))
-        return ledger.grant_levels(dataset, amounts, **settings)
+        return ledger.grant_levels(dataset, amounts, hides=personal(LEVELS), **settings)
+    settings |= {"hides": AddRemoveRecord(), "all_have_levels": dataset == "survey"}
     return ledger.grant(dataset, epsilon=wanted, **settings)
 
 
@@ -167,16 +170,15 @@ def test_an_overdraft_says_which_levels_are_short_and_what_they_have_left(ledger
     ask(ledger, ("0.004", "0.04", "0.2"))  # the advice holds
 
 
-def test_an_ordinary_overdraft_names_the_smallest_level_and_who_must_not_be_there(ledger):
+def test_an_ordinary_overdraft_names_the_smallest_level(ledger):
     with pytest.raises(BudgetExhausted) as caught:
         ask(ledger, "0.05")
     assert str(caught.value) == (
         "'survey' cannot pay: level 0.01 has 0.01 left, but 0.05 was asked for: ask for at most "
-        "0.01 without levels. An ordinary release costs every level the same, and records below "
-        "the first level (0.01) must not be in its table"
+        "0.01; an ordinary release costs every level the same"
     )
     ask(ledger, "0.01")
-    with pytest.raises(BudgetExhausted, match="nothing more can be released without levels"):
+    with pytest.raises(BudgetExhausted, match="nothing more can be released; an ordinary"):
         ask(ledger, "1e-9")
     ask(ledger, ("0", "0.01", "0.1"))  # the others have not finished
 
@@ -217,10 +219,11 @@ def test_a_refused_grant_by_level_costs_nothing(ledger, case):
 def test_a_thousand_levels_are_added_up_and_an_overdraft_is_told_in_one_short_line(ledger):
     levels = [Fraction(number, 1000) for number in range(1, 1001)]
     ledger.add("wide", levels=levels)
-    ledger.grant_levels("wide", {e: e / 2 for e in levels}, purpose="p", rng=secure())
+    asked = {"purpose": "p", "hides": personal(levels), "rng": secure()}
+    ledger.grant_levels("wide", {e: e / 2 for e in levels}, **asked)
     assert spent(ledger, "wide") == tuple(level / 2 for level in levels)
     with pytest.raises(BudgetExhausted, match="; 997 more levels are short: ") as caught:
-        ledger.grant_levels("wide", {e: e for e in levels}, purpose="p", rng=secure())
+        ledger.grant_levels("wide", {e: e for e in levels}, **asked)
     assert len(str(caught.value)) < 400
     with pytest.raises(InvalidParameter, match=r"1,000 levels from 0\.001 to 1, but the release"):
         ask(ledger, ("0", "0", "1"), "wide")

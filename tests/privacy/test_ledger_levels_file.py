@@ -1,7 +1,6 @@
-"""How levels stand in the file: nothing changes without them, and no forged one goes unnoticed."""
+"""How levels stand in the file: none where there are none, and no forged one goes unnoticed."""
 
 import json
-import sqlite3
 from dataclasses import replace
 from fractions import Fraction
 
@@ -9,8 +8,10 @@ import pytest
 
 from dpublish.errors import InvalidParameter
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.randomness import secure
 from privacy.ledger_forgery import edit_body, read, reseal, verify, write
+from privacy.ledger_levels import personal
 
 LEVELS = (Fraction(1, 100), Fraction(1, 10), Fraction(1))
 
@@ -29,23 +30,24 @@ def ledger(path):
 
 
 def ordinary(ledger, epsilon, dataset="survey"):
-    return ledger.grant(dataset, epsilon=epsilon, purpose="ages", rng=secure())
+    return ledger.grant(
+        dataset,
+        epsilon=epsilon,
+        purpose="ages",
+        hides=AddRemoveRecord(),
+        rng=secure(),
+        all_have_levels=dataset == "survey",
+    )
 
 
 def by_level(ledger, *amounts):
     asked = dict(zip(LEVELS, map(Fraction, amounts), strict=True))
-    return ledger.grant_levels("survey", asked, purpose="ages", rng=secure())
+    return ledger.grant_levels(
+        "survey", asked, purpose="ages", hides=personal(LEVELS), rng=secure()
+    )
 
 
-def version_of(path):
-    connection = sqlite3.connect(path)
-    try:
-        return connection.execute("PRAGMA user_version").fetchone()[0]
-    finally:
-        connection.close()
-
-
-def test_a_ledger_without_levels_is_written_as_it_always_was(tmp_path):
+def test_entries_of_a_dataset_without_levels_hold_none(tmp_path):
     path = tmp_path / "plain.db"
     with Ledger.create(path) as ledger:
         ledger.add("census")
@@ -53,23 +55,12 @@ def test_a_ledger_without_levels_is_written_as_it_always_was(tmp_path):
         ledger.publish(budget.grant, "id", "hash")
         with pytest.raises(InvalidParameter):
             ledger.add("census", levels=LEVELS)  # a refused one leaves no trace either
-    assert version_of(path) == 1
     assert [set(json.loads(entry.body)) - {"salt"} for entry in read(path)] == [
         {"format"},
         {"cap", "spent", "note"},
-        {"cap", "spent", "epsilon", "purpose", "fingerprinted"},
-        {"cap", "spent", "grant", "release_id", "release_hash"},
+        {"cap", "spent", "hides", "epsilon", "purpose", "fingerprinted", "all_have_levels"},
+        {"cap", "spent", "hides", "grant", "release_id", "release_hash"},
     ]
-
-
-def test_programs_that_know_no_levels_cannot_open_a_ledger_that_has_some(path):
-    assert version_of(path) == 2
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 1")
-    connection.close()
-    assert verify(path).problems == (
-        "it has levels, but a format that lets older programs overdraw them",
-    )
 
 
 def edit(place, **changes):
@@ -90,7 +81,11 @@ FORGERIES = {  # entries: 0 create, 1 add, 2 grant by level, 3 ordinary grant, 4
     "a cap that is no level": (edit(1, cap="5"), "cap is not its highest level"),
     "a grant of other levels": (
         edit(2, amounts=[["0.1", "0.05"], ["1", "0.5"]]),
-        "debits levels that 'survey' does not have",
+        "debits other levels than its release has",
+    ),
+    "an ordinary grant that nobody vouched for": (
+        edit(3, all_have_levels=False),
+        "nobody said that all records have levels",
     ),
     "a grant of less than it says": (edit(2, epsilon="0.4"), "not the most that a level pays"),
     "a grant above a level": (

@@ -18,6 +18,7 @@ import pytest
 
 from dpublish.errors import BudgetExhausted
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.neighbours import AddRemoveRecord, PersonalRecord
 from dpublish.randomness import plain_generator, secure
 
 LEVELS = (Fraction(1, 100), Fraction(1, 10), Fraction(1))
@@ -36,9 +37,11 @@ def make_books(folder, unit_of=10**9):
 
 def take(ledger, kind, unit):
     if kind == "ordinary":
-        return ledger.grant("survey", epsilon=unit, purpose="p", rng=secure())
+        asked = {"purpose": "p", "hides": AddRemoveRecord(), "all_have_levels": True}
+        return ledger.grant("survey", epsilon=unit, rng=secure(), **asked)
     amounts = {level: units * unit for level, units in zip(LEVELS, UNITS, strict=True)}
-    return ledger.grant_levels("survey", amounts, purpose="p", rng=secure())
+    hides = PersonalRecord("own", tuple(map(str, LEVELS)), "levels")
+    return ledger.grant_levels("survey", amounts, purpose="p", hides=hides, rng=secure())
 
 
 def read_units(books, unit):

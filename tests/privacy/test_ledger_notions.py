@@ -1,20 +1,38 @@
-"""What an account with levels hides is one thing: epsilons of different changes do not add up."""
+"""What an account hides is one change: epsilons of different changes do not add up."""
 
 import json
-import sqlite3
 from dataclasses import replace
 from fractions import Fraction
+from itertools import permutations
 
 import pytest
 
 from dpublish.errors import BudgetExhausted, InvalidParameter, LedgerTampered
 from dpublish.privacy import ledger as ledger_module
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.neighbours import (
+    AddRemoveRecord,
+    AddRemoveUnit,
+    PersonalRecord,
+    ReplaceRecord,
+    UserInWindow,
+    to_plain,
+)
 from dpublish.randomness import secure
 from privacy.ledger_forgery import edit_body, read, reseal, verify, write
+from privacy.ledger_levels import personal
 
 LEVELS = (Fraction(1, 10), Fraction(1))
 PART = {level: level / 4 for level in LEVELS}
+NOTIONS = {
+    "a record": AddRemoveRecord(),
+    "a record exchanged": ReplaceRecord(),
+    "a unit": AddRemoveUnit("user"),
+    "another unit": AddRemoveUnit("household"),
+    "a window": UserInWindow("user", 24),
+    "a longer window": UserInWindow("user", 48),
+    "another unit in a window": UserInWindow("household", 24),
+}
 
 
 @pytest.fixture
@@ -31,18 +49,87 @@ def ledger(path):
         yield ledger
 
 
-def by_level(ledger, hides, amounts=PART):
-    return ledger.grant_levels("survey", amounts, purpose="ages", rng=secure(), hides=hides)
+def by_level(ledger, mode="levels", amounts=PART, **changes):
+    hides = personal(LEVELS, mode, **changes)
+    return ledger.grant_levels("survey", amounts, purpose="ages", hides=hides, rng=secure())
 
 
-def ordinary(ledger, epsilon="0.01", dataset="survey"):
-    return ledger.grant(dataset, epsilon=epsilon, purpose="ages", rng=secure())
+def ordinary(ledger, epsilon="0.01", dataset="survey", hides=NOTIONS["a record"], **changes):
+    given = {"all_have_levels": dataset == "survey"} | changes
+    return ledger.grant(
+        dataset, epsilon=epsilon, purpose="ages", hides=hides, rng=secure(), **given
+    )
+
+
+# One cap
+
+
+@pytest.mark.parametrize(("first", "second"), list(permutations(NOTIONS, 2)))
+def test_an_account_never_pays_for_two_notions(path, first, second):
+    with Ledger(path) as ledger:
+        budget = ordinary(ledger, "0.5", "census", NOTIONS[first])
+        assert budget.hides == NOTIONS[first]
+        ledger.publish(budget.grant, "id", "hash")  # the last entry is no grant
+    with Ledger(path) as ledger:
+        before = ledger.entries()
+        with pytest.raises(InvalidParameter, match=r"do not add up.*add a second account"):
+            ordinary(ledger, "0.5", "census", NOTIONS[second])
+        assert ledger.entries() == before
+        ordinary(ledger, "0.5", "census", NOTIONS[first])
+        ordinary(ledger, "0.1", "survey")  # another account decides for itself
+        assert ledger.verify().problems == ()
+
+
+def test_books_that_say_one_never_stand_for_a_unit_that_lost_more(ledger):
+    """A unit with 50 rows: half from a release that hides it, half from one that hides rows."""
+    rows, lost = 50, Fraction(0)
+    for notion, factor in ((AddRemoveUnit("user"), 1), (AddRemoveRecord(), rows)):
+        try:
+            budget = ordinary(ledger, "0.5", "census", notion)
+        except InvalidParameter:
+            continue
+        lost += factor * budget.epsilon
+    assert 0 < lost <= ledger.status("census").cap
+
+
+def test_a_grant_says_what_it_hides(ledger):
+    for missing in (None, "presence", AddRemoveRecord):
+        with pytest.raises(InvalidParameter, match="hides must say what is hidden"):
+            ordinary(ledger, "0.1", "census", missing)
+    with pytest.raises(InvalidParameter, match="use grant_levels"):
+        ordinary(ledger, "0.1", "census", personal(LEVELS))
+    with pytest.raises(TypeError, match="hides"):
+        ledger.grant("census", epsilon="0.1", purpose="ages", rng=secure())
+    assert ledger.status("census").spent == 0
+
+
+def test_the_status_and_every_grant_say_what_is_hidden(ledger):
+    assert ledger.status("census").to_plain()["hides"] is None
+    ordinary(ledger, "0.1", "census", NOTIONS["a unit"])
+    status = ledger.status("census")
+    assert status.hides == status.grants[0].hides == NOTIONS["a unit"]
+    plain = json.loads(json.dumps(status.to_plain()))
+    assert plain["hides"] == plain["grants"][0]["hides"] == to_plain(NOTIONS["a unit"])
+    assert "per_window_of" not in plain
+    assert json.loads(ledger.entries()[-1].body)["hides"] == to_plain(NOTIONS["a unit"])
+
+
+def test_what_is_paid_per_window_is_marked(ledger):
+    ordinary(ledger, "0.1", "census", NOTIONS["a window"])
+    status = ledger.status("census")
+    assert (status.window, status.grants[0].window) == (24, 24)
+    plain = status.to_plain()
+    assert (plain["per_window_of"], plain["grants"][0]["per_window_of"]) == (24, 24)
+    assert json.loads(ledger.entries()[-1].body)["hides"]["window"] == 24
+
+
+# Levels
 
 
 GRANTS = {
-    "ordinary": ("presence", ordinary),
-    "presence": ("presence", lambda ledger: by_level(ledger, "presence")),
-    "values": ("values", lambda ledger: by_level(ledger, "values")),
+    "ordinary": (True, ordinary),
+    "levels": (True, by_level),
+    "values": (False, lambda ledger: by_level(ledger, "values-only")),
 }
 
 
@@ -51,11 +138,9 @@ GRANTS = {
 def test_the_first_grant_decides_what_all_others_hide(path, first, second):
     (hides, start), (wanted, more) = GRANTS[first], GRANTS[second]
     with Ledger(path) as ledger:
-        assert ledger.status("survey").hides is None
         budget = start(ledger)
         ledger.publish(budget.grant, "id", "hash")  # the last entry is no grant
     with Ledger(path) as ledger:
-        assert ledger.status("survey").hides == hides
         before = ledger.entries()
         if wanted == hides:
             more(ledger)
@@ -66,30 +151,89 @@ def test_the_first_grant_decides_what_all_others_hide(path, first, second):
         assert ledger.verify().problems == ()
 
 
+def test_ordinary_and_personalised_grants_of_one_account_keep_their_own_notions(ledger):
+    for act in (ordinary, by_level, ordinary, by_level):
+        act(ledger)
+    found = [type(grant.hides) for grant in ledger.status("survey").grants]
+    assert found == [AddRemoveRecord, PersonalRecord] * 2
+    assert ledger.status("survey").hides == personal(LEVELS)
+
+
+OTHER_LEVELS = {
+    "another column": {"column": "theirs"},
+    "a rule instead of a column": {"rule": "..17=0.1; 18..=1"},
+    "another mode": {"mode": "frame"},
+}
+
+
+@pytest.mark.parametrize("between", [False, True])
+@pytest.mark.parametrize("case", OTHER_LEVELS)
+def test_where_levels_come_from_is_decided_once(path, case, between):
+    with Ledger(path) as ledger:
+        by_level(ledger)
+        if between:
+            ordinary(ledger)
+    with Ledger(path) as ledger:
+        before = ledger.entries()
+        with pytest.raises(InvalidParameter, match="one level here and another there"):
+            by_level(ledger, **OTHER_LEVELS[case])
+        assert ledger.entries() == before
+        by_level(ledger)
+        assert ledger.verify().is_intact
+
+
+def test_opposite_rules_do_not_make_one_person_pay_twice(ledger):
+    """Whoever is a minor has the first level by one rule, and the last by its opposite."""
+    lost = Fraction(0)
+    for rule, at in (("..17=0.1; 18..=1", LEVELS[0]), ("..17=1; 18..=0.1", LEVELS[1])):
+        halves = {level: level / 2 for level in LEVELS}
+        try:
+            by_level(ledger, amounts=halves, column="age", rule=rule)
+        except InvalidParameter:
+            continue
+        lost += halves[at]
+    assert 0 < lost <= LEVELS[0]
+
+
+def test_a_grant_by_level_has_the_levels_of_what_it_hides(ledger):
+    for hides in (AddRemoveRecord(), personal(("0.1", "2")), personal(("0.1",))):
+        with pytest.raises(InvalidParameter, match="PersonalRecord that has the same levels"):
+            ledger.grant_levels("survey", PART, purpose="ages", hides=hides, rng=secure())
+
+
+@pytest.mark.parametrize("vouched", [False, True])
+@pytest.mark.parametrize("first", [None, *GRANTS])
+def test_no_account_with_levels_pays_per_window(ledger, vouched, first):
+    if first is not None:
+        GRANTS[first][1](ledger)
+    before = ledger.entries()
+    with pytest.raises(InvalidParameter, match="give it a horizon"):
+        ordinary(ledger, "0.01", hides=NOTIONS["a window"], all_have_levels=vouched)
+    assert ledger.entries() == before
+
+
+def test_an_ordinary_grant_where_people_have_levels_needs_the_owners_word(ledger):
+    before = ledger.entries()
+    with pytest.raises(
+        InvalidParameter, match=r"below the first level \(0\.1\).*--all-have-levels"
+    ):
+        ordinary(ledger, all_have_levels=False)
+    with pytest.raises(InvalidParameter, match="leave it out here"):
+        ordinary(ledger, "0.1", "census", all_have_levels=True)
+    assert ledger.entries() == before
+    ordinary(ledger)
+    assert json.loads(ledger.entries()[-1].body)["all_have_levels"] is True
+    assert ledger.status("survey").grants[0].all_have_levels
+
+
 def test_a_refused_grant_decides_nothing(ledger):
-    ordinary(ledger, "1", "census")
     with pytest.raises(BudgetExhausted):
         ordinary(ledger, "0.2")
-    by_level(ledger, "values")
-    assert ledger.status("survey").hides == "values"
-    with pytest.raises(InvalidParameter, match="no value for hides: 'nothing'"):
-        by_level(ledger, "nothing")
+    by_level(ledger, "values-only")
+    assert ledger.status("survey").hides == personal(LEVELS, "values-only")
 
 
-def test_an_account_without_levels_says_nothing_of_it(ledger):
-    ordinary(ledger, "0.1", "census")
-    assert ledger.status("census").hides is None
-    assert "hides" not in json.loads(ledger.entries()[-1].body)
-    assert "hides" not in ledger.status("census").to_plain()
-
-
-def test_the_status_says_in_json_what_is_hidden(ledger):
-    assert ledger.status("survey").to_plain()["hides"] is None
-    by_level(ledger, "values")
-    assert ledger.status("survey").to_plain()["hides"] == "values"
-
-
-WISHES = ("values", "presence", "values", "presence")
+WISHES = ("values-only", "levels", "values-only", "levels")
 
 
 def lost(ledger):
@@ -98,13 +242,13 @@ def lost(ledger):
     A release that hides presence costs her twice its amount: she goes out and comes in.
     """
     found = dict.fromkeys(LEVELS, Fraction(0))
-    for hides in WISHES:
+    for mode in WISHES:
         try:
-            by_level(ledger, hides)
+            by_level(ledger, mode)
         except InvalidParameter:
             continue
         for level, amount in PART.items():
-            found[level] += amount * (2 if hides == "presence" else 1)
+            found[level] += amount * (2 if mode == "levels" else 1)
     return found
 
 
@@ -113,82 +257,73 @@ def test_whoever_is_promised_that_values_are_hidden_loses_her_level_at_most(ledg
 
 
 def test_a_ledger_that_adds_up_whatever_is_asked_for_is_caught(ledger, monkeypatch):
-    monkeypatch.setattr(ledger_module, "fix_notion", lambda *_: None)
+    def take_any(dataset, account, hides):
+        account.hides = hides
+
+    monkeypatch.setattr(ledger_module, "fix_notion", take_any)
     assert all(cost > level for level, cost in lost(ledger).items())
-    assert [level.left for level in ledger.status("survey").levels] == [0, 0]  # it sees nothing
+    found = " ".join(ledger.verify().problems)
+    assert "entry 5: it hides one record, at the level" in found
 
 
-# The file
+# Forgeries
 
 
-def format_of(path):
-    connection = sqlite3.connect(path)
-    try:
-        return connection.execute("PRAGMA user_version").fetchone()[0]
-    finally:
-        connection.close()
-
-
-def test_programs_that_know_no_notions_cannot_open_a_ledger_that_hides_values(path, ledger):
-    ordinary(ledger, "0.1", "census")
-    assert format_of(path) == 2
-    by_level(ledger, "values")
-    assert format_of(path) == 3
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 2")
-    connection.close()
-    assert verify(path).problems == (
-        "it hides values alone, but a format that lets older programs forget it",
-    )
-
-
-def without_hides(entry):
-    """Write an entry as it was written before there were notions."""
-    body = {name: value for name, value in json.loads(entry.body).items() if name != "hides"}
-    return replace(entry, body=json.dumps(body))
-
-
-def test_a_ledger_from_before_hides_presence(path, ledger):
-    budget = by_level(ledger, "presence")
-    ledger.publish(budget.grant, "id", "hash")
-    write(path, reseal([without_hides(entry) for entry in read(path)]))
-    assert verify(path).is_intact
-    with Ledger(path) as old:
-        assert old.status("survey").hides == "presence"
-        with pytest.raises(InvalidParameter, match="add it under another name"):
-            by_level(old, "values")
-        ordinary(old)
-        assert old.verify().is_intact
-
-
-FORGERIES = {  # entries: 0 create, 1 and 2 add, 3 and 4 grants that hide values, 5 publish
-    "a grant that hides something else": (4, {"hides": "presence"}, "earlier releases hide values"),
-    "a first grant that hides something else": (3, {"hides": "presence"}, "releases hide presence"),
-    "a publication that forgets": (5, {"hides": "presence"}, "not what the entries"),
-    "a start that hides something": (1, {"hides": "values"}, "not what the entries"),
-    "an account without levels": (2, {"hides": "presence"}, "not what the entries"),
-    "a notion that never was": (4, {"hides": "names"}, "cannot be read"),
+RECORD, UNIT = to_plain(NOTIONS["a record"]), to_plain(NOTIONS["a unit"])
+WINDOW = to_plain(NOTIONS["a window"])
+PERSONAL = to_plain(personal(LEVELS)) | {"levels": ["0.1", "1"]}
+FORGERIES = {  # entries: 0 create, 1 and 2 add, 3 and 4 grants by level, 5 publish, 6 and 7 census
+    "a later grant": (4, PERSONAL | {"column": "theirs"}, "earlier releases hide one record"),
+    "another rule": (4, PERSONAL | {"rule": "..17=1; *=0.1"}, "earlier releases hide one record"),
+    "another mode": (4, PERSONAL | {"mode": "values-only"}, "it hides the values of one record"),
+    "a first grant": (3, PERSONAL | {"column": "theirs"}, "earlier releases hide one record"),
+    "a grant by level of records": (4, RECORD, "debits other levels than its release has"),
+    "a publication that forgets": (5, RECORD, "not what the entries"),
+    "a start that hides something": (1, PERSONAL, "not what the entries"),
+    "a second notion": (7, UNIT, "it hides all rows of one 'user', but earlier releases hide one"),
+    "a first notion": (6, UNIT, "it hides one record, but earlier releases hide all rows of one"),
+    "a window slipped in": (7, WINDOW, "in any 24 consecutive snapshots, but earlier"),
+    "a window of nothing": (7, WINDOW | {"window": 0}, "cannot be read"),
+    "no notion at all": (7, {}, "cannot be read"),
+    "a notion that never was": (7, {"name": "names"}, "cannot be read"),
+    "a notion with something more": (7, UNIT | {"rows": 5}, "does not say clearly"),
+    "a column that is no name": (7, UNIT | {"column": 7}, "does not say clearly"),
+    "a notion that is no notion": (7, ["add-remove-record"], "cannot be read"),
 }
 
 
 @pytest.mark.parametrize("case", FORGERIES)
 def test_a_forged_notion_is_found_behind_fitting_hashes(path, ledger, case):
-    budget = by_level(ledger, "values")
-    by_level(ledger, "values")
+    budget = by_level(ledger)
+    by_level(ledger)
     ledger.publish(budget.grant, "id", "hash")
-    place, changes, message = FORGERIES[case]
+    ordinary(ledger, "0.1", "census")
+    ordinary(ledger, "0.1", "census")
+    assert ledger.verify().is_intact
+    number, hides, message = FORGERIES[case]
     entries = read(path)
-    entries[place] = edit_body(entries[place], **changes)
+    entries[number] = edit_body(entries[number], hides=hides)
     write(path, reseal(entries))
     assert message in " ".join(verify(path).problems)
 
 
-def test_a_notion_that_was_taken_out_of_a_grant_is_found(path, ledger):
-    by_level(ledger, "values")
-    by_level(ledger, "values")
+@pytest.mark.parametrize(("dataset", "grant"), [("survey", by_level), ("census", None)])
+def test_a_notion_that_was_taken_out_of_a_grant_is_found(path, ledger, dataset, grant):
+    for _ in range(2):
+        by_level(ledger) if grant else ordinary(ledger, "0.1", "census")
     entries = read(path)
-    entries[4] = without_hides(entries[4])
+    body = json.loads(entries[4].body)
+    del body["hides"]
+    entries[4] = replace(entries[4], body=json.dumps(body))
     write(path, reseal(entries))
-    assert "earlier releases hide values" in " ".join(verify(path).problems)
+    assert "does not say what is hidden" in " ".join(verify(path).problems)
     with Ledger(path) as forged, pytest.raises(LedgerTampered):
-        forged.status("survey")
+        forged.status(dataset)
+
+
+def test_a_window_forged_into_an_account_with_levels_is_found(path, ledger):
+    ordinary(ledger)
+    entries = read(path)
+    entries[3] = edit_body(entries[3], hides=WINDOW)
+    write(path, reseal(entries))
+    assert "pays per window where people have numbers" in " ".join(verify(path).problems)

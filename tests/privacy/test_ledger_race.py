@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dpublish.errors import BudgetExhausted
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.randomness import secure
 
 CAP, EPSILON = Fraction(2), Fraction(3, 200)
@@ -64,7 +65,9 @@ def take_from_ledger(path):
         taken = 0
         try:
             while True:
-                ledger.grant("census", epsilon=EPSILON, purpose="race", rng=secure())
+                ledger.grant(
+                    "census", epsilon=EPSILON, purpose="race", hides=AddRemoveRecord(), rng=secure()
+                )
                 taken += 1
                 time.sleep(PAUSE)
         except BudgetExhausted:

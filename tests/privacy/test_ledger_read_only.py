@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.randomness import secure
 from privacy.ledger_script import run_script, start_script
 
@@ -129,7 +130,9 @@ print(ledger.status("census").spent, ledger.verify().problems)
         assert reader.stdout.readline() == "0\n"
         with Ledger(copy) as ledger:
             for _ in range(40):
-                ledger.grant("census", epsilon="0.1", purpose="ages", rng=secure())
+                ledger.grant(
+                    "census", epsilon="0.1", purpose="ages", hides=AddRemoveRecord(), rng=secure()
+                )
         assert reader.communicate("\n")[0] == "4 ()\n"
 
 

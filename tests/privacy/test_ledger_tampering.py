@@ -8,6 +8,7 @@ import pytest
 
 from dpublish.errors import LedgerTampered, LedgerUnavailable
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.randomness import plain_generator, secure
 from privacy.ledger_forgery import KINDS, make_honest, read, renumber, reseal, tamper, verify, write
 
@@ -171,7 +172,9 @@ def test_every_dropped_trigger_is_found(path):
         connection.close()
         assert [name in problem for problem in verify(path).problems] == [True]
         with Ledger(path) as ledger, pytest.raises(LedgerTampered, match=name):
-            ledger.grant("census", epsilon="0.1", purpose="p", rng=secure())
+            ledger.grant(
+                "census", epsilon="0.1", purpose="p", hides=AddRemoveRecord(), rng=secure()
+            )
         connection = sqlite3.connect(path)
         connection.execute(sql)
         connection.close()

@@ -224,7 +224,12 @@ def test_a_receipt_anchors_the_ledger_and_shows_no_fingerprint(tmp_path):
     with Ledger.create(tmp_path / "books.db") as ledger:
         ledger.add("census")
         budget = ledger.grant(
-            "census", epsilon="0.5", purpose="ages", rng=secure(), fingerprint="of-the-rows"
+            "census",
+            epsilon="0.5",
+            purpose="ages",
+            hides=AddRemoveRecord(),
+            rng=secure(),
+            fingerprint="of-the-rows",
         )
         receipt = issue(budget)
         ledger.publish(budget.grant, receipt.release_id, "hash")

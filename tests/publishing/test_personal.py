@@ -95,13 +95,43 @@ def test_what_does_not_fit_is_refused_for_free(ledger, tmp_path, change, message
     assert ledger.status("people").grants == ()
 
 
-def test_an_ordinary_release_costs_every_level_the_same(ledger, tmp_path):
+def ordinary(ledger, output, **changes):
     plain = make_recipe("histogram", {"columns": "age"})
-    table = open_table(ROWS, SCHEMA)
-    publish(plain, table, tmp_path / "a", ledger=ledger, dataset="people", epsilon="0.004")
+    given = {"ledger": ledger, "dataset": "people", "epsilon": "0.004"} | changes
+    return publish(plain, open_table(ROWS, SCHEMA), output, **given)
+
+
+def test_an_ordinary_release_costs_every_level_the_same(ledger, tmp_path):
+    ordinary(ledger, tmp_path / "a", all_have_levels=True)
     assert spent(ledger) == [Fraction(1, 250)] * 3
     go(ledger, tmp_path / "b", recipe("sampling"), "0.6")
     assert spent(ledger) == [Fraction(1, 100), Fraction(16, 250), Fraction(151, 250)]
+
+
+def test_an_ordinary_release_is_refused_before_the_debit_unless_all_have_levels(ledger, tmp_path):
+    """Every seventh person here is below the first level, and would lose what nobody granted."""
+    with pytest.raises(InvalidParameter, match="all_have_levels=True"):
+        ordinary(ledger, tmp_path / "a")
+    assert ledger.status("people").grants == ()
+    assert not (tmp_path / "a").exists()
+    with pytest.raises(InvalidParameter, match="leave it out here"):
+        ordinary(ledger, tmp_path / "a", dataset="plain", all_have_levels=True)
+
+
+def test_opposite_rules_on_one_account_are_refused(ledger, tmp_path):
+    ledger.add("wards", levels=("0.1", "1"))
+    rules = {"preference": "age", "levels": ("0.1", "1"), "derived": True}
+    first = recipe("sampling", rule="..49=0.1, 50..=1", **rules)
+    go(ledger, tmp_path / "a", first, "0.5", dataset="wards")
+    go(ledger, tmp_path / "b", first, "0.1", dataset="wards")
+    before = ledger.entries()
+    opposite = recipe("sampling", rule="..49=1, 50..=0.1", **rules)
+    with pytest.raises(InvalidParameter, match="one level here and another there"):
+        go(ledger, tmp_path / "c", opposite, "0.4", dataset="wards")
+    assert ledger.entries() == before
+    other_words = recipe("sampling", rule=" 50.. = 1.0 ; ..49=0.10", **rules)
+    go(ledger, tmp_path / "d", other_words, "0.4", dataset="wards")
+    assert "50..=1" in ledger.status("wards").hides.brief()
 
 
 def test_releases_that_hide_values_alone_have_a_dataset_of_their_own(ledger, tmp_path):
@@ -113,8 +143,8 @@ def test_releases_that_hide_values_alone_have_a_dataset_of_their_own(ledger, tmp
     assert spent(ledger) == before
     ledger.add("members", levels=("0.01", "0.1", "1"))
     go(ledger, tmp_path / "c", alone, "0.1", dataset="members")
-    assert ledger.status("members").hides == "values"
-    with pytest.raises(InvalidParameter, match="'members' hides the values of people"):
+    assert ledger.status("members").hides == alone.preferences.neighbours(SCHEMA)
+    with pytest.raises(InvalidParameter, match="'members' has paid for releases that hide the val"):
         go(ledger, tmp_path / "d", recipe(), "0.1", dataset="members")
     go(ledger, tmp_path / "e", alone, "0.1", dataset="members")
     assert ledger.verify().is_intact

@@ -435,9 +435,9 @@ def test_a_twin_that_forgets_its_grant_pays_twice(place, monkeypatch):
     monkeypatch.undo()
     original = stream_start.obtain_budget
 
-    def forgetful(file):
+    def forgetful(file, hides):
         file.put(token="another")
-        return original(file)
+        return original(file, hides)
 
     monkeypatch.setattr(stream_start, "obtain_budget", forgetful)
     start(place).close()

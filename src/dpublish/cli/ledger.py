@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpublish.cli.output import json_option, say, say_json, say_table
+from dpublish.cli.output import json_option, say, say_json, say_table, say_warnings
 from dpublish.errors import InputError, InvalidParameter, LedgerTampered
 from dpublish.privacy.budget import Grant
 from dpublish.privacy.epsilon import format_epsilon, format_short
@@ -27,10 +27,29 @@ def ledger() -> None:
 
 @ledger.command()
 @_path
-def create(path: str) -> None:
+@click.option(
+    "--anchor",
+    help="A second file, on another disk or an append-only share, that every change is also "
+    "written to and checked against.",
+)
+def create(path: str, anchor: str | None) -> None:
     """Start a new ledger file."""
-    Ledger.create(path).close()
+    Ledger.create(path, anchor=anchor).close()
     say(f"created {path}; next: dpublish ledger add {path} NAME --cap 2.0")
+
+
+@ledger.command(name="anchor")
+@_path
+@click.argument("file")
+@click.option("--lost", is_flag=True, help="The anchor so far is gone, or was set back.")
+def set_anchor(path: str, file: str, lost: bool) -> None:
+    """Write every change from now on to FILE, too, and check the ledger against it.
+
+    FILE is new, or an anchor of this ledger that was moved.
+    """
+    with Ledger(path) as books:
+        books.set_anchor(file, lost=lost)
+    say(f"every change of {path} is now also written to {file}, and checked against it")
 
 
 @ledger.command()
@@ -78,27 +97,38 @@ def show(path: str, dataset: str | None, as_json: bool) -> None:
     with Ledger(path) as books:
         names = [dataset] if dataset else list(books.datasets())
         statuses = [books.status(name) for name in names]
+        anchor = books.anchor
     if as_json:
         say_json([status.to_plain() for status in statuses])
         return
     say_table(
-        ["dataset", "cap", "spent", "left", "grants"],
+        ["dataset", "cap", "spent", "left", "grants", "hides"],
         [
             [
                 status.dataset,
                 *(format_epsilon(v) for v in (status.cap, status.spent, status.left)),
                 str(len(status.grants)),
+                "not decided yet" if status.hides is None else status.hides.brief(),
             ]
             for status in statuses
         ],
     )
+    for status in statuses:
+        if status.window is not None:
+            say(
+                f"{status.dataset}: cap, spent and left are per window of {status.window:,} "
+                "snapshots; they are spent anew in every window, without end"
+            )
     for status in statuses:
         if status.levels:
             _show_levels(status)
     rows = [_grant_row(status.dataset, grant) for status in statuses for grant in status.grants]
     if rows:
         say()
-        say_table(["entry", "time", "dataset", "epsilon", "state", "purpose"], rows)
+        say_table(["entry", "time", "dataset", "epsilon", "hides", "state", "purpose"], rows)
+    if anchor is not None:
+        say()
+        say(f"anchor: {click.format_filename(anchor)}")
 
 
 def _show_levels(status: Status) -> None:
@@ -113,8 +143,6 @@ def _show_levels(status: Status) -> None:
             for each in shown
         ],
     )
-    if status.hides == "values":
-        say("who is in the table is public here; releases hide people's values")
     if len(shown) < len(status.levels):
         say(f"{len(status.levels) - len(shown):,} levels between them are not shown; see --json")
 
@@ -135,7 +163,10 @@ def _bar(status: LevelStatus) -> str:
 def _grant_row(dataset: str, grant: GrantStatus) -> list[str]:
     epsilon = format_epsilon(grant.epsilon)
     shown = f"up to {epsilon}, by level" if grant.levels else epsilon
-    return [str(grant.entry), grant.time, dataset, shown, grant.state, grant.purpose]
+    if grant.window is not None:
+        shown = f"{epsilon} per window of {grant.window:,}"
+    hides = grant.hides.brief()
+    return [str(grant.entry), grant.time, dataset, shown, hides, grant.state, grant.purpose]
 
 
 @ledger.command()
@@ -154,13 +185,20 @@ def record(path: str, release: str) -> None:
 @_path
 @click.option("--head", help="The head hash noted down earlier.")
 @click.option("--release", "releases", multiple=True, help="A release folder to check against.")
+@click.option("--anchor", help="The ledger's anchor, or a copy; the one that it names if absent.")
 @json_option
-def verify(path: str, head: str | None, releases: tuple[str, ...], as_json: bool) -> None:
-    """Check that no entry was edited, removed or reordered."""
+def verify(
+    path: str, head: str | None, releases: tuple[str, ...], anchor: str | None, as_json: bool
+) -> None:
+    """Check that no entry was edited, removed or reordered.
+
+    That the last entries were not cut off shows against what is kept elsewhere: the ledger's
+    anchor, the receipts of releases, a head hash.
+    """
     found = {folder: load(folder).receipt for folder in releases}
     anchors = [receipt.anchor for receipt in found.values() if receipt.anchor is not None]
     with Ledger(path) as books:
-        result = books.verify(expected_head=head, anchors=anchors)
+        result = books.verify(expected_head=head, anchors=anchors, anchor_file=anchor)
         problems, unrecorded = list(result.problems), []
         for folder, receipt in found.items() if result.is_intact else ():
             try:
@@ -170,9 +208,10 @@ def verify(path: str, head: str | None, releases: tuple[str, ...], as_json: bool
                 problems.append(str(error))
     if as_json:
         told = {"entries": result.entries, "head": result.head, "problems": problems}
-        say_json(told | {"unrecorded": unrecorded})
+        say_json(told | {"unrecorded": unrecorded, "warnings": list(result.warnings)})
     else:
         say(f"{result.entries} entries, head {result.head}")
+    say_warnings(result.warnings)
     if problems:
         raise LedgerTampered(f"{path} is not to be trusted: " + "; ".join(problems))
     if not as_json:
@@ -197,6 +236,11 @@ def _paid_by(books: Ledger, folder: str, receipt: Receipt) -> tuple[Grant, Grant
             f"but entry {grant.entry} debited {format_short(status.epsilon)}"
         )
     _require_levels_paid(folder, receipt, grant, status)
+    if status.hides != receipt.neighbours:
+        raise InvalidParameter(
+            f"{folder} claims to hide {receipt.neighbours.brief()}, but entry {grant.entry} paid "
+            f"to hide {status.hides.brief()}"
+        )
     return grant, status
 
 

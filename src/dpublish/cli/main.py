@@ -8,6 +8,7 @@ interrupted.
 import atexit
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -16,7 +17,7 @@ from typing import NoReturn
 
 import click
 
-from dpublish.errors import DPublishError
+from dpublish.errors import DPublishError, LedgerExposed
 
 _COMMANDS = {
     "demo": ("dpublish.cli.demo:demo", "A whole story in a minute: data, schema, release, report."),
@@ -59,12 +60,21 @@ class _LazyGroup(click.Group):
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(version("dpublish"), prog_name="dpublish")
-def command() -> None:
+@click.pass_context
+def command(ctx: click.Context) -> None:
     """Publish something useful from a sensitive table under differential privacy.
 
     Start with `dpublish demo`.  Exit codes: 0 done, 1 the request is wrong, 2 the budget is
     not there, 3 a file cannot be read or written.
     """
+    ctx.with_resource(warnings.catch_warnings())
+    warnings.simplefilter("always", LedgerExposed)
+    warnings.showwarning = _show_warning
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning in one line, without the place in the code that it came from."""
+    click.echo("dpublish: warning: " + " ".join(str(message).split()), err=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -14,11 +14,23 @@ from dpublish.release.recipe import Progress
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
+all_have_levels_option = click.option(
+    "--all-have-levels",
+    is_flag=True,
+    help="Your word that no record is below the first level; for ordinary methods, where the "
+    "dataset has levels.",
+)
 
 
 def say(text: str = "") -> None:
     """Print for people."""
     click.echo(text)
+
+
+def say_warnings(texts: Iterable[str]) -> None:
+    """Print what is not wrong yet, beside the output."""
+    for text in texts:
+        click.echo("dpublish: warning: " + " ".join(text.split()), err=True)
 
 
 def say_json(value: Any) -> None:

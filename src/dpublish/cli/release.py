@@ -9,6 +9,7 @@ import click
 from dpublish.cli.level_use import epsilon_left, say_level_use
 from dpublish.cli.output import (
     FREE_SETTINGS,
+    all_have_levels_option,
     json_option,
     method_options,
     progress_bar,
@@ -23,7 +24,6 @@ from dpublish.personalised.method import PersonalSettings
 from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.ledger import Ledger
 from dpublish.privacy.ledger_account import Status
-from dpublish.privacy.ledger_debit import warn_ordinary
 from dpublish.publishing import publish
 from dpublish.recipes import make_recipe
 from dpublish.release.recipe import Recipe
@@ -42,6 +42,7 @@ from dpublish.release.release import Release
 @click.option("--ledger", "ledger_path", required=True, help="The ledger file.")
 @click.option("--dataset", required=True, help="Whose allowance pays, by its name in the ledger.")
 @click.option("--purpose", default="", help="What it is for; kept in the ledger.")
+@all_have_levels_option
 @click.option("-o", "--output", required=True, help="The release folder to create.")
 @json_option
 @click.pass_context
@@ -56,6 +57,7 @@ def release(
     ledger_path: str,
     dataset: str,
     purpose: str,
+    all_have_levels: bool,
     output: str,
     as_json: bool,
 ) -> None:
@@ -90,6 +92,7 @@ def release(
                 epsilon=exact,
                 purpose=purpose,
                 progress=progress,
+                all_have_levels=all_have_levels,
             )
         except BudgetExhausted as error:
             _advise(error, recipe, ledger, dataset)
@@ -103,7 +106,7 @@ def release(
                 "receipt": published.receipt.to_plain(),
                 "expected_error": published.expected_error(),
                 "left": format_epsilon(status.left),
-                **_told_levels(published, status),
+                **_told_levels(status),
             }
         )
         return
@@ -113,14 +116,9 @@ def release(
     _say_cost(published, status)
 
 
-def _told_levels(published: Release, status: Status) -> dict[str, Any]:
-    """Give how levels stand, and a note on what an ordinary release means to them."""
-    if not status.levels:
-        return {}
-    told: dict[str, Any] = {"levels": [each.to_plain() for each in status.levels]}
-    if not published.receipt.personal:
-        told["note"] = warn_ordinary(status.levels[0].level)
-    return told
+def _told_levels(status: Status) -> dict[str, Any]:
+    """Give how levels stand, if there are any."""
+    return {"levels": [each.to_plain() for each in status.levels]} if status.levels else {}
 
 
 def _advise(error: BudgetExhausted, recipe: Recipe, ledger: Ledger, dataset: str) -> None:
@@ -142,8 +140,6 @@ def _say_cost(published: Release, status: Status) -> None:
     spent, left = format_epsilon(published.receipt.epsilon), format_epsilon(least)
     if not published.receipt.personal:
         say(f"  spent: epsilon {spent}; left for {status.dataset}: {left}")
-        if status.levels:
-            say(f"  note: {warn_ordinary(status.levels[0].level)}")
         return
     say(f"  spent: up to epsilon {spent}, by level; left for {status.dataset}:")
     say_level_use(

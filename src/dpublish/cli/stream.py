@@ -11,6 +11,7 @@ import click
 
 from dpublish.cli.output import (
     FREE_SETTINGS,
+    all_have_levels_option,
     json_option,
     method_options,
     say,
@@ -46,6 +47,7 @@ def stream() -> None:
 @click.option("--ledger", "ledger_path", required=True, help="The ledger file.")
 @click.option("--dataset", required=True, help="Whose allowance pays, by its name in the ledger.")
 @click.option("--purpose", default="", help="What it is for; kept in the ledger.")
+@all_have_levels_option
 @click.option("-o", "--output", required=True, help="The release folder to create.")
 @click.pass_context
 def start(
@@ -58,6 +60,7 @@ def start(
     ledger_path: str,
     dataset: str,
     purpose: str,
+    all_have_levels: bool,
     output: str,
 ) -> None:
     """Start a stream and debit all that it will ever cost; reads no rows.
@@ -78,6 +81,7 @@ def start(
         epsilon=exact,
         output=output,
         purpose=purpose,
+        all_have_levels=all_have_levels,
     ) as operator:
         operator.write_pages()
     say(f"started {state}; next: dpublish stream next {state} SNAPSHOT")

@@ -62,7 +62,7 @@ def publish_groups(
             progress(number + 1, len(plan), "groups")
     is_weighted = not method.is_summed
     return PersonalRelease(
-        receipt=personal_receipt(method, epsilon, budget=budget, rng=rng),
+        receipt=personal_receipt(method, epsilon, table.schema, budget=budget, rng=rng),
         schema=method.preferences.without(table.schema),
         combine="weighted" if is_weighted else "sum",
         parts=tuple(parts),

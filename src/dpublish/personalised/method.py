@@ -17,9 +17,8 @@ from dpublish.errors import InvalidParameter
 from dpublish.personalised.preferences import Mode, Preferences
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_short
-from dpublish.privacy.ledger_chain import Hides
 from dpublish.privacy.levels import parse_amounts, parse_levels
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import Receipt, refuse_other_notion, refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.recipe import ExpectedError, Progress, Recipe, setting, settings_of
 from dpublish.release.release import Release
@@ -112,11 +111,6 @@ class PersonalSettings(ABC):
         return Budget(max(amount for _, amount in amounts), purpose, levels=amounts)
 
     @property
-    def hides(self) -> Hides:
-        """What a release hides: that a record is there, or its values alone."""
-        return "values" if self.mode == "values-only" else "presence"
-
-    @property
     def halves(self) -> int:
         """Count the steps from a table to its neighbour: one record in or out, or both.
 
@@ -149,12 +143,8 @@ def open_release(
         Reads no rows and spends nothing; it looks at the schema, the settings and the budget.
     """
     refuse_seeded_grant(budget, rng)
-    if budget.hides not in (None, method.hides):
-        raise InvalidParameter(
-            f"the ledger was told that this release hides {budget.hides}, and in this mode it "
-            f"hides {method.hides}; grant it with hides={method.hides!r}"
-        )
     method.preferences.check(table.schema)
+    refuse_other_notion(budget, method.preferences.neighbours(table.schema))
     epsilon = full_epsilon(method, budget)
     method.expected_error(table.schema, None, epsilon)  # refuses what `inner` would
     return epsilon
@@ -208,7 +198,12 @@ def inner_release(
 
 
 def personal_receipt(
-    method: PersonalSettings, epsilon: Fraction, *, budget: Budget, rng: RandomSource
+    method: PersonalSettings,
+    epsilon: Fraction,
+    schema: Schema,
+    *,
+    budget: Budget,
+    rng: RandomSource,
 ) -> Receipt:
     """Write the receipt of a personalised release of `epsilon`; call it when all is spent.
 
@@ -219,7 +214,7 @@ def personal_receipt(
         method=method.name,
         settings=settings_of(method),
         budget=budget,
-        neighbours=method.preferences.neighbours,
+        neighbours=method.preferences.neighbours(schema),
         rng=rng,
         personal=parse_amounts(method.spending(epsilon)),
     )

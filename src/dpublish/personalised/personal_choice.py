@@ -152,7 +152,7 @@ class PersonalChoice(PersonalSettings):
         inner = self.preferences.without(table.schema)
         columns = inner.columns if self.column is None else (inner[self.column],)
         return PersonalAnswer(
-            receipt=personal_receipt(self, epsilon, budget=budget, rng=rng),
+            receipt=personal_receipt(self, epsilon, table.schema, budget=budget, rng=rng),
             schema=replace(inner, columns=columns),
             question=self.question,
             query=self.query,

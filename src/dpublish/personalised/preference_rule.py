@@ -4,9 +4,12 @@ A rule is a public look-up from the leaves of a column to levels.  It places eve
 that nobody is left out by an oversight; level 0 leaves people out on purpose.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from hashlib import sha256
+from itertools import pairwise
 from math import inf
 from typing import NamedTuple
 
@@ -18,7 +21,7 @@ from dpublish.data.column import Column
 from dpublish.data.interval import Interval, parse_interval
 from dpublish.data.taxonomy import canonical_text
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.epsilon import parse_epsilon, quoted
+from dpublish.privacy.epsilon import format_epsilon, parse_epsilon, quoted
 
 REST = "*"
 """Stands for all values that no other part of the rule names."""
@@ -43,6 +46,40 @@ def parse_rule(text: str) -> tuple[RulePart, ...]:
     ['Self-employed, no staff', '*']
     """
     return tuple(map(_parse_part, text.split(";") if ";" in text else _COMMA.split(text)))
+
+
+def write_rule(parts: Sequence[RulePart]) -> str:
+    """Write a rule in one spelling, whatever the order and spacing of its parts.
+
+    >>> write_rule(parse_rule("18.. = 1,  ..17=0.10"))
+    '..17=0.1; 18..=1'
+    """
+    told = (f"{canonical_text(part.values)}={format_epsilon(part.level)}" for part in parts)
+    return "; ".join(sorted(told))
+
+
+def digest_rule(parts: Sequence[RulePart], column: Column) -> str:
+    """Sum up which values have which level, so that a rule cannot come to mean another thing.
+
+    A group of values may be defined anew in the schema, and the rule that names it stays the
+    same.  How finely numbers are cut does not matter; where the level changes does.
+
+    >>> from dpublish.data.schema import column
+    >>> fine, coarse = (column("age", "integer", bounds=[0, 99], bins=n) for n in (100, 4))
+    >>> rule = parse_rule("..24=0.1, *=1")
+    >>> digest_rule(rule, fine) == digest_rule(rule, coarse)
+    True
+    """
+    axis, levels = column.axis(), list(map(format_epsilon, look_up(parts, column)))
+    named = list(zip(axis.leaf_labels, levels, strict=True))
+    cuts: list[tuple[float, str]] = []
+    if axis.leaf_edges is not None:
+        steps = pairwise(levels[: axis.ordinary_leaves])
+        changes = [place for place, (low, high) in enumerate(steps, start=1) if low != high]
+        cuts = [(axis.leaf_edges[place], levels[place]) for place in changes]
+        named = [("", levels[0]), *named[axis.ordinary_leaves :]]
+    told = [axis.kind, axis.closed, cuts, sorted(named)]
+    return sha256(json.dumps(told).encode("ascii")).hexdigest()[:16]
 
 
 def levels_of(parts: Sequence[RulePart]) -> tuple[Fraction, ...]:

@@ -21,7 +21,14 @@ from dpublish.data.interval import Partition
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known
-from dpublish.personalised.preference_rule import RulePart, levels_of, look_up, parse_rule
+from dpublish.personalised.preference_rule import (
+    RulePart,
+    digest_rule,
+    levels_of,
+    look_up,
+    parse_rule,
+    write_rule,
+)
 from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.levels import parse_levels
 from dpublish.privacy.neighbours import PersonalRecord
@@ -92,10 +99,14 @@ class Preferences:
         made.check(schema)
         return made
 
-    @property
-    def neighbours(self) -> PersonalRecord:
-        """The change that a personalised release hides, each record's at its own level."""
-        return PersonalRecord(self.column, tuple(map(format_epsilon, self.levels)), self.mode)
+    def neighbours(self, schema: Schema) -> PersonalRecord:
+        """Say what a personalised release hides: a change of one record, at its own level."""
+        levels = tuple(map(format_epsilon, self.levels))
+        if self.rule is None:
+            return PersonalRecord(self.column, levels, self.mode)
+        parts = self._rule_parts
+        cells = digest_rule(parts, schema[self.column])
+        return PersonalRecord(self.column, levels, self.mode, write_rule(parts), cells)
 
     def schema(self, schema: Schema) -> Schema:
         """Put the preference column into a schema, so that its leaves are the levels.

@@ -125,7 +125,7 @@ class Sampling(PersonalMethod):
         drawn = self.preferences.sample(table, rates, rng)
         published = inner_release(self.inner, drawn, purse, amount, rng, progress)
         return PersonalRelease(
-            receipt=personal_receipt(self, epsilon, budget=budget, rng=rng),
+            receipt=personal_receipt(self, epsilon, table.schema, budget=budget, rng=rng),
             schema=self.preferences.without(table.schema),
             combine="sum",
             parts=(

@@ -125,7 +125,7 @@ def publish_group(
         scale = sum(sizes) / size
     told = ", ".join(map(format_short, levels)) if len(levels) <= 5 else "the upper levels"
     return PersonalRelease(
-        receipt=personal_receipt(method, epsilon, budget=budget, rng=rng),
+        receipt=personal_receipt(method, epsilon, table.schema, budget=budget, rng=rng),
         schema=method.preferences.without(table.schema),
         combine="sum",
         parts=(

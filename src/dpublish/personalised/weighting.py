@@ -168,7 +168,7 @@ class Weighting(PersonalSettings):
             threshold=None,
         )
         return PersonalRelease(
-            receipt=personal_receipt(method, epsilon, budget=budget, rng=rng),
+            receipt=personal_receipt(method, epsilon, table.schema, budget=budget, rng=rng),
             schema=schema,
             combine="weighted",
             parts=(self._part(histogram, most, weights, sizes),),

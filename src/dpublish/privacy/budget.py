@@ -22,6 +22,7 @@ from dpublish.errors import (
 )
 from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.levels import LevelAmounts, largest, require_amounts
+from dpublish.privacy.neighbours import Neighbours
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Budget:
         *,
         grant: Grant | None = None,
         levels: LevelAmounts | None = None,
-        hides: str | None = None,
+        hides: Neighbours | None = None,
     ) -> None:
         self._epsilon = parse_epsilon(epsilon)
         if levels is not None:
@@ -97,8 +98,8 @@ class Budget:
         return self._levels
 
     @property
-    def hides(self) -> str | None:
-        """What the ledger was told that it pays to hide: `presence` or `values`."""
+    def hides(self) -> Neighbours | None:
+        """The change that the ledger was told it pays to hide, if a ledger granted it."""
         return self._hides
 
     @property

@@ -9,40 +9,50 @@ whether someone did.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import get_args
 
-from dpublish.errors import InvalidParameter, require_known
+from dpublish.errors import InvalidParameter, LedgerExposed, LedgerUnavailable
 from dpublish.privacy import ledger_chain as chain
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short
 from dpublish.privacy.ledger_account import Account, GrantStatus, LevelStatus, Status
-from dpublish.privacy.ledger_chain import Entry, Hides
+from dpublish.privacy.ledger_anchor import Anchor, AnchorBehind, Trail
+from dpublish.privacy.ledger_chain import Entry, Head
 from dpublish.privacy.ledger_debit import (
     LEVEL_DIGITS,
     debit,
     fix_notion,
     open_account,
     parse_amount,
+    require_same_levels,
     require_secure,
+    require_word,
     totals,
 )
+from dpublish.privacy.ledger_file import others_may_write
 from dpublish.privacy.ledger_lookup import (
     add_up,
     dataset_names,
+    find_anchor,
     find_grant,
+    hash_in,
     intact_head,
     is_release_known,
+    origin_of,
     require_account,
+    tampered,
 )
 from dpublish.privacy.ledger_store import LedgerStore
 from dpublish.privacy.ledger_text import Clock, require_new_name, require_text, stamp
 from dpublish.privacy.ledger_verify import Verification, verify_store
-from dpublish.privacy.levels import LevelAmounts, largest, parse_amounts
+from dpublish.privacy.levels import LevelAmounts, largest, parse_amounts, parse_levels
+from dpublish.privacy.neighbours import Neighbours, PersonalRecord
 from dpublish.randomness import RandomSource
 
 
@@ -50,9 +60,12 @@ class Ledger:
     """An open ledger file.
 
     >>> import tempfile; from dpublish.randomness import secure
+    >>> from dpublish.privacy.neighbours import AddRemoveRecord
     >>> with Ledger.create(tempfile.mkdtemp() + "/books.db") as ledger:
     ...     ledger.add("census", cap="1.0")
-    ...     budget = ledger.grant("census", epsilon="0.3", purpose="ages", rng=secure())
+    ...     budget = ledger.grant(
+    ...         "census", epsilon="0.3", purpose="ages", hides=AddRemoveRecord(), rng=secure()
+    ...     )
     ...     ledger.status("census").left
     Fraction(7, 10)
     """
@@ -62,14 +75,35 @@ class Ledger:
     ) -> None:
         self._store = LedgerStore(Path(path), wait_seconds)
         self._clock = clock
+        self._searched = 0  # entries among which an anchor was looked for
+        self._anchor: Anchor | None = None
 
     @classmethod
     def create(
-        cls, path: str | os.PathLike[str], *, clock: Clock | None = None, wait_seconds: float = 30
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        anchor: str | os.PathLike[str] | None = None,
+        clock: Clock | None = None,
+        wait_seconds: float = 30,
     ) -> Ledger:
-        """Make a new ledger file; one that is there is never replaced."""
-        first = chain.seal(1, stamp(clock), "", chain.Created(), chain.ORIGIN)
-        LedgerStore.create(Path(path), first)
+        """Make a new ledger file, and its `anchor` elsewhere; what is there is never replaced.
+
+        With an anchor, every change is also written to that second file and checked against
+        it, so that entries which were cut off the end are missed.
+        """
+        body = chain.Created()
+        if anchor is not None:
+            body = chain.Created(anchor=_whole_path(anchor))
+        first = chain.seal(1, stamp(clock), "", body, chain.ORIGIN)
+        if isinstance(body.anchor, str):
+            Anchor(Path(body.anchor)).create(first.hash, first)
+        try:
+            LedgerStore.create(Path(path), first)
+        except BaseException:
+            if isinstance(body.anchor, str):
+                Path(body.anchor).unlink(missing_ok=True)
+            raise
         return cls(path, clock=clock, wait_seconds=wait_seconds)
 
     def __enter__(self) -> Ledger:
@@ -104,16 +138,45 @@ class Ledger:
         """
         require_text(dataset=dataset, note="none" if note == "" else note)
         account = open_account(cap, levels)
-        with self._store.writing():
+        with self._changing():
             intact_head(self._store)
             require_new_name(dataset, dataset_names(self._store))
             self._append(dataset, chain.Added(**totals(account), note=note))
+
+    def set_anchor(self, path: str | os.PathLike[str], *, lost: bool = False) -> None:
+        """Write every change from now on to an anchor at `path`, too, and check it there.
+
+        A file that is there must be an anchor of this ledger, one that was moved for instance.
+        `lost` says that the anchor so far is gone or was set back; while it can be read, the
+        ledger must still have all that it knows.
+        """
+        place = _whole_path(path)
+        with self._store.writing():
+            head = intact_head(self._store)
+            before = self._find_anchor(head)
+            if before is not None and str(before.path) == place:
+                raise InvalidParameter(f"{before.name} is this ledger's anchor already")
+            waived = before is not None and self._is_waived(before, lost)
+            anchor = Anchor(Path(place))
+            if os.path.lexists(place):
+                self._check(anchor, head)
+            else:
+                anchor.create(origin_of(self._store), self._last_entry())
+            entry = self._append("", chain.Anchored(anchor=place, lost=waived))
+            anchor.prepare(entry)
+        self._confirm(anchor, entry)
+
+    @property
+    def anchor(self) -> Path | None:
+        """Where the ledger has its anchor, if it has one."""
+        with self._store.reading():
+            return find_anchor(self._store)
 
     def change_cap(self, dataset: str, cap: ExactNumber, reason: str) -> None:
         """Raise or lower a cap; what is spent stays spent, and the reason stays on record."""
         require_text(reason=reason)
         limit = parse_amount(cap, "cap")
-        with self._store.writing():
+        with self._changing():
             account = self._require_account(dataset)
             if account.levels:
                 raise InvalidParameter(
@@ -133,25 +196,43 @@ class Ledger:
         *,
         epsilon: ExactNumber,
         purpose: str,
+        hides: Neighbours,
         rng: RandomSource,
         fingerprint: str | None = None,
+        all_have_levels: bool = False,
     ) -> Budget:
         """Debit `epsilon` for good and hand out the budget that it pays for.
 
-        `rng` is the source from which the release will draw.  A `fingerprint` of the input is
-        kept for the owner alone: no hash that a receipt shows is computed from it.
+        `hides` is the change that the release hides: `table.neighbours`, or what the stream
+        method says.  The first grant decides it for the dataset; epsilons of another change do
+        not add up with it.  `rng` is the source from which the release will draw.  A
+        `fingerprint` of the input is kept for the owner alone: no hash that a receipt shows is
+        computed from it.  `all_have_levels` is the owner's word, needed where the dataset has
+        levels, that no record of the table is below the first of them.
 
         Privacy:
             All releases from `dataset` whose budgets come from this ledger are together
-            cap-differentially private: by sequential composition, adaptive choices included,
-            their epsilons add up, and the sum is compared with the cap under the write lock
-            and made durable before the budget exists.  A refused grant costs nothing; an
-            interrupted release stays paid.  Assumes that the same people's rows are not
-            released under another name or from another ledger, and that the file is not set
-            back to an older copy (see `verify`).
+            cap-differentially private for the one change that they hide: by sequential
+            composition, adaptive choices included, their epsilons add up, and the sum is
+            compared with the cap under the write lock and made durable before the budget
+            exists.  Where they hide a user within a window, that is true of every window.  A
+            refused grant costs nothing; an interrupted release stays paid.  Assumes that the
+            same people's rows are not released under another name or from another ledger, and
+            that the file is not set back to an older copy (see `verify`).
         """
         amount = parse_amount(epsilon, "epsilon")
-        return self._grant(dataset, amount, (), purpose=purpose, rng=rng, fingerprint=fingerprint)
+        if isinstance(hides, PersonalRecord):
+            raise InvalidParameter("a personalised release is paid for by level: use grant_levels")
+        return self._grant(
+            dataset,
+            amount,
+            (),
+            purpose=purpose,
+            hides=hides,
+            rng=rng,
+            fingerprint=fingerprint,
+            all_have_levels=all_have_levels,
+        )
 
     def grant_levels(
         self,
@@ -159,24 +240,29 @@ class Ledger:
         amounts: Mapping[Fraction, Fraction],
         *,
         purpose: str,
+        hides: PersonalRecord,
         rng: RandomSource,
         fingerprint: str | None = None,
-        hides: Hides = "presence",
     ) -> Budget:
         """Debit each level its own amount for good and hand out the budget that this pays for.
 
         `amounts` names every level of the dataset; 0 says that its records are not used.
-        `hides` is "values" for a release that takes it for public who is in the table; all
-        grants of a dataset with levels hide the same, and the first decides what.
+        `hides` says what gives a record its level, and what is public about that
+        (`preferences.neighbours`); the first such grant decides it for the dataset.
 
         Privacy:
             What one person's record costs over all releases from `dataset` is at most her
             level: each release costs her at most what it debits there, and the sums are
             compared with the levels as `grant` compares one sum with the cap, all of them
-            in one entry.  All of them hide the same change.  Assumes besides that her level
-            stays what it is from release to release (docs/proofs/personal_ledger.md).
+            in one entry.  All of them hide the same change, and take levels from the same
+            column by the same rule.  Assumes besides that the values there stay what they are
+            from release to release (docs/proofs/personal_ledger.md).
         """
         pairs = parse_amounts(amounts)
+        if not isinstance(hides, PersonalRecord) or (
+            parse_levels(hides.levels) != tuple(level for level, _ in pairs)
+        ):
+            raise InvalidParameter("hides must be a PersonalRecord that has the same levels")
         for level, amount in pairs:
             if amount:
                 parse_amount(amount, f"the amount at level {format_short(level)}", LEVEL_DIGITS)
@@ -185,15 +271,15 @@ class Ledger:
             largest(pairs),
             pairs,
             purpose=purpose,
+            hides=hides,
             rng=rng,
             fingerprint=fingerprint,
-            hides=hides,
         )
 
     def publish(self, grant: Grant, release_id: str, release_hash: str) -> None:
         """Record that what `grant` paid for was published; once only."""
         require_text(release_id=release_id, release_hash=release_hash)
-        with self._store.writing():
+        with self._changing():
             account = self._require_account(grant.dataset)
             if self._require_grant(grant).release_id is not None:
                 raise InvalidParameter(f"what grant {grant.entry} paid for is published already")
@@ -237,16 +323,22 @@ class Ledger:
             return self._require_grant(grant)
 
     def verify(
-        self, expected_head: str | None = None, anchors: Iterable[tuple[int, str]] = ()
+        self,
+        expected_head: str | None = None,
+        anchors: Iterable[tuple[int, str]] = (),
+        *,
+        anchor_file: str | os.PathLike[str] | None = None,
     ) -> Verification:
         """Check every entry, every total and the file itself.
 
         A chain of hashes cannot show that someone rewrote it from end to end.  What was noted
         elsewhere can: `expected_head`, a head hash written down earlier (the ledger may have
-        grown since), and `anchors`, the entry numbers and hashes that receipts carry.
+        grown since), `anchors`, the entry numbers and hashes that receipts carry, and the
+        ledger's anchor.  `anchor_file` names another place for it, maybe a copy.
         """
+        named = None if anchor_file is None else Path(anchor_file).absolute()
         with self._store.reading():
-            return verify_store(self._store, expected_head, anchors)
+            return verify_store(self._store, expected_head, anchors, named)
 
     def _grant(
         self,
@@ -255,16 +347,22 @@ class Ledger:
         amounts: LevelAmounts,
         *,
         purpose: str,
+        hides: Neighbours,
         rng: RandomSource,
         fingerprint: str | None,
-        hides: Hides = "presence",
+        all_have_levels: bool = False,
     ) -> Budget:
         require_text(purpose=purpose, fingerprint="none" if fingerprint is None else fingerprint)
-        require_known("value for hides:", hides, get_args(Hides))
+        if not isinstance(hides, Neighbours):
+            raise InvalidParameter("hides must say what is hidden, such as AddRemoveRecord()")
         require_secure(rng)
-        with self._store.writing():
+        for text in others_may_write(self._store.path):
+            warnings.warn(text, LedgerExposed, stacklevel=3)
+        with self._changing():
             account = self._require_account(dataset)
+            require_same_levels(dataset, account, amounts)
             fix_notion(dataset, account, hides)
+            require_word(dataset, account, by_level=bool(amounts), all_have_levels=all_have_levels)
             debit(dataset, account, epsilon, amounts)
             body = chain.Granted(
                 **totals(account),
@@ -272,17 +370,82 @@ class Ledger:
                 purpose=purpose,
                 fingerprinted=fingerprint is not None,
                 amounts=chain.write_levels(amounts),
+                all_have_levels=all_have_levels,
             )
             entry = self._append(dataset, body, fingerprint)
         paid_by = Grant(dataset, entry.number, entry.hash)
         return Budget(epsilon, purpose, grant=paid_by, levels=amounts or None, hides=hides)
 
-    def _append(self, dataset: str, body: chain.Totals, fingerprint: str | None = None) -> Entry:
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Change the ledger, and tell its anchor before that is committed and after it."""
+        with self._store.writing():
+            head = intact_head(self._store)
+            anchor = self._find_anchor(head)
+            if anchor is not None:
+                self._catch_up(anchor, head)
+            yield
+            entry = self._last_entry()
+            if anchor is not None and entry.number > head.entries:
+                anchor.prepare(entry)
+        if anchor is not None and entry.number > head.entries:
+            self._confirm(anchor, entry)
+
+    def _find_anchor(self, head: Head) -> Anchor | None:
+        if self._searched < head.entries:
+            found = find_anchor(self._store, self._searched)
+            self._anchor = self._anchor if found is None else Anchor(found)
+            self._searched = head.entries
+        return self._anchor
+
+    def _check(self, anchor: Anchor, head: Head) -> Trail:
+        return anchor.check(
+            origin_of(self._store), head, lambda number: hash_in(self._store, number)
+        )
+
+    def _catch_up(self, anchor: Anchor, head: Head) -> None:
+        """Check the ledger against its anchor; confirm an entry whose writer was interrupted."""
+        try:
+            if self._check(anchor, head).last != head:
+                anchor.commit(self._last_entry())
+        except LedgerUnavailable as error:
+            raise LedgerUnavailable(
+                f"{error}; the ledger is unchanged. Bring it back, or set another one: "
+                "dpublish ledger anchor LEDGER FILE --lost"
+            ) from None
+
+    def _is_waived(self, before: Anchor, lost: bool) -> bool:
+        """Check the anchor that is to be replaced; say whether that was impossible, but waived."""
+        try:
+            self._check(before, intact_head(self._store))
+        except (LedgerUnavailable, AnchorBehind) as error:
+            if lost:
+                return True
+            error.add_note("if it is lost for good, say --lost")
+            raise
+        return False
+
+    @staticmethod
+    def _confirm(anchor: Anchor, entry: Entry) -> None:
+        try:
+            anchor.commit(entry)
+        except LedgerUnavailable as error:
+            raise LedgerUnavailable(
+                f"{error}; entry {entry.number} stands in the ledger, what it debited stays "
+                "debited, and nothing was released for it"
+            ) from None
+
+    def _last_entry(self) -> Entry:
+        entry = self._store.last_entry()
+        if entry is None:
+            raise tampered("its entries are gone")
+        return entry
+
+    def _append(self, dataset: str, body: chain.Body, fingerprint: str | None = None) -> Entry:
         head = intact_head(self._store)
         entry = chain.seal(head.entries + 1, stamp(self._clock), dataset, body, head.hash)
         if not chain.holds(entry, body):
             raise InvalidParameter("the entry could not be read back as it was given")
-        self._store.require_format(chain.needed_format(body))
         self._store.append(entry, fingerprint)
         return entry
 
@@ -295,3 +458,10 @@ class Ledger:
         if found is None:
             raise InvalidParameter("the grant is not one of this ledger's")
         return found
+
+
+def _whole_path(path: str | os.PathLike[str]) -> str:
+    """Write a place so that it means the same wherever the process goes."""
+    place = str(Path(path).absolute())
+    require_text(anchor=place)
+    return place

@@ -9,22 +9,27 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from msgspec import UnsetType
-
 from dpublish.privacy.epsilon import format_epsilon, format_short
 from dpublish.privacy.ledger_chain import (
     Added,
     CapChanged,
     Entry,
     Granted,
-    Hides,
     Published,
     Totals,
     read_exact,
     read_levels,
+    read_notion,
+    write_notion,
 )
 from dpublish.privacy.ledger_text import is_one_line
 from dpublish.privacy.levels import LevelAmounts, largest, parse_levels, require_amounts
+from dpublish.privacy.neighbours import (
+    AddRemoveRecord,
+    Neighbours,
+    PersonalRecord,
+    UserInWindow,
+)
 
 
 @dataclass(frozen=True)
@@ -35,12 +40,21 @@ class GrantStatus:
     time: str
     epsilon: Fraction
     purpose: str
+    hides: Neighbours
+    """The change that its release hides."""
     fingerprinted: bool = False
     fingerprint: str | None = None
     release_id: str | None = None
     release_hash: str | None = None
     levels: LevelAmounts = ()
     """What each level paid; without any, every record paid epsilon."""
+    all_have_levels: bool = False
+    """Whether the owner said that no record is below the first level."""
+
+    @property
+    def window(self) -> int | None:
+        """Snapshots for which epsilon was paid, again and again; None if it was paid once."""
+        return self.hides.window if isinstance(self.hides, UserInWindow) else None
 
     @property
     def state(self) -> str:
@@ -51,6 +65,9 @@ class GrantStatus:
         """Turn the grant into plain values, without its fingerprint."""
         plain = asdict(self) | {"epsilon": format_epsilon(self.epsilon), "state": self.state}
         del plain["fingerprint"], plain["levels"]
+        plain["hides"] = write_notion(self.hides)
+        if self.window is not None:
+            plain["per_window_of"] = self.window
         if self.levels:
             pairs = [(format_epsilon(level), format_epsilon(paid)) for level, paid in self.levels]
             plain["levels"] = [{"level": level, "epsilon": paid} for level, paid in pairs]
@@ -63,13 +80,14 @@ class Account:
 
     `levels` says what each level has spent, if there are any; a level is its own cap, and cap
     and spent are those of the highest.  `hides` says what its releases hide, from the first
-    grant on: epsilons that hide different things do not add up.
+    grant on: epsilons that hide different things do not add up.  Where that is a user within a
+    window of snapshots, all amounts are per window.
     """
 
     cap: Fraction
     spent: Fraction = Fraction(0)
     levels: dict[Fraction, Fraction] = field(default_factory=dict)
-    hides: Hides | None = None
+    hides: Neighbours | None = None
     grants: dict[int, GrantStatus] = field(default_factory=dict)
 
     @property
@@ -121,8 +139,13 @@ class Status:
     spent: Fraction
     grants: tuple[GrantStatus, ...]
     levels: tuple[LevelStatus, ...] = ()
-    hides: Hides | None = None
-    """What releases with levels hide; None before the first."""
+    hides: Neighbours | None = None
+    """What all its releases hide; None before the first."""
+
+    @property
+    def window(self) -> int | None:
+        """Snapshots of each stream for which cap, spent and left hold; None if for all time."""
+        return self.hides.window if isinstance(self.hides, UserInWindow) else None
 
     @property
     def left(self) -> Fraction:
@@ -134,10 +157,12 @@ class Status:
         amounts = {"cap": self.cap, "spent": self.spent, "left": self.left}
         levels: dict[str, Any] = {}
         if self.levels:
-            levels = {"hides": self.hides, "levels": [each.to_plain() for each in self.levels]}
+            levels = {"levels": [each.to_plain() for each in self.levels]}
         return {
             "dataset": self.dataset,
             **{name: format_epsilon(amount) for name, amount in amounts.items()},
+            "hides": None if self.hides is None else write_notion(self.hides),
+            **({} if self.window is None else {"per_window_of": self.window}),
             **levels,
             "grants": [grant.to_plain() for grant in self.grants],
         }
@@ -169,7 +194,7 @@ class Books:
         if known is None:
             known = self.accounts[entry.dataset] = _opened(cap, levels)
         yield from self._moved(entry, content, known)
-        stated = (cap, spent, levels, read_hides(content))
+        stated = (cap, spent, levels, read_notion(content.hides))
         if stated != (known.cap, known.spent, tuple(known.levels.items()), known.hides):
             yield "its totals are not what the entries before it add up to"
         if known.spent > known.cap:
@@ -188,11 +213,8 @@ class Books:
             if grant.levels and [level for level, _ in grant.levels] != list(account.levels):
                 yield f"it debits levels that {entry.dataset!r} does not have"
                 return
-            if account.levels:
-                hides = read_hides(content)
-                if account.hides not in (None, hides):
-                    yield f"it hides {hides}, but earlier releases hide {account.hides}"
-                account.hides = account.hides or hides
+            yield from _notion_problems(account, grant)
+            account.hides = add_notion(account, grant.hides) or account.hides
             account.pay(grant.epsilon, grant.levels)
         elif isinstance(content, Published):
             yield from self._published(account, content)
@@ -224,19 +246,52 @@ def _opened(cap: Fraction, levels: LevelAmounts) -> Account:
     return Account(cap, levels={level: Fraction(0) for level, _ in levels})
 
 
-def read_hides(content: Totals) -> Hides | None:
-    """Read what releases hide; entries that do not say so are of a time when all hid presence."""
-    if not isinstance(content.hides, UnsetType):
-        return content.hides
-    has_paid = any(spent for _, spent in read_levels(content.levels))
-    return "presence" if has_paid else None
+def add_notion(account: Account, hides: Neighbours) -> Neighbours | None:
+    """Find what an account hides when it has paid for one more release; None if it must not.
+
+    All releases hide the same change.  Where people have levels, an ordinary release hides a
+    record as a personalised one does that costs every level the same, so those two go together.
+    """
+    known = account.hides
+    if known in (None, hides):
+        return hides
+    if not (account.levels and _is_presence(known) and _is_presence(hides)):
+        return None
+    if isinstance(hides, AddRemoveRecord):
+        return known
+    return hides if isinstance(known, AddRemoveRecord) else None
+
+
+def _is_presence(notion: Neighbours | None) -> bool:
+    """Whether it hides that one record is there, at its level or at one epsilon."""
+    if isinstance(notion, PersonalRecord):
+        return notion.mode != "values-only"
+    return isinstance(notion, AddRemoveRecord)
+
+
+def _notion_problems(account: Account, grant: GrantStatus) -> Iterator[str]:
+    if account.hides is not None and add_notion(account, grant.hides) is None:
+        yield f"it hides {grant.hides.brief()}, but earlier releases hide {account.hides.brief()}"
+    if account.levels and grant.window is not None:
+        yield "it pays per window where people have numbers of their own"
+    if account.levels and not grant.levels and not grant.all_have_levels:
+        yield "it is ordinary, and nobody said that all records have levels"
 
 
 def granted(entry: Entry, content: Granted) -> GrantStatus:
     """Read the grant that an entry made."""
     epsilon, levels = read_exact(content.epsilon), read_levels(content.amounts)
+    hides = read_notion(content.hides)
+    if hides is None:
+        raise ValueError("it does not say what is hidden")
+    if isinstance(hides, PersonalRecord) and not levels:
+        hides = AddRemoveRecord()  # an ordinary release beside personalised ones
     if levels:
         require_amounts(levels)
+        if not isinstance(hides, PersonalRecord) or parse_levels(hides.levels) != tuple(
+            level for level, _ in levels
+        ):
+            raise ValueError("it debits other levels than its release has")
         if largest(levels) != epsilon:
             raise ValueError("its epsilon is not the most that a level pays")
     return GrantStatus(
@@ -246,6 +301,8 @@ def granted(entry: Entry, content: Granted) -> GrantStatus:
         purpose=content.purpose,
         fingerprinted=content.fingerprinted,
         levels=levels,
+        hides=hides,
+        all_have_levels=content.all_have_levels,
     )
 
 

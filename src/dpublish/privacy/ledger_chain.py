@@ -11,23 +11,23 @@ import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
+from dpublish.privacy import neighbours as notions
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.levels import LevelAmounts
+from dpublish.privacy.neighbours import Neighbours
 
-FORMAT = 1  # of a new file
-LEVELS_FORMAT = 2  # of a file with levels; programs that cannot add levels up must not open it
-VALUES_FORMAT = 3  # of a file in which an account hides values alone
+FORMAT = 4  # grants say what they hide, which earlier formats did not
 ORIGIN = "0" * 64  # what the first entry names as the hash before it
 
 LevelsText = tuple[tuple[str, str], ...]
 """(level, amount) as text; entries without levels do not have the field."""
 
-Hides = Literal["presence", "values"]
-"""What all releases of an account with levels hide: that a record is there, or its values."""
+NotionText = dict[str, Any]
+"""What is hidden, as `neighbours.to_plain` writes it; before the first grant there is none."""
 
 _EXACT = re.compile(r"\d+(\.\d+|/\d+)?", re.ASCII)
 
@@ -60,6 +60,28 @@ def write_levels(pairs: LevelAmounts) -> LevelsText | msgspec.UnsetType:
     return tuple((format_epsilon(level), format_epsilon(amount)) for level, amount in pairs)
 
 
+def read_notion(plain: NotionText | msgspec.UnsetType) -> Neighbours | None:
+    """Read what an entry says is hidden; None, if it does not say."""
+    if isinstance(plain, msgspec.UnsetType):
+        return None
+    try:
+        notion = notions.from_plain(plain)
+        is_same = write_notion(notion) == plain and isinstance(plain.get("column", ""), str)
+    except (TypeError, AttributeError):
+        is_same = False
+    if not is_same:
+        raise ValueError("it does not say clearly what is hidden")
+    return notion
+
+
+def write_notion(notion: Neighbours | None) -> NotionText | msgspec.UnsetType:
+    """Write what is hidden as an entry holds it."""
+    if notion is None:
+        return msgspec.UNSET
+    plain = notions.to_plain(notion)
+    return {name: list(x) if isinstance(x, tuple) else x for name, x in plain.items()}
+
+
 class Body(msgspec.Struct, frozen=True, kw_only=True):
     """What every entry holds.
 
@@ -72,23 +94,32 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Created(Body, frozen=True, kw_only=True):
-    """The ledger was opened."""
+    """The ledger was opened, with an anchor at `anchor` if it is given."""
 
     kind = "create"
     format: int = FORMAT
+    anchor: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class Anchored(Body, frozen=True, kw_only=True):
+    """The ledger got an anchor, or another one; `lost` if the one before could not be checked."""
+
+    kind = "anchor"
+    anchor: str
+    lost: bool
 
 
 class Totals(Body, frozen=True, kw_only=True):
     """What every entry about a dataset holds: its account as it stands after the entry.
 
     `levels` states what each level has spent.  Cap and spent are then the highest level's.
-    `hides` states what the releases so far hide; without it, grants with levels hide presence.
+    `hides` states what all releases hide, from the first grant on.
     """
 
     cap: str
     spent: str
     levels: LevelsText | msgspec.UnsetType = msgspec.UNSET
-    hides: Hides | msgspec.UnsetType = msgspec.UNSET
+    hides: NotionText | msgspec.UnsetType = msgspec.UNSET
 
 
 class Added(Totals, frozen=True, kw_only=True):
@@ -106,13 +137,18 @@ class CapChanged(Totals, frozen=True, kw_only=True):
 
 
 class Granted(Totals, frozen=True, kw_only=True):
-    """Epsilon was debited: at each level its own amount, or the same at all."""
+    """Epsilon was debited: at each level its own amount, or the same at all.
+
+    `all_have_levels` is the owner's word, for an ordinary release where there are levels, that
+    no record of its table is below the first.
+    """
 
     kind = "grant"
     epsilon: str
     purpose: str
     fingerprinted: bool
     amounts: LevelsText | msgspec.UnsetType = msgspec.UNSET
+    all_have_levels: bool = False
 
 
 class Published(Totals, frozen=True, kw_only=True):
@@ -124,14 +160,7 @@ class Published(Totals, frozen=True, kw_only=True):
     release_hash: str
 
 
-def needed_format(body: Totals) -> int:
-    """Say which format a file must have to hold this entry: older programs would misread it."""
-    if body.hides == "values":
-        return VALUES_FORMAT
-    return FORMAT if isinstance(body.levels, msgspec.UnsetType) else LEVELS_FORMAT
-
-
-_KINDS = (Created, Added, CapChanged, Granted, Published)
+_KINDS = (Created, Anchored, Added, CapChanged, Granted, Published)
 _BODIES: dict[str, type[Body]] = {body.kind: body for body in _KINDS}
 
 

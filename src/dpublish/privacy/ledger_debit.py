@@ -4,13 +4,14 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import TypedDict
 
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 from dpublish.errors import BudgetExhausted, InvalidParameter
 from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short, parse_epsilon
-from dpublish.privacy.ledger_account import Account
-from dpublish.privacy.ledger_chain import Hides, LevelsText, write_levels
+from dpublish.privacy.ledger_account import Account, add_notion
+from dpublish.privacy.ledger_chain import LevelsText, NotionText, write_levels, write_notion
 from dpublish.privacy.levels import LevelAmounts, parse_levels, tell_list
+from dpublish.privacy.neighbours import Neighbours, PersonalRecord, UserInWindow
 from dpublish.randomness import RandomSource, is_secure
 
 LEVEL_DIGITS = 120  # of a level's amount: it is the level times epsilon over the highest level
@@ -45,7 +46,7 @@ class TotalsText(TypedDict):
     cap: str
     spent: str
     levels: LevelsText | UnsetType
-    hides: Hides | UnsetType
+    hides: NotionText | UnsetType
 
 
 def totals(account: Account) -> TotalsText:
@@ -54,7 +55,7 @@ def totals(account: Account) -> TotalsText:
         "cap": format_epsilon(account.cap),
         "spent": format_epsilon(account.spent),
         "levels": write_levels(tuple(account.levels.items())),
-        "hides": account.hides or UNSET,
+        "hides": write_notion(account.hides),
     }
 
 
@@ -67,37 +68,86 @@ def require_secure(rng: RandomSource) -> None:
         )
 
 
-def fix_notion(dataset: str, account: Account, hides: Hides) -> None:
-    """Let the first grant say what an account with levels hides; refuse what hides another thing.
+def fix_notion(dataset: str, account: Account, hides: Neighbours) -> None:
+    """Let the first grant say what an account hides; refuse what hides another change.
 
-    A release that hides presence costs twice its epsilon where values are exchanged, and one
-    that hides values does not hide presence at all, so one sum could not stand for both.
+    A release that hides one row costs a user with 50 rows 50 times its epsilon, and one that
+    hides values does not hide presence at all, so one sum could not stand for both.
     """
-    if not account.levels:
-        return
-    if account.hides not in (None, hides):
-        told = {
-            "presence": "that a record is in the table (modes frame and levels, and ordinary "
-            "releases)",
-            "values": "the values of people whose presence is public (mode values-only)",
-        }
+    if account.levels and isinstance(hides, UserInWindow):
         raise InvalidParameter(
-            f"{dataset!r} hides {told[str(account.hides)]}, and this release would hide "
-            f"{told[hides]}: their costs do not add up. A table whose membership is public is a "
-            "dataset of its own; add it under another name, with what is left to its people"
+            f"{dataset!r} has levels, which bound what a person loses for all time, and this "
+            f"stream would cost epsilon again in every window of {hides.window:,} snapshots: give "
+            "it a horizon, or pay for it from an account without levels"
         )
-    account.hides = hides
+    joined = add_notion(account, hides)
+    if joined is None and account.hides is not None:
+        known, remedy = account.hides.brief(), _remedy(account.hides, hides)
+        raise InvalidParameter(
+            f"{dataset!r} has paid for releases that hide {known}, and this one would hide "
+            f"{hides.brief()}: their epsilons do not add up{remedy}"
+        )
+    account.hides = joined
+
+
+def _remedy(known: Neighbours, hides: Neighbours) -> str:
+    personal = [each for each in (known, hides) if isinstance(each, PersonalRecord)]
+    if [each.mode for each in personal].count("values-only") == 1:
+        return (
+            ". A table whose membership is public is a dataset of its own; add it under another "
+            "name, with what is left to its people"
+        )
+    if len(personal) == 2:
+        return (
+            ", for a person could have one level here and another there. Use the column, the "
+            "rule and the mode of the first release, and describe the rule's column in the "
+            "schema as it was then"
+        )
+    return (
+        ". Open the table with the unit that the other releases have; or add a second account "
+        "(`dpublish ledger add`) under another name: each cap then bounds its own kind of "
+        "change, and what a person loses over both accounts is bounded by neither"
+    )
+
+
+def require_word(dataset: str, account: Account, *, by_level: bool, all_have_levels: bool) -> None:
+    """Refuse an ordinary release where people have levels, unless the owner vouches for all."""
+    if all_have_levels and (by_level or not account.levels):
+        raise InvalidParameter(
+            "all_have_levels (--all-have-levels) is for an ordinary release from a dataset with "
+            "levels; leave it out here"
+        )
+    if account.levels and not by_level and not all_have_levels:
+        first = format_short(min(account.levels))
+        raise InvalidParameter(
+            f"{dataset!r} has levels, and an ordinary release costs every record the same, also "
+            f"those below the first level ({first}) or without one. If the table has no such "
+            "record, say so with --all-have-levels (all_have_levels=True); otherwise use a "
+            "personalised method, which leaves them out"
+        )
+
+
+def require_same_levels(dataset: str, account: Account, amounts: LevelAmounts) -> None:
+    """Refuse a release by level that has other levels than the account, or where it has none."""
+    if not amounts:
+        return
+    if not account.levels:
+        raise InvalidParameter(
+            f"{dataset!r} has no levels; a personalised release needs a dataset that was added "
+            "to the ledger with them"
+        )
+    asked = [level for level, _ in amounts]
+    if asked != list(account.levels):
+        raise InvalidParameter(
+            f"{dataset!r} has {_tell_levels(list(account.levels))}, but the release has "
+            f"{_tell_levels(asked)}; they must be the same"
+        )
 
 
 def debit(dataset: str, account: Account, epsilon: Fraction, amounts: LevelAmounts) -> None:
     """Take `epsilon` off the account, by level if there are `amounts`; refuse an overdraft."""
     if account.levels:
         _require_levels_left(dataset, account, epsilon, amounts)
-    elif amounts:
-        raise InvalidParameter(
-            f"{dataset!r} has no levels; a personalised release needs a dataset that was added "
-            "to the ledger with them"
-        )
     elif epsilon > account.left:
         asked, cap, left = map(format_short, (epsilon, account.cap, account.left))
         advice = f"ask for at most {left}" if account.left else "nothing more can be released"
@@ -114,11 +164,6 @@ def debit(dataset: str, account: Account, epsilon: Fraction, amounts: LevelAmoun
 def _require_levels_left(
     dataset: str, account: Account, epsilon: Fraction, amounts: LevelAmounts
 ) -> None:
-    if amounts and [level for level, _ in amounts] != list(account.levels):
-        raise InvalidParameter(
-            f"{dataset!r} has {_tell_levels(list(account.levels))}, but the release has "
-            f"{_tell_levels([level for level, _ in amounts])}; they must be the same"
-        )
     asked = amounts or tuple((level, epsilon) for level in account.levels)
     left = {level: level - spent for level, spent in account.levels.items()}
     short = [(level, amount) for level, amount in asked if amount > left[level]]
@@ -132,24 +177,14 @@ def _require_levels_left(
     if len(short) > _TOLD:
         told.append(f"{len(short) - _TOLD} more levels are short")
     most = min(epsilon * left[level] / amount for level, amount in asked if amount)
-    raise BudgetExhausted(
-        f"{dataset!r} cannot pay: {'; '.join(told)}: {_advise(most, account, amounts)}"
-    )
+    raise BudgetExhausted(f"{dataset!r} cannot pay: {'; '.join(told)}: {_advise(most, amounts)}")
 
 
-def _advise(most: Fraction, account: Account, amounts: LevelAmounts) -> str:
+def _advise(most: Fraction, amounts: LevelAmounts) -> str:
     limit = f"ask for at most {format_short(most)}" if most else "nothing more can be released"
     if amounts:
         return f"{limit} in these proportions; a person's own number is never raised"
-    return f"{limit} without levels. {warn_ordinary(min(account.levels))}"
-
-
-def warn_ordinary(first: Fraction) -> str:
-    """Say what an ordinary release means where people have levels, of which `first` is lowest."""
-    return (
-        "An ordinary release costs every level the same, and records below the first level "
-        f"({format_short(first)}) must not be in its table"
-    )
+    return f"{limit}; an ordinary release costs every level the same"
 
 
 def _tell_levels(levels: list[Fraction]) -> str:

@@ -10,11 +10,11 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from dpublish.errors import LedgerTampered, LedgerUnavailable
-from dpublish.privacy.ledger_chain import VALUES_FORMAT, Entry
+from dpublish.privacy.ledger_chain import FORMAT, Entry
 from dpublish.privacy.ledger_schema import APPLICATION, lay_out
 
 _MISSING = "does not exist; `dpublish ledger create` makes one"
@@ -31,8 +31,12 @@ _ADVICE = {
 
 def unavailable(path: Path, advice: str) -> LedgerUnavailable:
     """Make the error for a file that cannot be used, in one line."""
-    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(path))
-    return LedgerUnavailable(f"the ledger {shown} {advice}")
+    return LedgerUnavailable(f"the ledger {one_line(path)} {advice}")
+
+
+def one_line(path: Path) -> str:
+    """Write a path so that it can be shown, whatever it is made of."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(path))
 
 
 def identify(path: Path, if_missing: str = _MISSING) -> tuple[int, int, int]:
@@ -54,6 +58,42 @@ def identify(path: Path, if_missing: str = _MISSING) -> tuple[int, int, int]:
         # After a crash the journal lies beside one of the names only.
         raise unavailable(path, "has a second name (a hard link); remove one of the two")
     return status.st_dev, status.st_ino, os.getpid()
+
+
+def others_may_write(path: Path) -> list[str]:
+    """Say how other users of the machine could write or replace the file."""
+    if os.name != "posix":
+        return []
+    folders = dict.fromkeys((path.parent, path.resolve().parent))  # two, if it is a link
+    found = []
+    for place in (path, *folders):
+        with suppress(OSError):  # that it is gone is said elsewhere
+            if who := _writers(place.stat()):
+                what = "the ledger" if place == path else "the folder of the ledger"
+                found.append(f"{who} may write {what}: chmod go-w {one_line(place)}")
+    return found
+
+
+def _writers(status: os.stat_result) -> str:
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
+        return ""  # there everyone can remove their own files only
+    if status.st_mode & stat.S_IWOTH:
+        return "everyone"
+    if status.st_mode & stat.S_IWGRP and not _is_own_group(status):
+        return "its group"
+    return ""
+
+
+def _is_own_group(status: os.stat_result) -> bool:
+    """Whether the group has no member but the owner, as where each user has one."""
+    import grp
+    import pwd
+
+    try:
+        group, owner = grp.getgrgid(status.st_gid), pwd.getpwuid(status.st_uid).pw_name
+    except KeyError:
+        return False
+    return group.gr_name == owner and set(group.gr_mem) <= {owner}
 
 
 @contextmanager
@@ -119,9 +159,14 @@ def _require_ledger(path: Path, connection: sqlite3.Connection) -> None:
         raise unavailable(path, "is some other database, or its creation was interrupted")
     if version < 1:
         raise unavailable(path, f"is not a ledger: there is no format {version}")
-    if version > VALUES_FORMAT:
-        newest = f"newer than {VALUES_FORMAT}: upgrade dpublish"
-        raise unavailable(path, f"has format {version}, {newest}")
+    if version > FORMAT:
+        raise unavailable(path, f"has format {version}, newer than {FORMAT}: upgrade dpublish")
+    if version < FORMAT:
+        raise unavailable(
+            path,
+            f"has format {version}, whose grants do not say what they hide: keep it, and make a "
+            "new one whose caps are what is left here",
+        )
 
 
 def _connect(path: Path, wait_seconds: float) -> sqlite3.Connection:

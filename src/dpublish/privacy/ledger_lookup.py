@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from dpublish.errors import InvalidParameter, LedgerTampered, require_known
 from dpublish.privacy.budget import Grant
@@ -11,10 +12,11 @@ from dpublish.privacy.ledger_account import (
     GrantStatus,
     closed,
     granted,
-    read_hides,
 )
 from dpublish.privacy.ledger_chain import (
+    Anchored,
     Body,
+    Created,
     Entry,
     Granted,
     Head,
@@ -22,6 +24,7 @@ from dpublish.privacy.ledger_chain import (
     Totals,
     read_exact,
     read_levels,
+    read_notion,
 )
 from dpublish.privacy.ledger_store import LedgerStore
 
@@ -40,6 +43,30 @@ def intact_head(store: LedgerStore) -> Head:
         raise tampered("its last entry was edited or removed")
     store.note(head)
     return head
+
+
+def origin_of(store: LedgerStore) -> str:
+    """Read the hash of the first entry, by which a ledger is known."""
+    first = next(store.entries("number = 1"), None)
+    if first is None:
+        raise tampered("its first entry is gone")
+    return first.hash
+
+
+def hash_in(store: LedgerStore, number: int) -> str | None:
+    """Read the hash of an entry; None if there is no such entry."""
+    entry = next(store.entries("number = ?", number), None)
+    return None if entry is None else entry.hash
+
+
+def find_anchor(store: LedgerStore, after: int = 0) -> Path | None:
+    """Find where the ledger has its anchor, as the last entry after `after` that sets one says."""
+    found = None
+    for entry in store.entries("kind IN ('create', 'anchor') AND number > ?", after):
+        content = _read(entry)
+        if isinstance(content, Created | Anchored) and isinstance(content.anchor, str):
+            found = Path(content.anchor)
+    return found
 
 
 def dataset_names(store: LedgerStore) -> tuple[str, ...]:
@@ -71,7 +98,8 @@ def last_account(store: LedgerStore, dataset: str) -> Account | None:
         content = last.content()
         if isinstance(content, Totals):
             cap, spent = read_exact(content.cap), read_exact(content.spent)
-            return Account(cap, spent, dict(read_levels(content.levels)), read_hides(content))
+            levels, hides = dict(read_levels(content.levels)), read_notion(content.hides)
+            return Account(cap, spent, levels, hides)
     except ValueError:
         pass
     raise tampered(f"entry {last.number} cannot be read")

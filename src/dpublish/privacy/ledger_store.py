@@ -127,16 +127,6 @@ class LedgerStore:
         """Name the tables and triggers that are not those of a ledger."""
         return changed_parts(self._connection)
 
-    def format(self) -> int:
-        """Read which format the file says it has."""
-        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        return int(version)
-
-    def require_format(self, version: int) -> None:
-        """Make the file say that it has at least this format, so that older programs refuse it."""
-        if self.format() < version:
-            self._connection.execute(f"PRAGMA user_version = {version:d}")
-
     def damage(self) -> list[str]:
         """Let SQLite check the whole file."""
         rows = self._connection.execute("PRAGMA integrity_check").fetchall()

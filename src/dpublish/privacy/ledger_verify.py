@@ -1,18 +1,16 @@
 """Check a ledger from its first entry to its head, and against what was noted elsewhere."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
+from dpublish.errors import LedgerTampered, LedgerUnavailable
 from dpublish.privacy.ledger_account import Books
-from dpublish.privacy.ledger_chain import (
-    LEVELS_FORMAT,
-    ORIGIN,
-    VALUES_FORMAT,
-    Created,
-    Entry,
-    Granted,
-    Head,
-)
+from dpublish.privacy.ledger_anchor import Anchor, AnchorBehind
+from dpublish.privacy.ledger_chain import ORIGIN, Created, Entry, Granted, Head
+from dpublish.privacy.ledger_file import others_may_write
+from dpublish.privacy.ledger_lookup import find_anchor
 from dpublish.privacy.ledger_schema import TABLES
 from dpublish.privacy.ledger_store import LedgerStore, seal_fingerprint
 
@@ -26,6 +24,7 @@ class Verification:
     entries: int
     head: str
     problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def is_intact(self) -> bool:
@@ -34,7 +33,10 @@ class Verification:
 
 
 def verify_store(
-    store: LedgerStore, expected_head: str | None, anchors: Iterable[tuple[int, str]]
+    store: LedgerStore,
+    expected_head: str | None,
+    anchors: Iterable[tuple[int, str]],
+    anchor_file: Path | None,
 ) -> Verification:
     """Follow the chain from its origin to its head and add its accounts up again."""
     changed = store.changed_parts()
@@ -51,17 +53,15 @@ def verify_store(
         found = [*_link_problems(entry, last), *books.enter(entry)]
         problems += [f"entry {entry.number}: {problem}" for problem in found]
         last = Head(last.entries + 1, entry.hash)
-    if store.format() < LEVELS_FORMAT and any(a.levels for a in books.accounts.values()):
-        problems.append("it has levels, but a format that lets older programs overdraw them")
-    if store.format() < VALUES_FORMAT and any(a.hides == "values" for a in books.accounts.values()):
-        problems.append("it hides values alone, but a format that lets older programs forget it")
     if store.has_forgotten():
         problems.append("entries that were there are gone, or are others now")
     if not entries or store.head() != last:
         problems.append("the head does not match the last entry: entries were removed or edited")
     problems += _anchor_problems(entries, expected_head, anchors)
+    problems += _file_problems(store, entries, last, anchor_file)
     problems += _fingerprint_problems(entries, store.fingerprints())
-    return Verification(last.entries, last.hash, tuple(problems))
+    warnings = others_may_write(store.path)
+    return Verification(last.entries, last.hash, tuple(problems), tuple(warnings))
 
 
 def _link_problems(entry: Entry, last: Head) -> Iterator[str]:
@@ -84,6 +84,26 @@ def _anchor_problems(
     for number, receipt_hash in anchors:
         if hashes.get(number) != receipt_hash:
             yield f"entry {number} does not have the hash that its receipt shows: {_REWRITTEN}"
+
+
+def _file_problems(
+    store: LedgerStore, entries: list[Entry], last: Head, named: Path | None
+) -> Iterator[str]:
+    """Compare with the ledger's anchor, or with one that was named: maybe an old copy of it."""
+    own = None
+    with suppress(LedgerTampered):  # an entry that was edited, which is reported by itself
+        own = find_anchor(store)
+    path = own if named is None else named
+    if path is None:
+        return
+    hashes = {entry.number: entry.hash for entry in entries}
+    try:
+        Anchor(path).check(hashes.get(1, ""), last, hashes.get, thorough=True)
+    except AnchorBehind as problem:
+        if path == own:
+            yield str(problem)
+    except (LedgerTampered, LedgerUnavailable) as problem:
+        yield str(problem)
 
 
 def _fingerprint_problems(

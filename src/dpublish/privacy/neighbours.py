@@ -22,6 +22,10 @@ class AddRemoveRecord:
         """Say in plain words what is hidden."""
         return "any one record were added to the table or removed from it"
 
+    def brief(self) -> str:
+        """Name what is hidden in a few words, for tables and messages."""
+        return "one record"
+
 
 @dataclass(frozen=True)
 class ReplaceRecord:
@@ -32,6 +36,10 @@ class ReplaceRecord:
     def describe(self) -> str:
         """Say in plain words what is hidden."""
         return "any one record of the table were exchanged for another"
+
+    def brief(self) -> str:
+        """Name what is hidden in a few words, for tables and messages."""
+        return "one record exchanged for another"
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,10 @@ class AddRemoveUnit:
     def describe(self) -> str:
         """Say in plain words what is hidden."""
         return f"all rows of any one {self.column!r} were added to the table or removed from it"
+
+    def brief(self) -> str:
+        """Name what is hidden in a few words, for tables and messages."""
+        return f"all rows of one {self.column!r}"
 
 
 @dataclass(frozen=True)
@@ -64,24 +76,33 @@ class UserInWindow:
             "were added or removed"
         )
 
+    def brief(self) -> str:
+        """Name what is hidden in a few words, for tables and messages."""
+        return f"all rows of one {self.column!r} in any {self.window:,} consecutive snapshots"
+
 
 @dataclass(frozen=True)
 class PersonalRecord:
     """One record changes, and how well that is hidden goes by the record's own level.
 
-    `column` gives a record its level.  `mode` says what is public about levels: in `frame` all
-    eligible people with theirs, in `levels` the grid alone, in `values-only` who is present
-    with which level.
+    `column` gives a record its level, by its own number or by `rule`; `cells` sums up what the
+    rule means by the schema.  `mode` says what is public about levels: in `frame` all eligible
+    people with theirs, in `levels` the grid alone, in `values-only` who is present with which
+    level.
     """
 
     column: str
     levels: tuple[str, ...]
     mode: str
+    rule: str | None = None
+    cells: str | None = None
     name: ClassVar[str] = "personal-record"
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str):
             raise InvalidParameter("the preference column must be named")
+        if not all(isinstance(text, str | None) for text in (self.rule, self.cells)):
+            raise InvalidParameter("the rule that gives levels must be text")
         require_known("mode", self.mode, tuple(_CHANGES))
         # One spelling for each number: two notions that hide the same are equal.
         exact = tuple(map(format_epsilon, parse_levels(self.levels)))
@@ -90,6 +111,13 @@ class PersonalRecord:
     def describe(self) -> str:
         """Say in plain words what is hidden."""
         return _CHANGES[self.mode].format(column=repr(self.column))
+
+    def brief(self) -> str:
+        """Name what is hidden in a few words, for tables and messages."""
+        what = "the values of one record" if self.mode == "values-only" else "one record"
+        by = f"column {self.column!r}" if self.rule is None else f"the rule {self.rule!r}"
+        of = "" if self.rule is None else f" of column {self.column!r}"
+        return f"{what}, at the level that {by}{of} gives it (mode {self.mode})"
 
 
 _CHANGES = {

@@ -106,6 +106,7 @@ class Receipt:
             granted bounds this release alone, and the receipt says that too.
         """
         refuse_seeded_grant(budget, rng)
+        refuse_other_notion(budget, neighbours)
         personal = personal or budget.levels or ()
         if personal:
             budget.require_levels(personal)
@@ -213,6 +214,18 @@ def refuse_seeded_grant(budget: Budget, source: RandomSource) -> None:
         raise InvalidParameter(
             "a ledger granted this budget, so its noise must come from randomness.secure(); "
             "experiment with a Budget that no ledger granted"
+        )
+
+
+def refuse_other_notion(budget: Budget, neighbours: Neighbours) -> None:
+    """Refuse a release that hides another change than the ledger was told.
+
+    The ledger adds up epsilons of one change; those of another would make its sum untrue.
+    """
+    if budget.hides is not None and budget.hides != neighbours:
+        raise InvalidParameter(
+            f"the ledger was told that this release hides {budget.hides.brief()}, and it hides "
+            f"{neighbours.brief()}; grant it with hides={neighbours!r}"
         )
 
 

@@ -12,15 +12,17 @@ from dpublish.errors import InvalidParameter, LedgerTampered
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.epsilon import parse_epsilon
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.neighbours import Neighbours
 from dpublish.privacy.receipt import Receipt
 from dpublish.publishing.stream_file import StreamFile
 from dpublish.randomness import secure
 
 
-def obtain_budget(file: StreamFile) -> Budget:
+def obtain_budget(file: StreamFile, hides: Neighbours) -> Budget:
     """Debit the ledger for a stream that is being started, unless that was done before.
 
-    The caller holds the stream's lock, and the state file holds no stream yet.
+    `hides` is what the stream hides.  The caller holds the stream's lock, and the state file
+    holds no stream yet.
     """
     dataset, epsilon = file.text("dataset"), parse_epsilon(file.text("epsilon"))
     purpose = f"{file.text('purpose')} [stream {file.text('token')}]"
@@ -30,8 +32,16 @@ def obtain_budget(file: StreamFile) -> Budget:
                 if grant.release_id is not None:
                     raise _is_taken(file.path)
                 entry = ledger.entries()[grant.entry - 1]
-                return Budget(epsilon, purpose, grant=Grant(dataset, entry.number, entry.hash))
-        return ledger.grant(dataset, epsilon=epsilon, purpose=purpose, rng=secure())
+                paid_by = Grant(dataset, entry.number, entry.hash)
+                return Budget(epsilon, purpose, grant=paid_by, hides=grant.hides)
+        return ledger.grant(
+            dataset,
+            epsilon=epsilon,
+            purpose=purpose,
+            hides=hides,
+            rng=secure(),
+            all_have_levels=bool(file.fact("all_have_levels", default=False)),
+        )
 
 
 def check_grant(path: Path, receipt: Receipt) -> None:
@@ -44,7 +54,7 @@ def check_grant(path: Path, receipt: Receipt) -> None:
             raise InvalidParameter(
                 f"the ledger {path} has no grant for this stream; name the one that paid for it"
             ) from None
-    if status.epsilon != receipt.epsilon:
+    if (status.epsilon, status.hides) != (receipt.epsilon, receipt.neighbours):
         raise LedgerTampered(f"the ledger {path} did not debit what this stream costs")
     if status.release_id not in (None, receipt.release_id):
         raise _is_taken(path)

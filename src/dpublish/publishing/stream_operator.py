@@ -67,11 +67,13 @@ class StreamOperator:
         epsilon: ExactNumber,
         output: Place,
         purpose: str = "",
+        all_have_levels: bool = False,
     ) -> "StreamOperator":
         """Start a stream: debit its whole epsilon, and make its state file and its folder.
 
         If a start is interrupted, repeat it with the same arguments: a grant that it has
-        made already is found in the ledger and used.
+        made already is found in the ledger and used.  A dataset with levels pays for a stream
+        that has a horizon, if the owner says that `all_have_levels`.
 
         Privacy:
             Reads no rows.  The ledger is debited once for all steps (or for every window),
@@ -89,6 +91,7 @@ class StreamOperator:
             epsilon=exact,
             output=str(Path(output).absolute()),
             purpose=purpose or recipe.name,
+            all_have_levels=all_have_levels,
         )
         require_readable(request)
         place = Path(path).absolute()

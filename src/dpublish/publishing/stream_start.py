@@ -17,6 +17,7 @@ from dpublish.errors import BudgetExhausted, DPublishError, InvalidParameter
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.neighbours import Neighbours
 from dpublish.publishing.stream_file import RUNNING, STARTING, StreamFile
 from dpublish.publishing.stream_grant import obtain_budget
 from dpublish.randomness import secure
@@ -37,6 +38,7 @@ class Request:
     epsilon: Fraction
     output: str
     purpose: str
+    all_have_levels: bool = False
 
     def to_plain(self) -> dict[str, Any]:
         """Turn the request into plain values for the state file."""
@@ -49,6 +51,7 @@ class Request:
             "epsilon": format_epsilon(self.epsilon),
             "output": self.output,
             "purpose": self.purpose,
+            "all_have_levels": self.all_have_levels,
         }
 
 
@@ -72,16 +75,16 @@ def start_file(path: Path, request: Request) -> None:
     file = _new_file(path, request) if is_new else StreamFile(path)
     try:
         _require_same(file, request)
-        budget = _debit(file, is_new)
+        budget = _debit(file, is_new, request.recipe.neighbours(request.schema))
         stream = request.recipe.start(request.schema, budget=budget, rng=secure())
         file.begin(stream.state(), phase=RUNNING, receipt=stream.receipt.to_plain())
     finally:
         file.close()
 
 
-def _debit(file: StreamFile, is_new: bool) -> Budget:
+def _debit(file: StreamFile, is_new: bool, hides: Neighbours) -> Budget:
     try:
-        return obtain_budget(file)
+        return obtain_budget(file, hides)
     except (BudgetExhausted, InvalidParameter):  # refused, so nothing was granted
         if is_new:
             file.path.unlink()

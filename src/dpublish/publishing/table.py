@@ -35,11 +35,14 @@ def publish(
     epsilon: ExactNumber,
     purpose: str = "",
     progress: Progress | None = None,
+    all_have_levels: bool = False,
 ) -> Release:
     """Publish `recipe` on `table` as a folder at `output`, paid for by `dataset`'s allowance.
 
     A personalised recipe spends `epsilon` at the largest level and less at the others; the
-    table must have been opened with the schema that it prepares.
+    table must have been opened with the schema that it prepares.  An ordinary recipe is paid
+    for from a dataset with levels only if the owner says that `all_have_levels`: that no record
+    of the table is below the first level.
 
     Privacy:
         `epsilon`-differentially private for the table's neighbours: the ledger grants one
@@ -56,7 +59,16 @@ def publish(
         recipe.preferences.check(table.schema)
     foretell(recipe, table.schema, None, exact)  # refuses settings that do not fit
     rng = secure()
-    budget = _grant(recipe, ledger, dataset, exact, purpose or recipe.name, rng)
+    budget = _grant(
+        recipe,
+        table,
+        ledger=ledger,
+        dataset=dataset,
+        epsilon=exact,
+        purpose=purpose or recipe.name,
+        rng=rng,
+        all_have_levels=all_have_levels,
+    )
     grant = budget.grant
     try:
         release = _without_sizes(recipe, table, budget=budget, rng=rng, progress=progress)
@@ -85,13 +97,33 @@ def foretell(
 
 
 def _grant(
-    recipe: Recipe, ledger: Ledger, dataset: str, epsilon: Fraction, purpose: str, rng: RandomSource
+    recipe: Recipe,
+    table: Table,
+    *,
+    ledger: Ledger,
+    dataset: str,
+    epsilon: Fraction,
+    purpose: str,
+    rng: RandomSource,
+    all_have_levels: bool,
 ) -> Budget:
     """Debit the dataset, each level by itself if the recipe is a personalised one."""
-    if isinstance(recipe, PersonalSettings):
-        amounts = recipe.spending(epsilon)
-        return ledger.grant_levels(dataset, amounts, purpose=purpose, rng=rng, hides=recipe.hides)
-    return ledger.grant(dataset, epsilon=epsilon, purpose=purpose, rng=rng)
+    if not isinstance(recipe, PersonalSettings):
+        return ledger.grant(
+            dataset,
+            epsilon=epsilon,
+            purpose=purpose,
+            hides=table.neighbours,
+            rng=rng,
+            all_have_levels=all_have_levels,
+        )
+    if all_have_levels:
+        raise InvalidParameter(
+            f"{recipe.name} leaves records without a level out by itself; all_have_levels "
+            "(--all-have-levels) is for ordinary methods"
+        )
+    hides, amounts = recipe.preferences.neighbours(table.schema), recipe.spending(epsilon)
+    return ledger.grant_levels(dataset, amounts, purpose=purpose, hides=hides, rng=rng)
 
 
 def _fits(recipe: Foretells, schema: Schema, n_hint: int | None) -> bool:

@@ -1,0 +1,8 @@
+"""What personalised releases hide, for tests that grant by level."""
+
+from dpublish.privacy.neighbours import PersonalRecord
+
+
+def personal(levels, mode="levels", column="own", rule=None):
+    """Make the notion of records whose levels are in a column."""
+    return PersonalRecord(column, tuple(map(str, levels)), mode, rule)
