@@ -21,12 +21,20 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dpublish.data import schema_file
 from dpublish.errors import CorruptRelease, DPublishError, InputError, InvalidParameter
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.data_package import describe
+from dpublish.release.opening import (
+    MOST_FILE_BYTES,
+    Allowance,
+    Fingerprint,
+    parquet_bytes,
+    read_file,
+    read_json,
+    read_parquet,
+)
 from dpublish.release.release import Release
 from dpublish.release.stream_folder import head_hash, is_stream, load_stream
 
@@ -110,9 +118,10 @@ def load(path: str | Path) -> Release:
     kind = kind_called(head.get("kind"))
     if kind is None:
         raise CorruptRelease(f"{folder} holds a kind of release that this version does not know")
+    allowance = Allowance()
     try:
         tables = {
-            Path(file).stem: _read(_checked(folder, file, entry))
+            Path(file).stem: read_parquet(_checked(folder, file, entry), allowance)
             for file, entry in head["files"].items()
         }
         return kind.from_parts(
@@ -144,10 +153,7 @@ def folder_hash(folder: Path) -> str:
     """
     if is_stream(folder):
         return head_hash(folder)
-    try:
-        return hashlib.sha256((folder / "release.json").read_bytes()).hexdigest()
-    except OSError:
-        raise CorruptRelease(f"{folder} has no release.json that can be read") from None
+    return Fingerprint.of(read_file(folder, "release.json")).sha256
 
 
 def _write(release: Release, draft: Path, extras: Mapping[str, bytes]) -> None:
@@ -156,8 +162,8 @@ def _write(release: Release, draft: Path, extras: Mapping[str, bytes]) -> None:
     tables = release.tables()
     for name, table in tables.items():
         file = f"data/{name}.parquet"
-        pq.write_table(table, draft / file, compression="zstd")
-        content = (draft / file).read_bytes()
+        content = parquet_bytes(table)
+        (draft / file).write_bytes(content)
         files[file] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
     head = {
         "format": FORMAT,
@@ -193,22 +199,12 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def _read(content: bytes) -> pa.Table:
-    # Without threads: a release is small, and none are left running when the process ends.
-    return pq.read_table(pa.BufferReader(content), use_threads=False, pre_buffer=False)
-
-
 def _read_head(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise CorruptRelease(f"{folder} is not a release folder")
     if folder.name.endswith(_PARTIAL):
         raise CorruptRelease(f"{folder} was left by an interrupted release; delete it")
-    try:
-        head = json.loads((folder / "release.json").read_text("utf-8"))
-    except FileNotFoundError:
-        raise CorruptRelease(f"{folder} has no release.json: it is not a whole release") from None
-    except (OSError, ValueError, RecursionError):
-        raise CorruptRelease(f"{folder}/release.json cannot be read") from None
+    head = read_json(folder, "release.json")
     if not isinstance(head, dict) or type(head.get("format")) is not int or head["format"] < 1:
         raise CorruptRelease(f"{folder}/release.json is not a release")
     if head["format"] > FORMAT:
@@ -220,12 +216,7 @@ def _checked(folder: Path, file: str, entry: Mapping[str, Any]) -> bytes:
     parts = Path(file).parts
     if len(parts) != 2 or parts[0] != "data" or parts[1] in ("..", "."):
         raise CorruptRelease(f"{folder}/release.json names a file outside its data folder")
-    try:
-        if (folder / "data").is_symlink() or (folder / file).is_symlink():
-            raise CorruptRelease(f"{folder}/{file} is a link; a release holds its own files")
-        content = (folder / file).read_bytes()
-    except OSError:
-        raise CorruptRelease(f"{folder}/{file} is missing; ask for the release again") from None
+    content = read_file(folder, file, min(entry["bytes"], MOST_FILE_BYTES))
     if hashlib.sha256(content).hexdigest() != entry["sha256"]:
         raise CorruptRelease(f"{folder}/{file} was changed or cut; ask for the release again")
     return content

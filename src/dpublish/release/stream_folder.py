@@ -12,7 +12,6 @@ Every file but the list of steps is written beside its place and then renamed.  
 last line that is not ended by a line break was cut by an interruption and does not count.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -24,7 +23,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpublish.data import schema_file
@@ -33,6 +31,7 @@ from dpublish.errors import CorruptRelease, InputError
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.histogram_stream import HistogramStream
+from dpublish.release.opening import Fingerprint, parquet_bytes, read_file, read_json
 from dpublish.release.stream_steps import StepRecord
 
 FORMAT = 1
@@ -44,7 +43,7 @@ _NOT_A_STREAM = (KeyError, TypeError, ValueError, AttributeError, ArithmeticErro
 
 def is_stream(folder: Path) -> bool:
     """Say whether a folder is that of a stream."""
-    return (folder / HEAD).is_file()
+    return os.path.lexists(folder / HEAD)
 
 
 def head_of(receipt: Receipt, schema: Schema, facts: dict[str, Any]) -> bytes:
@@ -61,10 +60,7 @@ def head_of(receipt: Receipt, schema: Schema, facts: dict[str, Any]) -> bytes:
 
 def head_hash(folder: Path) -> str:
     """Digest of `stream.json`, by which the ledger knows the stream."""
-    try:
-        return hashlib.sha256((folder / HEAD).read_bytes()).hexdigest()
-    except OSError:
-        raise CorruptRelease(f"{folder} has no {HEAD} that can be read") from None
+    return Fingerprint.of(read_file(folder, HEAD)).sha256
 
 
 def counts_file(
@@ -74,9 +70,7 @@ def counts_file(
     table = cells.append_column("estimate", pa.array(estimate, pa.float64()))
     if released is not None:
         table = table.append_column("noisy_count", pa.array(released, pa.int64()))
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd")
-    return bytes(sink.getvalue())
+    return parquet_bytes(table)
 
 
 def create_folder(folder: Path, head: bytes, lines: Iterable[bytes] = ()) -> None:
@@ -186,10 +180,7 @@ def read_head(folder: Path) -> dict[str, Any]:
     """Read `stream.json`."""
     if folder.name.endswith(_PARTIAL):
         raise CorruptRelease(f"{folder} was left by an interrupted start; delete it")
-    try:
-        head = json.loads((folder / HEAD).read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
-        raise CorruptRelease(f"{folder} has no {HEAD} that can be read") from None
+    head = read_json(folder, HEAD)
     if not isinstance(head, dict) or type(head.get("format")) is not int or head["format"] < 1:
         raise CorruptRelease(f"{folder}/{HEAD} is not a stream")
     if head["format"] > FORMAT:
@@ -225,10 +216,7 @@ def describe_stream(stream: HistogramStream) -> bytes:
 
 
 def _read_steps(folder: Path) -> Iterable[StepRecord]:
-    try:
-        content = (folder / STEPS).read_bytes()
-    except OSError:
-        raise CorruptRelease(f"{folder}/{STEPS} is missing; ask for the release again") from None
+    content = read_file(folder, STEPS)
     whole, _, _ = content.rpartition(b"\n")
     return [StepRecord.from_line(line) for line in whole.split(b"\n")] if whole else []
 
