@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from fractions import Fraction
 from threading import Lock
 from typing import NoReturn
@@ -31,6 +32,7 @@ class Grant:
     dataset: str
     entry: int
     entry_hash: str
+    time: str = field(default="", compare=False)
 
 
 class Budget:
@@ -52,6 +54,7 @@ class Budget:
         grant: Grant | None = None,
         levels: LevelAmounts | None = None,
         hides: str | None = None,
+        opened: str | None = None,
     ) -> None:
         self._epsilon = parse_epsilon(epsilon)
         if levels is not None:
@@ -62,6 +65,8 @@ class Budget:
         self._grant = grant
         self._levels = levels
         self._hides = hides
+        granted = None if grant is None else grant.time
+        self._opened = opened or granted or datetime.now(UTC).isoformat(timespec="seconds")
         self._lock = Lock()
         self._process = os.getpid()
         self._is_used = False
@@ -100,6 +105,15 @@ class Budget:
     def hides(self) -> str | None:
         """What the ledger was told that it pays to hide: `presence` or `values`."""
         return self._hides
+
+    @property
+    def opened(self) -> str:
+        """When the ledger granted it, or when it was made: in any case before rows were read.
+
+        The only time that a release may show.  When it ended tells how long it took, and so how
+        many rows there are.
+        """
+        return self._opened
 
     @property
     def is_used(self) -> bool:
@@ -210,7 +224,7 @@ class Budget:
 
     def _hand_down(self, shares: dict[str, Fraction]) -> dict[str, Budget]:
         purses = {
-            name: Budget(share, f"{self.purpose}/{name}", grant=self.grant)
+            name: Budget(share, f"{self.purpose}/{name}", grant=self.grant, opened=self.opened)
             for name, share in shares.items()
         }
         for purse in purses.values():

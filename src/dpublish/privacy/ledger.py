@@ -274,7 +274,7 @@ class Ledger:
                 amounts=chain.write_levels(amounts),
             )
             entry = self._append(dataset, body, fingerprint)
-        paid_by = Grant(dataset, entry.number, entry.hash)
+        paid_by = Grant(dataset, entry.number, entry.hash, entry.time)
         return Budget(epsilon, purpose, grant=paid_by, levels=amounts or None, hides=hides)
 
     def _append(self, dataset: str, body: chain.Totals, fingerprint: str | None = None) -> Entry:

@@ -30,7 +30,8 @@ def obtain_budget(file: StreamFile) -> Budget:
                 if grant.release_id is not None:
                     raise _is_taken(file.path)
                 entry = ledger.entries()[grant.entry - 1]
-                return Budget(epsilon, purpose, grant=Grant(dataset, entry.number, entry.hash))
+                paid_by = Grant(dataset, entry.number, entry.hash, entry.time)
+                return Budget(epsilon, purpose, grant=paid_by)
         return ledger.grant(dataset, epsilon=epsilon, purpose=purpose, rng=secure())
 
 
