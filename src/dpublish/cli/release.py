@@ -16,6 +16,7 @@ from dpublish.cli.output import (
     say_json,
     settings_from,
 )
+from dpublish.cli.signing import read_signing_key, sign_option
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetExhausted, DPublishError, InvalidParameter
@@ -43,6 +44,7 @@ from dpublish.release.release import Release
 @click.option("--dataset", required=True, help="Whose allowance pays, by its name in the ledger.")
 @click.option("--purpose", default="", help="What it is for; kept in the ledger.")
 @click.option("-o", "--output", required=True, help="The release folder to create.")
+@sign_option
 @json_option
 @click.pass_context
 def release(
@@ -57,6 +59,7 @@ def release(
     dataset: str,
     purpose: str,
     output: str,
+    sign_path: str | None,
     as_json: bool,
 ) -> None:
     """Publish from a table, paid for from the ledger.
@@ -70,6 +73,7 @@ def release(
         --epsilon-column accepted --levels 0.01,0.1,1 --data people.csv \\
         --schema people.toml --ledger books.db --dataset people -o ages/
     """  # noqa: D301 - click keeps lines after it
+    key = read_signing_key(sign_path)
     recipe = make_recipe(method, settings_from(ctx.args, pairs))
     schema = load_schema(schema_path)
     if isinstance(recipe, PersonalSettings):
@@ -90,6 +94,7 @@ def release(
                 epsilon=exact,
                 purpose=purpose,
                 progress=progress,
+                sign=key,
             )
         except BudgetExhausted as error:
             _advise(error, recipe, ledger, dataset)

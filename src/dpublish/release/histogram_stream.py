@@ -192,7 +192,13 @@ class HistogramStream(Release):
         """Refuse: a stream is more than its tables."""
         raise InvalidParameter("a stream is opened by its folder, which lists the steps")
 
-    def save(self, path: str | Path, *, extras: Mapping[str, bytes] | None = None) -> NoReturn:
+    def save(
+        self,
+        path: str | Path,
+        *,
+        extras: Mapping[str, bytes] | None = None,
+        sign: object = None,
+    ) -> NoReturn:
         """Refuse: the folder grows step by step, where it is."""
         raise InvalidParameter(f"a stream is its folder; copy {self.folder} instead")
 

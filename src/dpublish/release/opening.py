@@ -94,13 +94,17 @@ def fingerprint(folder: Path, name: str) -> Fingerprint:
 
 def read_json(folder: Path, name: str, limit: int = MOST_JSON_BYTES) -> Any:
     """Read a JSON file of a release folder that is neither too large nor nested too deeply."""
-    content = read_file(folder, name, limit)
+    return parse_json(read_file(folder, name, limit), folder / name)
+
+
+def parse_json(content: bytes, name: Path) -> Any:
+    """Read what a JSON file holds, unless it is nested too deeply or holds too many values."""
     if not _is_modest(content):
-        raise CorruptRelease(f"{folder / name} is nested too deeply or holds too many values")
+        raise CorruptRelease(f"{name} is nested too deeply or holds too many values")
     try:
         return json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError):
-        raise CorruptRelease(f"{folder / name} cannot be read: it is not JSON") from None
+        raise CorruptRelease(f"{name} cannot be read: it is not JSON") from None
 
 
 def read_parquet(content: bytes, allowance: Allowance) -> pa.Table:
@@ -147,6 +151,11 @@ def list_files(folder: Path) -> dict[str, int]:
             if len(found) + len(waiting) > MOST_FILES:
                 raise CorruptRelease(f"{folder} holds too many files, more than {MOST_FILES:,}")
     return dict(sorted(found.items()))
+
+
+def list_names(folder: Path) -> list[str]:
+    """List the names at the top of a release folder, whatever they stand for."""
+    return sorted(entry.name for entry in _entries(folder, ""))
 
 
 def has_file(folder: Path, name: str) -> bool:
