@@ -33,7 +33,7 @@ def test_the_best_number_is_marked_and_drawn(run, shops):
     assert [line.split()[0] for line in done.out.splitlines()[:6]] == ["clusters", *"23456"]
     assert "3 *" in done.out
     assert "3 clusters fit best" in done.out
-    picture = (shops / "choose-k.svg").read_text()
+    picture = shops.with_name("shops-choose-k.svg").read_text()
     assert picture.startswith("<svg")
     assert "number of clusters" in picture
 
@@ -60,7 +60,7 @@ def test_without_matplotlib_the_table_is_all(run, shops, monkeypatch):
     done = run("choose-k", shops, "--to", 3, "--starts", 2)
     assert done.code == 0
     assert "Matplotlib is not installed" in done.out
-    assert not (shops / "choose-k.svg").exists()
+    assert not shops.with_name("shops-choose-k.svg").exists()
 
 
 @pytest.mark.parametrize(

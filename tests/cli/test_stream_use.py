@@ -33,7 +33,7 @@ def test_a_stream_answers_counts_and_rewrites_its_report(run, place):
     assert run("count", "out", "zone = north", "--time", "t1", "--json").json() == done.json()
     assert run("count", "out", "", "--time", "t9").code == 1
     assert run("report", "out").code == 0
-    assert "Change seen at each step" in (place / "out" / "report.html").read_text()
+    assert "Change seen at each step" in (place / "out-report.html").read_text()
 
 
 def test_the_ledger_vouches_for_a_stream_that_has_grown(run, place):

@@ -93,6 +93,7 @@ def test_steps_are_published_in_the_folder_and_the_ledger_is_debited_once(place)
         "steps.jsonl",
         "data",
         "datapackage.json",
+        "manifest.json",
         "report.html",
     }
 
@@ -120,7 +121,7 @@ def test_the_secret_noise_of_a_threshold_survives_and_is_kept_in_the_state_file_
     with StreamOperator.open(state) as operator:
         assert operator.stream.state().secret == secret
     public = [path for path in (place / "out").rglob("*") if path.is_file()]
-    assert len(public) == 9
+    assert len(public) == 10
     assert [path for path in public if shows(path, bar)] == []
     for time in load_stream(place / "out").times:
         for values in load_stream(place / "out").table(time).itercolumns():

@@ -291,7 +291,9 @@ def rewrite(folder, name, table):
     path = folder / "data" / f"{name}.parquet"
     parquet.write_table(table, path)
     head = json.loads((folder / "release.json").read_text())
-    head["files"][f"data/{name}.parquet"]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    content = path.read_bytes()
+    entry = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    head["files"][f"data/{name}.parquet"] = entry
     (folder / "release.json").write_text(json.dumps(head))
 
 

@@ -12,6 +12,7 @@ from dpublish.cli.output import json_option, progress_bar, say, say_json, say_ta
 from dpublish.errors import InputError, InvalidParameter
 from dpublish.release.centres import Centres
 from dpublish.release.folder import load
+from dpublish.release.manifest import beside, require_outside
 from dpublish.release.validity import Validity, best_of, judge_clusters
 
 
@@ -21,9 +22,7 @@ from dpublish.release.validity import Validity, best_of, judge_clusters
 @click.option("--to", "most", type=int, default=16, show_default=True, help="Most clusters.")
 @click.option("--starts", type=int, default=30, show_default=True, help="Searches for each.")
 @click.option("--seed", type=int, help="Search in the same way again; harmless here.")
-@click.option(
-    "-o", "--output", help="Where to draw it (.svg); choose-k.svg inside the release if absent."
-)
+@click.option("-o", "--output", help="Where to draw it (.svg); RELEASE-choose-k.svg if absent.")
 @json_option
 def choose_k(
     release: str,
@@ -42,6 +41,8 @@ def choose_k(
     \b
     dpublish choose-k shops/ --from 2 --to 16
     """  # noqa: D301 - click keeps lines after it
+    path = Path(output) if output else beside(release, "choose-k.svg")
+    require_outside(path, release)
     loaded = load(release)
     if not isinstance(loaded, Centres):
         raise InvalidParameter(f"a release of kind {loaded.kind!r} has no clusters to choose")
@@ -50,7 +51,7 @@ def choose_k(
     with progress_bar() as progress:
         candidates = range(fewest, most + 1)
         found = judge_clusters(loaded, candidates, starts=starts, seed=seed, progress=progress)
-    drawn = _draw(found, Path(output) if output else Path(release) / "choose-k.svg")
+    drawn = _draw(found, path)
     best = best_of(found)
     if as_json:
         plot = None if drawn is None else str(drawn)

@@ -13,7 +13,7 @@ from dpublish.privacy.epsilon import format_epsilon, format_short
 from dpublish.privacy.ledger import Ledger
 from dpublish.privacy.ledger_account import GrantStatus, LevelStatus, Status
 from dpublish.privacy.receipt import Receipt
-from dpublish.release.folder import folder_hash, load
+from dpublish.release.folder import differences, folder_hash, load
 
 _path = click.argument("path")
 _BAR = 20  # characters
@@ -193,9 +193,10 @@ def verify(
     """Check that no entry was edited, removed or reordered.
 
     That the last entries were not cut off shows against what is kept elsewhere: the ledger's
-    anchor, the receipts of releases, a head hash.
+    anchor, the receipts of releases, a head hash.  With --release, also that a release is the
+    one that was recorded; files that were changed, are missing or were added are named.
     """
-    found = {folder: load(folder).receipt for folder in releases}
+    found = {folder: _receipt_of(folder) for folder in releases}
     anchors = [receipt.anchor for receipt in found.values() if receipt.anchor is not None]
     with Ledger(path) as books:
         result = books.verify(expected_head=head, anchors=anchors, anchor_file=anchor)
@@ -219,6 +220,12 @@ def verify(
     if unrecorded:
         remedy = "; ".join(f"dpublish ledger record {path} {folder}" for folder in unrecorded)
         raise InputError(f"not recorded as published yet, though paid for; run: {remedy}")
+
+
+def _receipt_of(folder: str) -> Receipt:
+    """Read the receipt of a release that is as it was published; name the files that are not."""
+    differences(folder).require_none(Path(folder))
+    return load(folder).receipt
 
 
 def _paid_by(books: Ledger, folder: str, receipt: Receipt) -> tuple[Grant, GrantStatus]:

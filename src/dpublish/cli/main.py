@@ -31,7 +31,10 @@ _COMMANDS = {
     "count": ("dpublish.cli.use:count", "Ask a release how many records; free."),
     "predict": ("dpublish.cli.predict:predict", "Classify rows with a release; free."),
     "choose-k": ("dpublish.cli.choose_k:choose_k", "How many clusters a grid shows; free."),
-    "report": ("dpublish.cli.use:report", "Write or rewrite a release's page; free."),
+    "report": ("dpublish.cli.use:report", "Write a release's page anew, beside it; free."),
+    "verify": ("dpublish.cli.signing:verify", "Is a release unchanged, and whose is it; free."),
+    "sign": ("dpublish.cli.signing:sign", "Sign a release with the owner's key."),
+    "key": ("dpublish.cli.signing:key", "Make a key to sign releases with."),
     "evaluate": (
         "dpublish.cli.evaluate:evaluate_command",
         "Measure a release on true rows; not private.",

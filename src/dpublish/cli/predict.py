@@ -8,6 +8,7 @@ from dpublish.errors import InvalidParameter
 from dpublish.evaluation.evaluations import target_of
 from dpublish.evaluation.true_rows import read_rows
 from dpublish.release.folder import load
+from dpublish.release.manifest import require_outside
 
 
 @click.command()
@@ -23,6 +24,7 @@ def predict(release: str, rows: str, output: str) -> None:
     dpublish predict incomes/ applicants.csv -o foretold.csv
     """  # noqa: D301 - click keeps lines after it
     path = require_new_file(output)
+    require_outside(path, release)
     loaded = load(release)
     given = read_rows(rows)
     name = f"predicted_{target_of(loaded) or 'class'}"

@@ -17,6 +17,7 @@ from dpublish.cli.output import (
     say_json,
     settings_from,
 )
+from dpublish.cli.signing import read_signing_key, sign_option
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetExhausted, DPublishError, InvalidParameter
@@ -44,6 +45,7 @@ from dpublish.release.release import Release
 @click.option("--purpose", default="", help="What it is for; kept in the ledger.")
 @all_have_levels_option
 @click.option("-o", "--output", required=True, help="The release folder to create.")
+@sign_option
 @json_option
 @click.pass_context
 def release(
@@ -59,6 +61,7 @@ def release(
     purpose: str,
     all_have_levels: bool,
     output: str,
+    sign_path: str | None,
     as_json: bool,
 ) -> None:
     """Publish from a table, paid for from the ledger.
@@ -72,6 +75,7 @@ def release(
         --epsilon-column accepted --levels 0.01,0.1,1 --data people.csv \\
         --schema people.toml --ledger books.db --dataset people -o ages/
     """  # noqa: D301 - click keeps lines after it
+    key = read_signing_key(sign_path)
     recipe = make_recipe(method, settings_from(ctx.args, pairs))
     schema = load_schema(schema_path)
     if isinstance(recipe, PersonalSettings):
@@ -93,6 +97,7 @@ def release(
                 purpose=purpose,
                 progress=progress,
                 all_have_levels=all_have_levels,
+                sign=key,
             )
         except BudgetExhausted as error:
             _advise(error, recipe, ledger, dataset)

@@ -18,6 +18,7 @@ from dpublish.cli.output import (
     say_json,
     settings_from,
 )
+from dpublish.cli.signing import read_signing_key, sign_option
 from dpublish.cli.stream_feed import files_in, label_of, listed, standard_input, watched
 from dpublish.cli.stream_words import say_status
 from dpublish.data.schema_file import load_schema
@@ -26,6 +27,8 @@ from dpublish.privacy.epsilon import format_short, parse_epsilon
 from dpublish.publishing.stream_operator import StreamOperator
 from dpublish.publishing.stream_status import stream_status
 from dpublish.recipes.streams import make_stream_recipe
+from dpublish.release.folder import is_signed
+from dpublish.release.signing import SigningKey
 
 _state = click.argument("state")
 _ledger = click.option("--ledger", "ledger_path", help="The ledger file, if it was moved.")
@@ -49,6 +52,7 @@ def stream() -> None:
 @click.option("--purpose", default="", help="What it is for; kept in the ledger.")
 @all_have_levels_option
 @click.option("-o", "--output", required=True, help="The release folder to create.")
+@sign_option
 @click.pass_context
 def start(
     ctx: click.Context,
@@ -62,6 +66,7 @@ def start(
     purpose: str,
     all_have_levels: bool,
     output: str,
+    sign_path: str | None,
 ) -> None:
     """Start a stream and debit all that it will ever cost; reads no rows.
 
@@ -69,6 +74,7 @@ def start(
     dpublish stream start taxis.stream --method per-snapshot --columns zone --horizon 500 \\
         --schema taxis.toml --epsilon 1 --ledger books.db --dataset taxis -o taxis/
     """  # noqa: D301 - click keeps lines after it
+    key = read_signing_key(sign_path)
     recipe = make_stream_recipe(method, settings_from(ctx.args, pairs))
     exact = parse_epsilon(epsilon)
     schema = load_schema(schema_path)
@@ -83,7 +89,7 @@ def start(
         purpose=purpose,
         all_have_levels=all_have_levels,
     ) as operator:
-        operator.write_pages()
+        operator.write_pages(key)
     say(f"started {state}; next: dpublish stream next {state} SNAPSHOT")
     say(f"  debited: epsilon {format_short(exact)}, for {_scope(recipe.window, recipe.horizon)}")
     say(f"  {state} holds secrets; keep it where the ledger is")
@@ -108,6 +114,7 @@ def start(
 )
 @_ledger
 @click.option("-o", "--output", help="Where the release folder is now, if it was moved or lost.")
+@sign_option
 @json_option
 def next_step(
     state: str,
@@ -120,6 +127,7 @@ def next_step(
     new_labels: bool,
     ledger_path: str | None,
     output: str | None,
+    sign_path: str | None,
     as_json: bool,
 ) -> None:
     """Publish the next step, or all that a folder or a list has to offer.
@@ -140,9 +148,10 @@ def next_step(
         raise InvalidParameter("say with --time what time the snapshot is of")
     if label is not None and (is_folder or names is not None):
         raise InvalidParameter("--time is for one snapshot; several are named by their files")
+    key = read_signing_key(sign_path)
     opened = StreamOperator.open(state, ledger=ledger_path, output=output)
-    with opened as operator, _reported(operator):
-        taker = _Taker(operator, new_labels, as_json)
+    with opened as operator, _reported(operator, key):
+        taker = _Taker(operator, new_labels, as_json, key)
         if names is not None:
             taker.take_all(listed(names))
         elif is_folder and watch:
@@ -168,23 +177,32 @@ def status(state: str, as_json: bool) -> None:
 @stream.command()
 @_state
 @_ledger
-def stop(state: str, ledger_path: str | None) -> None:
+@sign_option
+def stop(state: str, ledger_path: str | None, sign_path: str | None) -> None:
     """End a stream for good; its budget stays debited."""
-    with StreamOperator.open(state, ledger=ledger_path) as operator, _reported(operator):
+    key = read_signing_key(sign_path)
+    with StreamOperator.open(state, ledger=ledger_path) as operator, _reported(operator, key):
         operator.stop()
     say(f"stopped {state} for good; what the ledger debited for it stays debited")
 
 
 @contextmanager
-def _reported(operator: StreamOperator) -> Iterator[None]:
+def _reported(operator: StreamOperator, key: SigningKey | None) -> Iterator[None]:
     """Write the report when the command ends, however it ends."""
+    was_signed = is_signed(operator.folder)
     try:
         yield
     except BaseException:
         with suppress(DPublishError):  # what went wrong first is what has to be said
-            operator.write_pages()
+            operator.write_pages(key)
         raise
-    operator.write_pages()
+    operator.write_pages(key)
+    if was_signed and not is_signed(operator.folder):
+        click.echo(
+            f"dpublish: {operator.folder} has changed and is no longer signed; next time say "
+            "--sign FILE, or run: dpublish sign",
+            err=True,
+        )
 
 
 @dataclass(frozen=True)
@@ -194,6 +212,7 @@ class _Taker:
     operator: StreamOperator
     new_labels: bool
     as_json: bool
+    key: SigningKey | None
 
     def take_one(self, source: str, label: str | None) -> None:
         """Publish one snapshot, from a file or from standard input."""
@@ -220,7 +239,7 @@ class _Taker:
                         self._take(path, label_of(path))
                         is_fresh = True
                 elif is_fresh:
-                    self.operator.write_pages()
+                    self.operator.write_pages(self.key)
                     is_fresh = False
         except DPublishError as error:
             error.add_note("mend or move it and repeat the command: every step so far is whole")

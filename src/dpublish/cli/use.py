@@ -11,6 +11,7 @@ from dpublish.errors import InputError, InvalidParameter
 from dpublish.release.error_bars import require_confidence
 from dpublish.release.folder import load
 from dpublish.release.labelled_histogram import LabelledHistogram
+from dpublish.release.manifest import beside, require_outside
 
 
 @click.command()
@@ -24,6 +25,7 @@ from dpublish.release.labelled_histogram import LabelledHistogram
 def rows(release: str, number: int | None, output: str, seed: int | None, fill: bool) -> None:
     """Draw synthetic rows from a release; free."""
     path = require_new_file(output)
+    require_outside(path, release)
     loaded = load(release)
     if not fill:
         table = loaded.rows(number, seed=seed)
@@ -85,13 +87,14 @@ def count(
 
 @click.command()
 @click.argument("release")
-@click.option("-o", "--output", help="Where to write it; report.html inside the release if absent.")
+@click.option("-o", "--output", help="Where to write it; RELEASE-report.html if absent.")
 def report(release: str, output: str | None) -> None:
-    """Write or rewrite a release's page; free."""
+    """Write a release's page anew, beside its folder, which does not change; free."""
     from dpublish.report.page import render_report
 
+    path = Path(output) if output else beside(release, "report.html")
+    require_outside(path, release)
     page = render_report(load(release))
-    path = Path(output) if output else Path(release) / "report.html"
     try:
         # A new file takes the old one's place: a link there would lead elsewhere.
         draft = path.with_name(f".{secrets.token_hex(8)}.html")

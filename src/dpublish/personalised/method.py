@@ -193,7 +193,7 @@ def inner_release(
     if epsilon > purse.epsilon:
         raise InvalidParameter("a part cannot spend more than its purse holds")
     purse.spend()
-    budget = Budget(epsilon, purse.purpose, grant=purse.grant)
+    budget = Budget(epsilon, purse.purpose, grant=purse.grant, opened=purse.opened)
     return recipe.release(table, budget=budget, rng=rng, progress=progress)
 
 

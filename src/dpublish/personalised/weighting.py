@@ -147,7 +147,7 @@ class Weighting(PersonalSettings):
         exact = self._count(table, axes, weights)
         purse.spend()
         rate = most / UNITS / self.halves
-        paying = Budget(most, purse.purpose, grant=purse.grant)
+        paying = Budget(most, purse.purpose, grant=purse.grant, opened=purse.opened)
         noisy = add_geometric(exact, sensitivity=UNITS * self.halves, budget=paying, rng=rng)
         if progress is not None:
             progress(1, 1, "histogram")

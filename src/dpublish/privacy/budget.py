@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from fractions import Fraction
 from threading import Lock
 from typing import NoReturn
@@ -32,6 +33,7 @@ class Grant:
     dataset: str
     entry: int
     entry_hash: str
+    time: str = field(default="", compare=False)
 
 
 class Budget:
@@ -53,6 +55,7 @@ class Budget:
         grant: Grant | None = None,
         levels: LevelAmounts | None = None,
         hides: Neighbours | None = None,
+        opened: str | None = None,
     ) -> None:
         self._epsilon = parse_epsilon(epsilon)
         if levels is not None:
@@ -63,6 +66,8 @@ class Budget:
         self._grant = grant
         self._levels = levels
         self._hides = hides
+        granted = None if grant is None else grant.time
+        self._opened = opened or granted or datetime.now(UTC).isoformat(timespec="seconds")
         self._lock = Lock()
         self._process = os.getpid()
         self._is_used = False
@@ -101,6 +106,15 @@ class Budget:
     def hides(self) -> Neighbours | None:
         """The change that the ledger was told it pays to hide, if a ledger granted it."""
         return self._hides
+
+    @property
+    def opened(self) -> str:
+        """When the ledger granted it, or when it was made: in any case before rows were read.
+
+        The only time that a release may show.  When it ended tells how long it took, and so how
+        many rows there are.
+        """
+        return self._opened
 
     @property
     def is_used(self) -> bool:
@@ -211,7 +225,7 @@ class Budget:
 
     def _hand_down(self, shares: dict[str, Fraction]) -> dict[str, Budget]:
         purses = {
-            name: Budget(share, f"{self.purpose}/{name}", grant=self.grant)
+            name: Budget(share, f"{self.purpose}/{name}", grant=self.grant, opened=self.opened)
             for name, share in shares.items()
         }
         for purse in purses.values():

@@ -373,7 +373,7 @@ class Ledger:
                 all_have_levels=all_have_levels,
             )
             entry = self._append(dataset, body, fingerprint)
-        paid_by = Grant(dataset, entry.number, entry.hash)
+        paid_by = Grant(dataset, entry.number, entry.hash, entry.time)
         return Budget(epsilon, purpose, grant=paid_by, levels=amounts or None, hides=hides)
 
     @contextmanager

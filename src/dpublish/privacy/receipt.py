@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
@@ -44,6 +43,7 @@ class Receipt:
     `shares` are the purses at the ends of the budget's tree, by purpose.  `parallel` names the
     purposes whose shares went to disjoint parts of the data: they cost the largest, not the sum.
     `personal` says, for a personalised release, what each level paid; epsilon is the most of it.
+    `created` is when the budget was granted (or made, without a ledger), before any row was read.
     """
 
     method: str
@@ -103,7 +103,8 @@ class Receipt:
             Reads no rows and spends nothing: it states the epsilon of a budget that opens
             once, so the promise is as good as the mechanisms that were handed its shares.
             A seeded source hides nothing, and the receipt says so; a budget that no ledger
-            granted bounds this release alone, and the receipt says that too.
+            granted bounds this release alone, and the receipt says that too.  Its time is the
+            budget's: the time at which a release ends depends on the rows.
         """
         refuse_seeded_grant(budget, rng)
         refuse_other_notion(budget, neighbours)
@@ -125,7 +126,7 @@ class Receipt:
             package_version=_package_version(),
             stamps=tuple(stamp for stamp, applies in stamps if applies),
             personal=personal,
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            created=budget.opened,
             release_id=os.urandom(16).hex(),
         )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dpublish.errors import BudgetError, CorruptRelease, InputError
-from dpublish.release.stream_folder import sync
+from dpublish.release.writing import sync
 
 FORMAT = 1
 APPLICATION = 0x6450_5331  # "dPS1" in the file's header: this database is a stream's state

@@ -11,18 +11,21 @@ from dpublish.errors import CorruptRelease, InputError, InvalidParameter
 from dpublish.publishing.stream_file import StreamFile, Undelivered
 from dpublish.publishing.table import draw_report
 from dpublish.release.folder import require_new_folder
+from dpublish.release.signing import SigningKey
 from dpublish.release.stream_folder import (
-    STEPS,
     create_folder,
     describe_stream,
     is_stream,
     list_size,
-    load_stream,
+    open_stream,
     put_line,
     release_id_of,
     require_place,
     write_file,
 )
+from dpublish.release.stream_folder import write_pages as put_pages
+from dpublish.release.stream_manifest import STEPS
+from dpublish.release.writing import file_time
 from dpublish.streams.bins import Bins
 
 _SPARE = 16 << 20  # bytes; journals, lists and pages are small against it
@@ -48,7 +51,7 @@ def settle_folder(file: StreamFile, head: bytes, release_id: str, place: Path | 
     _require_left(file, recorded, folder, release_id)
     if not is_there:
         require_new_folder(folder)
-        create_folder(folder, head, _delivered_lines(file))
+        create_folder(folder, head, _delivered_lines(file), shown_time(file))
     mend_list(file, folder)
     if place is not None:
         file.put(output=str(folder))
@@ -63,7 +66,7 @@ def mend_list(file: StreamFile, folder: Path) -> None:
     try:
         require_place(folder, start, line)
         if list_size(folder) < start:
-            write_file(folder / STEPS, b"".join(_delivered_lines(file)))
+            write_file(folder / STEPS, b"".join(_delivered_lines(file)), shown_time(file))
     except OSError as error:
         raise InputError(
             f"the list of steps in {folder} is not whole and cannot be mended "
@@ -71,15 +74,24 @@ def mend_list(file: StreamFile, folder: Path) -> None:
         ) from None
 
 
-def deliver(folder: Path, step: Undelivered) -> None:
+def shown_time(file: StreamFile) -> float:
+    """Return the time that files of a stream show: a second after its start for every step.
+
+    The true time would tell how long a step took.  That it moves lets tools that copy by time
+    see that a file was replaced.
+    """
+    return file_time(file.receipt()) + file.steps
+
+
+def deliver(folder: Path, step: Undelivered, time: float) -> None:
     """Put a step's counts and then its line into the folder; harmless if they are there.
 
     If another step stands in its place, that step's counts are left alone.
     """
     try:
         require_place(folder, step.start, step.line)
-        write_file(folder / step.file, step.content)
-        put_line(folder, step.start, step.line)
+        write_file(folder / step.file, step.content, time)
+        put_line(folder, step.start, step.line, time)
     except OSError as error:
         raise InputError(
             f"step {step.number} is done and kept, but could not be written to {folder} "
@@ -102,13 +114,12 @@ def require_room(bins: Bins, *places: Path) -> None:
             )
 
 
-def write_pages(folder: Path) -> None:
+def write_pages(folder: Path, key: SigningKey | None = None) -> None:
     """Write the report and the description of the folder anew, from the folder alone."""
-    stream = load_stream(folder)
+    stream = open_stream(folder)
+    pages = {"datapackage.json": describe_stream(stream), **draw_report(stream)}
     try:
-        write_file(folder / "datapackage.json", describe_stream(stream))
-        for name, page in draw_report(stream).items():
-            write_file(folder / name, page)
+        put_pages(folder, pages, file_time(stream.receipt) + len(stream.records), key)
     except OSError as error:
         raise InputError(
             f"the report in {folder} cannot be written ({error.strerror or 'input/output error'});"

@@ -77,13 +77,18 @@ class StreamFile(StreamDatabase):
         with self.explained():
             recipe = make_stream_recipe(self.text("method"), self.fact("settings"))
             schema = schema_file.from_plain(self.fact("schema"))
-            receipt = Receipt.from_plain(self.fact("receipt"))
+            receipt = self.receipt()
             stream = recipe.resume(schema, self.state(), receipt)
             estimate = stream.estimate
             fits = estimate is None or estimate.shape == (stream.bins.size,)
         if not fits or stream.number != self.steps:
             raise self.damaged()
         return stream
+
+    def receipt(self) -> Receipt:
+        """Read the receipt of the stream."""
+        with self.explained():
+            return Receipt.from_plain(self.fact("receipt"))
 
     def begin(self, state: StreamState, **facts: Any) -> None:
         """Write the state of a stream that is paid for and has no step yet."""

@@ -27,6 +27,7 @@ from dpublish.publishing.stream_delivery import (
     mend_list,
     require_room,
     settle_folder,
+    shown_time,
     write_pages,
 )
 from dpublish.publishing.stream_file import STARTING, STOPPED, StreamFile
@@ -35,6 +36,7 @@ from dpublish.publishing.stream_lock import StreamLock, hold
 from dpublish.publishing.stream_start import Request, require_readable, start_file
 from dpublish.publishing.table import MOST_EPSILON
 from dpublish.randomness import secure
+from dpublish.release.signing import SigningKey, signing_key
 from dpublish.release.stream_folder import counts_file, head_of
 from dpublish.release.stream_steps import StepRecord, clean_label, label_problem
 from dpublish.streams.recipe import Step, StreamRecipe
@@ -214,9 +216,12 @@ class StreamOperator:
         self._deliver()
         self._file.put(phase=STOPPED)
 
-    def write_pages(self) -> None:
-        """Write the report and the description of the folder anew."""
-        write_pages(self.folder)
+    def write_pages(self, sign: SigningKey | Place | None = None) -> None:
+        """Write the report, the description and the manifest of the folder anew.
+
+        With `sign`, the owner's private key or its file, the manifest is signed.
+        """
+        write_pages(self.folder, signing_key(sign))
 
     def _settle(self, ledger: Path, output: Path | None) -> None:
         """Make sure that ledger, state and folder belong together, and finish what is open."""
@@ -277,7 +282,7 @@ class StreamOperator:
     def _deliver(self) -> None:
         waiting = self._file.undelivered()
         if waiting is not None:
-            deliver(self.folder, waiting)
+            deliver(self.folder, waiting, shown_time(self._file))
             self._file.mark_delivered(waiting.number)
 
 

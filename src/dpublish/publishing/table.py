@@ -4,6 +4,7 @@ The order is the guarantee: what can be wrong with the request is found first an
 nothing; then the ledger is debited; only then is the first row read.
 """
 
+import os
 import tempfile
 from fractions import Fraction
 from pathlib import Path
@@ -19,6 +20,7 @@ from dpublish.randomness import RandomSource, secure
 from dpublish.release.folder import folder_hash, require_new_folder
 from dpublish.release.recipe import ExpectedError, Foretells, Progress, Recipe
 from dpublish.release.release import Release
+from dpublish.release.signing import SigningKey, signing_key
 from dpublish.report.page import render_report
 
 MOST_EPSILON = 1_000_000
@@ -36,13 +38,15 @@ def publish(
     purpose: str = "",
     progress: Progress | None = None,
     all_have_levels: bool = False,
+    sign: SigningKey | str | os.PathLike[str] | None = None,
 ) -> Release:
     """Publish `recipe` on `table` as a folder at `output`, paid for by `dataset`'s allowance.
 
     A personalised recipe spends `epsilon` at the largest level and less at the others; the
     table must have been opened with the schema that it prepares.  An ordinary recipe is paid
     for from a dataset with levels only if the owner says that `all_have_levels`: that no record
-    of the table is below the first level.
+    of the table is below the first level.  With `sign`, the owner's private key or its file,
+    the folder is signed.
 
     Privacy:
         `epsilon`-differentially private for the table's neighbours: the ledger grants one
@@ -55,6 +59,7 @@ def publish(
     if exact > MOST_EPSILON:
         raise InvalidParameter(f"epsilon must be at most {MOST_EPSILON:,}; it would hide nothing")
     require_new_folder(path)
+    key = signing_key(sign)
     if isinstance(recipe, PersonalSettings):
         recipe.preferences.check(table.schema)
     foretell(recipe, table.schema, None, exact)  # refuses settings that do not fit
@@ -72,7 +77,7 @@ def publish(
     grant = budget.grant
     try:
         release = _without_sizes(recipe, table, budget=budget, rng=rng, progress=progress)
-        saved = _save(release, path)
+        saved = _save(release, path, key)
     except BaseException as error:
         entry = "?" if grant is None else grant.entry
         error.add_note(f"ledger entry {entry} stays debited: rows may have been read")
@@ -154,14 +159,14 @@ def _without_sizes(
         raise InputError("not enough memory; take fewer columns or coarser levels") from None
 
 
-def _save(release: Release, path: Path) -> Path:
+def _save(release: Release, path: Path, key: SigningKey | None) -> Path:
     """Save where asked; a release that is paid for is not thrown away over a full disk."""
     extras = draw_report(release)
     try:
-        return release.save(path, extras=extras)
+        return release.save(path, extras=extras, sign=key)
     except DPublishError:
         spare = Path(tempfile.mkdtemp(prefix="dpublish-rescued-")) / "release"
-        return release.save(spare, extras=extras)
+        return release.save(spare, extras=extras, sign=key)
 
 
 def draw_report(release: Release) -> dict[str, bytes]:

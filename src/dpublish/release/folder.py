@@ -1,17 +1,16 @@
 """The release folder: written whole or not at all, checked when it is opened.
 
     income-grid/
-      release.json       what it is, what was promised, what it cost; digests of the data files
+      release.json       what it is, what was promised, what it cost; digests of all other files
       data/*.parquet     the published value
       datapackage.json   a Frictionless description, so that other tools can open it
       report.html        one page for people (written by the report layer)
+      release.sig        the owner's signature of release.json, if it was signed
 
 Everything is first written to a hidden neighbour of the folder and then renamed, so a
 process killed at any moment leaves either no release or a whole one.
 """
 
-import hashlib
-import json
 import os
 import secrets
 import shutil
@@ -21,17 +20,50 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dpublish.data import schema_file
 from dpublish.errors import CorruptRelease, DPublishError, InputError, InvalidParameter
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.data_package import describe
+from dpublish.release.manifest import (
+    SIGNATURE,
+    Differences,
+    find_differences,
+    read_entries,
+    to_entry,
+)
+from dpublish.release.opening import (
+    MOST_JSON_BYTES,
+    Allowance,
+    Fingerprint,
+    has_file,
+    parquet_bytes,
+    parse_json,
+    read_file,
+    read_parquet,
+)
 from dpublish.release.release import Release
-from dpublish.release.stream_folder import head_hash, is_stream, load_stream
+from dpublish.release.signing import (
+    RELEASE_TAG,
+    STREAM_TAG,
+    PublicKey,
+    SigningKey,
+    public_key,
+    read_signature,
+)
+from dpublish.release.stream_folder import (
+    head_hash,
+    is_stream,
+    load_stream,
+    stream_differences,
+    write_file,
+)
+from dpublish.release.stream_manifest import MANIFEST
+from dpublish.release.writing import file_time, json_bytes, set_times, sync
 
 FORMAT = 1
 _PARTIAL = ".partial"
+_OWN = ("release.json", SIGNATURE)  # what the manifest cannot list
 _NOT_A_RELEASE = (
     KeyError,
     TypeError,
@@ -76,15 +108,17 @@ def require_new_folder(path: Path) -> None:
         raise InputError(f"{parent} cannot be written; choose another place")
 
 
-def save(release: Release, path: Path, *, extras: Mapping[str, bytes]) -> Path:
+def save(
+    release: Release, path: Path, *, extras: Mapping[str, bytes], sign: SigningKey | None = None
+) -> Path:
     """Write `release` as a folder at `path`, atomically; `extras` are further files by name."""
     require_new_folder(path)
     draft = path.absolute().parent / f".{secrets.token_hex(8)}{_PARTIAL}"
     try:
-        _write(release, draft, extras)
+        _write(release, draft, extras, sign)
         # A folder that appeared meanwhile is refused by the system, unless it is empty.
         os.rename(draft, path)
-        _sync(path.absolute().parent)
+        sync(path.absolute().parent)
     except OSError as error:
         shutil.rmtree(draft, ignore_errors=True)
         raise InputError(
@@ -97,23 +131,36 @@ def save(release: Release, path: Path, *, extras: Mapping[str, bytes]) -> Path:
     return path
 
 
-def load(path: str | Path) -> Release:
-    """Open a release folder and check that it is whole.
+def load(path: str | Path, *, key: PublicKey | str | os.PathLike[str] | None = None) -> Release:
+    """Open a release folder and check that it is whole and unchanged.
 
     The typed value comes back: a `Histogram`, a list of top values, and so on, each with
-    its `.receipt`.
+    its `.receipt`.  A folder in which a file was changed, is missing or was added is refused.
+
+    Args:
+        path: The folder.
+        key: The owner's public key, or its file.  The release must then be signed with it.
+            Without it a signature is not looked at: that the files fit release.json does not
+            show who wrote them.
     """
-    folder = Path(path)
+    folder, owner = Path(path), public_key(key)
     if is_stream(folder):
-        return load_stream(folder)
-    head = _read_head(folder)
+        return load_stream(folder, owner)
+    content = _read_head_bytes(folder)
+    if owner is not None:
+        owner.check(RELEASE_TAG, content, read_signature(folder))
+    head = _parse_head(folder, content)
     kind = kind_called(head.get("kind"))
     if kind is None:
         raise CorruptRelease(f"{folder} holds a kind of release that this version does not know")
+    files = read_entries(head.get("files"))
+    find_differences(folder, files, _OWN).require_none(folder)
+    allowance = Allowance()
     try:
         tables = {
-            Path(file).stem: _read(_checked(folder, file, entry))
-            for file, entry in head["files"].items()
+            Path(name).stem: read_parquet(_read_known(folder, name, known), allowance)
+            for name, known in files.items()
+            if name.startswith("data/")
         }
         return kind.from_parts(
             receipt=Receipt.from_plain(head["receipt"]),
@@ -127,6 +174,39 @@ def load(path: str | Path) -> Release:
         raise CorruptRelease(f"{folder} does not hold what its release.json says") from None
 
 
+def differences(path: str | Path) -> Differences:
+    """Compare all files of a release folder, hidden ones too, with its manifest."""
+    folder = Path(path)
+    if is_stream(folder):
+        return stream_differences(folder)
+    head = _parse_head(folder, _read_head_bytes(folder))
+    return find_differences(folder, read_entries(head.get("files")), _OWN, with_hidden=True)
+
+
+def sign_folder(path: str | Path, key: SigningKey) -> None:
+    """Sign a release that is whole; writes release.sig and changes no other file."""
+    folder = Path(path)
+    load(folder)
+    content = read_file(folder, manifest_name(folder), MOST_JSON_BYTES)
+    tag = STREAM_TAG if is_stream(folder) else RELEASE_TAG
+    try:
+        write_file(folder / SIGNATURE, key.sign(tag, content))
+    except OSError as error:
+        raise InputError(
+            f"cannot write {folder / SIGNATURE} ({error.strerror or 'input/output error'})"
+        ) from None
+
+
+def manifest_name(folder: Path) -> str:
+    """Return the name of the file that a signature signs."""
+    return MANIFEST if is_stream(folder) else "release.json"
+
+
+def is_signed(path: str | Path) -> bool:
+    """Return whether a release folder has a signature; says nothing of whose, or of what."""
+    return has_file(Path(path), SIGNATURE)
+
+
 def kind_called(name: object) -> type[Release] | None:
     """Find a kind of release by its name."""
     target = _KINDS.get(name) if isinstance(name, str) else None
@@ -138,77 +218,62 @@ def kind_called(name: object) -> type[Release] | None:
 
 
 def folder_hash(folder: Path) -> str:
-    """Digest of release.json, which itself holds the digests of the data files.
+    """Digest of release.json, which itself holds the digests of all other files.
 
     Of a stream, whose folder grows, it is that of stream.json.
     """
     if is_stream(folder):
         return head_hash(folder)
-    try:
-        return hashlib.sha256((folder / "release.json").read_bytes()).hexdigest()
-    except OSError:
-        raise CorruptRelease(f"{folder} has no release.json that can be read") from None
+    return Fingerprint.of(read_file(folder, "release.json")).sha256
 
 
-def _write(release: Release, draft: Path, extras: Mapping[str, bytes]) -> None:
+def _write(
+    release: Release, draft: Path, extras: Mapping[str, bytes], sign: SigningKey | None
+) -> None:
     (draft / "data").mkdir(parents=True)
-    files: dict[str, dict[str, Any]] = {}
     tables = release.tables()
-    for name, table in tables.items():
-        file = f"data/{name}.parquet"
-        pq.write_table(table, draft / file, compression="zstd")
-        content = (draft / file).read_bytes()
-        files[file] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-    head = {
-        "format": FORMAT,
-        "kind": release.kind,
-        "receipt": release.receipt.to_plain(),
-        "schema": schema_file.to_plain(release.schema),
-        "expected_error": release.expected_error(),
-        "facts": release.facts(),
-        "files": files,
-    }
-    _write_json(draft / "datapackage.json", describe(release, tables, files))
-    for name, content in extras.items():
+    contents = {f"data/{name}.parquet": parquet_bytes(table) for name, table in tables.items()}
+    data = _entries_of(contents)
+    contents["datapackage.json"] = json_bytes(describe(release, tables, data))
+    contents |= extras
+    for name, content in contents.items():
         (draft / name).write_bytes(content)
-    # release.json comes last: without it the folder does not load.
-    _write_json(draft / "release.json", head)
-    for folder, _, names in os.walk(draft):
-        for name in names:
-            _sync(Path(folder) / name)
-        _sync(Path(folder))
-
-
-def _write_json(path: Path, value: Any) -> None:
-    path.write_text(
-        json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8"
+    head = json_bytes(
+        {
+            "format": FORMAT,
+            "kind": release.kind,
+            "receipt": release.receipt.to_plain(),
+            "schema": schema_file.to_plain(release.schema),
+            "expected_error": release.expected_error(),
+            "facts": release.facts(),
+            "files": _entries_of(contents),
+        }
     )
+    if sign is not None:
+        (draft / SIGNATURE).write_bytes(sign.sign(RELEASE_TAG, head))
+    # release.json comes last: without it the folder does not load.
+    (draft / "release.json").write_bytes(head)
+    time = file_time(release.receipt)
+    for folder, _, names in os.walk(draft, topdown=False):
+        for path in [*(Path(folder) / name for name in names), Path(folder)]:
+            set_times(time, path)
+            sync(path)
 
 
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _entries_of(contents: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+    return {name: to_entry(Fingerprint.of(content)) for name, content in contents.items()}
 
 
-def _read(content: bytes) -> pa.Table:
-    # Without threads: a release is small, and none are left running when the process ends.
-    return pq.read_table(pa.BufferReader(content), use_threads=False, pre_buffer=False)
-
-
-def _read_head(folder: Path) -> dict[str, Any]:
+def _read_head_bytes(folder: Path) -> bytes:
     if not folder.is_dir():
         raise CorruptRelease(f"{folder} is not a release folder")
     if folder.name.endswith(_PARTIAL):
         raise CorruptRelease(f"{folder} was left by an interrupted release; delete it")
-    try:
-        head = json.loads((folder / "release.json").read_text("utf-8"))
-    except FileNotFoundError:
-        raise CorruptRelease(f"{folder} has no release.json: it is not a whole release") from None
-    except (OSError, ValueError, RecursionError):
-        raise CorruptRelease(f"{folder}/release.json cannot be read") from None
+    return read_file(folder, "release.json", MOST_JSON_BYTES)
+
+
+def _parse_head(folder: Path, content: bytes) -> dict[str, Any]:
+    head = parse_json(content, folder / "release.json")
     if not isinstance(head, dict) or type(head.get("format")) is not int or head["format"] < 1:
         raise CorruptRelease(f"{folder}/release.json is not a release")
     if head["format"] > FORMAT:
@@ -216,16 +281,11 @@ def _read_head(folder: Path) -> dict[str, Any]:
     return head
 
 
-def _checked(folder: Path, file: str, entry: Mapping[str, Any]) -> bytes:
-    parts = Path(file).parts
-    if len(parts) != 2 or parts[0] != "data" or parts[1] in ("..", "."):
-        raise CorruptRelease(f"{folder}/release.json names a file outside its data folder")
-    try:
-        if (folder / "data").is_symlink() or (folder / file).is_symlink():
-            raise CorruptRelease(f"{folder}/{file} is a link; a release holds its own files")
-        content = (folder / file).read_bytes()
-    except OSError:
-        raise CorruptRelease(f"{folder}/{file} is missing; ask for the release again") from None
-    if hashlib.sha256(content).hexdigest() != entry["sha256"]:
-        raise CorruptRelease(f"{folder}/{file} was changed or cut; ask for the release again")
+def _read_known(folder: Path, name: str, known: Fingerprint) -> bytes:
+    """Read a table, once more compared with its digest: this is what is decoded."""
+    if name.count("/") != 1 or not name.endswith(".parquet"):
+        raise CorruptRelease(f"{folder}/release.json names a table that is none")
+    content = read_file(folder, name)
+    if Fingerprint.of(content) != known:
+        raise CorruptRelease(f"{folder}/{name} was changed or cut; ask for the release again")
     return content

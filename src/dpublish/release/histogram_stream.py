@@ -3,7 +3,6 @@
 The steps are listed in memory; the counts of a step are read, and checked, when asked for.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +13,6 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpublish.data.axis import Axis
@@ -24,6 +22,7 @@ from dpublish.privacy.epsilon import format_epsilon, format_short
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.answer import Answer
 from dpublish.release.cell_counts import CellCounts
+from dpublish.release.opening import Allowance, Fingerprint, has_file, read_file, read_parquet
 from dpublish.release.release import Release, whole_column
 from dpublish.release.stream_steps import StepRecord, natural_key, partition_name
 
@@ -117,16 +116,12 @@ class HistogramStream(Release):
     def table(self, time: str | None = None) -> pa.Table:
         """Give the bins of a step with their labels, as they stand in the folder."""
         record = self.record(time)
-        path = self.folder / record.file
-        try:
-            if path.is_symlink() or path.parent.is_symlink():
-                raise CorruptRelease(f"{path} is a link; a release holds its own files")
-            content = path.read_bytes()
-        except OSError:
-            raise CorruptRelease(f"{path} is missing; ask for the release again") from None
-        if hashlib.sha256(content).hexdigest() != record.sha256:
-            raise CorruptRelease(f"{path} was changed or cut; ask for the release again")
-        return self._checked(pq.read_table(pa.BufferReader(content), use_threads=False), record)
+        content = read_file(self.folder, record.file)
+        if Fingerprint.of(content).sha256 != record.sha256:
+            raise CorruptRelease(
+                f"{self.folder / record.file} was changed or cut; ask for the release again"
+            )
+        return self._checked(read_parquet(content, Allowance()), record)
 
     def at(self, time: str | None = None) -> NDArray[np.float64]:
         """Give the estimate of every bin at a step, shaped by the axes."""
@@ -169,7 +164,7 @@ class HistogramStream(Release):
 
     def missing(self) -> list[str]:
         """Name the steps whose counts are not in the folder; looks at names only."""
-        return [each.time for each in self.records if not (self.folder / each.file).is_file()]
+        return [each.time for each in self.records if not has_file(self.folder, each.file)]
 
     def tables(self) -> dict[str, pa.Table]:
         """Give the counts of the last step, by their place in the folder."""
@@ -197,7 +192,13 @@ class HistogramStream(Release):
         """Refuse: a stream is more than its tables."""
         raise InvalidParameter("a stream is opened by its folder, which lists the steps")
 
-    def save(self, path: str | Path, *, extras: Mapping[str, bytes] | None = None) -> NoReturn:
+    def save(
+        self,
+        path: str | Path,
+        *,
+        extras: Mapping[str, bytes] | None = None,
+        sign: object = None,
+    ) -> NoReturn:
         """Refuse: the folder grows step by step, where it is."""
         raise InvalidParameter(f"a stream is its folder; copy {self.folder} instead")
 

@@ -4,6 +4,7 @@ Each kind of value is a subclass in a file of its own.  Whatever a release holds
 published; whatever is computed from it afterwards is free.
 """
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidQuery
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.answer import Answer
+from dpublish.release.signing import SigningKey, signing_key
 
 
 def whole_column(table: pa.Table, name: str) -> NDArray[np.int64]:
@@ -84,8 +86,17 @@ class Release(ABC):
         """Foretell the class of each of `rows` (anything that speaks Arrow); free."""
         raise InvalidQuery(f"a release of kind {self.kind!r} does not classify")
 
-    def save(self, path: str | Path, *, extras: Mapping[str, bytes] | None = None) -> Path:
-        """Write the release folder, whole or not at all; it must not exist yet."""
+    def save(
+        self,
+        path: str | Path,
+        *,
+        extras: Mapping[str, bytes] | None = None,
+        sign: SigningKey | str | os.PathLike[str] | None = None,
+    ) -> Path:
+        """Write the release folder, whole or not at all; it must not exist yet.
+
+        With `sign`, the owner's private key or its file, the folder is signed.
+        """
         from dpublish.release.folder import save  # the folder knows all kinds of release
 
-        return save(self, Path(path), extras=extras or {})
+        return save(self, Path(path), extras=extras or {}, sign=signing_key(sign))

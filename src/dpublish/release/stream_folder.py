@@ -3,28 +3,29 @@
     bike-hours/
       stream.json        what it is, what was promised, what it costs; written once
       steps.jsonl        one line a step: what was done, its noise, the digest of its counts
+      manifest.json      digests of these two and of the pages (`release.stream_manifest`)
       data/time=LABEL/counts.parquet   the bins with their estimates, and the noisy counts if
                          a fresh histogram was published
       datapackage.json   a Frictionless description
       report.html        one page for people
+      release.sig        the owner's signature of manifest.json, if it was signed
 
 Every file but the list of steps is written beside its place and then renamed.  Of the list, a
 last line that is not ended by a line break was cut by an interruption and does not count.
 """
 
-import hashlib
-import json
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpublish.data import schema_file
@@ -33,18 +34,29 @@ from dpublish.errors import CorruptRelease, InputError
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.histogram_stream import HistogramStream
+from dpublish.release.manifest import SIGNATURE, Differences
+from dpublish.release.opening import (
+    MOST_JSON_BYTES,
+    Fingerprint,
+    fingerprint,
+    list_files,
+    parquet_bytes,
+    read_file,
+    read_json,
+)
+from dpublish.release.signing import STREAM_TAG, PublicKey, SigningKey, read_signature
+from dpublish.release.stream_manifest import HEAD, MANIFEST, OWN, PAGES, STEPS, StreamManifest
 from dpublish.release.stream_steps import StepRecord
+from dpublish.release.writing import json_bytes, set_times, sync
 
 FORMAT = 1
-HEAD = "stream.json"
-STEPS = "steps.jsonl"
 _PARTIAL = ".partial"
 _NOT_A_STREAM = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
 def is_stream(folder: Path) -> bool:
     """Say whether a folder is that of a stream."""
-    return (folder / HEAD).is_file()
+    return os.path.lexists(folder / HEAD)
 
 
 def head_of(receipt: Receipt, schema: Schema, facts: dict[str, Any]) -> bytes:
@@ -56,15 +68,12 @@ def head_of(receipt: Receipt, schema: Schema, facts: dict[str, Any]) -> bytes:
         "schema": schema_file.to_plain(schema),
         "facts": facts,
     }
-    return _json(head)
+    return json_bytes(head)
 
 
 def head_hash(folder: Path) -> str:
     """Digest of `stream.json`, by which the ledger knows the stream."""
-    try:
-        return hashlib.sha256((folder / HEAD).read_bytes()).hexdigest()
-    except OSError:
-        raise CorruptRelease(f"{folder} has no {HEAD} that can be read") from None
+    return Fingerprint.of(read_file(folder, HEAD)).sha256
 
 
 def counts_file(
@@ -74,18 +83,22 @@ def counts_file(
     table = cells.append_column("estimate", pa.array(estimate, pa.float64()))
     if released is not None:
         table = table.append_column("noisy_count", pa.array(released, pa.int64()))
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd")
-    return bytes(sink.getvalue())
+    return parquet_bytes(table)
 
 
-def create_folder(folder: Path, head: bytes, lines: Iterable[bytes] = ()) -> None:
-    """Make the folder of a stream, whole or not at all."""
+def create_folder(
+    folder: Path, head: bytes, lines: Iterable[bytes] = (), time: float | None = None
+) -> None:
+    """Make the folder of a stream, whole or not at all; its files show `time`."""
+    steps = b"".join(lines)
     draft = folder.parent / f".{secrets.token_hex(8)}{_PARTIAL}"
     try:
         (draft / "data").mkdir(parents=True)
-        write_file(draft / STEPS, b"".join(lines))
-        write_file(draft / HEAD, head)
+        write_file(draft / STEPS, steps, time)
+        write_file(draft / MANIFEST, StreamManifest.of(head, steps).to_bytes(), time)
+        write_file(draft / HEAD, head, time)
+        if time is not None:
+            set_times(time, draft / "data")
         os.rename(draft, folder)
         sync(folder.parent)
     except OSError as error:
@@ -96,31 +109,42 @@ def create_folder(folder: Path, head: bytes, lines: Iterable[bytes] = ()) -> Non
         ) from None
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Put a file into its place, whole or not at all, and wait for the disk."""
+def write_file(path: Path, content: bytes, time: float | None = None) -> None:
+    """Put a file into its place, whole or not at all, and wait for the disk.
+
+    With `time`, the file and its folder show that time instead of when they were written.
+    """
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True)
+        if time is not None:
+            set_times(time, path.parent.parent)
         sync(path.parent.parent)
     draft = path.with_name(f".{path.name}{_PARTIAL}")  # one operator writes, so one name will do
     try:
         with draft.open("wb") as file:
             file.write(content)
             file.flush()
+            if time is not None:
+                set_times(time, draft)
             os.fsync(file.fileno())
         os.replace(draft, path)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+    if time is not None:
+        set_times(time, path.parent)
     sync(path.parent)
 
 
-def put_line(folder: Path, start: int, line: bytes) -> None:
+def put_line(folder: Path, start: int, line: bytes, time: float | None = None) -> None:
     """Write a line of the list of steps at its place; a beginning of it may be there already."""
     require_place(folder, start, line)
     with (folder / STEPS).open("r+b") as file:
         file.seek(start)
         file.write(line)
         file.flush()
+        if time is not None:
+            set_times(time, folder / STEPS)
         os.fsync(file.fileno())
 
 
@@ -155,17 +179,31 @@ def release_id_of(folder: Path) -> str:
         raise CorruptRelease(f"{folder} does not hold what its {HEAD} says") from None
 
 
-def sync(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def load_stream(folder: Path, key: PublicKey | None = None) -> HistogramStream:
+    """Open the folder of a stream and compare it with its manifest.
+
+    Counts are compared with their digests when they are read.  With `key`, the manifest must be
+    signed with it, and all steps must be in the manifest.
+    """
+    content = read_file(folder, MANIFEST, MOST_JSON_BYTES)
+    if key is not None:
+        key.check(STREAM_TAG, content, read_signature(folder))
+    manifest = StreamManifest.parse(folder, content)
+    steps = read_file(folder, STEPS)
+    found = manifest.differences(folder, read_file(folder, HEAD), steps)
+    strangers = tuple(manifest.strangers(folder))
+    replace(found, added=(*found.added, *strangers)).require_none(folder)
+    stream = open_stream(folder)
+    if key is not None and len(steps) > manifest.steps.size:
+        raise CorruptRelease(
+            f"{folder} has steps that are not signed yet: it is being written, or the owner was "
+            "interrupted; try again, or ask the owner to sign it"
+        )
+    return stream
 
 
-def load_stream(folder: Path) -> HistogramStream:
-    """Open the folder of a stream; counts are checked when they are read."""
+def open_stream(folder: Path) -> HistogramStream:
+    """Open the folder of a stream without comparing it with its manifest."""
     head = read_head(folder)
     try:
         schema, facts = schema_file.from_plain(head["schema"]), head["facts"]
@@ -182,14 +220,70 @@ def load_stream(folder: Path) -> HistogramStream:
         raise CorruptRelease(f"{folder} does not hold what its {HEAD} says") from None
 
 
+def stream_differences(folder: Path) -> Differences:
+    """Compare all files of a stream's folder, counts and hidden files too, with its manifest."""
+    manifest = StreamManifest.read(folder)
+    found = manifest.differences(folder, read_file(folder, HEAD), read_file(folder, STEPS))
+    files = list_files(folder)
+    counts = {record.file: record.sha256 for record in open_stream(folder).records}
+    known = {*OWN, *PAGES, *manifest.pages, *counts}
+    altered = [
+        name
+        for name, digest in counts.items()
+        if name in files and fingerprint(folder, name).sha256 != digest
+    ]
+    return Differences(
+        changed=(*found.changed, *altered),
+        missing=(*found.missing, *(name for name in counts if name not in files)),
+        added=(*found.added, *(name for name in files if name not in known)),
+    )
+
+
+def write_pages(
+    folder: Path, pages: Mapping[str, bytes], time: float, key: SigningKey | None = None
+) -> None:
+    """Replace the pages of a stream's folder, and its manifest with them.
+
+    A process that is killed in between leaves a folder that opens: see `stream_manifest`.
+    """
+    known = _manifest_now(folder)
+    between = known.replacing(
+        folder, {name: Fingerprint.of(content) for name, content in pages.items()}
+    )
+    final = replace(between, replaced=None).to_bytes()
+    if between.pages != between.replaced or not _holds(folder, final):
+        # The signature goes first: that of an older manifest would look like a forgery.
+        (folder / SIGNATURE).unlink(missing_ok=True)
+        write_file(folder / MANIFEST, between.to_bytes(), time)
+        for name, content in pages.items():
+            write_file(folder / name, content, time)
+        write_file(folder / MANIFEST, final, time)
+    if key is not None:
+        write_file(folder / SIGNATURE, key.sign(STREAM_TAG, final), time)
+
+
+def _manifest_now(folder: Path) -> StreamManifest:
+    """Return the manifest of the steps that there are, and of the pages that it takes so far."""
+    steps = read_file(folder, STEPS)
+    whole = steps[: steps.rfind(b"\n") + 1]
+    known = StreamManifest.of(read_file(folder, HEAD), whole)
+    with suppress(CorruptRelease):
+        before = StreamManifest.read(folder)
+        return replace(known, pages=before.pages, replaced=before.replaced)
+    return known
+
+
+def _holds(folder: Path, manifest: bytes) -> bool:
+    with suppress(CorruptRelease):
+        return read_file(folder, MANIFEST) == manifest
+    return False
+
+
 def read_head(folder: Path) -> dict[str, Any]:
     """Read `stream.json`."""
     if folder.name.endswith(_PARTIAL):
         raise CorruptRelease(f"{folder} was left by an interrupted start; delete it")
-    try:
-        head = json.loads((folder / HEAD).read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
-        raise CorruptRelease(f"{folder} has no {HEAD} that can be read") from None
+    head = read_json(folder, HEAD)
     if not isinstance(head, dict) or type(head.get("format")) is not int or head["format"] < 1:
         raise CorruptRelease(f"{folder}/{HEAD} is not a stream")
     if head["format"] > FORMAT:
@@ -208,7 +302,7 @@ def describe_stream(stream: HistogramStream) -> bytes:
         "format": "parquet",
         "mediatype": "application/vnd.apache.parquet",
     }
-    return _json(
+    return json_bytes(
         {
             "profile": "data-package",
             "name": re.sub(r"[^a-z0-9]+", "-", f"dpublish-{stream.kind}-{receipt.release_id[:8]}"),
@@ -225,14 +319,6 @@ def describe_stream(stream: HistogramStream) -> bytes:
 
 
 def _read_steps(folder: Path) -> Iterable[StepRecord]:
-    try:
-        content = (folder / STEPS).read_bytes()
-    except OSError:
-        raise CorruptRelease(f"{folder}/{STEPS} is missing; ask for the release again") from None
+    content = read_file(folder, STEPS)
     whole, _, _ = content.rpartition(b"\n")
     return [StepRecord.from_line(line) for line in whole.split(b"\n")] if whole else []
-
-
-def _json(value: Any) -> bytes:
-    text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8") + b"\n"

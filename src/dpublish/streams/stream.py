@@ -289,4 +289,4 @@ class Stream:
 def _grant_of(receipt: Receipt) -> Grant | None:
     if receipt.dataset is None or receipt.anchor is None:
         return None
-    return Grant(receipt.dataset, *receipt.anchor)
+    return Grant(receipt.dataset, *receipt.anchor, time=receipt.created)

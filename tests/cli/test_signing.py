@@ -1,0 +1,100 @@
+"""`dpublish key`, `sign`, `verify` and `--sign`: whose release it is, without the ledger."""
+
+import json
+
+import pytest
+
+from dpublish.cli.signing import PASSPHRASE
+
+
+@pytest.fixture
+def owner(run, place):
+    done = run("key", "create", "owner.key")
+    assert done.code == 0
+    assert "owner.pub (give it to readers)" in done.out
+    return done.out.split()[-1]
+
+
+def test_a_release_is_signed_and_verified_without_the_ledger(owner, release, run, place):
+    assert release(sign="owner.key").code == 0
+    (place / "books.db").unlink()
+    done = run("verify", "out", "--key", "owner.pub")
+    assert done.code == 0
+    assert f"signed with the key given, {owner}" in done.out
+    assert run("key", "fingerprint", "owner.pub").out.strip() == owner
+    unchecked = run("verify", "out")
+    assert unchecked.code == 0
+    assert "NOT checked" in unchecked.out
+    assert "signed with" not in unchecked.out
+
+
+def test_a_release_that_is_not_signed_is_said_to_be(owner, release, run):
+    assert release().code == 0
+    assert "it is not signed" in run("verify", "out").out
+    refused = run("verify", "out", "--key", "owner.pub")
+    assert refused.code == 3
+    assert "not signed" in refused.err
+    assert run("sign", "out", "--key", "owner.key").code == 0
+    assert run("verify", "out", "--key", "owner.pub").code == 0
+
+
+@pytest.mark.parametrize("command", [["verify", "out"], ["ledger", "verify", "books.db"]])
+def test_what_differs_is_named(release, run, place, command):
+    assert release().code == 0
+    words = command if command[0] == "verify" else [*command, "--release", "out"]
+    assert run(*words).code == 0
+    (place / "out" / "report.html").write_text("nothing to see here")
+    (place / "out" / "datapackage.json").unlink()
+    (place / "out" / "extra.csv").write_text("age\n31\n")
+    done = run(*words)
+    assert done.code == 3
+    assert "changed or cut: report.html" in done.err
+    assert "missing: datapackage.json" in done.err
+    assert "added (not in the manifest): extra.csv" in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_programs_get_json(owner, release, run, place):
+    assert release(sign="owner.key").code == 0
+    told = run("verify", "out", "--key", "owner.pub", "--json").json()
+    assert told == {
+        "changed": [],
+        "missing": [],
+        "added": [],
+        "signed": True,
+        "checked_with": owner,
+    }
+    (place / "out" / "report.html").write_text("other")
+    done = run("verify", "out", "--json")
+    assert (done.code, json.loads(done.out)["changed"]) == (3, ["report.html"])
+
+
+def test_an_encrypted_key_takes_its_passphrase_from_a_variable(run, release, monkeypatch):
+    monkeypatch.setenv(PASSPHRASE, "long and secret")
+    assert run("key", "create", "owner.key", "--encrypt").code == 0
+    assert release(sign="owner.key").code == 0
+    monkeypatch.delenv(PASSPHRASE)
+    refused = run("sign", "out", "--key", "owner.key")
+    assert refused.code == 1
+    assert PASSPHRASE in refused.err
+
+
+def test_a_wrong_key_is_refused_before_the_ledger_is_debited(release, run):
+    refused = release(sign="nowhere.key")
+    assert refused.code == 3
+    assert run("ledger", "show", "books.db", "--json").json()[0]["spent"] == "0"
+
+
+def test_the_report_is_written_beside_the_folder_which_stays_as_it_was(release, run, place):
+    assert release().code == 0
+    before = {p: p.read_bytes() for p in (place / "out").rglob("*") if p.is_file()}
+    done = run("report", "out/")
+    assert done.code == 0
+    assert (place / "out-report.html").read_text().startswith("<!doctype html>")
+    assert {p: p.read_bytes() for p in (place / "out").rglob("*") if p.is_file()} == before
+    refused = run("report", "out", "-o", "out/report.html")
+    assert refused.code == 1
+    assert "inside the release folder" in refused.err
+    for words in (["rows", "out", "-o", "out/rows.csv"], ["choose-k", "out", "-o", "out/a.svg"]):
+        assert "inside the release folder" in run(*words).err
+    assert run("verify", "out").code == 0
