@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
@@ -26,6 +26,7 @@ from dpublish.publishing.stream_operator import StreamOperator
 from dpublish.publishing.stream_status import stream_status
 from dpublish.recipes.streams import make_stream_recipe
 
+_BLOCK = 1 << 20
 _state = click.argument("state")
 _ledger = click.option("--ledger", "ledger_path", help="The ledger file, if it was moved.")
 
@@ -194,8 +195,10 @@ class _Taker:
     def take_one(self, source: str, label: str | None) -> None:
         """Publish one snapshot, from a file or from standard input."""
         if source == "-":
-            with standard_input() as copy:
-                self._take(copy, str(label))
+            rows = standard_input()
+            self._take(rows, str(label))
+            while rows.read(_BLOCK):  # whoever writes them is not cut off
+                pass
         else:
             self._take(source, label_of(Path(source)) if label is None else label)
 
@@ -234,7 +237,7 @@ class _Taker:
             click.echo(f"dpublish: {click.format_filename(path)} is left out: {problem}", err=True)
         return False
 
-    def _take(self, source: str | Path, label: str) -> None:
+    def _take(self, source: str | Path | BinaryIO, label: str) -> None:
         step = self.operator.next(source, label, allow_new_labels=self.new_labels)
         if self.as_json:
             told: dict[str, Any] = {"time": label, "action": "published already"}
