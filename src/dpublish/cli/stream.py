@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
@@ -197,7 +198,7 @@ class _Taker:
         if source == "-":
             rows = standard_input()
             self._take(rows, str(label))
-            while rows.read(_BLOCK):  # whoever writes them is not cut off
+            while rows.read1(_BLOCK):  # whoever writes them is not cut off
                 pass
         else:
             self._take(source, label_of(Path(source)) if label is None else label)
@@ -237,7 +238,7 @@ class _Taker:
             click.echo(f"dpublish: {click.format_filename(path)} is left out: {problem}", err=True)
         return False
 
-    def _take(self, source: str | Path | BinaryIO, label: str) -> None:
+    def _take(self, source: str | Path | BufferedIOBase, label: str) -> None:
         step = self.operator.next(source, label, allow_new_labels=self.new_labels)
         if self.as_json:
             told: dict[str, Any] = {"time": label, "action": "published already"}

@@ -5,8 +5,9 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from fnmatch import fnmatch
+from io import BufferedIOBase
 from pathlib import Path
-from typing import BinaryIO
+from typing import cast
 
 from dpublish.data.engines.arrow_reader import ARROW_ENDINGS, PARQUET_ENDINGS
 from dpublish.data.engines.csv_reader import CSV_ENDINGS
@@ -99,8 +100,8 @@ def _file(names: str, path: Path) -> Path:
     return path
 
 
-def standard_input() -> BinaryIO:
+def standard_input() -> BufferedIOBase:
     """Give standard input, from which rows are read as they come; they are written nowhere."""
     if sys.stdin is None:
         raise UnreadableData("standard input is closed; pipe the CSV lines of a snapshot into it")
-    return sys.stdin.buffer
+    return cast("BufferedIOBase", sys.stdin.buffer)

@@ -177,7 +177,7 @@ def _open_object(source: Any, wanted: Sequence[str] | None) -> Source:
         return PolarsSource(source, wanted)
     if families & {"duckdb", "_duckdb"} and hasattr(source, "limit"):
         return open_relation(source)
-    if isinstance(source, (io.BufferedIOBase, io.RawIOBase)):
+    if isinstance(source, io.BufferedIOBase):
         return CsvPipe(source, "the open file", wanted)
     if hasattr(source, "__arrow_c_stream__"):
         return StreamSource(source, f"the {type(source).__name__}")

@@ -23,8 +23,9 @@ import gzip
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import NoReturn
 
 import pyarrow as pa
 
@@ -90,7 +91,9 @@ class CsvPipe:
 
     rescan: Rescan = "never"
 
-    def __init__(self, file: IO[bytes], label: str, wanted: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, file: BufferedIOBase, label: str, wanted: Sequence[str] | None = None
+    ) -> None:
         self.label = label
         self._file = file
         try:
@@ -128,7 +131,7 @@ class _Layout:
         """Names and types of the columns."""
         return pa.schema([(name, pa.string()) for name in self.names])
 
-    def read(self, file: IO[bytes], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def read(self, file: BufferedIOBase, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read some of the wanted columns from the lines behind the header."""
         # Columns go by position, since names in the file may be repeated.
         places = [self.names.index(name) for name in self.wanted]
@@ -137,18 +140,18 @@ class _Layout:
             batch = pa.RecordBatch.from_arrays(arrays, names=list(self.wanted))
             yield batch.select(list(columns))
 
-    def has_odd_lines(self, file: IO[bytes]) -> bool:
+    def has_odd_lines(self, file: BufferedIOBase) -> bool:
         """Check whether lines behind the header break the rules; NOT PRIVATE."""
         pieces = read_records(file, self.delimiter)
         return any(are_odd(records, len(self.names)) for records in pieces)
 
 
-def _open_bytes(path: str) -> IO[bytes]:
+def _open_bytes(path: str) -> BufferedIOBase:
     """Open a file for reading, unpacking it if it is zipped."""
-    return gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")  # type: ignore[return-value]
+    return gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")
 
 
-def _read_line(file: IO[bytes]) -> bytes:
+def _read_line(file: BufferedIOBase) -> bytes:
     return file.readline(_LONGEST_HEADER)
 
 

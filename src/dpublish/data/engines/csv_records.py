@@ -16,7 +16,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import IO, NamedTuple, Self
+from io import BufferedIOBase
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,7 +110,7 @@ class Records:
         return ends - ((self.text[ends] == _LF) & (before == _CR))
 
 
-def read_records(file: IO[bytes], delimiter: str) -> Iterator[Records]:
+def read_records(file: BufferedIOBase, delimiter: str) -> Iterator[Records]:
     """Find the records of a file, from its present position to its end."""
     mark = ord(delimiter)
     rest, is_cut = b"", False
@@ -222,10 +223,24 @@ def _opens(raw: bytes, place: int, delimiter: int, found: list[int]) -> bool:
     return before < 0 or raw[before] in (delimiter, _LF)
 
 
-def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+def _blocks(file: BufferedIOBase) -> Iterator[bytes]:
     """Read a file in blocks, none of which ends between CR and LF; a lone CR becomes a space."""
-    while block := file.read(_BLOCK):
-        while block.endswith(b"\r") and (more := file.read(1)):
+    while block := _read_block(file):
+        while block.endswith(b"\r") and (more := file.read1(1)):
             block += more
         has_lone = b"\r" in block and block.count(b"\r") > block.count(b"\r\n")
         yield _LONE_RETURN.sub(b" ", block) if has_lone else block
+
+
+def _read_block(file: BufferedIOBase) -> bytes:
+    """Read a full block, or what is left.
+
+    One system call at a time: `read` would go on to wait for a pipe although a signal has
+    come in between, and whoever stops the process would wait with it.
+    """
+    pieces: list[bytes] = []
+    missing = _BLOCK
+    while missing and (piece := file.read1(missing)):
+        pieces.append(piece)
+        missing -= len(piece)
+    return b"".join(pieces)
