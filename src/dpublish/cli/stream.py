@@ -47,7 +47,11 @@ def stream() -> None:
 @click.option("--epsilon", required=True, help="For all steps, or for every window: exactly.")
 @click.option("--ledger", "ledger_path", required=True, help="The ledger file.")
 @click.option("--dataset", required=True, help="Whose allowance pays, by its name in the ledger.")
-@click.option("--purpose", default="", help="What it is for; kept in the ledger.")
+@click.option(
+    "--purpose",
+    default="",
+    help="What it is for; published in the receipt, and kept in the ledger.",
+)
 @click.option("-o", "--output", required=True, help="The release folder to create.")
 @click.pass_context
 def start(

@@ -7,7 +7,7 @@ was computed from rows.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -44,6 +44,7 @@ class Receipt:
     `shares` are the purses at the ends of the budget's tree, by purpose.  `parallel` names the
     purposes whose shares went to disjoint parts of the data: they cost the largest, not the sum.
     `personal` says, for a personalised release, what each level paid; epsilon is the most of it.
+    `assumptions` are what the proof of this method takes for granted, beyond what all do.
     """
 
     method: str
@@ -58,6 +59,7 @@ class Receipt:
     package_version: str = ""
     stamps: tuple[str, ...] = ()
     personal: LevelAmounts = ()
+    assumptions: tuple[str, ...] = ()
     created: str = field(default="", compare=False)
     release_id: str = field(default="", compare=False)
 
@@ -93,6 +95,7 @@ class Receipt:
         neighbours: Neighbours,
         rng: RandomSource,
         personal: LevelAmounts = (),
+        assumptions: Sequence[str] = (),
     ) -> Receipt:
         """Write the receipt for what `budget` paid for.
 
@@ -124,6 +127,7 @@ class Receipt:
             package_version=_package_version(),
             stamps=tuple(stamp for stamp, applies in stamps if applies),
             personal=personal,
+            assumptions=tuple(assumptions),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             release_id=os.urandom(16).hex(),
         )
@@ -168,9 +172,11 @@ class Receipt:
     def to_plain(self) -> dict[str, Any]:
         """Turn the receipt into plain values for a JSON file; epsilons become exact strings."""
         plain = {each.name: getattr(self, each.name) for each in fields(self)}
-        del plain["personal"]
+        del plain["personal"], plain["assumptions"]
         if self.personal:  # other receipts look as they always did
             plain["personal"] = [[*map(format_epsilon, pair)] for pair in self.personal]
+        if self.assumptions:
+            plain["assumptions"] = list(self.assumptions)
         return plain | {
             "settings": dict(self.settings),
             "epsilon": format_epsilon(self.epsilon),
@@ -238,6 +244,7 @@ class _Stored(msgspec.Struct, kw_only=True):
     ledger_entry: int | None
     ledger_hash: str | None
     personal: tuple[tuple[str, str], ...] = ()
+    assumptions: tuple[str, ...] = ()
 
 
 def _plain_setting(name: str, value: Any) -> Any:
