@@ -121,6 +121,21 @@ def test_methods_are_listed_with_their_settings(run):
     assert run("methods", "histogran").code == 1
 
 
+def test_what_was_learnt_from_rows_is_stamped_in_json_too(run, place):
+    told = run("schema", "check", "people.toml", "people.csv", "--json").json()
+    assert told["stamp"].startswith("NOT PRIVATE")
+    assert "stamp" not in run("schema", "check", "people.toml", "--json").json()
+
+
+@pytest.mark.parametrize("command", [("release",), ("stream", "start")])
+def test_the_help_says_that_a_purpose_is_published(run, place, release, command):
+    done = release(purpose="ages for the board")
+    assert done.code == 0, done.err
+    assert "ages for the board" in (place / "out" / "release.json").read_text()
+    words = " ".join(run(*command, "--help").out.split())
+    assert "--purpose TEXT What it is for; published" in words
+
+
 def test_a_schema_is_drafted_filled_in_and_checked(run, place):
     assert run("schema", "draft", "people.csv", "-o", "new.toml").code == 0
     draft = (place / "new.toml").read_text()

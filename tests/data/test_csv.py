@@ -2,7 +2,9 @@
 
 import csv
 import gzip
-import stat
+import io
+import os
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +16,9 @@ from hypothesis import strategies as st
 from dpublish.aggregates.counts import Counts
 from dpublish.data.check import check_table
 from dpublish.data.engines.csv_reader import CsvSource
-from dpublish.data.engines.line_ends import without_lone_returns
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.errors import UnreadableData
+from dpublish.errors import InvalidParameter, UnreadableData
 
 SCHEMA = Schema(
     (
@@ -94,24 +95,31 @@ def test_broken_quotes_and_line_ends_raise_no_error(path, tail):
     assert (after - before).sum() <= 1
 
 
-@pytest.mark.parametrize("block", [1, 2, 3, 7])
-@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
-def test_a_lone_return_is_found_wherever_blocks_are_cut(tmp_path, monkeypatch, block, name):
-    monkeypatch.setattr("dpublish.data.engines.line_ends._BLOCK", block)
-    text = b"a,b\r\n1,x\r\r\n2,\ry\n3,x\r4,x\r\n5,x\r"
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
-    with without_lone_returns(str(path)) as tamed:
-        assert Path(tamed).read_bytes() == b"a,b\r\n1,x \r\n2, y\n3,x 4,x\r\n5,x "
-        assert stat.S_IMODE(Path(tamed).parent.stat().st_mode) == stat.S_IRWXU
-    assert not Path(tamed).parent.exists()
-    assert path.exists()
+@pytest.mark.parametrize("extra", [[], [b"5,x\r,u"], [b'5,"x\n",u'], [b"5,\xff,u"], [b"5"]])
+def test_no_row_makes_the_reader_use_the_disk(path, monkeypatch, extra):
+    def refuse(*_args, **_options):
+        raise OSError(28, "No space left on device")
+
+    for name in ("mkdtemp", "mkstemp", "TemporaryFile", "NamedTemporaryFile"):
+        monkeypatch.setattr(tempfile, name, refuse)
+    assert count([*GOOD, *extra], path).sum() >= len(GOOD)
 
 
-def test_a_file_without_lone_returns_is_not_copied(path):
-    path.write_bytes(b"a,b\r\n1,x\r\n2,y\n")
-    with without_lone_returns(str(path)) as tamed:
-        assert tamed == str(path)
+def test_lines_from_a_pipe_are_read_once_as_from_a_file(path):
+    lines = [*GOOD, b"5,x\r,u", b'6,"y\n",v']
+    expected = count(lines, path)
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as file:
+        file.write(b"\n".join([b"a,b,c", *lines]))
+    with os.fdopen(reading, "rb") as file:
+        table = open_table(file, SCHEMA)
+        for _ in range(2):  # what was read once is held
+            assert np.array_equal(KERNEL.split(table.sum(KERNEL))[0], expected)
+
+
+def test_a_pipe_is_not_checked_since_that_takes_two_passes():
+    with pytest.raises(InvalidParameter, match="by its path"):
+        check_table(SCHEMA, io.BytesIO(b"a,b,c\n1,x,u\n"))
 
 
 def test_an_open_quote_in_the_middle_raises_no_error(path):

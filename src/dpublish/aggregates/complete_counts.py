@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from dpublish.aggregates.cells import unbounded
 from dpublish.aggregates.counts import Counts
+from dpublish.privacy.neighbours import AddRemoveUnit, Neighbours
 
 
 @dataclass(frozen=True)
@@ -26,3 +28,15 @@ class CompleteCounts(Counts):
     def codes(self) -> tuple[str, ...]:
         """Columns that it reads as codes."""
         return tuple(dict.fromkeys((*super().codes, *self.columns)))
+
+    def range_sensitivity(self, neighbours: Neighbours) -> int:
+        """Return by how much the changes of two counts differ at most (R).
+
+        As for `Counts`, but for units: the table shows a unit's distinct combinations of all
+        columns that are read.  If those outside the set tell its rows apart, one cell counts
+        as many of them as there are combinations, so only columns of the set are allowed.
+        """
+        outside = set(self.columns) - {name for one in self.sets for name, _ in one}
+        if isinstance(neighbours, AddRemoveUnit) and outside:
+            raise unbounded(neighbours, f"count over {', '.join(sorted(outside))}, too")
+        return super().range_sensitivity(neighbours)

@@ -2,7 +2,7 @@
 
 Exit codes: 0 done, 1 the request is wrong, 2 the budget is not there, 3 a file cannot be
 read or written, 70 a fault of dpublish itself (set DPUBLISH_TRACEBACK to see where), 130
-interrupted.
+interrupted by Ctrl-C, 143 by SIGTERM and 129 by SIGHUP.
 """
 
 import atexit
@@ -17,6 +17,7 @@ from typing import NoReturn
 
 import click
 
+from dpublish.cli.stop_signals import Stopped, StopSignals
 from dpublish.errors import DPublishError, LedgerExposed
 
 _COMMANDS = {
@@ -68,7 +69,8 @@ def command(ctx: click.Context) -> None:
     """Publish something useful from a sensitive table under differential privacy.
 
     Start with `dpublish demo`.  Exit codes: 0 done, 1 the request is wrong, 2 the budget is
-    not there, 3 a file cannot be read or written.
+    not there, 3 a file cannot be read or written, 130 interrupted (143 by SIGTERM, 129 by
+    SIGHUP).
     """
     ctx.with_resource(warnings.catch_warnings())
     warnings.simplefilter("always", LedgerExposed)
@@ -105,10 +107,15 @@ def run() -> NoReturn:
     all that was registered to be done at the end.
     """
     code = 1
+    signals = StopSignals()
     try:
+        signals.watch()
         main()
     except SystemExit as leave:
         code = leave.code if isinstance(leave.code, int) else 1
+    except Stopped as stop:  # in the few lines around the command itself
+        code = stop.exit_code
+    signals.ignore()
     with suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -122,7 +129,10 @@ def _explain(error: BaseException) -> tuple[str, int]:
         notes = [f"({note})" for note in getattr(error, "__notes__", ())]
         return " ".join([str(error), *notes]), error.exit_code
     if isinstance(error, click.Abort | KeyboardInterrupt):
-        return "interrupted; budget that was already debited stays debited", 130
+        # click turns one into the other, and keeps it as the cause.
+        stop = next((x for x in (error, error.__cause__) if isinstance(x, Stopped)), None)
+        code = 130 if stop is None else stop.exit_code
+        return "interrupted; budget that was already debited stays debited", code
     if isinstance(error, click.ClickException):
         return error.format_message(), 1
     if isinstance(error, OSError):

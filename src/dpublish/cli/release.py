@@ -42,7 +42,11 @@ from dpublish.release.release import Release
 )
 @click.option("--ledger", "ledger_path", required=True, help="The ledger file.")
 @click.option("--dataset", required=True, help="Whose allowance pays, by its name in the ledger.")
-@click.option("--purpose", default="", help="What it is for; kept in the ledger.")
+@click.option(
+    "--purpose",
+    default="",
+    help="What it is for; published in the receipt, and kept in the ledger.",
+)
 @all_have_levels_option
 @click.option("-o", "--output", required=True, help="The release folder to create.")
 @sign_option

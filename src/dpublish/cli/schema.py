@@ -12,6 +12,8 @@ from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import source_columns
 from dpublish.errors import InputError, InvalidParameter, InvalidSchema
 
+NOT_PRIVATE = "NOT PRIVATE: what follows was learnt from rows; it is for the owner only"
+
 
 @click.group()
 def schema() -> None:
@@ -51,6 +53,7 @@ def check(schema_path: str, data: str | None, table_name: str | None, as_json: b
     if as_json:
         say_json(
             {
+                **({"stamp": NOT_PRIVATE} if data else {}),
                 "columns": list(loaded.names),
                 "findings": [
                     {"column": f.column, "problem": f.problem, "serious": f.is_serious}
@@ -61,7 +64,7 @@ def check(schema_path: str, data: str | None, table_name: str | None, as_json: b
     else:
         say(f"{schema_path} is complete: {len(loaded.names)} columns")
         if data:
-            say("NOT PRIVATE: what follows was learnt from rows; it is for the owner only")
+            say(NOT_PRIVATE)
         for finding in findings:
             say(f"  {finding.column}: {finding.problem}")
         if data and not findings:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from dpublish.recipes.streams import make_stream_recipe
 from dpublish.release.folder import is_signed
 from dpublish.release.signing import SigningKey
 
+_BLOCK = 1 << 20
 _state = click.argument("state")
 _ledger = click.option("--ledger", "ledger_path", help="The ledger file, if it was moved.")
 
@@ -49,7 +51,11 @@ def stream() -> None:
 @click.option("--epsilon", required=True, help="For all steps, or for every window: exactly.")
 @click.option("--ledger", "ledger_path", required=True, help="The ledger file.")
 @click.option("--dataset", required=True, help="Whose allowance pays, by its name in the ledger.")
-@click.option("--purpose", default="", help="What it is for; kept in the ledger.")
+@click.option(
+    "--purpose",
+    default="",
+    help="What it is for; published in the receipt, and kept in the ledger.",
+)
 @all_have_levels_option
 @click.option("-o", "--output", required=True, help="The release folder to create.")
 @sign_option
@@ -217,8 +223,10 @@ class _Taker:
     def take_one(self, source: str, label: str | None) -> None:
         """Publish one snapshot, from a file or from standard input."""
         if source == "-":
-            with standard_input() as copy:
-                self._take(copy, str(label))
+            rows = standard_input()
+            self._take(rows, str(label))
+            while rows.read1(_BLOCK):  # whoever writes them is not cut off
+                pass
         else:
             self._take(source, label_of(Path(source)) if label is None else label)
 
@@ -257,7 +265,7 @@ class _Taker:
             click.echo(f"dpublish: {click.format_filename(path)} is left out: {problem}", err=True)
         return False
 
-    def _take(self, source: str | Path, label: str) -> None:
+    def _take(self, source: str | Path | BufferedIOBase, label: str) -> None:
         step = self.operator.next(source, label, allow_new_labels=self.new_labels)
         if self.as_json:
             told: dict[str, Any] = {"time": label, "action": "published already"}

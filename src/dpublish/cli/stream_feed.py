@@ -1,13 +1,13 @@
 """Where `dpublish stream next` gets its snapshots from: files, folders, lists, standard input."""
 
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from fnmatch import fnmatch
+from io import BufferedIOBase
 from pathlib import Path
+from typing import cast
 
 from dpublish.data.engines.arrow_reader import ARROW_ENDINGS, PARQUET_ENDINGS
 from dpublish.data.engines.csv_reader import CSV_ENDINGS
@@ -100,11 +100,8 @@ def _file(names: str, path: Path) -> Path:
     return path
 
 
-@contextmanager
-def standard_input() -> Iterator[str]:
-    """Keep the rows that come in on standard input in a file that only this user can read."""
-    with tempfile.TemporaryDirectory(prefix="dpublish-") as folder:
-        copy = Path(folder, "rows.csv")
-        with copy.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        yield str(copy)
+def standard_input() -> BufferedIOBase:
+    """Give standard input, from which rows are read as they come; they are written nowhere."""
+    if sys.stdin is None:
+        raise UnreadableData("standard input is closed; pipe the CSV lines of a snapshot into it")
+    return cast("BufferedIOBase", sys.stdin.buffer)

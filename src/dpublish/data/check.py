@@ -12,14 +12,14 @@ import numpy as np
 
 from dpublish.data.column import CategoryColumn, Column, NumberColumn
 from dpublish.data.encoding import MISSING, UNKNOWN, is_text, to_numbers, to_positions
-from dpublish.data.engines.csv_reader import CsvSource
+from dpublish.data.engines.csv_reader import CsvPipe, CsvSource
 from dpublish.data.engines.encoded import check_type
 from dpublish.data.engines.source import Source, column_problem, read_quietly, scan
 from dpublish.data.engines.units import needed_columns, to_units, unit_type
 from dpublish.data.schema import Schema
 from dpublish.data.sources import find_source
 from dpublish.data.taxonomy import canonical_text
-from dpublish.errors import UnreadableData
+from dpublish.errors import InvalidParameter, UnreadableData
 
 TABLE = "table"
 
@@ -51,6 +51,8 @@ def check_table(
     """
     found: dict[Finding, None] = {}  # in order, and each once
     for part in find_source(source, needed_columns(schema), table=table, sql=sql):
+        if isinstance(part, CsvPipe):
+            raise InvalidParameter("a CSV file is checked in two passes; give it by its path")
         found |= dict.fromkeys(_check_header(schema, part))
         absent = {finding.column for finding in found if finding.is_serious}
         sound = [name for name in needed_columns(schema) if name not in absent]

@@ -5,6 +5,7 @@ before anything is paid for.  Rows are read when a mechanism asks for a sum.
 """
 
 import glob
+import io
 from collections.abc import Sequence
 from os import PathLike, fspath
 from os.path import realpath
@@ -20,7 +21,7 @@ from dpublish.data.engines.arrow_reader import (
     ParquetSource,
     StreamSource,
 )
-from dpublish.data.engines.csv_reader import CSV_ENDINGS, CsvSource
+from dpublish.data.engines.csv_reader import CSV_ENDINGS, CsvPipe, CsvSource
 from dpublish.data.engines.duckdb_reader import open_database, open_query, open_relation
 from dpublish.data.engines.encoded import check_type
 from dpublish.data.engines.frame_reader import PandasSource, PolarsSource
@@ -55,10 +56,12 @@ def open_table(
     Args:
         source: A path (CSV, TSV, Parquet, Arrow/Feather, a DuckDB file; for all but the last
             also a pattern such as `"part-*.parquet"` or a folder), a pandas or Polars table,
-            a PyArrow table or reader, a DuckDB relation, or anything else that hands out an
-            Arrow stream.  None if `sql` names its files itself.  Give CSV by its path: what
-            `pandas.read_csv` or `polars.scan_csv` makes of a value ("1.50" or 1.5) depends
-            on all others of its column, unless they are told to read text.
+            a PyArrow table or reader, a DuckDB relation, anything else that hands out an
+            Arrow stream, or an open binary file or pipe of CSV lines (`sys.stdin.buffer`),
+            which is read once and kept in memory.  None if `sql` names its files itself.
+            Give CSV by its path: what `pandas.read_csv` or `polars.scan_csv` makes of a value
+            ("1.50" or 1.5) depends on all others of its column, unless they are told to read
+            text.
         schema: What is publicly known about the rows.  Columns it does not name are not read.
         table: Which table of a DuckDB file to read.
         sql: A SELECT whose result is the table (`unnest` makes rows of a column of lists).
@@ -174,11 +177,14 @@ def _open_object(source: Any, wanted: Sequence[str] | None) -> Source:
         return PolarsSource(source, wanted)
     if families & {"duckdb", "_duckdb"} and hasattr(source, "limit"):
         return open_relation(source)
+    if isinstance(source, io.BufferedIOBase):
+        return CsvPipe(source, "the open file", wanted)
     if hasattr(source, "__arrow_c_stream__"):
         return StreamSource(source, f"the {type(source).__name__}")
     raise UnreadableData(
         f"rows cannot be read from an object of type {type(source).__name__}; give a path, a "
-        "pandas or Polars table, a DuckDB relation, or an object with __arrow_c_stream__"
+        "pandas or Polars table, a DuckDB relation, a binary file of CSV lines, or an object with "
+        "__arrow_c_stream__"
     )
 
 

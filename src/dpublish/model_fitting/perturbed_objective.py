@@ -28,6 +28,7 @@ from dpublish.model_fitting.objective_blur import (
     quieter_shape,
     require_regularisation,
 )
+from dpublish.model_fitting.proof_limits import assumptions, require_covered
 from dpublish.model_fitting.solver_error import (
     ROUNDING_SHARE,
     SIZE_SHARE,
@@ -91,14 +92,14 @@ class PerturbedObjective:
             exact w changes by at most epsilon' (docs/proofs/perturbed_objective.md).  What is
             published are w as computed plus lattice noise that hides the error of the search
             and of floats (`publish_weights`).  The ridge follows from public facts, or from a
-            noisy number of records.  Classes compose: their shares add up.  Assumes fewer than
-            2^24 records and a search that ends (docs/known-limits.md).
+            noisy number of records.  Classes compose: their shares add up.  What it assumes (at
+            most 2^24 records, a search that ends) is in the receipt (`proof_limits`).
         """
         refuse_seeded_grant(budget, rng)
         require_single_records(table, self.name)
         expected = self.expected_error(table.schema, None, budget.epsilon)
         task = self._task(table.schema)
-        ridge, purse = None, budget
+        ridge, size, purse = None, None, budget
         # Opened before any row is read: a purse that is already used stops here.
         if self.regularisation is not None:
             purses = budget.split(size=SIZE_SHARE, model=1 - SIZE_SHARE)
@@ -116,7 +117,13 @@ class PerturbedObjective:
             if progress is not None:
                 progress(done + 1, len(pairs), "classes")
         return LinearModel(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=receipt_for(
+                self,
+                table,
+                budget=budget,
+                rng=rng,
+                assumptions=assumptions(self._shape(task), size),
+            ),
             schema=task.schema,
             model=self.model,
             target=self.target,
@@ -128,6 +135,7 @@ class PerturbedObjective:
         self, schema: Schema, n_hint: int | None, epsilon: Fraction
     ) -> ExpectedError:
         """Foretell how hard the noise pulls, in records that all pull the same way."""
+        require_covered(n_hint)
         task = self._task(schema)
         ridge, left = None, epsilon
         if self.regularisation is not None:

@@ -28,6 +28,7 @@ from dpublish.model_fitting.objective_blur import (
     require_regularisation,
     round_up,
 )
+from dpublish.model_fitting.proof_limits import assumptions, require_covered
 from dpublish.model_fitting.solver_error import (
     LEAST_RIDGE,
     ROUNDING_SHARE,
@@ -106,7 +107,7 @@ class PerturbedOutput:
             most, so the exact minimum moves by at most 1 / ridge in L2, which spherical noise
             hides.  What is published are weights and noise as computed, plus lattice noise that
             hides the error of the search and of floats (`publish_weights`).  Shares add up.
-            Assumes fewer than 2^24 records.
+            What it assumes, at most 2^24 records among it, is in the receipt (`proof_limits`).
         """
         refuse_seeded_grant(budget, rng)
         require_single_records(table, self.name)
@@ -126,12 +127,18 @@ class PerturbedOutput:
                 progress(done + 1, len(pairs), "classes")
         deviation = self._deviation(task, records, budget.epsilon)
         return LinearModel(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=receipt_for(
+                self,
+                table,
+                budget=budget,
+                rng=rng,
+                assumptions=assumptions("spherical", records),
+            ),
             schema=task.schema,
             model=self.model,
             target=self.target,
             weights=np.array(rows) / task.features.norms,
-            expected=self.expected_error(table.schema, records, budget.epsilon).figures,
+            expected=self._expect(table.schema, records, budget.epsilon).figures,
             spread=np.full((len(rows), task.features.size), deviation),
         )
 
@@ -139,6 +146,10 @@ class PerturbedOutput:
         self, schema: Schema, n_hint: int | None, epsilon: Fraction
     ) -> ExpectedError:
         """Foretell the noise of each weight, given the number of records."""
+        require_covered(n_hint)
+        return self._expect(schema, n_hint, epsilon)
+
+    def _expect(self, schema: Schema, n_hint: int | None, epsilon: Fraction) -> ExpectedError:
         task = self._task(schema)
         require_rate(epsilon * SIZE_SHARE)
         records = n_hint or USUAL_RECORDS

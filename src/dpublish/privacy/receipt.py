@@ -7,7 +7,7 @@ was computed from rows.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from fractions import Fraction
@@ -44,6 +44,7 @@ class Receipt:
     purposes whose shares went to disjoint parts of the data: they cost the largest, not the sum.
     `personal` says, for a personalised release, what each level paid; epsilon is the most of it.
     `created` is when the budget was granted (or made, without a ledger), before any row was read.
+    `assumptions` are what the proof of this method takes for granted, beyond what all do.
     """
 
     method: str
@@ -58,6 +59,7 @@ class Receipt:
     package_version: str = ""
     stamps: tuple[str, ...] = ()
     personal: LevelAmounts = ()
+    assumptions: tuple[str, ...] = ()
     created: str = field(default="", compare=False)
     release_id: str = field(default="", compare=False)
 
@@ -93,6 +95,7 @@ class Receipt:
         neighbours: Neighbours,
         rng: RandomSource,
         personal: LevelAmounts = (),
+        assumptions: Sequence[str] = (),
     ) -> Receipt:
         """Write the receipt for what `budget` paid for.
 
@@ -126,6 +129,7 @@ class Receipt:
             package_version=_package_version(),
             stamps=tuple(stamp for stamp, applies in stamps if applies),
             personal=personal,
+            assumptions=tuple(assumptions),
             created=budget.opened,
             release_id=os.urandom(16).hex(),
         )
@@ -170,9 +174,11 @@ class Receipt:
     def to_plain(self) -> dict[str, Any]:
         """Turn the receipt into plain values for a JSON file; epsilons become exact strings."""
         plain = {each.name: getattr(self, each.name) for each in fields(self)}
-        del plain["personal"]
+        del plain["personal"], plain["assumptions"]
         if self.personal:  # other receipts look as they always did
             plain["personal"] = [[*map(format_epsilon, pair)] for pair in self.personal]
+        if self.assumptions:
+            plain["assumptions"] = list(self.assumptions)
         return plain | {
             "settings": dict(self.settings),
             "epsilon": format_epsilon(self.epsilon),
@@ -252,6 +258,7 @@ class _Stored(msgspec.Struct, kw_only=True):
     ledger_entry: int | None
     ledger_hash: str | None
     personal: tuple[tuple[str, str], ...] = ()
+    assumptions: tuple[str, ...] = ()
 
 
 def _plain_setting(name: str, value: Any) -> Any:

@@ -4,7 +4,7 @@ A recipe is a frozen dataclass.  Each field is a public setting, described by `s
 so that the command line, the plan, the receipt and the report list the same things.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
@@ -81,8 +81,17 @@ def settings_of(recipe: Any) -> dict[str, Any]:
     return {f.name: _plain(getattr(recipe, f.name)) for f in fields(recipe)}
 
 
-def receipt_for(recipe: Recipe, table: Table, *, budget: Budget, rng: RandomSource) -> Receipt:
+def receipt_for(
+    recipe: Recipe,
+    table: Table,
+    *,
+    budget: Budget,
+    rng: RandomSource,
+    assumptions: Sequence[str] = (),
+) -> Receipt:
     """Write the receipt of a recipe's release; call it when the whole budget is spent.
+
+    `assumptions` are what the proof takes for granted, beyond what all proofs do.
 
     Privacy:
         Reads no rows and spends nothing (`Receipt.issue`).
@@ -93,6 +102,7 @@ def receipt_for(recipe: Recipe, table: Table, *, budget: Budget, rng: RandomSour
         budget=budget,
         neighbours=table.neighbours,
         rng=rng,
+        assumptions=assumptions,
     )
 
 

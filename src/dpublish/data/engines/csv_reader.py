@@ -6,32 +6,33 @@ delimiter; every field is read as text; and a record that does not fit is handle
 
 * a record ends at LF or CR LF outside double quotes (RFC 4180), and a CR alone is a space;
 * a blank line is skipped, but in a file of one column it is a record with a missing value;
-* a record with fewer fields than the header, of more than 2 MB, or with bytes that are not
-  UTF-8 in a column of the schema, is left out; fields beyond the header are ignored;
+* a record with fewer fields than the header, of more than 2,000,000 bytes, or with bytes that
+  are not UTF-8 in a column of the schema, is left out; fields beyond the header are ignored;
 * a blank field is a missing value.
 
-So no record can raise an error.  What remains is a file that breaks the rules of quoting: a
-quote that is opened and never closed swallows the lines behind it.  No program that writes
-CSV properly makes such a file, and `check_table` tells the owner.
+So no record can raise an error, and none can decide about another.  What remains is a file that
+breaks the rules of quoting: a quote that is opened and never closed swallows the lines behind
+it.  No program that writes CSV properly makes such a file, and `check_table` tells the owner.
 
-One thread parses a file from its start.  Several would have to guess whether the piece of the
-file that they are handed starts within quotes, and one wrong guess misreads all of the piece.
+Text is decoded here and nowhere copied to: no row lies in a file of ours, and all files are read
+the same way, whatever stands in them.
 """
 
 import csv
-import os
+import gzip
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import BufferedIOBase
 from pathlib import Path
 from typing import NoReturn
 
-import duckdb
 import pyarrow as pa
 
 from dpublish.data.batch import refuse_copy
-from dpublish.data.engines.duckdb_reader import connect, quote_text, stream
+from dpublish.data.engines.csv_fields import are_odd, read_fields
+from dpublish.data.engines.csv_records import read_records
 from dpublish.data.engines.file_state import FileState
-from dpublish.data.engines.line_ends import open_bytes, read_blocks, without_lone_returns
 from dpublish.data.engines.source import Rescan
 from dpublish.errors import UnreadableData
 
@@ -52,12 +53,13 @@ class CsvSource:
     def __init__(self, path: str, wanted: Sequence[str] | None = None) -> None:
         self.label = path
         self._state = FileState(path)
-        line = _first_line(path)
-        self._delimiter = _find_delimiter(path, line, wanted)
-        self._names = _split_header(line, self._delimiter)
-        names = self._names if wanted is None else wanted
-        self._wanted = tuple(name for name in dict.fromkeys(names) if name in self._names)
-        self.header = pa.schema([(name, pa.string()) for name in self._names])
+        try:
+            with _open_bytes(path) as file:
+                line = _read_line(file)
+        except _DAMAGES:
+            raise UnreadableData(f"{path} cannot be opened") from None
+        self._layout = _Layout.of(_decode_header(line, path), path, wanted)
+        self.header = self._layout.header
 
     def __reduce__(self) -> NoReturn:
         refuse_copy("a source")
@@ -67,52 +69,93 @@ class CsvSource:
         return self._state.guard(self._read(columns))
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        places = [self._names.index(name) for name in self._wanted]
-        connection = connect()
-        with without_lone_returns(self.label) as path:
-            query = self._query(path, places, "strict_mode = false, ignore_errors = true")
-            for batch in stream(connection.sql(query)):
-                yield batch.rename_columns(list(self._wanted)).select(list(columns))
+        with _open_bytes(self.label) as file:
+            _read_line(file)
+            yield from self._layout.read(file, columns)
 
     def has_odd_lines(self) -> bool:
-        """Say whether some lines break the rules of CSV or do not fit the header.
+        """Check whether some lines break the rules of CSV or do not fit the header.
 
         For the owner only: the answer depends on rows.
         """
-        connection = connect()
-        places, rules = range(len(self._names)), "strict_mode = true, store_rejects = true"
         try:
-            if sum(block.count(b'"') for block in read_blocks(self.label)) % 2:
-                return True  # the last quote is not closed, which the parser does not mind
-            with without_lone_returns(self.label) as path:
-                for _ in stream(connection.sql(self._query(path, places, rules))):
-                    pass
-        except (duckdb.Error, pa.ArrowException, *_DAMAGES):
+            with _open_bytes(self.label) as file:
+                _read_line(file)
+                return self._layout.has_odd_lines(file)
+        except _DAMAGES:
             return True
-        return bool(connection.sql("SELECT 1 FROM reject_errors LIMIT 1").fetchall())
-
-    def _query(self, path: str, places: Iterable[int], rules: str) -> str:
-        # Columns go by position, since names in the file may be repeated or differ by case only.
-        fields = ", ".join(f"c{place}: 'VARCHAR'" for place in range(len(self._names)))
-        picked = ", ".join(f"c{place}" for place in places)
-        compression = "gzip" if path.endswith(".gz") else "none"
-        return (
-            f"SELECT {picked} FROM read_csv({quote_text(_literal(path))}, "
-            f"auto_detect = false, header = true, columns = {{{fields}}}, "
-            f"delim = {quote_text(self._delimiter)}, quote = '\"', escape = '\"', "
-            f"nullstr = '', new_line = '\\n', null_padding = false, "
-            # A folder called c0=7 would else stand in for the column c0.
-            f"parallel = false, hive_partitioning = false, "
-            f"compression = '{compression}', {rules})"
-        )
 
 
-def _first_line(path: str) -> str:
-    try:
-        with open_bytes(path) as file:
-            raw = file.readline(_LONGEST_HEADER)
-    except _DAMAGES:
-        raise UnreadableData(f"{path} cannot be opened") from None
+class CsvPipe:
+    """Rows of CSV text that comes in on an open file or a pipe, and can be read only once."""
+
+    rescan: Rescan = "never"
+
+    def __init__(
+        self, file: BufferedIOBase, label: str, wanted: Sequence[str] | None = None
+    ) -> None:
+        self.label = label
+        self._file = file
+        try:
+            line = _read_line(file)
+        except _DAMAGES:
+            raise UnreadableData(f"{label} cannot be read") from None
+        self._layout = _Layout.of(_decode_header(line, label), label, wanted)
+        self.header = self._layout.header
+
+    def __reduce__(self) -> NoReturn:
+        refuse_copy("a source")
+
+    def scan(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read some columns as Arrow record batches."""
+        return self._layout.read(self._file, columns)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What the header line says: the names, the delimiter, and which columns will be read."""
+
+    delimiter: str
+    names: tuple[str, ...]
+    wanted: tuple[str, ...]
+
+    @classmethod
+    def of(cls, line: str, path: str, wanted: Sequence[str] | None) -> "_Layout":
+        delimiter = _find_delimiter(path, line, wanted)
+        names = _split_header(line, delimiter)
+        chosen = dict.fromkeys(names if wanted is None else wanted)
+        return cls(delimiter, tuple(names), tuple(name for name in chosen if name in names))
+
+    @property
+    def header(self) -> pa.Schema:
+        """Names and types of the columns."""
+        return pa.schema([(name, pa.string()) for name in self.names])
+
+    def read(self, file: BufferedIOBase, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read some of the wanted columns from the lines behind the header."""
+        # Columns go by position, since names in the file may be repeated.
+        places = [self.names.index(name) for name in self.wanted]
+        for records in read_records(file, self.delimiter):
+            arrays = read_fields(records, len(self.names), places)
+            batch = pa.RecordBatch.from_arrays(arrays, names=list(self.wanted))
+            yield batch.select(list(columns))
+
+    def has_odd_lines(self, file: BufferedIOBase) -> bool:
+        """Check whether lines behind the header break the rules; NOT PRIVATE."""
+        pieces = read_records(file, self.delimiter)
+        return any(are_odd(records, len(self.names)) for records in pieces)
+
+
+def _open_bytes(path: str) -> BufferedIOBase:
+    """Open a file for reading, unpacking it if it is zipped."""
+    return gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")
+
+
+def _read_line(file: BufferedIOBase) -> bytes:
+    return file.readline(_LONGEST_HEADER)
+
+
+def _decode_header(raw: bytes, path: str) -> str:
     if len(raw) == _LONGEST_HEADER:
         raise UnreadableData(f"the first line of {path} is too long; it must name the columns")
     try:
@@ -143,8 +186,3 @@ def _find_delimiter(path: str, line: str, wanted: Sequence[str] | None) -> str:
 def _split_header(line: str, delimiter: str) -> list[str]:
     fields = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
     return [name.strip() for name in fields]
-
-
-def _literal(path: str) -> str:
-    """Write a path so that its brackets and stars, or a first `~`, stand for no other file."""
-    return "".join(f"[{x}]" if x in "*?[" else x for x in os.path.abspath(path))
