@@ -104,3 +104,18 @@ def test_nothing_is_written_into_a_release(tmp_path):
         with pytest.raises(InvalidParameter, match="inside the release folder"):
             require_outside(tmp_path / name, tmp_path / "ages")
     require_outside(tmp_path / "ages-report.html", tmp_path / "ages")
+
+
+@pytest.mark.parametrize("name", ["release.json", "data/counts.parquet", "report.html"])
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_nothing_but_regular_files_is_opened_and_nothing_hangs(folder, name, kind):
+    path = folder / name
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.mkdir()
+    with pytest.raises(CorruptRelease):
+        load(folder)

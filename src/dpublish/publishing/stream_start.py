@@ -22,6 +22,7 @@ from dpublish.publishing.stream_file import RUNNING, STARTING, StreamFile
 from dpublish.publishing.stream_grant import obtain_budget
 from dpublish.randomness import secure
 from dpublish.recipes.streams import make_stream_recipe
+from dpublish.release.claims import require_loadable
 from dpublish.release.folder import require_new_folder
 from dpublish.release.recipe import settings_of
 from dpublish.streams.recipe import StreamRecipe
@@ -57,6 +58,7 @@ class Request:
 
 def require_readable(request: Request) -> None:
     """Refuse, before it is paid for, a stream that could not be opened again from its file."""
+    require_loadable(request.schema)
     plain = json.loads(json.dumps(request.to_plain()))
     try:
         recipe = make_stream_recipe(plain["method"], plain["settings"])

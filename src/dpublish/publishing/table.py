@@ -17,6 +17,7 @@ from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.epsilon import ExactNumber, parse_epsilon
 from dpublish.privacy.ledger import Ledger
 from dpublish.randomness import RandomSource, secure
+from dpublish.release.claims import require_loadable
 from dpublish.release.folder import folder_hash, require_new_folder
 from dpublish.release.recipe import ExpectedError, Foretells, Progress, Recipe
 from dpublish.release.release import Release
@@ -63,6 +64,7 @@ def publish(
     if isinstance(recipe, PersonalSettings):
         recipe.preferences.check(table.schema)
     foretell(recipe, table.schema, None, exact)  # refuses settings that do not fit
+    _require_loadable(recipe, table.schema, exact)
     rng = secure()
     budget = _grant(
         recipe,
@@ -99,6 +101,11 @@ def foretell(
         if epsilon < _AMPLE_EPSILON and _fits(recipe, schema, n_hint):
             raise type(refusal)(f"{refusal}; epsilon is too small for this method") from None
         raise
+
+
+def _require_loadable(recipe: Recipe, schema: Schema, epsilon: Fraction) -> None:
+    parts = len(recipe.spending(epsilon)) if isinstance(recipe, PersonalSettings) else 0
+    require_loadable(schema, parts)
 
 
 def _grant(

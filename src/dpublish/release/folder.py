@@ -24,6 +24,7 @@ import pyarrow as pa
 from dpublish.data import schema_file
 from dpublish.errors import CorruptRelease, DPublishError, InputError, InvalidParameter
 from dpublish.privacy.receipt import Receipt
+from dpublish.release.claims import require_modest_claims
 from dpublish.release.data_package import describe
 from dpublish.release.manifest import (
     SIGNATURE,
@@ -153,6 +154,7 @@ def load(path: str | Path, *, key: PublicKey | str | os.PathLike[str] | None = N
     kind = kind_called(head.get("kind"))
     if kind is None:
         raise CorruptRelease(f"{folder} holds a kind of release that this version does not know")
+    require_modest_claims(head)
     files = read_entries(head.get("files"))
     find_differences(folder, files, _OWN).require_none(folder)
     allowance = Allowance()

@@ -67,7 +67,8 @@ class Histogram(Release):
             if array.dtype != np.int64 or array.shape != (self.cells.size,):
                 raise InvalidParameter("cells and counts must be parallel whole numbers")
         if self.threshold is None:
-            if not np.array_equal(self.cells, np.arange(self.size)):
+            # Sizes first: a stranger's release may claim more cells than memory holds.
+            if self.cells.size != self.size or np.any(self.cells != np.arange(self.size)):
                 raise InvalidParameter("a dense histogram has a count for every cell, in order")
             return
         require_sparse(self.size, self.threshold, self.noise_rate)

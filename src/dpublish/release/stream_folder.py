@@ -33,6 +33,7 @@ from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InputError
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.receipt import Receipt
+from dpublish.release.claims import require_modest_claims
 from dpublish.release.histogram_stream import HistogramStream
 from dpublish.release.manifest import SIGNATURE, Differences
 from dpublish.release.opening import (
@@ -284,6 +285,7 @@ def read_head(folder: Path) -> dict[str, Any]:
     if folder.name.endswith(_PARTIAL):
         raise CorruptRelease(f"{folder} was left by an interrupted start; delete it")
     head = read_json(folder, HEAD)
+    require_modest_claims(head)
     if not isinstance(head, dict) or type(head.get("format")) is not int or head["format"] < 1:
         raise CorruptRelease(f"{folder}/{HEAD} is not a stream")
     if head["format"] > FORMAT:
