@@ -107,6 +107,12 @@ def test_a_folder_is_published_in_natural_order_and_only_what_is_new(run, starte
     assert "t0.parquet is left out: 't0' does not come after 't11'" in done.err
 
 
+def test_the_help_warns_of_exact_labels_and_of_time_limits(run):
+    words = " ".join(run("stream", "next", "--help").out.split())
+    assert "Labels and the number of snapshots are published exactly" in words
+    assert "Set no time limit that a step may reach" in words
+
+
 def test_rows_on_standard_input_are_one_snapshot(run, started, monkeypatch):
     text = io.BytesIO()
     csv.write_csv(rows(1), text)

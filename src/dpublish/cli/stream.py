@@ -140,6 +140,10 @@ def next_step(
 
     SOURCE is a file, a folder, or - for the CSV lines of one snapshot on standard input.
 
+    Labels and the number of snapshots are published exactly: they must not depend on rows, so
+    hand in an empty snapshot rather than none.  Set no time limit that a step may reach: one
+    that stops some outcomes more often than others tells about the rows.
+
     \b
     dpublish stream next taxis.stream 2024-05-01T10.parquet
     dpublish stream next taxis.stream incoming/ --watch

@@ -15,7 +15,7 @@ from dpublish.data.table import Table
 from dpublish.errors import BudgetExhausted, InvalidParameter
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.stored_vector import StoredVector
-from dpublish.privacy.budget import Grant
+from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import RandomSource, is_secure
 from dpublish.streams.account import Account
@@ -155,6 +155,8 @@ class Stream:
         released = None
         if epsilon is not None:
             released = self._publish(reading, number, epsilon, was_asked, rng)
+        elif isinstance(plan, Ask) and is_secure(rng):
+            self._rehearse(reading, number, plan.epsilon, rng)
         self._history.number = number
         self._is_spoilt = False
         return self._outcome(number, before, released, epsilon)
@@ -234,13 +236,7 @@ class Stream:
         released, variance = self._static.publish(
             reading, contribution=self.recipe.contribution, budget=purse, rng=rng
         )
-        smoothing = self.recipe.smooths
-        if self._belief is None:
-            self._belief = believe(released, variance, number, smoothing=smoothing)
-        else:
-            self._belief = revise(
-                self._belief, released, variance, number, blocks=self._blocks, smoothing=smoothing
-            )
+        self._belief = self._revised(released, variance, number)
         self._history.noise = self._belief.at(number).variance
         self._history.total = float(self._belief.at(number).level.sum())
         self._history.jump = self._belief.jump
@@ -249,6 +245,32 @@ class Stream:
         self._policy.learn(self._history, publication)
         self._history.record(publication)
         return released
+
+    def _rehearse(
+        self, reading: Reading, number: int, epsilon: Fraction, rng: RandomSource
+    ) -> None:
+        """Do the work of a publication, and throw it away.
+
+        A time limit, or too little memory, would else stop only the steps that publish, and so
+        tell or change the outcome of the comparison.  With seeded noise there is nothing to
+        hide, and experiments are spared the work.
+
+        Privacy:
+            Nothing of it is kept or leaves, so it costs nothing.
+        """
+        released, variance = self._static.publish(
+            reading, contribution=self.recipe.contribution, budget=Budget(epsilon), rng=rng
+        )
+        self._revised(released, variance, number)
+
+    def _revised(self, released: NDArray[np.int64], variance: float, number: int) -> Belief:
+        """Weigh a publication against what is believed."""
+        smoothing = self.recipe.smooths
+        if self._belief is None:
+            return believe(released, variance, number, smoothing=smoothing)
+        return revise(
+            self._belief, released, variance, number, blocks=self._blocks, smoothing=smoothing
+        )
 
     def _believed(self, number: int) -> NDArray[np.float64]:
         """Give the estimate for a step; nothing is zeros."""

@@ -107,7 +107,8 @@ class Records:
         ends = self.stops[places]
         # Returns that end no line are gone, so one that stands before a line feed belongs to it.
         before = self.text[np.maximum(ends - 1, 0)]
-        return ends - ((self.text[ends] == _LF) & (before == _CR))
+        trimmed: Positions = ends - ((self.text[ends] == _LF) & (before == _CR))
+        return trimmed
 
 
 def read_records(file: BufferedIOBase, delimiter: str) -> Iterator[Records]:
