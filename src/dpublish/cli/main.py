@@ -5,14 +5,11 @@ read or written, 70 a fault of dpublish itself (set DPUBLISH_TRACEBACK to see wh
 interrupted.
 """
 
-import atexit
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
-from typing import NoReturn
 
 import click
 
@@ -84,23 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def run() -> NoReturn:
-    """Run the command as a process of its own.
-
-    Native libraries may still have threads winding up when the interpreter tears itself down,
-    and have been seen to abort a command whose work was done.  So this leaves directly, after
-    all that was registered to be done at the end.
-    """
-    code = 1
-    try:
-        main()
-    except SystemExit as leave:
-        code = leave.code if isinstance(leave.code, int) else 1
-    with suppress(OSError, ValueError):
-        sys.stdout.flush()
-        sys.stderr.flush()
-    atexit._run_exitfuncs()
-    os._exit(code)
+def run() -> None:
+    """Run the command as a process of its own; the installed script calls it."""
+    main()
 
 
 def _explain(error: BaseException) -> tuple[str, int]:

@@ -27,6 +27,7 @@ from dpublish.data import schema_file
 from dpublish.errors import CorruptRelease, DPublishError, InputError, InvalidParameter
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.data_package import describe
+from dpublish.release.parquet_file import read_parquet
 from dpublish.release.release import Release
 from dpublish.release.stream_folder import head_hash, is_stream, load_stream
 
@@ -112,7 +113,7 @@ def load(path: str | Path) -> Release:
         raise CorruptRelease(f"{folder} holds a kind of release that this version does not know")
     try:
         tables = {
-            Path(file).stem: _read(_checked(folder, file, entry))
+            Path(file).stem: read_parquet(_checked(folder, file, entry))
             for file, entry in head["files"].items()
         }
         return kind.from_parts(
@@ -191,11 +192,6 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _read(content: bytes) -> pa.Table:
-    # Without threads: a release is small, and none are left running when the process ends.
-    return pq.read_table(pa.BufferReader(content), use_threads=False, pre_buffer=False)
 
 
 def _read_head(folder: Path) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpublish.data.axis import Axis
@@ -24,6 +23,7 @@ from dpublish.privacy.epsilon import format_epsilon, format_short
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.answer import Answer
 from dpublish.release.cell_counts import CellCounts
+from dpublish.release.parquet_file import read_parquet
 from dpublish.release.release import Release, whole_column
 from dpublish.release.stream_steps import StepRecord, natural_key, partition_name
 
@@ -126,7 +126,7 @@ class HistogramStream(Release):
             raise CorruptRelease(f"{path} is missing; ask for the release again") from None
         if hashlib.sha256(content).hexdigest() != record.sha256:
             raise CorruptRelease(f"{path} was changed or cut; ask for the release again")
-        return self._checked(pq.read_table(pa.BufferReader(content), use_threads=False), record)
+        return self._checked(read_parquet(content), record)
 
     def at(self, time: str | None = None) -> NDArray[np.float64]:
         """Give the estimate of every bin at a step, shaped by the axes."""
