@@ -36,6 +36,9 @@ _COMMANDS = {
 }
 
 
+_FAULT, _INTERRUPTED = 70, 130
+
+
 class _LazyGroup(click.Group):
     """A group that knows its subcommands by name and imports one only when it is called."""
 
@@ -70,13 +73,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = command.main(arguments, prog_name="dpublish", standalone_mode=False)
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - tracebacks may quote rows
+        from dpublish.cli.output import say_aside
+
         message, code = _explain(error)
         lines = [" ".join(line.split()) for line in message.splitlines()]
-        click.echo("dpublish: " + "; ".join(line for line in lines if line), err=True)
+        say_aside("; ".join(line for line in lines if line))
         sys.exit(code)
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -87,12 +89,21 @@ def run() -> None:
 
 
 def _explain(error: BaseException) -> tuple[str, int]:
-    """Say in one line what went wrong, and with which exit code to leave."""
+    """Say in one line what went wrong and what stands, and with which exit code to leave."""
+    if isinstance(error, click.Abort) and isinstance(error.__cause__, KeyboardInterrupt):
+        error = error.__cause__
+    message, code = _classify(error)
+    notes = [] if code == _FAULT else [f"({note})" for note in getattr(error, "__notes__", ())]
+    if code == _INTERRUPTED and not notes:
+        message += "; budget that was already debited stays debited"
+    return " ".join([message, *notes]), code
+
+
+def _classify(error: BaseException) -> tuple[str, int]:
     if isinstance(error, DPublishError):
-        notes = [f"({note})" for note in getattr(error, "__notes__", ())]
-        return " ".join([str(error), *notes]), error.exit_code
+        return str(error), error.exit_code
     if isinstance(error, click.Abort | KeyboardInterrupt):
-        return "interrupted; budget that was already debited stays debited", 130
+        return "interrupted", _INTERRUPTED
     if isinstance(error, click.ClickException):
         return error.format_message(), 1
     if isinstance(error, OSError):
@@ -102,5 +113,6 @@ def _explain(error: BaseException) -> tuple[str, int]:
         return "not enough memory; take fewer columns or coarser levels", 3
     if os.environ.get("DPUBLISH_TRACEBACK"):
         raise error
-    # The text of an unforeseen error may quote a row; its kind does not.
-    return f"a fault of dpublish itself ({type(error).__name__}); please report it", 70
+    # The text of an unforeseen error, and notes on it, may quote a row; its kind does not.
+    fault = f"a fault of dpublish itself ({type(error).__name__}); please report it"
+    return f"{fault}; `dpublish ledger show` tells what was debited", _FAULT

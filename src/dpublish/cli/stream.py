@@ -1,6 +1,5 @@
 """`dpublish stream`: publish a histogram of a changing table at every step."""
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,8 +13,10 @@ from dpublish.cli.output import (
     json_option,
     method_options,
     say,
+    say_aside,
     say_json,
     settings_from,
+    standing,
 )
 from dpublish.cli.stream_feed import files_in, label_of, listed, standard_input, watched
 from dpublish.cli.stream_words import say_status
@@ -25,6 +26,7 @@ from dpublish.privacy.epsilon import format_short, parse_epsilon
 from dpublish.publishing.stream_operator import StreamOperator
 from dpublish.publishing.stream_status import stream_status
 from dpublish.recipes.streams import make_stream_recipe
+from dpublish.streams.recipe import Step
 
 _state = click.argument("state")
 _ledger = click.option("--ledger", "ledger_path", help="The ledger file, if it was moved.")
@@ -69,7 +71,7 @@ def start(
     recipe = make_stream_recipe(method, settings_from(ctx.args, pairs))
     exact = parse_epsilon(epsilon)
     schema = load_schema(schema_path)
-    with StreamOperator.start(
+    started = StreamOperator.start(
         state,
         recipe,
         schema,
@@ -78,11 +80,15 @@ def start(
         epsilon=exact,
         output=output,
         purpose=purpose,
-    ) as operator:
-        operator.write_pages()
-    say(f"started {state}; next: dpublish stream next {state} SNAPSHOT")
-    say(f"  debited: epsilon {format_short(exact)}, for {_scope(recipe.window, recipe.horizon)}")
-    say(f"  {state} holds secrets; keep it where the ledger is")
+    )
+    with standing(f"{state} is started and paid for; the same command may be repeated"):
+        with started as operator:
+            operator.write_pages()
+        said = "started" if started.is_new else "was started already, and paid for once:"
+        say(f"{said} {state}; next: dpublish stream next {state} SNAPSHOT")
+        debited = f"epsilon {format_short(exact)}, for {_scope(recipe.window, recipe.horizon)}"
+        say(f"  debited: {debited}")
+        say(f"  {state} holds secrets; keep it where the ledger is")
 
 
 @stream.command(name="next")
@@ -231,17 +237,21 @@ class _Taker:
         if problem is None:
             return True
         if not self.operator.has_published(label):
-            click.echo(f"dpublish: {click.format_filename(path)} is left out: {problem}", err=True)
+            say_aside(f"{click.format_filename(path)} is left out: {problem}")
         return False
 
     def _take(self, source: str | Path, label: str) -> None:
         step = self.operator.next(source, label, allow_new_labels=self.new_labels)
+        with standing(f"the step {label} is published; repeating the command spends nothing"):
+            self._tell(step, label)
+
+    def _tell(self, step: Step | None, label: str) -> None:
         if self.as_json:
             told: dict[str, Any] = {"time": label, "action": "published already"}
             if step is not None:
                 spent = format_short(step.spent)
                 told |= {"action": step.action, "number": step.number, "spent": spent}
-            click.echo(json.dumps(told, ensure_ascii=False))
+            say_json(told, indent=None)
         elif step is None:
             say(f"{label}: published already; nothing was read or spent")
         elif step.action == "published":

@@ -16,6 +16,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,6 @@ def save(release: Release, path: Path, *, extras: Mapping[str, bytes]) -> Path:
         _write(release, draft, extras)
         # A folder that appeared meanwhile is refused by the system, unless it is empty.
         os.rename(draft, path)
-        _sync(path.absolute().parent)
     except OSError as error:
         shutil.rmtree(draft, ignore_errors=True)
         raise InputError(
@@ -95,6 +95,9 @@ def save(release: Release, path: Path, *, extras: Mapping[str, bytes]) -> Path:
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
+    # It is published now: a disk that does not confirm the new name must not call that undone.
+    with suppress(OSError):
+        _sync(path.absolute().parent)
     return path
 
 

@@ -19,6 +19,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -87,13 +88,14 @@ def create_folder(folder: Path, head: bytes, lines: Iterable[bytes] = ()) -> Non
         write_file(draft / STEPS, b"".join(lines))
         write_file(draft / HEAD, head)
         os.rename(draft, folder)
-        sync(folder.parent)
     except OSError as error:
         shutil.rmtree(draft, ignore_errors=True)
         raise InputError(
             f"cannot make the folder {folder} ({error.strerror or 'input/output error'}); what was "
             "debited is kept: go on with `dpublish stream next STATE SOURCE --output ELSEWHERE`"
         ) from None
+    with suppress(OSError):  # whole and in its place; what is lost now is made again
+        sync(folder.parent)
 
 
 def write_file(path: Path, content: bytes) -> None:
