@@ -6,7 +6,6 @@ Hashes come from the index that pip is configured to use, for all platforms and 
 pip then refuses any file that differs from the one that was there when the pin was made.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -97,15 +96,13 @@ def _version_of(file: str) -> Version | None:
 
 def index_address() -> str:
     """Find the index that pip is configured to use, or pip's own default."""
-    asked = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    configured = os.environ.get("PIP_INDEX_URL") or asked.stdout.strip()
-    if configured:
-        return configured.rstrip("/")
+    settings = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
+    ).stdout
+    configured = dict(re.findall(r"^(\S+)\.index.url='([^']+)'$", settings, re.MULTILINE))
+    for place in (":env:", "install", "global"):
+        if place in configured:
+            return str(configured[place]).rstrip("/")
     from pip._internal.models.index import PyPI  # so that no address is written down here
 
     return str(PyPI.simple_url)
