@@ -4,7 +4,7 @@ BIN := .venv/bin
 RUN := $(BIN)/python -m
 JOBS ?= 2
 
-.PHONY: help demo test check lint types audit campaign bench clean
+.PHONY: help demo test check lint types audit campaign bench pins sbom deps-audit clean
 
 help:
 	@echo "make demo    a private release from start to finish, in ./dpublish-demo"
@@ -13,6 +13,9 @@ help:
 	@echo "make audit   the slow statistical audits"
 	@echo "make campaign  20 minutes of kills, faults, races, hostile folders and fuzzed inputs"
 	@echo "make bench   the speed benchmarks"
+	@echo "make pins    write the hashes of all pinned files into the requirements files"
+	@echo "make sbom    the software bill of materials, in sbom.json"
+	@echo "make deps-audit   look the pins up among known vulnerabilities (needs the network)"
 
 demo: .venv/runtime
 	$(BIN)/dpublish demo dpublish-demo --fresh
@@ -38,6 +41,19 @@ campaign: .venv/development
 bench: .venv/development
 	for script in benchmarks/speed/*.py; do $(BIN)/python $$script || exit 1; done
 
+pins: .venv/runtime
+	$(BIN)/python tools/pin_hashes.py requirements.txt requirements-dev.txt
+
+sbom: .venv/runtime
+	$(BIN)/python tools/sbom.py requirements.txt > sbom.json.partial
+	mv sbom.json.partial sbom.json
+
+# In an environment of its own: the auditor is no dependency of ours.
+deps-audit: .venv/runtime
+	test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && .venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit; } \
+		|| { rm -rf .venv-audit; echo "pip-audit cannot be installed; is there a network?" >&2; exit 1; }
+	$(BIN)/python tools/audit_pins.py .venv-audit/bin/pip-audit requirements.txt requirements-dev.txt
+
 .venv/runtime: requirements.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpublish needs Python 3.11 or newer; set PYTHON=/path/to/python3")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -50,4 +66,4 @@ bench: .venv/development
 	touch $@
 
 clean:
-	rm -rf .venv dpublish-demo build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-audit sbom.json dpublish-demo build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -401,10 +401,16 @@ def test_a_start_that_is_refused_is_free_and_leaves_nothing_behind(place, state,
     assert spent(place) == 2
 
 
-def test_a_start_that_is_repeated_when_it_was_finished_is_refused_and_costs_nothing(place):
-    start(place).close()
-    with pytest.raises(InvalidParameter, match="stream next"):
-        start(place)
+def test_a_start_that_is_repeated_when_it_was_finished_costs_nothing(place):
+    with start(place) as first:
+        assert first.is_new
+        name = first.stream.receipt.release_id
+    with start(place) as again:
+        assert not again.is_new
+        assert again.stream.receipt.release_id == name
+    assert spent(place) == 2
+    with pytest.raises(InvalidParameter, match="its epsilon differs; go on with `dpublish stream"):
+        start(place, epsilon="1")
     assert spent(place) == 2
 
 

@@ -1,14 +1,21 @@
 """Centres of weighted points: the fast sums are the plain ones, and the rounds do as they say."""
 
+import time
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from dpublish.randomness import plain_generator
+from dpublish.data.schema import Schema, column
+from dpublish.data.sources import open_table
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import plain_generator, seeded
+from dpublish.recipes import make_recipe
 from dpublish.release import grid_sums
 from dpublish.release.dense_regions import dense_weights, likely_starts
-from dpublish.release.grid_sums import GridSums, PointSums, middles
+from dpublish.release.grid_sums import GridSums, PointSums, grid_summer, middles
 from dpublish.release.projection import project_nonnegative
-from dpublish.release.weighted_lloyd import grid_lloyd, weighted_lloyd
+from dpublish.release.weighted_lloyd import MOST_ROUNDS, grid_lloyd, search_effort, weighted_lloyd
 
 
 def cell_points(sizes):
@@ -146,3 +153,37 @@ def test_there_are_starts_for_more_clusters_than_points(weights):
     starts = likely_starts(points, np.array(weights), 5, 3, plain_generator(1))
     assert starts.shape == (3, 5, 1)
     assert np.all(np.abs(starts) <= 1)
+
+
+def test_a_search_for_very_many_clusters_is_limited_by_public_sizes():
+    for starts, clusters, points in ((30, 51, 10), (30, 1000, 10_000), (30, 1000, 1_000_000)):
+        effort = search_effort(starts, clusters, points)
+        assert 1 <= effort.starts <= starts
+        assert 10 <= effort.rounds <= MOST_ROUNDS
+        if effort.rounds > 10:
+            assert effort.starts * effort.rounds * clusters * points <= 2_000_000_000
+    assert search_effort(30, 50, 1_000_000) == (30, MOST_ROUNDS)
+
+
+def test_many_centres_on_few_cells_are_added_up_as_on_lines():
+    noise = plain_generator(5)
+    sizes, weights = (5, 6), noise.normal(size=30)
+    centres = noise.uniform(-1, 1, (2, 40, 2))
+    summer = grid_summer(sizes, weights, 40)
+    assert isinstance(summer, PointSums)
+    np.testing.assert_allclose(
+        summer.sums(centres), GridSums(sizes, weights).sums(centres), atol=1e-12
+    )
+    assert isinstance(grid_summer(sizes, weights, 20), GridSums)
+
+
+def test_a_thousand_clusters_of_a_small_table_take_seconds():
+    names = ("x", "y")
+    schema = Schema(tuple(column(name, "numeric", bounds=[0, 1]) for name in names))
+    places = plain_generator(1).uniform(0, 1, (500, 2))
+    table = open_table(pa.table({n: places[:, i] for i, n in enumerate(names)}), schema)
+    recipe = make_recipe("kmeans", {"clusters": "1000"})
+    begun = time.process_time()
+    release = recipe.release(table, budget=Budget("1"), rng=seeded(1))
+    assert time.process_time() - begun < 60  # it took many minutes
+    assert release.centres.shape == (1000, 2)

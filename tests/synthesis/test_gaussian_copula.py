@@ -12,7 +12,7 @@ from dpublish.errors import InvalidParameter
 from dpublish.mechanisms import noise
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from dpublish.synthesis import weighed_margins
+from dpublish.synthesis import gaussian_copula, weighed_margins
 from dpublish.synthesis.correlation import kendall, mle, spearman
 from dpublish.synthesis.gaussian_copula import GaussianCopula, ordered_columns
 from dpublish.synthesis.histograms import hierarchical, margins
@@ -172,3 +172,13 @@ def test_what_a_release_would_refuse_the_plan_refuses_and_nothing_is_spent(colum
     with pytest.raises(InvalidParameter):
         recipe.release(make_table([]), budget=purse, rng=seeded(1))
     assert not purse.is_used
+
+
+def test_too_many_columns_are_refused_before_any_of_them_is_planned(monkeypatch):
+    def plan(*_):
+        pytest.fail("a margin was planned, which takes minutes for all of them")
+
+    monkeypatch.setattr(gaussian_copula, "require_margins", plan)
+    schema = Schema(tuple(column(f"x{i}", "integer", bounds=[0, 9]) for i in range(2_000)))
+    with pytest.raises(InvalidParameter, match=r"2,000 columns are too many .* name fewer"):
+        GaussianCopula().expected_error(schema, None, Fraction(1))

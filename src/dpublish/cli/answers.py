@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
-from dpublish.cli.output import say, say_json, say_table
+from dpublish.cli.output import emit, say, say_json, say_table
 from dpublish.data.schema import Schema
 from dpublish.errors import InputError, InvalidParameter, InvalidQuery, UnreadableData
 from dpublish.evaluation.true_rows import read_rows
@@ -112,7 +110,7 @@ def say_answers(
         writer = csv.DictWriter(text, _HEADERS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(found)
-        click.echo(text.getvalue(), nl=False)
+        emit(text.getvalue())
     else:
         shown = [[query, *_told(answer)] for query, answer in zip(queries, answers, strict=True)]
         say_table(["query", "count", "low", "high"], shown)

@@ -1,6 +1,5 @@
 """`dpublish choose-k`: how many clusters a published grid shows; free."""
 
-import secrets
 from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
@@ -9,11 +8,12 @@ from typing import Any
 import click
 
 from dpublish.cli.output import json_option, progress_bar, say, say_json, say_table
-from dpublish.errors import InputError, InvalidParameter
+from dpublish.errors import InvalidParameter
 from dpublish.release.centres import Centres
 from dpublish.release.folder import load
 from dpublish.release.manifest import beside, require_outside
 from dpublish.release.validity import Validity, best_of, judge_clusters
+from dpublish.release.whole_file import write_text
 
 
 @click.command("choose-k")
@@ -94,11 +94,5 @@ def _draw(found: Sequence[Validity], path: Path) -> Path | None:
     picture = small_multiples([Panel("Validity: the smallest is best", [line])], layout)
     if picture is None:
         return None
-    try:
-        # A new file takes the old one's place: a link there would lead elsewhere.
-        draft = path.with_name(f".{secrets.token_hex(8)}.svg")
-        draft.write_text(picture, "utf-8")
-        draft.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot write {path} ({error.strerror or 'unknown reason'})") from None
+    write_text(path, picture, replaces=True)
     return path

@@ -9,7 +9,8 @@ from dpublish.errors import InvalidParameter
 from dpublish.personalised.expected_counts import LEAST_SIZE, Crowd, ExpectedCount
 from dpublish.personalised.group_method import GroupMethod
 from dpublish.personalised.method import PersonalSettings
-from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.privacy.epsilon import format_epsilon
+from dpublish.publishing import read_epsilon
 from dpublish.recipes import make_recipe, recipe_class
 
 _ANY_COLUMN = "preference"
@@ -26,7 +27,7 @@ def compare_methods(
             "--compare needs --sizes: how many people there are at each level, such as "
             "500,3500,6000"
         )
-    spent = recipe.levels[-1] if epsilon is None else parse_epsilon(epsilon)
+    spent = recipe.levels[-1] if epsilon is None else read_epsilon(epsilon, has_levels=True)
     crowd = Crowd.of(recipe.levels, recipe.sizes, spent)
     least = recipe.least_size if isinstance(recipe, GroupMethod) else LEAST_SIZE
     rows = crowd.compare(least)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dpublish.cli.output import say
+from dpublish.cli.output import emit, say
 from dpublish.errors import InputError, InvalidParameter, require_count
 
 _MARK = ".dpublish-demo"
@@ -23,10 +23,12 @@ def demo(folder: str, fresh: bool, records: int) -> None:
     require_count(records=records, at_least=0)
     _prepare(place, fresh)
     _write_inputs(place, records)
-    say(f"A made-up census is in {place}/people.csv, what is public about it in people.toml.\n")
+    say(f"A made-up census is in {place}/people.csv, what is public about it in people.toml.")
+    say()
     for words in _STORY:
         _step(place, words)
-    say(f"\nDone.  Open {place}/by-age/report.html in a browser, or in Python:")
+    say()
+    say(f"Done.  Open {place}/by-age/report.html in a browser, or in Python:")
     say(f"  import dpublish; dpublish.load('{place}/by-age').count('age in 31..45')")
 
 
@@ -80,7 +82,7 @@ def _write_inputs(place: Path, records: int) -> None:
 
 def _step(place: Path, words: tuple[str, ...]) -> None:
     shown = " ".join(f"'{word}'" if " " in word else word for word in words)
-    say(click.style(f"$ dpublish {shown}", bold=True))
+    emit(click.style(f"$ dpublish {shown}", bold=True) + "\n")
     # Each step is the real command in a process of its own, as a user would run it.
     done = subprocess.run([sys.executable, "-m", "dpublish", *words], cwd=place, check=False)
     if done.returncode:

@@ -5,12 +5,13 @@ from pathlib import Path
 import click
 
 from dpublish.cli.output import json_option, say, say_json, say_table
-from dpublish.errors import InputError, InvalidParameter
+from dpublish.errors import InvalidParameter
 from dpublish.evaluation.evaluations import STAMP, Request, evaluate
 from dpublish.evaluation.page import render_page
 from dpublish.evaluation.synthetic_page import evaluation_page
 from dpublish.evaluation.true_rows import read_rows
 from dpublish.release.folder import load
+from dpublish.release.whole_file import require_writable, write_text
 
 
 @click.command(name="evaluate")
@@ -59,7 +60,7 @@ def evaluate_command(
     findings = evaluate(request)
     if path is not None:
         made = evaluation_page(loaded, findings, request.comparison)
-        _write(path, render_page(made, STAMP))
+        write_text(path, render_page(made, STAMP))
     if as_json:
         told = [{"name": finding.name, **finding.figures} for finding in findings]
         say_json({"stamp": STAMP, "evaluations": told})
@@ -79,16 +80,8 @@ def _new_page(named: str) -> Path:
     path = Path(named)
     if path.suffix != ".html":
         raise InvalidParameter(f"{named}: name a file ending in .html")
-    if path.exists():
-        raise InvalidParameter(f"{named} exists already; name a file that does not exist yet")
+    require_writable(path)
     return path
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {path} ({error.strerror or 'unknown reason'})") from None
 
 
 def _listed(text: str) -> tuple[str, ...]:

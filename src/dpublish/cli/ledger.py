@@ -177,6 +177,9 @@ def record(path: str, release: str) -> None:
     receipt = load(release).receipt
     with Ledger(path) as books:
         grant, _ = _paid_by(books, release, receipt)
+        if _is_recorded(books, release, receipt):
+            say(f"{release} is entered already, under entry {grant.entry}")
+            return
         books.publish(grant, receipt.release_id, folder_hash(Path(release)))
     say(f"entered {release} under entry {grant.entry}")
 

@@ -5,15 +5,12 @@ read or written, 70 a fault of dpublish itself (set DPUBLISH_TRACEBACK to see wh
 interrupted by Ctrl-C, 143 by SIGTERM and 129 by SIGHUP.
 """
 
-import atexit
 import os
 import sys
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
-from typing import NoReturn
 
 import click
 
@@ -42,6 +39,9 @@ _COMMANDS = {
     ),
     "experiment": ("dpublish.cli.experiment:experiment", "Rerun and compare methods; not private."),
 }
+
+
+_FAULT, _INTERRUPTED = 70, 130
 
 
 class _LazyGroup(click.Group):
@@ -79,7 +79,9 @@ def command(ctx: click.Context) -> None:
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning in one line, without the place in the code that it came from."""
-    click.echo("dpublish: warning: " + " ".join(str(message).split()), err=True)
+    from dpublish.cli.output import say_aside
+
+    say_aside("warning: " + " ".join(str(message).split()))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -88,51 +90,44 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = command.main(arguments, prog_name="dpublish", standalone_mode=False)
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - tracebacks may quote rows
+        from dpublish.cli.output import say_aside
+
         message, code = _explain(error)
         lines = [" ".join(line.split()) for line in message.splitlines()]
-        click.echo("dpublish: " + "; ".join(line for line in lines if line), err=True)
+        say_aside("; ".join(line for line in lines if line))
         sys.exit(code)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def run() -> NoReturn:
-    """Run the command as a process of its own.
-
-    Native libraries may still have threads winding up when the interpreter tears itself down,
-    and have been seen to abort a command whose work was done.  So this leaves directly, after
-    all that was registered to be done at the end.
-    """
-    code = 1
+def run() -> None:
+    """Run the command as a process of its own; the installed script calls it."""
     signals = StopSignals()
     try:
         signals.watch()
         main()
-    except SystemExit as leave:
-        code = leave.code if isinstance(leave.code, int) else 1
     except Stopped as stop:  # in the few lines around the command itself
-        code = stop.exit_code
-    signals.ignore()
-    with suppress(OSError, ValueError):
-        sys.stdout.flush()
-        sys.stderr.flush()
-    atexit._run_exitfuncs()
-    os._exit(code)
+        sys.exit(stop.exit_code)
+    finally:
+        signals.ignore()
 
 
 def _explain(error: BaseException) -> tuple[str, int]:
-    """Say in one line what went wrong, and with which exit code to leave."""
+    """Say in one line what went wrong and what stands, and with which exit code to leave."""
+    if isinstance(error, click.Abort) and isinstance(error.__cause__, KeyboardInterrupt):
+        error = error.__cause__
+    message, code = _classify(error)
+    notes = [] if code == _FAULT else [f"({note})" for note in getattr(error, "__notes__", ())]
+    if isinstance(error, click.Abort | KeyboardInterrupt) and not notes:
+        message += "; budget that was already debited stays debited"
+    return " ".join([message, *notes]), code
+
+
+def _classify(error: BaseException) -> tuple[str, int]:
     if isinstance(error, DPublishError):
-        notes = [f"({note})" for note in getattr(error, "__notes__", ())]
-        return " ".join([str(error), *notes]), error.exit_code
+        return str(error), error.exit_code
     if isinstance(error, click.Abort | KeyboardInterrupt):
-        # click turns one into the other, and keeps it as the cause.
-        stop = next((x for x in (error, error.__cause__) if isinstance(x, Stopped)), None)
-        code = 130 if stop is None else stop.exit_code
-        return "interrupted; budget that was already debited stays debited", code
+        return "interrupted", error.exit_code if isinstance(error, Stopped) else _INTERRUPTED
     if isinstance(error, click.ClickException):
         return error.format_message(), 1
     if isinstance(error, OSError):
@@ -142,5 +137,6 @@ def _explain(error: BaseException) -> tuple[str, int]:
         return "not enough memory; take fewer columns or coarser levels", 3
     if os.environ.get("DPUBLISH_TRACEBACK"):
         raise error
-    # The text of an unforeseen error may quote a row; its kind does not.
-    return f"a fault of dpublish itself ({type(error).__name__}); please report it", 70
+    # The text of an unforeseen error, and notes on it, may quote a row; its kind does not.
+    fault = f"a fault of dpublish itself ({type(error).__name__}); please report it"
+    return f"{fault}; `dpublish ledger show` tells what was debited", _FAULT

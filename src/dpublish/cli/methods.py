@@ -59,7 +59,8 @@ def _one(name: str, as_json: bool) -> None:
         )
         return
     say(f"{name}: publishes {entry.publishes}")
-    say(f"prefer it when {entry.prefer}\n")
+    say(f"prefer it when {entry.prefer}")
+    say()
     rows = []
     for item in settings:
         default = "required" if item.is_required else f"default {item.default}"

@@ -1,14 +1,20 @@
-"""What all subcommands share: JSON or words, a progress bar on a terminal, settings as options."""
+"""What all subcommands share: JSON or words, a progress bar on a terminal, settings as options.
+
+All that is printed goes through here, because names, values and notes may come from a
+stranger's file: what is no printable character is written out, so that nothing can move the
+cursor, recolor the terminal, turn a line around or pass for a line of ours.
+"""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import click
 
-from dpublish.errors import InvalidParameter
+from dpublish.errors import InputError, InvalidParameter
 from dpublish.release.recipe import Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -23,19 +29,75 @@ all_have_levels_option = click.option(
 
 
 def say(text: str = "") -> None:
-    """Print for people."""
-    click.echo(text)
+    """Print a line for people."""
+    emit(printable(text) + "\n")
 
 
 def say_warnings(texts: Iterable[str]) -> None:
     """Print what is not wrong yet, beside the output."""
     for text in texts:
-        click.echo("dpublish: warning: " + " ".join(text.split()), err=True)
+        say_aside("warning: " + " ".join(text.split()))
 
 
-def say_json(value: Any) -> None:
-    """Print for programs."""
-    click.echo(json.dumps(value, indent=1, ensure_ascii=False))
+def say_aside(text: str) -> None:
+    """Print a line for people on standard error; one that cannot be printed is left out."""
+    with suppress(OSError):
+        click.echo(f"dpublish: {printable(text)}", err=True)
+
+
+def say_json(value: Any, *, indent: int | None = 1) -> None:
+    """Print for programs: exactly, with characters that a terminal might obey as escapes."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    emit("".join(map(_json_escaped, text)) + "\n")
+
+
+def printable(text: str) -> str:
+    r"""Write out what would move the cursor, turn the line around or not be seen.
+
+    >>> printable("age\x1b[2J\u202e"), printable("two\nlines")
+    ('age\\x1b[2J\\u202e', 'two\\nlines')
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def emit(text: str) -> None:
+    """Write to standard output, as it is.
+
+    If nobody reads any more, the rest is dropped: the command itself goes on.
+    """
+    try:
+        click.echo(text, nl=False)
+    except BrokenPipeError:
+        _drop_output()
+    except OSError as error:
+        _drop_output()
+        raise InputError(
+            f"standard output cannot be written ({error.strerror or 'input/output error'}); what "
+            "the command has done stands"
+        ) from None
+
+
+def _drop_output() -> None:
+    """Let all further output go nowhere: what is still held back would fail again at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+@contextmanager
+def standing(done: str) -> Iterator[None]:
+    """Say, if anything goes wrong within, what is done and stands."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(done)
+        raise
+
+
+def _json_escaped(character: str) -> str:
+    if character == "\n" or character.isprintable():
+        return character
+    return json.dumps(character)[1:-1]
 
 
 def say_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
@@ -43,20 +105,17 @@ def say_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, title: s
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    table = Table(title=printable(title) or None, title_justify="left", box=None, pad_edge=False)
     for header in headers:
-        table.add_column(header, overflow="fold")
+        table.add_column(printable(header), overflow="fold")
     for row in rows:
-        table.add_row(*map(_shown, row))
+        table.add_row(*map(printable, row))
     console = Console(file=sys.stdout, highlight=False, markup=False)
     if not console.is_terminal:
         console.width = 400
-    console.print(table)
-
-
-def _shown(cell: str) -> str:
-    """Write out what would move the cursor, turn the line around or not be seen."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in cell)
+    with console.capture() as drawn:
+        console.print(table)
+    emit(drawn.get())
 
 
 @contextmanager
@@ -66,13 +125,14 @@ def progress_bar() -> Iterator[Progress | None]:
         yield None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress as Bar
 
     with Bar(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
 
         def show(done: int, total: int, label: str) -> None:
-            bar.update(task, completed=done, total=total, description=label)
+            bar.update(task, completed=done, total=total, description=escape(printable(label)))
 
         yield show
 

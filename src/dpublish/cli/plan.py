@@ -21,8 +21,8 @@ from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.personalised.method import PersonalSettings
-from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon
-from dpublish.publishing import foretell
+from dpublish.privacy.epsilon import format_epsilon, format_short
+from dpublish.publishing import foretell, read_epsilon
 from dpublish.recipes import make_recipe
 from dpublish.recipes.streams import STREAMS, make_stream_recipe
 from dpublish.release.recipe import Foretells, figure_name
@@ -111,7 +111,8 @@ def _choices(
     if (epsilon is None) == (wanted_error is None):
         raise InvalidParameter("give either --epsilon or --wanted-error")
     if epsilon is not None:
-        return [parse_epsilon(text) for text in epsilon.split(",")]
+        has_levels = isinstance(recipe, PersonalSettings)
+        return [read_epsilon(text, has_levels=has_levels) for text in epsilon.split(",")]
     return [epsilon_for(recipe, schema, n_hint, float(wanted_error or 0))]
 
 

@@ -16,6 +16,7 @@ from dpublish.cli.output import (
     say,
     say_json,
     settings_from,
+    standing,
 )
 from dpublish.cli.signing import read_signing_key, sign_option
 from dpublish.data.schema_file import load_schema
@@ -106,7 +107,14 @@ def release(
         except BudgetExhausted as error:
             _advise(error, recipe, ledger, dataset)
             raise
-        status = ledger.status(dataset)
+        with standing(
+            f"{output} is published and entered in the ledger; do not repeat the command"
+        ):
+            _tell(published, ledger.status(dataset), output, as_json)
+
+
+def _tell(published: Release, status: Status, output: str, as_json: bool) -> None:
+    """Print what was published, and what it cost."""
     if as_json:
         say_json(
             {

@@ -10,7 +10,8 @@ from dpublish.data.draft import draft_schema
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import source_columns
-from dpublish.errors import InputError, InvalidParameter, InvalidSchema
+from dpublish.errors import InvalidSchema
+from dpublish.release.whole_file import require_writable, write_text
 
 NOT_PRIVATE = "NOT PRIVATE: what follows was learnt from rows; it is for the owner only"
 
@@ -27,13 +28,9 @@ def schema() -> None:
 def draft(data: str, output: str, table_name: str | None) -> None:
     """Write names and types only; bounds and categories are left for you to fill in."""
     path = Path(output)
-    if path.exists():
-        raise InvalidParameter(f"{output} exists already; name a file that does not exist yet")
+    require_writable(path)
     text = draft_schema(source_columns(data, table=table_name))
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {output} ({error.strerror or 'unknown reason'})") from None
+    write_text(path, text)
     say(f"wrote {output}; fill in bounds and values from public knowledge, then:")
     say(f"  dpublish schema check {output} {data}")
 
@@ -93,4 +90,5 @@ def show(schema_path: str, column: str | None) -> None:
     for name in [column] if column else loaded.names:
         item = loaded[name]
         say(f"{name}: {item.kind}, {item.size} values, levels 0 to {item.height}")
-        say(item.taxonomy.render())
+        for line in item.taxonomy.lines():
+            say(line)

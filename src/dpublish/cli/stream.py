@@ -1,6 +1,5 @@
 """`dpublish stream`: publish a histogram of a changing table at every step."""
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,8 +15,10 @@ from dpublish.cli.output import (
     json_option,
     method_options,
     say,
+    say_aside,
     say_json,
     settings_from,
+    standing,
 )
 from dpublish.cli.signing import read_signing_key, sign_option
 from dpublish.cli.stream_feed import files_in, label_of, listed, standard_input, watched
@@ -30,6 +31,7 @@ from dpublish.publishing.stream_status import stream_status
 from dpublish.recipes.streams import make_stream_recipe
 from dpublish.release.folder import is_signed
 from dpublish.release.signing import SigningKey
+from dpublish.streams.recipe import Step
 
 _BLOCK = 1 << 20
 _state = click.argument("state")
@@ -84,7 +86,7 @@ def start(
     recipe = make_stream_recipe(method, settings_from(ctx.args, pairs))
     exact = parse_epsilon(epsilon)
     schema = load_schema(schema_path)
-    with StreamOperator.start(
+    started = StreamOperator.start(
         state,
         recipe,
         schema,
@@ -94,11 +96,15 @@ def start(
         output=output,
         purpose=purpose,
         all_have_levels=all_have_levels,
-    ) as operator:
-        operator.write_pages(key)
-    say(f"started {state}; next: dpublish stream next {state} SNAPSHOT")
-    say(f"  debited: epsilon {format_short(exact)}, for {_scope(recipe.window, recipe.horizon)}")
-    say(f"  {state} holds secrets; keep it where the ledger is")
+    )
+    with standing(f"{state} is started and paid for; the same command may be repeated"):
+        with started as operator:
+            operator.write_pages(key)
+        said = "started" if started.is_new else "was started already, and paid for once:"
+        say(f"{said} {state}; next: dpublish stream next {state} SNAPSHOT")
+        debited = f"epsilon {format_short(exact)}, for {_scope(recipe.window, recipe.horizon)}"
+        say(f"  debited: {debited}")
+        say(f"  {state} holds secrets; keep it where the ledger is")
 
 
 @stream.command(name="next")
@@ -266,17 +272,21 @@ class _Taker:
         if problem is None:
             return True
         if not self.operator.has_published(label):
-            click.echo(f"dpublish: {click.format_filename(path)} is left out: {problem}", err=True)
+            say_aside(f"{click.format_filename(path)} is left out: {problem}")
         return False
 
     def _take(self, source: str | Path | BufferedIOBase, label: str) -> None:
         step = self.operator.next(source, label, allow_new_labels=self.new_labels)
+        with standing(f"the step {label} is published; repeating the command spends nothing"):
+            self._tell(step, label)
+
+    def _tell(self, step: Step | None, label: str) -> None:
         if self.as_json:
             told: dict[str, Any] = {"time": label, "action": "published already"}
             if step is not None:
                 spent = format_short(step.spent)
                 told |= {"action": step.action, "number": step.number, "spent": spent}
-            click.echo(json.dumps(told, ensure_ascii=False))
+            say_json(told, indent=None)
         elif step is None:
             say(f"{label}: published already; nothing was read or spent")
         elif step.action == "published":

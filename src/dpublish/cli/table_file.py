@@ -1,12 +1,16 @@
 """Write tables for users: the file's ending says in which format."""
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
 
-from dpublish.errors import InputError, InvalidParameter
+from dpublish.errors import InvalidParameter
+from dpublish.release.whole_file import require_writable, whole_file
 
 ENDINGS = (".parquet", ".csv", ".arrow")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # wide ones count, too
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def require_new_file(output: str) -> Path:
@@ -14,25 +18,48 @@ def require_new_file(output: str) -> Path:
     path = Path(output)
     if path.suffix not in ENDINGS:
         raise InvalidParameter(f"{output}: name a file ending in .parquet, .csv or .arrow")
-    if path.exists():
-        raise InvalidParameter(f"{output} exists already; name a file that does not exist yet")
+    require_writable(path)
     return path
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Write a table in the format that the file's ending names."""
-    try:
-        _write(table, path)
-    except OSError as error:
-        raise InputError(f"cannot write {path} ({error.strerror or 'unknown reason'})") from None
+    """Write a table in the format that the file's ending names, whole or not at all."""
+    with whole_file(path) as draft:
+        _write(table, draft, path.suffix)
 
 
-def _write(table: pa.Table, path: Path) -> None:
-    if path.suffix == ".parquet":
+def without_formulas(table: pa.Table) -> pa.Table:
+    """Put an apostrophe before names and texts that a spreadsheet would run as formulas.
+
+    Numbers stay as they are, also texts that are numbers, such as `-5`.
+
+    >>> table = pa.table({"note": ["=1+1", "-5", "plain"], "n": [-1, 2, 3]})
+    >>> without_formulas(table).to_pydict()
+    {'note': ["'=1+1", '-5', 'plain'], 'n': [-1, 2, 3]}
+    """
+    names = [_harmless(name) for name in table.column_names]
+    return pa.table([_harmless_column(column) for column in table.columns], names=names)
+
+
+def _harmless_column(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return column
+    return pa.array([None if v is None else _harmless(v) for v in column.to_pylist()], kind)
+
+
+def _harmless(text: str) -> str:
+    if not text.startswith(_FORMULA) or _NUMBER.fullmatch(text):
+        return text
+    return f"'{text}"
+
+
+def _write(table: pa.Table, path: Path, ending: str) -> None:
+    if ending == ".parquet":
         import pyarrow.parquet as pq
 
         pq.write_table(table, path)
-    elif path.suffix == ".csv":
+    elif ending == ".csv":
         from pyarrow import csv
 
         csv.write_csv(table, path)

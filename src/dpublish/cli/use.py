@@ -1,17 +1,17 @@
 """`dpublish rows`, `count` and `report`: use a release; all of it is free."""
 
-import secrets
 from pathlib import Path
 
 import click
 
 from dpublish.cli.output import json_option, say
-from dpublish.cli.table_file import require_new_file, write_table
-from dpublish.errors import InputError, InvalidParameter
+from dpublish.cli.table_file import require_new_file, without_formulas, write_table
+from dpublish.errors import InvalidParameter
 from dpublish.release.error_bars import require_confidence
 from dpublish.release.folder import load
 from dpublish.release.labelled_histogram import LabelledHistogram
 from dpublish.release.manifest import beside, require_outside
+from dpublish.release.whole_file import write_text
 
 
 @click.command()
@@ -22,7 +22,19 @@ from dpublish.release.manifest import beside, require_outside
 @click.option(
     "--fill", is_flag=True, help="Add predictors that were left out, drawn from their domain."
 )
-def rows(release: str, number: int | None, output: str, seed: int | None, fill: bool) -> None:
+@click.option(
+    "--for-spreadsheets",
+    is_flag=True,
+    help="Put ' before texts that a spreadsheet would run as formulas.",
+)
+def rows(
+    release: str,
+    number: int | None,
+    output: str,
+    seed: int | None,
+    fill: bool,
+    for_spreadsheets: bool,
+) -> None:
     """Draw synthetic rows from a release; free."""
     path = require_new_file(output)
     require_outside(path, release)
@@ -33,7 +45,7 @@ def rows(release: str, number: int | None, output: str, seed: int | None, fill: 
         table = loaded.rows(number, seed=seed, fill=True)
     else:
         raise InvalidParameter("--fill is for releases that left predictors out")
-    write_table(table, path)
+    write_table(without_formulas(table) if for_spreadsheets else table, path)
     say(f"wrote {table.num_rows:,} synthetic rows to {output}")
 
 
@@ -95,11 +107,5 @@ def report(release: str, output: str | None) -> None:
     path = Path(output) if output else beside(release, "report.html")
     require_outside(path, release)
     page = render_report(load(release))
-    try:
-        # A new file takes the old one's place: a link there would lead elsewhere.
-        draft = path.with_name(f".{secrets.token_hex(8)}.html")
-        draft.write_text(page, "utf-8", "replace")
-        draft.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot write {path} ({error.strerror or 'unknown reason'})") from None
+    write_text(path, page, replaces=True)
     say(f"wrote {path}")

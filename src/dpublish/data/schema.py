@@ -7,6 +7,7 @@ questionnaire), never from the rows: whatever is learnt from the rows has to be 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike
 from typing import Any
 
@@ -66,7 +67,7 @@ class Schema:
 
         return load_schema(path)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the columns, in order."""
         return tuple(column.name for column in self.columns)
@@ -77,8 +78,13 @@ class Schema:
         return AddRemoveRecord() if self.unit is None else AddRemoveUnit(self.unit)
 
     def __getitem__(self, name: str) -> Column:
-        require_known("column", name, self.names)
-        return self.columns[self.names.index(name)]
+        if name not in self._by_name:
+            require_known("column", name, self.names)
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in self.columns}
 
 
 def parse_columns(

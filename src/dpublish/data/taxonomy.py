@@ -167,12 +167,16 @@ class Taxonomy:
 
     def render(self) -> str:
         """Draw the tree as indented lines of text."""
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """List the lines of the drawn tree."""
         lines: dict[tuple[int, str], int] = {}
         for depth, level in enumerate(self.levels):
             for cell in zip(level.starts, level.labels, strict=True):
                 lines.setdefault(cell, depth)  # a leaf above this level was drawn already
         ordered = sorted(lines.items(), key=lambda line: (line[0][0], line[1]))
-        return "\n".join("  " * depth + label for (_, label), depth in ordered)
+        return ["  " * depth + label for (_, label), depth in ordered]
 
 
 def read_tree(plain: object) -> Node:

@@ -22,6 +22,7 @@ from dpublish.evaluation.experiments import EXPERIMENTS
 from dpublish.evaluation.page import render_page
 from dpublish.randomness import SeededSource, seeded
 from dpublish.release.recipe import Progress
+from dpublish.release.whole_file import write_text
 
 STAMP = "NOT PRIVATE: seeded noise, measured against true values"
 
@@ -142,7 +143,7 @@ def run_experiment(
         results = Experiment(name, plan.trials).run(plan.run_trial, path, progress)
         table: ResultTable = module.table(results)
         text = output / f"{stem}.md"
-        text.write_text(_page(entry.title, table), encoding="utf-8")
+        write_text(text, _page(entry.title, table), replaces=True)
         plot = module.plot(results, output / f"{stem}.svg")
         page = _write_page(module, results, plan.notes, output / f"{stem}.html")
     except OSError as error:
@@ -173,7 +174,7 @@ def _write_page(
 ) -> Path | None:
     if not hasattr(module, "page"):
         return None
-    path.write_text(render_page(module.page(results, notes), STAMP), encoding="utf-8")
+    write_text(path, render_page(module.page(results, notes), STAMP), replaces=True)
     return path
 
 

@@ -7,6 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dpublish.release.whole_file import whole_file
+
 # Told apart by all eyes and in grey (Okabe and Ito); our own methods come in the first ones.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _GREYS = ("#bbbbbb", "#8f8f8f", "#666666", "#444444", "#222222")
@@ -64,7 +66,9 @@ def draw_panels(
                 axes.set_ylabel(up)
             row_of_axes[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
         figure.suptitle(note, fontsize=8, color="#555555")
-        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+        about = {"Date": None} if path.suffix == ".svg" else None
+        with whole_file(path, replaces=True) as draft:
+            figure.savefig(draft, format=path.suffix[1:], dpi=150, metadata=about)
     return path
 
 

@@ -4,6 +4,7 @@ P(N = k) = (1 - a) / (1 + a) * a^|k| with a = exp(-rate).
 """
 
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, exp, expm1, log, log1p, sinh
 
 import numpy as np
@@ -44,6 +45,7 @@ def noise_variance(rate: Fraction | float) -> float:
     return 0.5 / sinh(half) ** 2 if half < 300 else 0.0
 
 
+@lru_cache(maxsize=4096, typed=True)  # wide tables ask for the same one column after column
 def sum_quantile(rate: Fraction | float, terms: int, confidence: float) -> int:
     """Find how far the sum of `terms` independent draws strays with probability `confidence`.
 

@@ -22,8 +22,11 @@ _ADVICE = {
     sqlite3.SQLITE_BUSY: "is busy: another process kept it locked; try again",
     sqlite3.SQLITE_CANTOPEN: "cannot be opened: you need to be allowed to write it and its folder",
     sqlite3.SQLITE_READONLY: "cannot be written: make the file and its folder writable",
-    sqlite3.SQLITE_FULL: "cannot be written: the disk is full; nothing was granted",
-    sqlite3.SQLITE_IOERR: "cannot be read or written: the disk is full or failing",
+    sqlite3.SQLITE_FULL: "cannot be written: the disk is full, so this entry was not made",
+    sqlite3.SQLITE_IOERR: (
+        "cannot be read or written: the disk is full or failing; "
+        "`dpublish ledger show` tells what stands"
+    ),
     sqlite3.SQLITE_NOTADB: "is not a ledger; `dpublish ledger create` makes one",
     sqlite3.SQLITE_CORRUPT: "is damaged; restore a copy and verify it against your receipts",
 }

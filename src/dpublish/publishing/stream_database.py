@@ -23,7 +23,7 @@ _ADVICE = {
     sqlite3.SQLITE_BUSY: "is busy: another process kept it locked; try again",
     sqlite3.SQLITE_CANTOPEN: "cannot be opened: you need to be allowed to write it and its folder",
     sqlite3.SQLITE_READONLY: "cannot be written: make the file and its folder writable",
-    sqlite3.SQLITE_FULL: "cannot be written: the disk is full; the step was not done",
+    sqlite3.SQLITE_FULL: "cannot be written: the disk is full; free some and repeat the command",
     sqlite3.SQLITE_IOERR: "cannot be read or written: the disk is full or failing",
     sqlite3.SQLITE_NOTADB: "is not the state of a stream; `dpublish stream start` makes one",
 }

@@ -20,7 +20,7 @@ from dpublish.data.schema import Schema
 from dpublish.data.sources import open_table
 from dpublish.data.table import Table
 from dpublish.errors import BudgetExhausted, InputError, InvalidParameter
-from dpublish.privacy.epsilon import ExactNumber, parse_epsilon
+from dpublish.privacy.epsilon import ExactNumber
 from dpublish.publishing.stream_database import identify
 from dpublish.publishing.stream_delivery import (
     deliver,
@@ -34,7 +34,7 @@ from dpublish.publishing.stream_file import STARTING, STOPPED, StreamFile
 from dpublish.publishing.stream_grant import check_grant, record_stream
 from dpublish.publishing.stream_lock import StreamLock, hold
 from dpublish.publishing.stream_start import Request, require_readable, start_file
-from dpublish.publishing.table import MOST_EPSILON
+from dpublish.publishing.table import read_epsilon
 from dpublish.randomness import secure
 from dpublish.release.signing import SigningKey, signing_key
 from dpublish.release.stream_folder import counts_file, head_of
@@ -55,6 +55,7 @@ class StreamOperator:
         self._file = file
         self._token = secrets.token_hex(16)
         self._stream: Stream | None = None
+        self.is_new = False  # whether this operator has started the stream
         self.folder = Path(file.text("output"))
 
     @classmethod
@@ -74,16 +75,15 @@ class StreamOperator:
         """Start a stream: debit its whole epsilon, and make its state file and its folder.
 
         If a start is interrupted, repeat it with the same arguments: a grant that it has
-        made already is found in the ledger and used.  A dataset with levels pays for a stream
-        that has a horizon, if the owner says that `all_have_levels`.
+        made already is found in the ledger and used, and a stream that was started with these
+        arguments is opened as it is; `is_new` tells which.  A dataset with levels pays for a
+        stream that has a horizon, if the owner says that `all_have_levels`.
 
         Privacy:
             Reads no rows.  The ledger is debited once for all steps (or for every window),
             before the stream exists.
         """
-        exact = parse_epsilon(epsilon)
-        if exact > MOST_EPSILON:
-            raise InvalidParameter(f"epsilon must be at most {MOST_EPSILON:,}; it hides nothing")
+        exact = read_epsilon(epsilon)
         recipe.expected_error(schema, None, exact)  # refuses what does not fit
         request = Request(
             recipe,
@@ -99,8 +99,10 @@ class StreamOperator:
         place = Path(path).absolute()
 
         def begin(lock: StreamLock) -> StreamOperator:
-            start_file(place, request)
-            return cls._resume(place, lock, None, None)
+            is_new = start_file(place, request)
+            operator = cls._resume(place, lock, None, None)
+            operator.is_new = is_new
+            return operator
 
         return _locked(place, begin)
 

@@ -18,7 +18,7 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.ledger import Ledger
 from dpublish.privacy.neighbours import Neighbours
-from dpublish.publishing.stream_file import RUNNING, STARTING, StreamFile
+from dpublish.publishing.stream_file import RUNNING, STARTING, STOPPED, StreamFile
 from dpublish.publishing.stream_grant import obtain_budget
 from dpublish.randomness import secure
 from dpublish.recipes.streams import make_stream_recipe
@@ -71,17 +71,23 @@ def require_readable(request: Request) -> None:
         raise InvalidParameter("a stream must read its settings back, and these come back changed")
 
 
-def start_file(path: Path, request: Request) -> None:
-    """Make the state file of a stream that is paid for; the caller holds the stream's lock."""
+def start_file(path: Path, request: Request) -> bool:
+    """Make the state file of a stream that is paid for; the caller holds the stream's lock.
+
+    False means that the same request has started the stream before: nothing is debited again.
+    """
     is_new = not path.exists()
     file = _new_file(path, request) if is_new else StreamFile(path)
     try:
         _require_same(file, request)
+        if file.phase == RUNNING:
+            return False
         budget = _debit(file, is_new, request.recipe.neighbours(request.schema))
         stream = request.recipe.start(request.schema, budget=budget, rng=secure())
         file.begin(stream.state(), phase=RUNNING, receipt=stream.receipt.to_plain())
     finally:
         file.close()
+    return True
 
 
 def _debit(file: StreamFile, is_new: bool, hides: Neighbours) -> Budget:
@@ -102,11 +108,17 @@ def _new_file(path: Path, request: Request) -> StreamFile:
 
 
 def _require_same(file: StreamFile, request: Request) -> None:
-    if file.phase != STARTING:
-        raise InvalidParameter(f"{file.path} exists already; go on with `dpublish stream next`")
+    phase = file.phase
+    if phase == STOPPED:
+        raise InvalidParameter(f"{file.path} was stopped for good; name another state file")
     for name, value in request.to_plain().items():
         if file.fact(name) != value:
+            if phase == STARTING:
+                raise InvalidParameter(
+                    f"the start of another stream was interrupted at {file.path}: its {name} "
+                    "differs; repeat that start, or name another state file"
+                )
             raise InvalidParameter(
-                f"the start of another stream was interrupted at {file.path}: its {name} differs; "
-                "repeat that start, or name another state file"
+                f"{file.path} exists already, and its {name} differs; go on with `dpublish stream "
+                "next`, or name another state file"
             )

@@ -6,6 +6,7 @@ nothing; then the ledger is debited; only then is the first row read.
 
 import os
 import tempfile
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,11 +15,12 @@ from dpublish.data.table import Table
 from dpublish.errors import DPublishError, InputError, InvalidParameter
 from dpublish.personalised.method import PersonalSettings
 from dpublish.privacy.budget import Budget, Grant
-from dpublish.privacy.epsilon import ExactNumber, parse_epsilon
+from dpublish.privacy.epsilon import ExactNumber
 from dpublish.privacy.ledger import Ledger
+from dpublish.privacy.ledger_debit import LEVEL_DIGITS, parse_amount
 from dpublish.randomness import RandomSource, secure
 from dpublish.release.claims import require_loadable
-from dpublish.release.folder import folder_hash, require_new_folder
+from dpublish.release.folder import folder_hash, load, require_new_folder
 from dpublish.release.recipe import ExpectedError, Foretells, Progress, Recipe
 from dpublish.release.release import Release
 from dpublish.release.signing import SigningKey, signing_key
@@ -56,9 +58,7 @@ def publish(
         personalised recipe every level is debited what the recipe's `spending` says there.
     """
     path = Path(output)
-    exact = parse_epsilon(epsilon)
-    if exact > MOST_EPSILON:
-        raise InvalidParameter(f"epsilon must be at most {MOST_EPSILON:,}; it would hide nothing")
+    exact = read_epsilon(epsilon, has_levels=isinstance(recipe, PersonalSettings))
     require_new_folder(path)
     key = signing_key(sign)
     if isinstance(recipe, PersonalSettings):
@@ -81,14 +81,28 @@ def publish(
         release = _without_sizes(recipe, table, budget=budget, rng=rng, progress=progress)
         saved = _save(release, path, key)
     except BaseException as error:
-        entry = "?" if grant is None else grant.entry
-        error.add_note(f"ledger entry {entry} stays debited: rows may have been read")
+        error.add_note(_what_stands(path, grant))
         raise
     if grant is not None:
         _record(ledger, grant, release, saved)
     if saved != path:
-        raise InputError(f"{path} could not be written; the release is whole in {saved} instead")
+        raise InputError(
+            f"{path} could not be written; the release is whole in {saved} instead, and entered "
+            "in the ledger: move it to where you want it"
+        )
     return release
+
+
+def read_epsilon(value: ExactNumber, *, has_levels: bool = False) -> Fraction:
+    """Read an epsilon that can be spent: not more than hides anything, and of few digits."""
+    exact = (
+        parse_amount(value, "epsilon", LEVEL_DIGITS)
+        if has_levels
+        else parse_amount(value, "epsilon")
+    )
+    if exact > MOST_EPSILON:
+        raise InvalidParameter(f"epsilon must be at most {MOST_EPSILON:,}; it would hide nothing")
+    return exact
 
 
 def foretell(
@@ -190,9 +204,25 @@ def draw_report(release: Release) -> dict[str, bytes]:
 def _record(ledger: Ledger, grant: Grant, release: Release, saved: Path) -> None:
     try:
         ledger.publish(grant, release.receipt.release_id, folder_hash(saved))
-    except DPublishError as error:
-        error.add_note(
-            f"the release itself is whole in {saved}; enter it in the books with: "
-            f"dpublish ledger record LEDGER {saved}"
-        )
+    except BaseException as error:
+        error.add_note(_to_be_recorded(saved))
         raise
+
+
+def _what_stands(path: Path, grant: Grant | None) -> str:
+    """Say what is left of a release that was interrupted: a whole folder, or only the debit."""
+    if grant is None:
+        return "nothing was published"
+    with suppress(DPublishError):
+        if load(path).receipt.anchor == (grant.entry, grant.entry_hash):
+            return _to_be_recorded(path)
+    return (
+        f"nothing was published; ledger entry {grant.entry} stays debited: rows may have been read"
+    )
+
+
+def _to_be_recorded(saved: Path) -> str:
+    return (
+        f"the release is published, whole in {saved}; do not repeat it, but enter it in the "
+        f"books with: dpublish ledger record LEDGER {saved}"
+    )

@@ -15,6 +15,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,6 @@ def save(
         _write(release, draft, extras, sign)
         # A folder that appeared meanwhile is refused by the system, unless it is empty.
         os.rename(draft, path)
-        sync(path.absolute().parent)
     except OSError as error:
         shutil.rmtree(draft, ignore_errors=True)
         raise InputError(
@@ -129,6 +129,9 @@ def save(
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
+    # It is published now: a disk that does not confirm the new name must not call that undone.
+    with suppress(OSError):
+        sync(path.absolute().parent)
     return path
 
 

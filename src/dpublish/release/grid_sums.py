@@ -18,6 +18,10 @@ FloatArray = NDArray[np.float64]
 _MOST_NUMBERS = 1 << 18  # that are held at once, so that they stay in the processor's cache
 
 
+_FEW_POINTS = 1 << 12
+_CENTERS_A_CELL = 4  # along the last side, beyond which lines are no faster than cells
+
+
 class Summer(Protocol):
     """Weighted points that can be added up by nearest centre."""
 
@@ -60,13 +64,16 @@ class PointSums:
     def _sums(self, centres: FloatArray) -> FloatArray:
         # Half the squared distance, but for what is the same for all centres.
         distances = (centres**2).sum(axis=1)[:, None] / 2 - centres @ self.points.T
+        bins = len(centres)
+        if len(self.points) <= _FEW_POINTS:
+            nearest = distances.argmin(axis=0)  # the same, and faster for few points
+            return np.stack([np.bincount(nearest, one, bins) for one in self._columns], axis=1)
         nearest = np.zeros(len(self.points), dtype=np.intp)
         least = distances[0]
         for number in range(1, len(centres)):
             nearer = distances[number] < least
             nearest[nearer] = number
             np.minimum(least, distances[number], out=least)
-        bins = len(centres)
         return np.stack([np.bincount(nearest, one, bins) for one in self._columns], axis=1)
 
 
@@ -164,6 +171,20 @@ class GridSums:
             reach = (ahead.min(axis=0) + 1) * (last / 2) + 0.5
             ends[number] = np.clip(reach, 0, last).astype(np.intp)
         return np.maximum.accumulate(ends, axis=0)
+
+
+def grid_summer(sizes: tuple[int, ...], weights: FloatArray, clusters: int) -> Summer:
+    """Choose how to add up over a grid: cell by cell, if there are many centers for few cells."""
+    grid = GridSums(sizes, weights)
+    if clusters <= _CENTERS_A_CELL * sizes[-1]:
+        return grid
+    points = np.stack([one.ravel() for one in np.meshgrid(*grid.sides, indexing="ij")], axis=1)
+    return PointSums(points, weights)
+
+
+def grid_steps(sizes: tuple[int, ...], clusters: int) -> int:
+    """Count what one center costs on a grid, in comparisons."""
+    return prod(sizes[:-1]) * min(sizes[-1], clusters)
 
 
 def middles(size: int) -> FloatArray:

@@ -101,13 +101,14 @@ def create_folder(
         if time is not None:
             set_times(time, draft / "data")
         os.rename(draft, folder)
-        sync(folder.parent)
     except OSError as error:
         shutil.rmtree(draft, ignore_errors=True)
         raise InputError(
             f"cannot make the folder {folder} ({error.strerror or 'input/output error'}); what was "
             "debited is kept: go on with `dpublish stream next STATE SOURCE --output ELSEWHERE`"
         ) from None
+    with suppress(OSError):  # whole and in its place; what is lost now is made again
+        sync(folder.parent)
 
 
 def write_file(path: Path, content: bytes, time: float | None = None) -> None:

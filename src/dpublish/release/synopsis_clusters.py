@@ -3,10 +3,11 @@
 import numpy as np
 
 from dpublish.release.dense_regions import dense_weights, likely_starts
+from dpublish.release.grid_sums import grid_steps
 from dpublish.release.grid_synopsis import GridSynopsis
 from dpublish.release.projection import project_nonnegative
 from dpublish.release.starting_centres import spread_centres
-from dpublish.release.weighted_lloyd import Clustering, grid_lloyd
+from dpublish.release.weighted_lloyd import Clustering, grid_lloyd, search_effort
 
 
 def cluster_synopsis(
@@ -22,19 +23,21 @@ def cluster_synopsis(
     Args:
         grid: Noisy counts.
         clusters: Number of centres.
-        starts: Number of searches.
+        starts: Number of searches; fewer are made for very many clusters (`search_effort`).
         rng: Public randomness.
         only_dense: The papers start from centres spread over the box and use all counts as
             they are.  This starts from cells that stand out from the noise, and uses only
             them, with counts that could be real; it likes a grid seven times as fine.
     """
+    effort = search_effort(starts, clusters, grid_steps(grid.sizes, clusters))
     if only_dense:
         dense = dense_weights(grid.sizes, grid.counts.astype(np.float64), grid.deviation)
         weights = project_nonnegative(dense, grid.total)
-        sets = likely_starts(grid.cell_centres(), weights, clusters, starts, rng)
+        sets = likely_starts(grid.cell_centres(), weights, clusters, effort.starts, rng)
     else:
         weights = grid.counts.astype(np.float64)
-        sets = np.stack([spread_centres(clusters, len(grid.sizes), rng) for _ in range(starts)])
+        sizes = len(grid.sizes)
+        sets = np.stack([spread_centres(clusters, sizes, rng) for _ in range(effort.starts)])
     return grid_lloyd(
         grid.sizes,
         weights,
@@ -42,4 +45,5 @@ def cluster_synopsis(
         min_count=1.0,
         cell_deviation=grid.deviation,
         total=grid.total,
+        iterations=effort.rounds,
     )

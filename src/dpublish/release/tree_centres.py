@@ -22,7 +22,7 @@ from dpublish.release.labelled_histogram import NoisySize
 from dpublish.release.margin_tree import MarginTree
 from dpublish.release.release import whole_column
 from dpublish.release.sampled_count import SampledCount
-from dpublish.release.weighted_lloyd import Clustering, weighted_lloyd
+from dpublish.release.weighted_lloyd import Clustering, search_effort, weighted_lloyd
 
 FloatArray = NDArray[np.float64]
 SAMPLE = 10_000
@@ -160,5 +160,6 @@ def cluster_tree(
     """Draw points from a tree of margins and find their centres, in the box from -1 to 1."""
     points = tree.draw(SAMPLE, rng)
     alike = np.ones(SAMPLE)
-    sets = likely_starts(points, alike, clusters, starts, rng)
-    return weighted_lloyd(points, alike, sets, min_count=1.0)
+    effort = search_effort(starts, clusters, SAMPLE)
+    sets = likely_starts(points, alike, clusters, effort.starts, rng)
+    return weighted_lloyd(points, alike, sets, min_count=1.0, iterations=effort.rounds)

@@ -10,12 +10,39 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.release.grid_sums import GridSums, PointSums, Summer
+from dpublish.release.grid_sums import PointSums, Summer, grid_summer
 from dpublish.release.projection import project_nonnegative
 
 FloatArray = NDArray[np.float64]
 MOST_ROUNDS = 100
 """With negative weights the rounds may go in circles."""
+
+
+_MANY_CLUSTERS = 50
+_MOST_STEPS = 2_000_000_000  # comparisons of a point with a center in a search for many clusters
+_FEWEST_ROUNDS = 10
+
+
+class Effort(NamedTuple):
+    """How hard a search tries."""
+
+    starts: int
+    rounds: int
+
+
+def search_effort(starts: int, clusters: int, points: int) -> Effort:
+    """Limit the starts, and then the rounds, of a search for very many clusters.
+
+    The limit depends on how many clusters and points there are, never on where they lie.
+
+    >>> search_effort(30, 15, 1_000_000), search_effort(30, 1000, 100_000)
+    (Effort(starts=30, rounds=100), Effort(starts=1, rounds=20))
+    """
+    if clusters <= _MANY_CLUSTERS:
+        return Effort(starts, MOST_ROUNDS)
+    allowed = _MOST_STEPS // (clusters * points)
+    fewer = min(starts, max(allowed // MOST_ROUNDS, 1))
+    return Effort(fewer, min(max(allowed // fewer, _FEWEST_ROUNDS), MOST_ROUNDS))
 
 
 class Clustering(NamedTuple):
@@ -66,7 +93,7 @@ def grid_lloyd(
     """Cluster the middles of equal cells; the same as `weighted_lloyd`, much faster."""
     exact = np.asarray(weights, dtype=np.float64)
     plausible = plausible_weights(exact, total)
-    raw, judge = GridSums(sizes, exact), GridSums(sizes, plausible)
+    raw, judge = (grid_summer(sizes, one, starts.shape[1]) for one in (exact, plausible))
     return _best(_rounds(raw, starts, min_count, cell_deviation, iterations), judge, plausible)
 
 

@@ -159,16 +159,16 @@ class GaussianCopula:
         self, columns: tuple[Column, ...], ordered: tuple[str, ...], records: int, epsilon: Fraction
     ) -> tuple[float, float]:
         """Refuse an epsilon whose shares would buy no exact noise; otherwise tell the errors."""
-        shares = self._shares(ordered)
-        require_rate(epsilon * shares["size"])
-        reach = require_margins(columns, self.margin, epsilon * shares["margins"])
-        if not ordered:
-            return reach, 0.0
         if len(ordered) > MOST_ORDERED:
             raise InvalidParameter(
                 f"{len(ordered):,} columns are too many to be correlated (at most "
                 f"{MOST_ORDERED:,}); name fewer with --columns"
             )
+        shares = self._shares(ordered)
+        require_rate(epsilon * shares["size"])
+        reach = require_margins(columns, self.margin, epsilon * shares["margins"])
+        if not ordered:
+            return reach, 0.0
         share = epsilon * shares["correlations"]
         return reach, expected_spread(self.correlation, len(ordered), records, share)
 

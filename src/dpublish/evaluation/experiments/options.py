@@ -5,6 +5,7 @@ from pathlib import Path
 
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.privacy.epsilon import parse_epsilon
+from dpublish.release.whole_file import write_text
 
 
 def choose(
@@ -53,5 +54,5 @@ def write_figure(drawn: str | None, path: Path) -> Path | None:
     """Write a drawing, if there is one."""
     if drawn is None:
         return None
-    path.write_text(drawn, encoding="utf-8")
+    write_text(path, drawn, replaces=True)
     return path
