@@ -80,7 +80,9 @@ def test_rounds_that_follow_from_the_exact_number_of_records_are_caught(monkeypa
     size = next(n for n in range(1999) if buys[n + 1] > buys[n])
     few, more = [(0.0, 0.0)] * size, [(0.0, 0.0)] * (size + 1)
     honest = [replay(monkeypatch, recipe, points) for points in (few, more)]
-    assert exact_loss(*honest) <= EPSILON
+    loss = exact_loss(*honest)
+    assert loss is not None
+    assert loss <= EPSILON
     broken = [replay(monkeypatch, recipe, points, size=None) for points in (few, more)]
     assert exact_loss(*broken) is None
 
