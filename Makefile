@@ -4,13 +4,14 @@ BIN := .venv/bin
 RUN := $(BIN)/python -m
 JOBS ?= 2
 
-.PHONY: help demo test check lint types audit bench clean
+.PHONY: help demo test check lint types audit mutants bench clean
 
 help:
 	@echo "make demo    a private release from start to finish, in ./dpublish-demo"
 	@echo "make test    run the tests"
 	@echo "make check   lint, types and tests, as continuous integration does"
 	@echo "make audit   the slow statistical audits"
+	@echo "make mutants break the privacy of the code in many ways, one at a time: tests must fail"
 	@echo "make bench   the speed benchmarks"
 
 demo: .venv/runtime
@@ -30,6 +31,9 @@ check: lint types test
 
 audit: .venv/development
 	$(RUN) pytest -n $(JOBS) -m audit
+
+mutants: .venv/development
+	PYTHONPATH=tests $(RUN) mutants --jobs $(JOBS)
 
 bench: .venv/development
 	for script in benchmarks/speed/*.py; do $(BIN)/python $$script || exit 1; done
