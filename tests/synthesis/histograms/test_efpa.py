@@ -55,30 +55,6 @@ def test_a_score_moves_by_at_most_one_record_and_nearly_does(leaves):
     assert plan.norm_reach == pytest.approx(2**WHOLE_BITS * sqrt(leaves), rel=1e-3)
 
 
-@pytest.mark.parametrize("leaves", [8, 9, 30])
-def test_two_scores_move_apart_within_the_range_of_the_choice_and_nearly_to_it(leaves, monkeypatch):
-    """One more record lengthens low coefficients that it fits and shortens high ones."""
-    seen = []
-
-    def select(scores, *, sensitivity_range, budget, rng):
-        seen.append((scores, sensitivity_range))
-        return original(scores, sensitivity_range=sensitivity_range, budget=budget, rng=rng)
-
-    original = efpa.select
-    monkeypatch.setattr(efpa, "select", select)
-    record = np.eye(leaves, dtype=np.int64)[0]
-    basis = np.array([Spectrum(leaves).transform(one) for one in np.eye(leaves, dtype=np.int64)])
-    low = basis[:, 1 : Spectrum(leaves).candidates[-1]]
-    smooth = low @ low[0] / (low[0] @ low[0])  # as the record is, but for its high coefficients
-    counts = np.rint(2**30 * (2 + smooth)).astype(np.int64) - 2**20 * record
-    for table in (counts, counts + record):
-        release_efpa(table, budget=Budget(1), rng=seeded(1))
-    (before, reach), (after, same) = seen
-    assert reach == same
-    apart = np.ptp(after - before)
-    assert 1.2 * Spectrum(leaves).norm_reach < apart <= reach
-
-
 @pytest.mark.parametrize("leaves", SIZES)
 def test_coefficients_are_exact_and_close_to_those_of_the_transform(leaves):
     counts = plain_generator(leaves).integers(0, 1000, leaves)
