@@ -39,20 +39,44 @@ def test_the_reach_is_less_than_the_bound_of_the_specification():
     assert plan.reaches[97] < 0.95 * 97 * 2**WHOLE_BITS
 
 
-@pytest.mark.parametrize("leaves", [4, 9, 30])
-def test_a_score_moves_by_at_most_one_record_and_nearly_does(leaves):
+def moves_apart(plan, counts, leaf):
+    """How far one more record in `leaf` moves two costs apart."""
+    more = counts.copy()
+    more[leaf] += 1
+    before, after = ([*plan.norms_left_out(plan.transform(x)), 0] for x in (counts, more))
+    moves = [there - here for here, there in zip(before, after, strict=True)]
+    return max(moves) - min(moves)
+
+
+@pytest.mark.parametrize("leaves", [1, 2, 4, 9, 30])
+def test_no_record_moves_two_costs_farther_apart_than_the_range(leaves):
     plan, rng = Spectrum(leaves), plain_generator(leaves)
-    widest = 0
     for _ in range(40):
         counts = rng.integers(0, 4, leaves) * rng.integers(0, 2, leaves)
-        before = np.array(plan.norms_left_out(plan.transform(counts)))
-        for leaf in range(leaves):
-            more = counts.copy()
-            more[leaf] += 1
-            moved = np.array(plan.norms_left_out(plan.transform(more))) - before
-            widest = max(widest, int(np.abs(moved).max()))
-    assert plan.norm_reach / 2 < widest <= plan.norm_reach
-    assert plan.norm_reach == pytest.approx(2**WHOLE_BITS * sqrt(leaves), rel=1e-3)
+        assert max(moves_apart(plan, counts, leaf) for leaf in range(leaves)) <= plan.choice_range
+
+
+def worst_counts(plan, kept, leaf):
+    """Counts whose tail beyond `kept` shrinks, while the part before it grows, by one record."""
+    image = plan.transform(np.eye(plan.leaves, dtype=np.int64)[leaf]).astype(float)
+    basis = plan._basis(range(plan.leaves)).astype(float)
+    wanted = np.zeros(plan.leaves)
+    wanted[1:kept], wanted[kept:] = 1e6 * image[1:kept], -1e3 * image[kept:]
+    counts = np.rint(np.linalg.solve(basis, wanted)).astype(np.int64)
+    return counts - counts.min()
+
+
+@pytest.mark.parametrize("leaves", [9, 30, 100, 1000])
+def test_the_range_is_reached_so_a_smaller_one_would_be_wrong(leaves):
+    plan = Spectrum(leaves)
+    reached = max(
+        moves_apart(plan, worst_counts(plan, kept, leaf), leaf)
+        for kept in plan.candidates[1:]
+        for leaf in (0, 1, leaves // 3)
+    )
+    assert 0.97 * plan.choice_range < reached <= plan.choice_range
+    length = np.linalg.norm(plan.transform(np.eye(leaves, dtype=np.int64)[0]))
+    assert length < reached < plan.choice_range < sqrt(2) * length + 4
 
 
 @pytest.mark.parametrize("leaves", SIZES)
@@ -92,7 +116,8 @@ class Tape:
         monkeypatch.setattr(efpa, "add_geometric", self._add_geometric)
 
     def _select(self, scores, *, sensitivity_range, budget, rng):
-        rate = float(budget.spend() / sensitivity_range)
+        self.choice_rate = budget.spend() / sensitivity_range
+        rate = float(self.choice_rate)
         self.log_chance = log(choice_law(scores.tolist(), rate)[self.choice])
         return self.choice
 
@@ -128,6 +153,15 @@ def worst_loss(monkeypatch, leaves, most=2):
 def test_the_loss_over_all_small_tables_is_at_most_epsilon(monkeypatch, leaves):
     worst = worst_loss(monkeypatch, leaves, most=1 if leaves > 3 else 3)
     assert 0.7 * EPSILON < worst <= EPSILON
+
+
+def test_the_choice_costs_its_share_where_the_range_is_reached(monkeypatch):
+    plan = Spectrum(100)
+    counts = worst_counts(plan, plan.candidates[-1], 0)
+    tape = Tape(monkeypatch, len(plan.candidates))
+    efpa.release_efpa(counts, budget=Budget(EPSILON), rng=seeded(1))
+    cost = tape.choice_rate * moves_apart(plan, counts, 0)
+    assert 0.97 < cost / (EPSILON * Fraction(3, 10)) <= 1
 
 
 def test_a_reach_in_the_wrong_norm_is_caught(monkeypatch):
@@ -220,17 +254,3 @@ def test_few_waves_are_chosen_for_smooth_counts_and_none_for_jagged_ones():
     assert np.median(kept) < 20
     for seed in range(20):
         assert release_efpa(jagged, budget=Budget(1), rng=seeded(seed)).kept is None
-
-
-@pytest.mark.parametrize("leaves", [9, 30, 100])
-def test_two_costs_move_apart_by_more_than_one_reach_and_never_by_two(leaves):
-    """So the range is twice the reach: half of it would be too little."""
-    plan = Spectrum(leaves)
-    waves = np.rint(1e6 * (1 + np.cos(2 * np.pi * np.arange(leaves) / leaves))).astype(np.int64)
-    waves[0] -= 20_000
-    more = waves.copy()
-    more[0] += 1
-    costs = [np.array([*plan.norms_left_out(plan.transform(x)), 0]) for x in (waves, more)]
-    moves = costs[1] - costs[0]
-    apart = int(moves.max() - moves.min())
-    assert plan.norm_reach < apart <= 2 * plan.norm_reach

@@ -55,16 +55,32 @@ class Spectrum:
         return {kept: int(sums[kept - 1].max()) for kept in self.candidates}
 
     @cached_property
-    def norm_reach(self) -> int:
-        """Most that one record moves the norm of the coefficients left out, in units.
+    def choice_range(self) -> int:
+        """Range sensitivity of the costs: most that one record moves two of them apart, in units.
 
-        The norm of a linear image moves by at most the norm of the record's own image.  That
-        of all coefficients is the largest; rounded up it bounds whole norms, too.
+        Let K keep fewer coefficients than L, and let p be what a record adds to the
+        coefficients that only L keeps, q to those that neither keeps.  The norms left out
+        differ by sqrt(x^2 + y^2) - y, where x and y are the norms of these two groups.  That
+        grows with x at a rate between 0 and 1 and falls with y likewise, so it moves by at most
+        |p| + |q|; counts by value leave nothing out.  Rounding norms down adds less than 2.
         """
-        squares = np.zeros(self.leaves, dtype=np.int64)
-        for rows in self._blocks():
-            squares += (self._basis(rows) ** 2).sum(axis=0)
-        return isqrt(int(squares.max())) + 1
+        squares = self._squares_up_to((self.candidates[0], *self.candidates[1:], self.leaves))
+        largest = 0
+        for kept in range(1, len(squares)):
+            gained = squares[kept] - squares[0]
+            left_out = squares[-1] - squares[kept]
+            for pair in np.unique(np.stack([gained, left_out]), axis=1).T.tolist():
+                largest = max(largest, sum(_root_above(square) for square in pair))
+        return largest + 1
+
+    def _squares_up_to(self, ends: tuple[int, ...]) -> list[NDArray[np.int64]]:
+        """Add up the squares of the first rows of the transform, by leaf, for each end."""
+        sums, total = [], np.zeros(self.leaves, dtype=np.int64)
+        for start, end in zip((0, *ends), ends, strict=False):
+            for rows in self._blocks(start, end):
+                total = total + (self._basis(rows) ** 2).sum(axis=0)
+            sums.append(total)
+        return sums
 
     def transform(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Compute all coefficients in units, exactly.
@@ -74,7 +90,7 @@ class Spectrum:
         """
         limit = _TOTAL_LIMIT // self.leaves
         inside = np.clip(counts, -limit, limit)
-        return np.concatenate([self._basis(rows) @ inside for rows in self._blocks()])
+        return np.concatenate([self._basis(rows) @ inside for rows in self._blocks(0, self.leaves)])
 
     def norms_left_out(self, coefficients: NDArray[np.int64]) -> list[int]:
         """Compute, for each candidate, the norm of all other coefficients, rounded down."""
@@ -87,12 +103,18 @@ class Spectrum:
         by_leaf = sqrt(2 * self.leaves) * 2**WHOLE_BITS * sqrt(self.leaves)
         return [round(norm / float(epsilon)) for norm in (*coefficients, by_leaf)]
 
-    def _blocks(self) -> list[range]:
-        starts = range(0, self.leaves, _ROWS_AT_ONCE)
-        return [range(start, min(start + _ROWS_AT_ONCE, self.leaves)) for start in starts]
+    def _blocks(self, start: int, end: int) -> list[range]:
+        starts = range(start, end, _ROWS_AT_ONCE)
+        return [range(first, min(first + _ROWS_AT_ONCE, end)) for first in starts]
 
     def _basis(self, rows: range) -> NDArray[np.int64]:
         return whole_basis(self.leaves, rows)
+
+
+def _root_above(square: int) -> int:
+    """Return the smallest integer whose square is at least `square`."""
+    root = isqrt(square)
+    return root if root * root == square else root + 1
 
 
 @lru_cache(maxsize=64)
@@ -107,10 +129,10 @@ def release_efpa(counts: NDArray[np.int64], *, budget: Budget, rng: RandomSource
     Privacy:
         `budget.epsilon`-differentially private when one record is added to or removed from
         one leaf.  The choice: a candidate's cost is the norm of the coefficients that it
-        leaves out, which moves by at most `norm_reach` either way, plus a public number; so
-        two costs move apart by at most twice that.  The numbers: the coefficients kept move
-        by at most `reaches` in all (L1), counts by leaf by 1, and get geometric noise for
-        that.  All of it is whole numbers, computed exactly.
+        leaves out, plus a public number; two of these norms are nested, so one record moves
+        them apart by at most `choice_range`, below sqrt(2) times the norm of its own image.
+        The numbers: the coefficients kept move by at most `reaches` in all (L1), counts by
+        leaf by 1, and get geometric noise for that.  All are integers, computed exactly.
         Proof: docs/proofs/margins.md.
     """
     purses = budget.split(choice=CHOICE, numbers=NUMBERS)
@@ -122,7 +144,7 @@ def release_efpa(counts: NDArray[np.int64], *, budget: Budget, rng: RandomSource
     costs = [min(left + blur, 1 << 62) for left, blur in zip(left_out, noise, strict=True)]
     chosen = select(
         -np.array(costs, dtype=np.int64),
-        sensitivity_range=2 * plan.norm_reach,
+        sensitivity_range=plan.choice_range,
         budget=purses["choice"],
         rng=rng,
     )

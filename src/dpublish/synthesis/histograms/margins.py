@@ -57,7 +57,7 @@ def require_margin(method: MarginMethod, leaves: int, epsilon: Fraction) -> None
     elif chosen == "efpa":
         plan = spectrum(leaves)
         require_rate(epsilon * NUMBERS / (CHOICE + NUMBERS) / max(plan.reaches.values()))
-        require_rate(epsilon * CHOICE / (CHOICE + NUMBERS) / (2 * plan.norm_reach))
+        require_rate(epsilon * CHOICE / (CHOICE + NUMBERS) / plan.choice_range)
     else:
         require_rate(epsilon)
 
