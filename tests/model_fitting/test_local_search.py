@@ -136,6 +136,24 @@ def test_a_record_moves_one_choice_of_each_stage_by_its_range_and_no_other(
     assert np.ptp(moved[0]) <= reach
 
 
+def test_a_record_moves_two_single_moves_apart_by_its_range(monkeypatch):
+    reach = 400
+
+    def shown(records):
+        def score(candidates):
+            record = np.abs(candidates - GOAL)[:, 0]
+            return Scores(-np.abs(candidates).sum(axis=1) - records * record, reach)
+
+        choices = Choices()
+        monkeypatch.setattr(local_search, "select", choices)
+        start = np.zeros(4, np.int64)
+        climb(score, start, plan_of(rounds=1), budget=Budget(1), rng=seeded(1))
+        return choices.scores
+
+    [before], [after] = shown(0), shown(1)
+    assert np.ptp(after - before) == reach
+
+
 def test_progress_counts_rounds():
     calls = []
     for search, more in ((climb, ()), (climb_by_groups, (GROUPS,))):
