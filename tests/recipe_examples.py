@@ -184,7 +184,6 @@ EXAMPLES = {
     "pgkm": [
         {"clusters": 2, "rounds": 3, "population": 30},
         {"clusters": 3, "columns": ("height",), "rounds": 3, "population": 20, "parents": 2},
-        {"clusters": 2, "columns": ("age",), "population": 10},
     ],
     "privqt": [{"cells": 8}, {"columns": ("height",), "cells": 8, "wavelet": "db2", "levels": 2}],
     "privthr": [

@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial, wraps
 from itertools import product
-from math import exp, inf, log
+from math import exp, log, prod
 from types import FunctionType, ModuleType
 from typing import Any
 from unittest.mock import patch
@@ -61,6 +61,8 @@ from dpublish.model_fitting.fitting_passes import LOSSES, minimise_on
 from dpublish.randomness import seeded
 from dpublish.synthesis.correlation import mle
 
+ROUNDING = 1e-9
+"""Losses are added up in floats."""
 _SKIPPED = ("cli", "evaluation", "report", "datasets", "__main__")
 
 
@@ -74,8 +76,9 @@ class Call:
 
     kind: str
     public: tuple[Any, ...]
-    private: Any = field(repr=False)
-    output: Any = field(repr=False)
+    private: Any = field(default=None, repr=False)
+    output: Any = field(default=None, repr=False)
+    epsilon: Fraction | None = None
 
 
 class Tape:
@@ -99,10 +102,15 @@ class Tape:
         return self._is_inside
 
     def answer(
-        self, kind: str, public: tuple[Any, ...], private: Any, draw: Callable[[Any], Any]
+        self,
+        kind: str,
+        public: tuple[Any, ...],
+        private: Any,
+        draw: Callable[[Any], Any],
+        epsilon: Fraction | None = None,
     ) -> Any:
         """Let a mechanism draw, or give what it returned on the tape that is played."""
-        call = Call(kind, public, copy.deepcopy(private), None)
+        call = Call(kind, public, copy.deepcopy(private), epsilon=epsilon)
         before = self._expected(call)
         self._is_inside = True
         try:  # in any case, for it spends the budget and may refuse
@@ -116,7 +124,7 @@ class Tape:
     def flip(self, kind: str, public: tuple[Any, ...]) -> "Coins":
         """Give every record a coin that depends on its place alone."""
         place = len(self.calls)
-        call = Call(kind, public, None, None)
+        call = Call(kind, public)
         self._expected(call)
         self.calls.append(call)
         self.coins[place] = Coins(self._seed * 1_000_003 + place, self.fates.get(place))
@@ -134,9 +142,13 @@ class Tape:
         if place >= len(self.played.calls):
             raise Diverged(f"{call} was asked after the last call of the tape")
         expected = self.played.calls[place]
-        if (expected.kind, expected.public) != (call.kind, call.public):
+        if _asked(expected) != _asked(call):
             raise Diverged(f"call {place} is {call}, but was {expected}")
         return expected
+
+
+def _asked(call: Call) -> tuple[Any, ...]:
+    return call.kind, call.public, call.epsilon
 
 
 class PublicWords:
@@ -157,6 +169,11 @@ class Coins:
         self._source = seeded(seed)
         self._fate = fate
         self.rates: list[Fraction] = []
+
+    @property
+    def last(self) -> tuple[int, Fraction]:
+        """Place of the last record, and the probability with which it is drawn."""
+        return len(self.rates) - 1, self.rates[-1]
 
     def words(self, count: int) -> Any:
         """Draw a word for each of the next records; the least one always keeps a record."""
@@ -205,11 +222,12 @@ class Mechanism:
             if tape.is_inside or not self.applies(given):
                 return self.function(**given)
             public, private = self.describe(**given)
+            paid = given["budget"].epsilon if "budget" in given else None
 
             def draw(rng: Any) -> Any:
                 return self.function(**(given | {"rng": rng} if "rng" in given else given))
 
-            return tape.answer(self.function.__name__, public, private, draw)
+            return tape.answer(self.function.__name__, public, private, draw, paid)
 
         return standing_in
 
@@ -274,7 +292,7 @@ def _quantile_range(public, here, there, output):
     rate, share, _, _, cells = public
     scores = []
     points = np.unique(np.concatenate([here, there, here + 1, there + 1, [0, cells]]))
-    points = points[(0 <= points) & (points <= cells)]
+    points = points[(points >= 0) & (points <= cells)]
     for positions in (here, there):
         runs = equal_stretches(positions, probability=share, cells=cells)
         order = np.argsort(runs.starts)
@@ -355,7 +373,9 @@ def _guard(sampler: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
     @wraps(sampler)
     def guarded(*args: Any, **named: Any) -> Any:
         if any(given is tape.source for given in (*args, *named.values())):
-            raise AssertionError(f"{sampler.__name__} draws for something that replay does not know")
+            raise AssertionError(
+                f"{sampler.__name__} draws for something that replay does not know"
+            )
         return sampler(*args, **named)
 
     return guarded
@@ -434,8 +454,10 @@ class _Comparisons:
         self._tape = tape
         real = tape.answer(
             "sparse vector",
-            tuple((name, settings[name]) for name in sorted(settings) if name not in _UNTOLD)
-            + (("epsilon", settings["budget"].epsilon),),
+            (
+                settings["budget"].epsilon,
+                *((name, settings[name]) for name in sorted(settings) if name not in _UNTOLD),
+            ),
             None,
             lambda rng: _Held(SparseVector(**settings | {"rng": rng}), settings["max_positives"]),
         )
@@ -675,8 +697,12 @@ def plain(value: Any) -> Any:
     return repr(value)
 
 
-def path_loss(played: Tape, replayed: Tape) -> float:
-    """Add up what the calls of two runs with the same answers cost, each by its own account."""
+def path_loss(played: Tape, replayed: Tape, changes: int = 1) -> float:
+    """Add up what the calls of two runs with the same answers cost, each by its own account.
+
+    None may cost more than it was paid for each of so many `changes`, records that come or go,
+    whatever the others leave over.
+    """
     total = 0.0
     runs: dict[int, list[tuple[Call, Call]]] = {}
     drawn: Call | None = None
@@ -688,39 +714,67 @@ def path_loss(played: Tape, replayed: Tape) -> float:
         elif here.kind == "value":
             total += _distance(here.public, here.private, there.private, None)
         elif here.kind in _LOSSES:
-            total += _LOSSES[here.kind](here.public, here.private, there.private, here.output)
+            lost = _LOSSES[here.kind](here.public, here.private, there.private, here.output)
+            assert here.epsilon is None or lost <= changes * float(here.epsilon) + ROUNDING, here
+            total += lost
         drawn = here if here.kind == "continuous_noise" else drawn
     return total + sum(map(_run_loss, runs.values()))
 
 
-def privacy_loss(run: Callable[..., Any], more: Any, fewer: Any) -> float:
-    """Bound what a record that only `more` has loses by what a run on `fewer` published.
+def removal_loss(run: Callable[..., Any], more: Any, reference: Tape, seen: Shown) -> float:
+    """Bound what the last record of `more` loses by what was published without it.
 
-    A record that is drawn by lot, with probability p, and then loses L, loses log(1 - p + p
-    e^L): so the runs with the record in each sample and out of it are weighed.  The record must
-    be the last one.
+    `reference` is the tape of the run without it, and `seen` what that run showed.
     """
-    without = Tape()
-    seen = watch(partial(run, fewer), without)
-    first = Tape(without)
-    assert watch(partial(run, more), first) == seen
+    tape = Tape(reference)
+    assert watch(partial(run, more), tape) == seen
     own = {
-        place: (len(coins.rates) - 1, coins.rates[-1])
-        for place, coins in first.coins.items()
-        if len(coins.rates) > len(without.coins[place].rates)
+        place: coins.last
+        for place, coins in tape.coins.items()
+        if len(coins.rates) > len(reference.coins[place].rates)
     }
+    return _mean_loss(run, more, reference, own) if own else path_loss(reference, tape)
+
+
+def exchange_loss(run: Callable[..., Any], here: Any, there: Any) -> float:
+    """Bound what the last record loses if it is exchanged for another one.
+
+    If it is drawn by lot, it is taken out and another one put in: from here to the runs in
+    which it is not drawn, and from these to there.
+    """
+    first = Tape()
+    seen = watch(partial(run, here), first)
+    second = Tape(first)
+    assert watch(partial(run, there), second) == seen
+    own = {place: coins.last for place, coins in first.coins.items() if coins.rates}
+    if all(rate == 1 for _, rate in own.values()):
+        return path_loss(first, second, changes=2)
+    reference = Tape(fates={place: (last, False) for place, (last, _) in own.items()})
+    watch(partial(run, here), reference)
+    return sum(_mean_loss(run, rows, reference, own) for rows in (here, there))
+
+
+def _mean_loss(
+    run: Callable[..., Any], rows: Any, reference: Tape, own: Mapping[int, tuple[int, Fraction]]
+) -> float:
+    """Weigh what a record loses if it is drawn and if it is not.
+
+    If it is drawn with probability p, and loses L then, it loses log(1 - p + p e^L): fix the
+    coins of all others, and that is how likely an outcome is with it and without it.
+    """
     mean = 0.0
-    for fates in product((True, False), repeat=len(own)):
-        likely = 1.0
-        for is_in, (_, rate) in zip(fates, own.values(), strict=True):
-            likely *= float(rate if is_in else 1 - rate)
-        if likely:
-            settled = {
-                place: (last, is_in)
-                for is_in, (place, (last, _)) in zip(fates, own.items(), strict=True)
-            }
-            tape = Tape(without, fates=settled)
-            watch(partial(run, more), tape)
-            loss = path_loss(without, tape)
-            mean += likely * exp(loss) if loss < 700 else inf
+    for outcome in product((True, False), repeat=len(own)):
+        likely = prod(
+            float(rate if is_in else 1 - rate)
+            for is_in, (_, rate) in zip(outcome, own.values(), strict=True)
+        )
+        if not likely:
+            continue
+        fates = {
+            place: (last, is_in)
+            for is_in, (place, (last, _)) in zip(outcome, own.items(), strict=True)
+        }
+        tape = Tape(reference, fates=fates)
+        watch(partial(run, rows), tape)
+        mean += likely * exp(min(path_loss(reference, tape), 700.0))
     return log(mean)

@@ -16,6 +16,7 @@ from dpublish.model_fitting.local_search import (
 )
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
+from replay import Tape, path_loss, playing
 
 GOAL = np.array([300, -700, 40, 0])
 GROUPS = ((0, 1), (2,), (3,))
@@ -183,3 +184,33 @@ def test_rounds_follow_the_square_root_of_the_noisy_size_within_limits(records, 
 def test_settings_without_sense_are_refused(bad):
     with pytest.raises(InvalidParameter):
         plan_of(**bad)
+
+
+def test_a_record_that_moves_the_best_gain_pays_for_its_own_coordinate_alone():
+    """Coordinate 0 gains most, and a record takes all it can of that; hurdles must not follow."""
+    reach, size = 100, 6
+
+    def scores(best):
+        def score(candidates):
+            values = np.zeros(len(candidates), dtype=np.int64)
+            values[1 : 1 + size] = [best, *[40] * (size - 1)]
+            return Scores(values, reach)
+
+        return score
+
+    def run(best, tape):
+        with playing(tape):
+            climb_by_groups(
+                scores(best),
+                np.zeros(size, np.int64),
+                (tuple(range(size)),),
+                plan_of(rounds=3),
+                budget=Budget(3),
+                rng=tape.source,
+            )
+        return tape
+
+    for best in (reach, 3 * reach):
+        first = run(best, Tape())
+        second = run(best - reach, Tape(first))
+        assert 0 < path_loss(first, second) <= 3

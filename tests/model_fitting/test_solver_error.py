@@ -1,34 +1,29 @@
-"""Published weights: the noise hides how far two computed vectors may lie apart."""
+"""Weights are published with noise that hides how far the search may have stopped short."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dpublish.mechanisms.lattice import floor_units
-from dpublish.model_fitting import solver_error
 from dpublish.model_fitting.solver_error import publish_weights
 from dpublish.privacy.budget import Budget
-from dpublish.randomness import seeded
+from replay import Tape, path_loss, playing
 
-ERROR = Fraction(1, 1 << 20)
+EPSILON = Fraction(1, 50)
 
 
-@pytest.mark.parametrize("size", [1, 3, 16])
-def test_weights_on_either_side_of_the_same_reals_lose_no_more_than_the_budget(size, monkeypatch):
-    """Both may be off by `error` in L2, in opposite directions; in L1 all coordinates add up."""
-    asked = []
+def published(weights, error):
+    tape = Tape()
+    with playing(tape):
+        publish_weights(weights, error=error, budget=Budget(EPSILON), rng=tape.source)
+    return tape
 
-    def add_laplace(values, *, sensitivity, budget, rng):
-        asked.append((values, sensitivity))
-        return original(values, sensitivity=sensitivity, budget=budget, rng=rng)
 
-    original = solver_error.add_laplace
-    monkeypatch.setattr(solver_error, "add_laplace", add_laplace)
-    away = float(ERROR) / size**0.5 * np.ones(size)
-    for weights in (0.25 + away, 0.25 - away):
-        publish_weights(weights, error=ERROR, budget=Budget(1), rng=seeded(1))
-    (one, sensitivity), (other, same) = asked
-    assert sensitivity == same
-    apart = np.abs(floor_units(one, -40) - floor_units(other, -40)).sum() / 2.0**40
-    assert 0.99 * float(sensitivity) <= apart <= float(sensitivity)
+@pytest.mark.parametrize("size", [1, 4, 17])
+@pytest.mark.parametrize("error", [Fraction(1, 3), Fraction(1, 10**6)])
+def test_weights_that_err_to_opposite_sides_cost_epsilon_and_no_more(size, error):
+    """Two tables give the same minimum, and both searches are off by as much as they may be."""
+    minimum = np.linspace(-1, 1, size)
+    apart = float(error) / np.sqrt(size) * np.where(np.arange(size) % 2, 1, -1)
+    here, there = (published(minimum + sign * apart, error) for sign in (1, -1))
+    assert 0.99 * EPSILON <= path_loss(here, there) <= EPSILON
