@@ -4,15 +4,16 @@ BIN := .venv/bin
 RUN := $(BIN)/python -m
 JOBS ?= 2
 
-.PHONY: help demo test check lint types audit mutants bench clean
+.PHONY: help demo test check lint types audit mutants campaign bench clean
 
 help:
-	@echo "make demo    a private release from start to finish, in ./dpublish-demo"
-	@echo "make test    run the tests"
-	@echo "make check   lint, types and tests, as continuous integration does"
-	@echo "make audit   the slow statistical audits"
-	@echo "make mutants break the privacy of the code in many ways, one at a time: tests must fail"
-	@echo "make bench   the speed benchmarks"
+	@echo "make demo      a private release from start to finish, in ./dpublish-demo"
+	@echo "make test      run the tests"
+	@echo "make check     lint, types and tests, as continuous integration does"
+	@echo "make audit     the slow statistical audits"
+	@echo "make mutants   break the privacy of the code in many ways, one at a time: tests must fail"
+	@echo "make campaign  20 minutes of kills, faults, races, hostile folders and fuzzed inputs"
+	@echo "make bench     the speed benchmarks"
 
 demo: .venv/runtime
 	$(BIN)/dpublish demo dpublish-demo --fresh
@@ -34,6 +35,9 @@ audit: .venv/development
 
 mutants: .venv/development
 	PYTHONPATH=tests $(RUN) mutants --jobs $(JOBS)
+
+campaign: .venv/development
+	PYTHONPATH=tests $(RUN) campaign.run
 
 bench: .venv/development
 	for script in benchmarks/speed/*.py; do $(BIN)/python $$script || exit 1; done
