@@ -1,20 +1,24 @@
 """Replay every method and every stream on neighboring and on unrelated tables."""
 
+import json
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from threadpoolctl import threadpool_limits
 
 from dpublish.classification import synopsis_model
+from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.privacy.budget import Budget
 from dpublish.recipes import RECIPES, make_recipe
-from dpublish.recipes.streams import STREAMS
+from dpublish.recipes.streams import STREAMS, make_stream_recipe
+from dpublish.streams.recipe import StreamState
 from recipe_examples import CASES as EXAMPLES
 from recipe_examples import SCHEMA, arrow_table
-from replay import ROUNDING, Tape, exchange_loss, removal_loss, watch
+from replay import ROUNDING, Tape, exchange_loss, path_loss, removal_loss, watch
 
 EPSILON = Fraction(3, 2)
 
@@ -74,6 +78,35 @@ MORE = [
 CASES = [*EXAMPLES, *MORE]
 
 
+STREAM_SCHEMA = Schema(
+    (
+        column("zone", "category", values=["north", "south", "east"]),
+        column("hour", "integer", bounds=[0, 7]),
+    ),
+    unit="user",
+)
+STREAM_EPSILON = Fraction(2)
+SPAN = 6
+_ENDS, _WINDOW, _HOURS = {"horizon": 2 * SPAN}, {"window": SPAN}, {"columns": ("hour",)}
+STREAM_CASES = [
+    ("dsat", _ENDS),
+    ("dsat", {**_ENDS, "controller": "schedule", "contribution": 3}),
+    ("dsat", {**_ENDS, "controller": "paper", "releases": 3, "static": "grouped"}),
+    ("dsat-w", _WINDOW),
+    ("dsat-w", {**_WINDOW, "controller": "schedule", "contribution": 3}),
+    ("per-snapshot", _ENDS),
+    ("per-snapshot", {**_WINDOW, **_HOURS, "static": "hierarchical", "contribution": 2}),
+    ("fixed-sampling", _ENDS),
+    ("fixed-sampling", {**_WINDOW, **_HOURS, "static": "efpa"}),
+    ("dsft", {**_ENDS, "releases": 4}),
+    ("dsft", {**_ENDS, "releases": 2, "threshold": Fraction(50), "contribution": 3}),
+    ("bd", _WINDOW),
+    ("bd", {**_WINDOW, "static": "grouped", "contribution": 3}),
+    ("ba", _WINDOW),
+    ("ba", {**_WINDOW, **_HOURS, "static": "ug"}),
+]
+
+
 def runner(recipe):
     """Make the function that publishes from a table, for `watch`."""
     schema = recipe.prepare(SCHEMA) if hasattr(recipe, "prepare") else SCHEMA
@@ -94,23 +127,29 @@ def promised(recipe, record):
     return float(recipe.spending(EPSILON)[level])
 
 
-def _identify(case):
-    name, settings = case
-    return f"{name}-{[one for other, one in CASES if other == name].index(settings) + 1}"
+def _number(cases):
+    """Name each case by its method and the number of its settings."""
+    return [
+        f"{name}-{[one for other, one in cases if other == name].index(settings) + 1}"
+        for name, settings in cases
+    ]
 
 
 @pytest.fixture(autouse=True)
-def few_rows(monkeypatch):
-    """`model` fits to so many rows of its own synopsis, which takes most of the time."""
+def small_fits(monkeypatch):
+    """Fit `model` to few rows of its synopsis, in one thread: it takes most of the time."""
     monkeypatch.setattr(synopsis_model, "ROWS", 200)
+    with threadpool_limits(1):
+        yield
 
 
 def test_every_method_is_here():
-    assert len({name for name, _ in CASES}) == len(RECIPES) == 44
-    assert len(STREAMS) == 7
+    assert {name for name, _ in CASES} == set(RECIPES)
+    assert {name for name, _ in STREAM_CASES} == set(STREAMS)
+    assert len(RECIPES) + len(STREAMS) == 51
 
 
-@pytest.mark.parametrize(("name", "settings"), CASES, ids=map(_identify, CASES))
+@pytest.mark.parametrize(("name", "settings"), CASES, ids=_number(CASES))
 def test_replay(name, settings):
     recipe = make_recipe(name, settings)
     run = runner(recipe)
@@ -141,3 +180,58 @@ def _replay_values(recipe, run):
     for last in LAST:
         here, there = (_and_last(BASE, last | change) for change in ({}, OTHERWISE))
         assert exchange_loss(run, here, there) <= promised(recipe, last) + ROUNDING
+
+
+def _snapshots(seed, most, bins):
+    """Counts of bins over time, with a jump now and then."""
+    rng = np.random.default_rng(seed)  # noqa: TID251 - public rows for a test
+    levels = [rng.integers(0, most + 1, bins) for _ in range(4)]
+    return [levels[step // 3] + rng.integers(0, 3, bins) for step in range(2 * SPAN)]
+
+
+def _with_user(snapshots, steps, contribution):
+    """Add a user who has as many rows as she may, in a few bins, at the given steps."""
+    changed = [counts.copy() for counts in snapshots]
+    for step in steps:
+        places = (5 * step + 7 * np.arange(contribution)) % changed[step].size
+        np.add.at(changed[step], places, 1)
+    return changed
+
+
+def stream_runner(recipe):
+    """Make the function that publishes a stream, stored and opened again after every step."""
+
+    def run(snapshots, rng, progress):
+        stream = recipe.start(STREAM_SCHEMA, budget=Budget(STREAM_EPSILON), rng=rng)
+        shown = []
+        for counts in snapshots:
+            step = stream.next_counts(counts, rng=rng)
+            state = stream.state()
+            public, secret = (json.loads(json.dumps(x)) for x in (state.public, state.secret))
+            shown.append((step, public, secret, state.arrays, stream.spent, stream.worst))
+            state = StreamState(public, secret, state.arrays)
+            stream = recipe.resume(STREAM_SCHEMA, state, stream.receipt)
+        return shown, stream.receipt
+
+    return run
+
+
+@pytest.mark.parametrize(("name", "settings"), STREAM_CASES, ids=_number(STREAM_CASES))
+def test_replay_stream(name, settings):
+    recipe = make_stream_recipe(name, {"columns": ("zone", "hour"), **settings})
+    run = stream_runner(recipe)
+    bins = 8 if recipe.columns == ("hour",) else 24
+    usual = _snapshots(1, 40, bins)
+    played = Tape()
+    seen = watch(partial(run, usual), played)
+    assert any(call.private is not None for call in played.calls)
+    for other in (_snapshots(2, 0, bins), _snapshots(3, 10**6, bins)):
+        assert watch(partial(run, other), Tape(played)) == seen
+    starts = range(SPAN + 1) if recipe.window else (0,)
+    for start in starts:
+        tape = Tape(played)
+        steps = range(start, start + (recipe.window or len(usual)))
+        changed = _with_user(usual, steps, recipe.contribution)
+        assert watch(partial(run, changed), tape) == seen
+        loss = path_loss(played, tape, changes=recipe.contribution)
+        assert loss <= float(STREAM_EPSILON) + ROUNDING
