@@ -4,18 +4,19 @@ BIN := .venv/bin
 RUN := $(BIN)/python -m
 JOBS ?= 2
 
-.PHONY: help demo test check lint types audit campaign bench pins sbom deps-audit clean
+.PHONY: help demo test check lint types audit mutants campaign bench pins sbom deps-audit clean
 
 help:
-	@echo "make demo    a private release from start to finish, in ./dpublish-demo"
-	@echo "make test    run the tests"
-	@echo "make check   lint, types and tests, as continuous integration does"
-	@echo "make audit   the slow statistical audits"
+	@echo "make demo      a private release from start to finish, in ./dpublish-demo"
+	@echo "make test      run the tests"
+	@echo "make check     lint, types and tests, as continuous integration does"
+	@echo "make audit     the slow statistical audits"
+	@echo "make mutants   break the privacy of the code in many ways, one at a time: tests must fail"
 	@echo "make campaign  20 minutes of kills, faults, races, hostile folders and fuzzed inputs"
-	@echo "make bench   the speed benchmarks"
-	@echo "make pins    write the hashes of all pinned files into the requirements files"
-	@echo "make sbom    the software bill of materials, in sbom.json"
-	@echo "make deps-audit   look the pins up among known vulnerabilities (needs the network)"
+	@echo "make bench     the speed benchmarks"
+	@echo "make pins      write the hashes of all pinned files into the requirements files"
+	@echo "make sbom      the software bill of materials, in sbom.json"
+	@echo "make deps-audit  look the pins up among known vulnerabilities (needs the network)"
 
 demo: .venv/runtime
 	$(BIN)/dpublish demo dpublish-demo --fresh
@@ -34,6 +35,9 @@ check: lint types test
 
 audit: .venv/development
 	$(RUN) pytest -n $(JOBS) -m audit
+
+mutants: .venv/development
+	PYTHONPATH=tests $(RUN) mutants --jobs $(JOBS)
 
 campaign: .venv/development
 	PYTHONPATH=tests $(RUN) campaign.run

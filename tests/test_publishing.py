@@ -50,7 +50,8 @@ class Watched:
         self.spent_when_read = None
 
     def sum(self, kernel):
-        self.spent_when_read = self._ledger.status("people").spent
+        if self.spent_when_read is None:
+            self.spent_when_read = self._ledger.status("people").spent
         if self._failing:
             raise InputError("the disk went away")
         return self._table.sum(kernel)

@@ -27,6 +27,7 @@ KINDS = {
 }
 SIGNS = np.array([[-RESPONSE_UNIT], [RESPONSE_UNIT]])
 CLASSES = RESPONSE_UNIT * np.eye(2, dtype=np.int64)
+NUMBERS = np.array([[-RESPONSE_UNIT], [RESPONSE_UNIT // 4]])
 
 
 def kernel_of(*kinds, responses=SIGNS):
@@ -65,7 +66,9 @@ MIXES = [
 
 
 @pytest.mark.parametrize("kinds", MIXES)
-@pytest.mark.parametrize("responses", [SIGNS, CLASSES], ids=["signs", "classes"])
+@pytest.mark.parametrize(
+    "responses", [SIGNS, CLASSES, NUMBERS], ids=["signs", "classes", "numbers"]
+)
 def test_sensitivities_are_the_largest_change_over_the_whole_domain(kinds, responses):
     kernel = kernel_of(*kinds, responses=responses)
     matrices, vectors = answers_of(kernel)

@@ -10,6 +10,7 @@ import pytest
 from choice_law import choice_law
 from dpublish.audit import frequency_p_value
 from dpublish.errors import InvalidParameter
+from dpublish.model_fitting import genetic_search
 from dpublish.model_fitting.genetic_search import (
     Breeding,
     Scores,
@@ -103,6 +104,32 @@ def test_runs_are_as_frequent_as_the_law_says():
     for (_, _, child), chance in outcome_law(data, epsilon * 1.5).items():
         off[child] += chance
     assert frequency_p_value(seen, off) < 1e-6
+
+
+def test_every_round_chooses_by_the_scores_and_the_range_that_it_was_told(monkeypatch):
+    told, shown = [], []
+
+    def score(generation):
+        told.append(score_by([1, 2, 8])(generation))
+        return told[-1]
+
+    def watched(name):
+        choose = getattr(genetic_search, name)
+
+        def record(scores, *, sensitivity_range, **more):
+            shown.append(Scores(scores, sensitivity_range))
+            return choose(scores, sensitivity_range=sensitivity_range, **more)
+
+        return record
+
+    for name in ("select", "top_c"):
+        monkeypatch.setattr(genetic_search, name, watched(name))
+    plan = Breeding(reach=REACH, rounds=3, population=4)
+    search(score, FIRST, plan, budget=Budget(1), rng=seeded(1))
+    assert len(shown) == len(told) == 3
+    for seen, said in zip(shown, told, strict=True):
+        assert seen.values.tolist() == said.values.tolist()
+        assert seen.sensitivity_range == said.sensitivity_range
 
 
 @pytest.mark.parametrize("parents", [1, 3])

@@ -179,6 +179,14 @@ def test_what_goes_wrong_in_a_block_is_not_seen_outside():
     assert beyond == pytest.approx([4.0], abs=1e-3)
 
 
+@pytest.mark.parametrize(("found", "steps"), [(-1e9, 0), (-2.1, 0), (4.1, 1), (1e300, 1)])
+def test_what_a_block_finds_outside_the_box_counts_as_its_end(found, steps):
+    """Else one block could move the sum by more than the box is wide."""
+    low, high = np.array([-2.0, 0.0]), np.array([4.0, 1.0])
+    counted = answer_in_steps(table_of([]), lambda _: [found, 0.5], low, high)
+    assert counted.tolist() == [steps * averaging.STEPS, averaging.STEPS // 2]
+
+
 def test_the_mean_is_that_of_the_clipped_blocks():
     found = average(table_of(draw(400)), count, epsilon=10**6, high=(1000.0,))
     assert found == pytest.approx([100.0], abs=0.01)

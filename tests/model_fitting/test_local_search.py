@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpublish.errors import InvalidParameter
+from dpublish.model_fitting import local_search
 from dpublish.model_fitting.genetic_search import Scores
 from dpublish.model_fitting.local_search import (
     Climb,
@@ -91,6 +92,67 @@ def test_every_round_costs_an_equal_share_and_groups_halve_it():
     assert {share.epsilon for share in purse.account()} == {Fraction(3, 20)}
     assert all(share.is_used for share in purse.account())
     assert purse.cost() == Fraction("0.9")
+
+
+class Choices:
+    """Stands in for `select`: keeps the scores that it is shown, and always takes the first."""
+
+    def __init__(self):
+        self.scores = []
+
+    def __call__(self, scores, *, sensitivity_range, budget, rng):
+        self.scores.append(np.array(scores))
+        budget.spend()
+        return 0
+
+
+@pytest.mark.parametrize("alike", [1, 10])
+@pytest.mark.parametrize("others", [0, 1, 7])
+def test_a_record_moves_one_choice_of_each_stage_by_its_range_and_no_other(
+    alike, others, monkeypatch
+):
+    """It touches one coordinate of each group, and so one step; hurdles stay as they are."""
+    reach = 400  # the losses of the record, from moving up to moving down
+
+    def shown(records):
+        def score(candidates):
+            losses = np.abs(candidates - GOAL)
+            record = losses[:, 0] + others * losses[:, 2] // 8
+            return Scores(-alike * losses.sum(axis=1) - records * record, reach)
+
+        choices = Choices()
+        monkeypatch.setattr(local_search, "select", choices)
+        start = np.zeros(4, np.int64)
+        settings = {"budget": Budget(1), "rng": seeded(1)}
+        climb_by_groups(score, start, GROUPS, plan_of(rounds=1), **settings)
+        return choices.scores
+
+    changes = [after - before for before, after in zip(shown(0), shown(1), strict=True)]
+    group, *steps = changes
+    assert len(group) == len(GROUPS)
+    assert np.ptp(group) <= reach
+    assert len(steps) == len(GROUPS[0])
+    moved = [change for change in steps if change.any()]
+    assert len(moved) == 1
+    assert np.ptp(moved[0]) <= reach
+
+
+def test_a_record_moves_two_single_moves_apart_by_its_range(monkeypatch):
+    reach = 400
+
+    def shown(records):
+        def score(candidates):
+            record = np.abs(candidates - GOAL)[:, 0]
+            return Scores(-np.abs(candidates).sum(axis=1) - records * record, reach)
+
+        choices = Choices()
+        monkeypatch.setattr(local_search, "select", choices)
+        start = np.zeros(4, np.int64)
+        climb(score, start, plan_of(rounds=1), budget=Budget(1), rng=seeded(1))
+        return choices.scores
+
+    [before], [after] = shown(0), shown(1)
+    assert np.ptp(after - before) == reach
 
 
 def test_progress_counts_rounds():

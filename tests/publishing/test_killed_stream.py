@@ -185,6 +185,7 @@ def test_what_would_leave_before_the_commit_would_be_given_out_several_times(tmp
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             operate(tmp_path, 2)
+        assert [path.name for path in (tmp_path / "out" / "data").iterdir()] == ["time=t1"]
     monkeypatch.undo()
     operate(tmp_path, 2)
     kept = (tmp_path / "out" / "data" / "time=t2" / "counts.parquet").read_bytes()

@@ -3,11 +3,13 @@
 import contextlib
 import json
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
-from dpublish.errors import DPublishError, InputError
+from dpublish.errors import DPublishError, InputError, LedgerTampered
 from dpublish.publishing.stream_file import StreamFile
+from dpublish.publishing.stream_grant import check_grant
 from dpublish.publishing.stream_operator import StreamOperator
 from dpublish.publishing.stream_status import stream_status
 from dpublish.recipes.streams import make_stream_recipe
@@ -32,6 +34,16 @@ def state(tmp_path):
 def change(path, statement, *values):
     with contextlib.closing(sqlite3.connect(path, timeout=0)) as connection, connection:
         connection.execute(statement, values)
+
+
+def test_a_receipt_for_more_than_the_ledger_debited_is_refused(state):
+    with contextlib.closing(StreamFile(state)) as file:
+        receipt, ledger = file.stream().receipt, file.text("ledger")
+    check_grant(ledger, receipt)
+    twice = tuple((purpose, 2 * share) for purpose, share in receipt.shares)
+    forged = replace(receipt, epsilon=2 * receipt.epsilon, shares=twice)
+    with pytest.raises(LedgerTampered, match="did not debit"):
+        check_grant(ledger, forged)
 
 
 def use(path):

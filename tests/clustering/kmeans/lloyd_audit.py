@@ -6,6 +6,7 @@ beyond both attain it.  So what was asked, and at which rate, is all that is nee
 """
 
 from functools import cache
+from math import inf
 
 import numpy as np
 
@@ -72,9 +73,9 @@ class Replay:
 
 
 def exact_loss(one, other):
-    """The largest log ratio of the answers' probabilities; None if something else differs."""
+    """The largest log ratio of the answers' probabilities; infinite if something else differs."""
     if (one.rates, one.centres) != (other.rates, other.centres):
-        return None
+        return inf
     return sum(
         rate * int(np.abs(a - b).sum())
         for rate, a, b in zip(one.rates, one.exact, other.exact, strict=True)

@@ -1,18 +1,17 @@
 """EFPA: whole coefficients, sensitivities by enumeration, and an audit of the whole law."""
 
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import product
 from math import log, sqrt
 
 import numpy as np
 import pytest
 
-import replay
 from choice_law import choice_law
 from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from dpublish.release.fourier import WHOLE_BITS, coefficients, whole_basis
+from dpublish.release.fourier import WHOLE_BITS, coefficients
 from dpublish.synthesis.histograms import efpa
 from dpublish.synthesis.histograms.efpa import Spectrum, release_efpa
 
@@ -78,32 +77,6 @@ def test_the_range_is_reached_so_a_smaller_one_would_be_wrong(leaves):
     assert 0.97 * plan.choice_range < reached <= plan.choice_range
     length = np.linalg.norm(plan.transform(np.eye(leaves, dtype=np.int64)[0]))
     assert length < reached < plan.choice_range < sqrt(2) * length + 4
-
-
-def released_on(counts, played=None):
-    tape = replay.Tape(played)
-    with replay.playing(tape):
-        release_efpa(counts, budget=Budget(EPSILON), rng=tape.source)
-    return tape
-
-
-@pytest.mark.parametrize("leaves", [8, 40, 64])
-def test_the_range_of_the_choice_covers_the_worst_neighbors_and_not_much_more(leaves):
-    """Costs of two candidates move apart most if one record makes the band between them, which
-    only the first leaves out, larger, and the rest, which both leave out, smaller."""
-    plan, widest, claimed = Spectrum(leaves), 0, None
-    basis = whole_basis(leaves, range(leaves)) / 2**WHOLE_BITS
-    for leaf, (few, many) in product((0, leaves // 3), combinations(plan.candidates, 2)):
-        image = basis[:, leaf].copy()
-        image[:few], image[few:many], image[many:] = 0, 1e5 * image[few:many], -1e3 * image[many:]
-        counts = np.rint(np.linalg.solve(basis, image)).astype(np.int64)
-        more = (counts := counts - counts.min()).copy()
-        more[leaf] += 1
-        first = released_on(counts)
-        here, there = first.calls[0], released_on(more, first).calls[0]
-        widest = max(widest, int(np.ptp(there.private - here.private)))
-        claimed = here.epsilon / here.public[0]
-    assert widest <= claimed <= 1.6 * widest
 
 
 @pytest.mark.parametrize("leaves", SIZES)

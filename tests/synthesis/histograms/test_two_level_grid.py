@@ -12,6 +12,8 @@ from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
+from dpublish.release.labelled_histogram import NoisySize
+from dpublish.synthesis.histograms import two_level_grid
 from dpublish.synthesis.histograms.two_level_grid import TwoLevelGrid, _second_sides
 from recipe_examples import ROWS, SCHEMA, arrow_table
 from synthesis.histograms.box_law import largest_loss, log_counts, log_size
@@ -62,6 +64,20 @@ def test_the_second_grid_follows_from_the_noisy_counts_of_the_first(releases):
         parts = _second_sides(release.counts[first], release.rates[1], extents)
         parents = release.parents[~first]
         assert np.bincount(parents).tolist() == np.prod(parts, axis=1).tolist()
+
+
+@pytest.mark.parametrize(("noisy", "side"), [(-30, 10), (50_000, 25), (10**6, 111)])
+def test_the_first_grid_follows_from_the_noisy_number_of_records(noisy, side, monkeypatch):
+    """The table is empty, whatever the noise says."""
+
+    def release_size(table, domain, *, budget, rng):
+        return NoisySize(noisy, budget.spend())
+
+    monkeypatch.setattr(two_level_grid, "release_size", release_size)
+    schema = Schema(tuple(column(name, "integer", bounds=[0, 9999]) for name in "xy"))
+    nobody = open_table(pa.table({name: pa.array([], pa.int64()) for name in "xy"}), schema)
+    release = TwoLevelGrid().release(nobody, budget=Budget(2), rng=seeded(2))
+    assert np.count_nonzero(release.levels == 0) == side**2
 
 
 def test_two_columns_are_cut_as_the_specification_says():
