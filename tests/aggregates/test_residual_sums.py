@@ -94,7 +94,8 @@ def test_no_record_moves_the_sums_of_a_predictor_by_more_than_the_sensitivity(cl
         kernel = make(classes, flat_card(given_scores))
         for own in range(classes):
             for part in kernel.split(add_up(kernel, [(3, 1, own)])):
-                worst = max(worst, int(np.abs(part).sum()))
+                assert int(np.abs(part).sum()) == sensitivity  # remainders fill it up exactly
+                worst = max(worst, int(np.abs(part[:2]).sum()))
     assert worst <= sensitivity
     assert worst >= sensitivity - 2 * classes  # but for rounding down
 
@@ -171,13 +172,18 @@ def test_the_sums_are_those_of_a_plain_loop(classes, spread):
     kernel = make(classes, card)
     records = random_records(classes, 200, 5)
     expected = np.zeros((2, len(kernel.planes), 8), dtype=object)
+    remainders = np.zeros((classes, 8), dtype=object)
+    sensitivity, _ = bounds_of(classes)
     for age, sex, own in records.tolist():
         scores = card.score({"age": np.array([age]), "sex": np.array([sex])}, 1)
         residuals, spreads = shares_of(to_chances(scores)[0].tolist(), own)
         for leaf in (age, 6 + sex):
             expected[0, :, leaf] += residuals
             expected[1, :, leaf] += spreads
-    assert add_up(kernel, records).tolist() == expected.tolist()
+            remainders[own, leaf] += sensitivity - sum(map(abs, residuals)) - sum(spreads)
+    found = add_up(kernel, records)
+    assert found[:2].tolist() == expected.tolist()
+    assert found[2:].reshape(classes, 8).tolist() == remainders.tolist()
 
 
 @given(cuts=st.lists(st.integers(0, 40), max_size=6))
@@ -241,9 +247,9 @@ def test_a_card_about_other_classes_is_refused():
 
 
 def test_more_sums_than_fit_are_refused_from_public_sizes(monkeypatch):
-    monkeypatch.setattr(residual_sums, "MOST_SUMS", 2 * 3 * 8)
+    monkeypatch.setattr(residual_sums, "MOST_SUMS", 3 * 3 * 8)
     require_sums(schema_of(3), "y", ("age", "sex"))
-    with pytest.raises(InvalidParameter, match="64 sums"):
+    with pytest.raises(InvalidParameter, match="96 sums"):
         require_sums(schema_of(4), "y", ("age", "sex"))
     with pytest.raises(InvalidParameter, match="too many"):
         make(4, flat_card([0] * 4))

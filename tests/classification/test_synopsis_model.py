@@ -17,6 +17,8 @@ from dpublish.model_fitting.plain_fit import fit_weights
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from dpublish.release.folder import load
+from dpublish.release.grid_classifier import GridClassifier
+from dpublish.release.linear_model import LinearModel
 from transcript import privacy_loss
 
 SCHEMA = Schema(
@@ -154,3 +156,62 @@ def test_loans_are_foretold_better_than_by_the_commonest_class():
     wrong = np.mean(np.array(release.predict(fresh).to_pylist()) != truth)
     _, counts = np.unique(truth, return_counts=True)
     assert wrong < 0.97 * (1 - counts.max() / truth.size)
+
+
+# --- what the budget is split by, and what a line cannot say ------------------------------------
+
+
+def test_a_plan_without_a_size_states_no_error():
+    recipe = SynopsisModel(target="class", predictors=("age", "work"))
+    unknown = recipe.expected_error(SCHEMA, None, Fraction(1))
+    assert "--rows" in unknown.summary
+    assert not any(name.endswith("_95") for name in unknown.figures)
+    known = recipe.expected_error(SCHEMA, 20_000, Fraction(1))
+    assert known.figures["one_cell_95"] > 0
+
+
+def test_a_release_states_the_error_of_its_own_plan():
+    """Refinements take from the grid's budget; a plan for no records would not know of them."""
+    rows = make_table(22_000)
+    recipe = SynopsisModel(target="class", predictors=("age", "work"), pool=20)
+    release = recipe.release(open_table(rows, SCHEMA), budget=Budget(1), rng=seeded(1))
+    planned = recipe.expected_error(SCHEMA, 22_000, Fraction(1))
+    assert release.expected_error()["rounds"] == planned.figures["rounds"] > 0
+    assert release.expected_error()["one_cell_95"] == planned.figures["one_cell_95"]
+
+
+def interacting(rows, seed):
+    """Whether two columns match decides the class; neither of them tells anything alone."""
+    draws = plain_generator(seed)
+    first, second = draws.integers(0, 3, (2, rows))
+    match = (first == second) ^ (draws.random(rows) < 0.1)
+    labels = np.array(["a", "b", "c"])
+    columns = {"left": labels[first], "right": labels[second]}
+    return pa.table(columns | {"class": np.where(match, "yes", "no")})
+
+
+def interacting_schema():
+    values = {"values": ["a", "b", "c"]}
+    left, right = (column(name, "category", **values) for name in ("left", "right"))
+    return Schema((left, right, column("class", "category", values=["no", "yes"])))
+
+
+@pytest.mark.parametrize("epsilon", ["0.2", "1"])
+def test_what_a_line_cannot_say_is_handed_out_as_the_grid(epsilon, tmp_path):
+    table = open_table(interacting(2000, 1), interacting_schema())
+    recipe = SynopsisModel(target="class")
+    release = recipe.release(table, budget=Budget(epsilon), rng=seeded(2))
+    assert isinstance(release, GridClassifier)
+    assert release.receipt.method == "model"
+    assert release.receipt.epsilon == Fraction(epsilon)
+    fresh = interacting(3000, 2)
+    truth = np.array(fresh["class"].to_pylist())
+    assert np.mean(np.array(release.predict(fresh).to_pylist()) != truth) < 0.2
+    release.save(tmp_path / "model")
+    assert load(tmp_path / "model") == release
+
+
+def test_a_line_is_kept_where_it_says_what_the_grid_knows():
+    table = open_table(make_table(3000), SCHEMA)
+    recipe = SynopsisModel(target="class", predictors=("age", "work"))
+    assert isinstance(recipe.release(table, budget=Budget(1), rng=seeded(1)), LinearModel)

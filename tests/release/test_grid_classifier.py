@@ -10,16 +10,20 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from dpublish.aggregates.residual_sums import sums_shape
 from dpublish.aggregates.score_card import LIMIT, STEP, UNIT
+from dpublish.classification.grid_choice import GridChoice
 from dpublish.data.schema import Schema, column
+from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, DPublishError, InvalidParameter, InvalidQuery
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
-from dpublish.randomness import seeded
+from dpublish.randomness import plain_generator, seeded
 from dpublish.release.folder import load
 from dpublish.release.grid_classifier import GridClassifier, grid_scores, grid_term, to_scores
 from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.refined_rows import fit_shares
 from dpublish.release.refinement import _DOUBT as DOUBT
 from dpublish.release.refinement import Refinement
 
@@ -42,8 +46,10 @@ def receipt():
     )
 
 
-def refine_by(axis, residuals, spreads, rate=Fraction(1, 100)):
-    return Refinement(axis, 2, UNIT * np.array([[residuals], [spreads]]), rate / UNIT)
+def refine_by(axis, residuals, spreads, rate=Fraction(1, 100), remainders=((0,) * 3,) * 2):
+    first, second = (remainder[: axis.size] for remainder in remainders)
+    sums = np.array([[residuals], [spreads], [first], [second]])
+    return Refinement(axis, 2, UNIT * sums, rate / UNIT)
 
 
 BY_SEX = refine_by(SEX.axis(), [-900, 900, 0], [300, 100, 0])
@@ -154,9 +160,7 @@ def test_rows_have_the_chances_of_the_scores():
     expected = make().predict_chances(rows(["none"], ["F"]))[0, 1]
     assert (women.risk == "high").mean() == pytest.approx(expected, abs=0.02)
     assert set(table.job) == {"clerk", "nurse", "none"}
-    weights = (table.sex == "F").mean(), (table.sex == "M").mean()
-    # as common as their spreads, 3 to 1, but for a tenth spread over three cells
-    assert weights == pytest.approx((0.708, 0.258), abs=0.01)
+    assert (table.sex == "F").mean() > (table.sex == "M").mean() > (table.sex == "X").mean()
 
 
 def test_rows_by_counts_know_the_grid_only():
@@ -192,10 +196,23 @@ def test_a_release_of_nobody_draws_none_or_evenly(rule):
     assert 100 < (drawn.job == "none").sum() < 300
 
 
-def test_refinements_that_know_nothing_of_sizes_are_drawn_from_evenly():
+def test_refinements_that_know_nothing_of_sizes_are_drawn_from_about_evenly():
     blank = refine_by(SEX.axis(), [0, 0, 0], [-5, -1, 0])
-    assert blank.weights.tolist() == [1 / 3] * 3
-    make(refinements=(blank,)).rows(10, seed=1)
+    drawn = make(refinements=(blank,)).rows(9000, seed=1).to_pandas().sex.value_counts()
+    assert drawn.min() > 2500
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("extreme", [1 << 60, -(1 << 60), 0])
+def test_rows_are_drawn_whatever_noise_did_to_the_sums(classes, extreme):
+    kinds, planes, cells = sums_shape(classes, 3)
+    for rate in (Fraction(1, 1 << 39), Fraction(1, UNIT), Fraction(10**9)):
+        one = Refinement(SEX.axis(), classes, np.full((kinds, planes, cells), extreme), rate)
+        scores = np.array([[0] * classes, [LIMIT, *[-LIMIT] * (classes - 1)]])
+        allowed = np.array([[True, True, True], [False, True, False]])
+        shares = fit_shares(one, scores, np.array([5.0, 0.0]), allowed)
+        assert shares.sum(axis=1) == pytest.approx([1, 1])
+        assert shares[1].tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize(("n", "seed"), [(-1, 1), (1.5, 1), (5, -1), (10**9, 1)])
@@ -234,7 +251,8 @@ def test_a_step_is_a_residual_over_its_spread_and_the_doubt_that_noise_casts():
 
 
 def test_steps_are_bounded_and_never_overflow():
-    sums = np.array([[[1 << 60, -(1 << 60), 5]], [[-(1 << 60), 1 << 60, 0]]])
+    sums = np.zeros((4, 1, 3), dtype=np.int64)
+    sums[:2] = [[[1 << 60, -(1 << 60), 5]], [[-(1 << 60), 1 << 60, 0]]]
     extreme = Refinement(SEX.axis(), 2, sums, Fraction(10**9))
     assert extreme.term.scores.tolist() == [[0, 2 * STEP], [0, -STEP], [0, 2 * STEP]]
     timid = Refinement(SEX.axis(), 2, sums, Fraction(1, 1 << 39))
@@ -242,7 +260,7 @@ def test_steps_are_bounded_and_never_overflow():
 
 
 def test_steps_of_many_classes_are_taken_for_each():
-    sums = UNIT * np.array([[[50], [-50], [0]], [[100], [100], [100]]])
+    sums = UNIT * np.array([[[50], [-50], [0]], [[100], [100], [100]], [[0], [0], [0]]])
     one = Refinement(JOB.axis(0), 3, sums, Fraction(1))
     assert one.term.scores.tolist() == [[STEP // 2 - 1, -STEP // 2, 0]]  # floors, like all of it
 
@@ -313,6 +331,8 @@ def column_set(table, name, values):
         ("refinements", "refinement", [0, 0, -1]),
         ("refinements", "noisy_residual", [0.5, 0.0, 0.0]),
         ("refinements", "noisy_spread", [1, 2, None]),
+        ("refinements", "noisy_remainder", [1, 2, None]),
+        ("refinements", "noisy_remainder_of_second", [0.5, 0.0, 0.0]),
     ],
 )
 def test_a_folder_with_other_numbers_is_refused(table, name, values, tmp_path):
@@ -374,7 +394,7 @@ def test_a_folder_with_other_facts_is_refused(change, tmp_path):
         {"scores": np.full(4, LIMIT + 1)},
         {"threshold": 10},
         {"refinements": (refine_by(RISK.axis(), [1, 1], [1, 1]),)},
-        {"refinements": (Refinement(SEX.axis(), 3, np.zeros((2, 3, 3), np.int64), RATE),)},
+        {"refinements": (Refinement(SEX.axis(), 3, np.zeros((3, 3, 3), np.int64), RATE),)},
         {"axes": (RISK.axis(), JOBS)},
     ],
     ids=str,
@@ -387,11 +407,12 @@ def test_what_no_recipe_would_publish_is_refused(changes):
 @pytest.mark.parametrize(
     ("sums", "rate"),
     [
-        (np.zeros((2, 1, 2), np.int64), RATE),
-        (np.zeros((2, 2, 3), np.int64), RATE),
-        (np.zeros((2, 1, 3)), RATE),
-        (np.zeros((2, 1, 3), np.int64), Fraction(0)),
-        (np.zeros((2, 1, 3), np.int64), 0.5),
+        (np.zeros((4, 1, 2), np.int64), RATE),
+        (np.zeros((4, 2, 3), np.int64), RATE),
+        (np.zeros((2, 1, 3), np.int64), RATE),
+        (np.zeros((4, 1, 3)), RATE),
+        (np.zeros((4, 1, 3), np.int64), Fraction(0)),
+        (np.zeros((4, 1, 3), np.int64), 0.5),
     ],
 )
 def test_refinements_of_the_wrong_shape_or_noise_are_refused(sums, rate):
@@ -410,6 +431,53 @@ def test_published_tables_name_every_cell_and_class():
         "class": ["high"] * 3,
         "noisy_residual": [-900 * UNIT, 900 * UNIT, 0],
         "noisy_spread": [300 * UNIT, 100 * UNIT, 0],
+        "noisy_remainder": [0, 0, 0],
+        "noisy_remainder_of_second": [0, 0, 0],
     }
     assert make(refinements=()).tables()["refinements"].num_rows == 0
     assert replace(make(), refinements=()).card.columns == ("job",)
+
+
+# --- what refined rows carry --------------------------------------------------------------------
+
+
+def refined_release():
+    """A grid of `job` alone, refined by `town`, which goes together with `job` and the class."""
+    draws = plain_generator(8)
+    size = 40_000
+    job = draws.integers(0, 2, size)
+    town = np.where(draws.random(size) < 0.7, 2 * job, 2 * (1 - job)) + (draws.random(size) < 0.2)
+    odds = 3.0 * job - 2.2 + np.array([0.0, 1.5, 0.0, -1.5])[town]
+    risk = (draws.random(size) < 1 / (1 + np.exp(-odds))).astype(np.int64)
+    schema = Schema(
+        (
+            column("job", "category", values=["a", "b"]),
+            column("town", "category", values=["p", "q", "r", "s"]),
+            column("risk", "category", values=["low", "high"]),
+        )
+    )
+    true = pa.table(
+        {
+            "job": np.array(["a", "b"])[job],
+            "town": np.array(["p", "q", "r", "s"])[town],
+            "risk": np.array(["low", "high"])[risk],
+        }
+    )
+    recipe = GridChoice(target="risk", rounds=1, cells_per_record=Fraction(1, 5000))
+    release = recipe.release(open_table(true, schema), budget=Budget(1), rng=seeded(3))
+    return release, true.to_pandas()
+
+
+def test_refined_columns_are_drawn_as_often_as_published_and_together_with_grid_and_class():
+    release, true = refined_release()
+    assert [axis.column for axis in release.predictors] == ["job"]
+    assert [one.axis.column for one in release.refinements] == ["town"]
+    drawn = release.rows(40_000, seed=1).to_pandas()
+    for town in "pqrs":
+        here, there = drawn[drawn.town == town], true[true.town == town]
+        assert len(here) == pytest.approx(len(there), rel=0.15)
+        assert (here.job == "b").mean() == pytest.approx((there.job == "b").mean(), abs=0.08)
+        assert (here.risk == "high").mean() == pytest.approx(
+            (there.risk == "high").mean(), abs=0.06
+        )
+    assert (drawn.risk == "high").mean() == pytest.approx((true.risk == "high").mean(), abs=0.02)

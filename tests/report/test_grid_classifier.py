@@ -41,7 +41,7 @@ def publish(rounds, rng=None):
 
 
 def with_refinements(count, axis):
-    one = Refinement(axis, 2, np.full((2, 1, axis.size), 1 << 30), Fraction(1, 1 << 20))
+    one = Refinement(axis, 2, np.full((4, 1, axis.size), 1 << 30), Fraction(1, 1 << 20))
     return replace(publish(0), refinements=(one,) * count)
 
 

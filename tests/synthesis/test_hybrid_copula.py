@@ -12,6 +12,7 @@ from dpublish.datasets.benchmarks import BENCHMARKS
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.synthetic_table import Comparison
 from dpublish.mechanisms import noise
+from dpublish.mechanisms.noise_law import noise_variance
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from dpublish.release.folder import load
@@ -317,3 +318,59 @@ def test_every_margin_of_a_real_table_is_sensible(name, real_data):
     release = HybridCopula().release(open_table(rows, schema), budget=Budget(1), rng=seeded(1))
     for margin in Comparison.of(release, rows, seed=1).margins:
         assert margin.total_variation < 0.1
+
+
+# --- rare classes -------------------------------------------------------------------------------
+
+
+def rare_rows(share, size=30_000, seed=3):
+    """A rare class with which two numbers and four categories go together."""
+    draws = plain_generator(seed)
+    rare = draws.random(size) < share
+    hidden = draws.normal(size=size) + 1.2 * rare
+    columns, found = [], {}
+    for name in ("age", "pay"):
+        values = np.rint(50 + 15 * (0.6 * hidden + 0.8 * draws.normal(size=size)))
+        found[name] = np.clip(values, 0, 99).astype(np.int64)
+        columns.append(column(name, "integer", bounds=[0, 99]))
+    for name, cells in (("a", 3), ("b", 4), ("c", 5), ("d", 8)):
+        cell = np.floor((0.5 * hidden + draws.normal(size=size) + 2) / 4 * cells)
+        labels = [f"{name}{number}" for number in range(cells)]
+        found[name] = np.array(labels)[np.clip(cell, 0, cells - 1).astype(np.int64)]
+        columns.append(column(name, "category", values=labels))
+    found["fraud"] = np.where(rare, "yes", "no")
+    columns.append(column("fraud", "category", values=["no", "yes"]))
+    return pa.table(found), Schema(tuple(columns))
+
+
+def deviation(release, name):
+    """Standard deviation of the records with one of a column's two values, by its joints."""
+    cells = [
+        joint.size / 2
+        for columns, joint in zip(release.network.joint_sets, release.network.joints, strict=True)
+        if name in dict(columns)
+    ]
+    variance = noise_variance(release.noise_rate) / sum(1 / count for count in cells)
+    return np.sqrt(variance / 2)  # that both values add up to all records halves it
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("share", [0.01, 0.03])
+def test_rows_keep_the_share_of_a_rare_class(design, share):
+    """Joint counts made non-negative cell by cell would give rare classes several times as many."""
+    rows, schema = rare_rows(share)
+    true = np.sum(rows["fraud"].to_numpy(zero_copy_only=False) == "yes")
+    errors = []
+    for seed in range(3):
+        release = HybridCopula(design=design).release(
+            open_table(rows, schema), budget=Budget(1), rng=seeded(seed)
+        )
+        drawn = release.rows(rows.num_rows, seed=1)
+        found = np.sum(drawn["fraud"].to_numpy(zero_copy_only=False) == "yes")
+        scale = np.hypot(deviation(release, "fraud"), np.sqrt(2 * true))
+        errors.append((found - true) / scale)
+        counted = release.count("fraud = yes").value
+        assert abs(counted - found) < 4 * np.sqrt(max(found, 50))  # both are drawn
+        told = release.margin_counts("fraud")[1]
+        assert abs(told - found) < 4 * np.sqrt(max(found, 50))
+    assert np.max(np.abs(errors)) < 3.5

@@ -33,6 +33,9 @@ Kind = Literal["auto", "logistic", "svm", "linear"]
 ROWS = 40_000
 """Synthetic rows to which a model is fitted."""
 RIDGE = 1e-4
+MOST_LOST = 0.2
+"""Part of the grid's information that a linear model may lose before the grid is handed out."""
+_FLAT = 1e-6  # a grid that knows less than this tells no classes apart
 _SEED = 20_240_229  # the model is a function of the synopsis
 
 
@@ -63,25 +66,28 @@ class SynopsisModel:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> LinearModel:
-        """Publish a model of `table`.
+    ) -> LinearModel | GridClassifier:
+        """Publish a model of `table`, or the grid itself where a linear model would lose much.
 
         Privacy:
             `budget.epsilon`-differentially private when one record is added or removed: that
             of `GridChoice.release`, which is handed the whole budget (`Functional.release` for
-            a number).  Which of them follows from the schema.  The model is a function of
-            what they give and of a fixed seed; the rows are not looked at again.
+            a number).  Which of them follows from the schema.  The model, and whether it or
+            the grid is handed out, is a function of what they give and of a fixed seed; the
+            rows are not looked at again.
         """
         refuse_seeded_grant(budget, rng)
         task = self._task(table.schema)
         if task.model == "linear":
             found = self._functional().release(table, budget=budget, rng=rng, progress=progress)
             return replace(found, receipt=receipt_for(self, table, budget=budget, rng=rng))
-        error = self.expected_error(table.schema, None, budget.epsilon)
+        self._require(table.schema, budget.epsilon)
         grid = self._grid().release(table, budget=budget, rng=rng, progress=progress)
         features = Features.of(task.schema, self.target, by_cell=True)
-        return LinearModel(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+        receipt = receipt_for(self, table, budget=budget, rng=rng)
+        error = self._grid().expected_error(table.schema, _size(grid), budget.epsilon)
+        model = LinearModel(
+            receipt=receipt,
             schema=task.schema,
             model="svm" if task.model == "svm" else "logistic",
             target=self.target,
@@ -93,16 +99,32 @@ class SynopsisModel:
             ),
             by_cell=True,
         )
+        if model.model == "logistic" and lost_information(grid, model) > MOST_LOST:
+            return replace(grid, receipt=receipt)
+        return model
 
     def expected_error(
         self, schema: Schema, n_hint: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell what is foretold of the synopsis; how well a class can be told is not known."""
-        task = self._task(schema)
-        if task.model == "linear":
+        """Predict the error of the synopsis, which depends on the number of records.
+
+        Without that number no error of a class is given: how the budget is split is not known.
+        """
+        if self._task(schema).model == "linear":
             return self._functional().expected_error(schema, n_hint, epsilon)
-        Features.of(task.schema, self.target, by_cell=True)  # refuses too many features
+        known = self._require(schema, epsilon)
+        if n_hint is None:
+            summary = (
+                "how the budget is split, and so the error, depends on the number of records; "
+                "name it (--rows)"
+            )
+            return ExpectedError(summary, {"classes": known.figures["classes"]}, known.target)
         return self._grid().expected_error(schema, n_hint, epsilon)
+
+    def _require(self, schema: Schema, epsilon: Fraction) -> ExpectedError:
+        """Refuse columns and budgets from which no model of classes could be published."""
+        Features.of(self._task(schema).schema, self.target, by_cell=True)
+        return self._grid().expected_error(schema, None, epsilon)
 
     def _task(self, schema: Schema) -> ModelTask:
         require_known("column", self.target, schema.names)
@@ -141,6 +163,30 @@ def fit_to_grid(grid: GridClassifier, task: ModelTask, features: Features) -> ND
             for problem in task.problems
         ]
     )
+
+
+def lost_information(grid: GridClassifier, model: LinearModel) -> float:
+    """Say which part of what a grid knows of the classes a model fitted to it has lost.
+
+    Measured on rows of the grid, by the mean log-likelihood of its own probabilities: 0 if the
+    model predicts as the grid does, 1 if it predicts no better than the shares of the classes.
+    """
+    rows = grid.rows(ROWS, seed=_SEED + 1)
+    own = grid.predict_chances(rows)
+    codes = encode_rows(rows, grid.schema, grid.card.columns)
+    absent = np.full(rows.num_rows, UNKNOWN, dtype=np.int64)
+    fitted = model.chances({name: codes.get(name, absent) for name in model.features.columns})
+    shares = np.broadcast_to(own.mean(axis=0), own.shape)
+    best, found, least = (
+        float((own * np.log(np.maximum(guess, 1e-9))).sum(axis=1).mean())
+        for guess in (own, fitted, shares)
+    )
+    return (best - found) / (best - least) if best - least > _FLAT else 0.0
+
+
+def _size(grid: GridClassifier) -> int:
+    """Give the noisy number of records that the plan of a grid was made for."""
+    return 0 if grid.records is None else max(grid.records.value, 0)
 
 
 def _chances(grid: GridClassifier, rows: pa.Table, task: ModelTask) -> NDArray[np.float64]:

@@ -134,6 +134,8 @@ def epsilon_for(recipe: Foretells, schema: Schema, n_hint: int | None, wanted: f
 
     def error_at(exponent: float) -> float:
         expected = recipe.expected_error(schema, n_hint, min(_rounded(10**exponent), most))
+        if expected.target not in expected.figures:
+            raise InvalidParameter("the error depends on the number of records; name it (--rows)")
         return expected.figures[expected.target]
 
     def error_or_infinite(exponent: float) -> float:

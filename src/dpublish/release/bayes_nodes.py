@@ -50,16 +50,17 @@ def joint_sets(nodes: Sequence[Node]) -> tuple[ColumnSet, ...]:
     return tuple(
         one
         for index, one in enumerate(sets)
-        if not any(_covers(later, one) for later in sets[index + 1 :])
+        if not any(covers(later, one) for later in sets[index + 1 :])
     )
 
 
 def joint_of(node: Node, sets: Sequence[ColumnSet]) -> int:
     """Find the first of the counted sets from which a node's counts can be added up."""
-    return next(index for index, one in enumerate(sets) if _covers(one, node.columns))
+    return next(index for index, one in enumerate(sets) if covers(one, node.columns))
 
 
-def _covers(one: ColumnSet, other: ColumnSet) -> bool:
+def covers(one: ColumnSet, other: ColumnSet) -> bool:
+    """Tell whether the counts of `other` can be added up from those of `one`."""
     levels = {name: level or 0 for name, level in one}
     return all(levels.get(name, -1) >= (level or 0) for name, level in other)
 

@@ -23,6 +23,7 @@ from dpublish.release.histogram import MAX_ROWS
 from dpublish.release.labelled_histogram import LabelledHistogram, fill_columns
 from dpublish.release.prediction import encode_rows, label_rows
 from dpublish.release.query import parse_query
+from dpublish.release.refined_rows import Drawn, draw_refined
 from dpublish.release.refinement import Refinement, table_of
 from dpublish.release.release import whole_column
 from dpublish.release.sampled_count import SampledCount
@@ -115,10 +116,10 @@ class GridClassifier(LabelledHistogram):
     ) -> pa.Table:
         """Draw synthetic rows to train on.
 
-        With the rule "scores", predictors are drawn from the grid, those of refinements from
-        how common their cells are, and the class from the chances that the scores give, so
-        that a classifier trained on the rows learns what the release knows.  With "counts",
-        rows are drawn from the grid's noisy counts alone.
+        With the rule "scores", predictors are drawn from the grid, those of refinements so
+        that they agree with the published sums, and the class from the probabilities that the
+        scores give, so that a classifier trained on the rows learns what the release knows.
+        With "counts", rows are drawn from the grid's noisy counts alone.
         """
         require_known("rule", rule, ("scores", "counts"))
         if rule == "counts":
@@ -148,17 +149,17 @@ class GridClassifier(LabelledHistogram):
             total = weights.sum()
             cells = rng.choice(weights.size, size=size, p=weights / total if total else None)
         shape = tuple(axis.size for axis in self.predictors)
-        places = np.unravel_index(cells, shape) if shape else ()
-        columns = {
-            axis.column: draw_column(axis, place, rng)
-            for axis, place in zip(self.predictors, places, strict=True)
+        indices = np.unravel_index(cells, shape) if shape else ()
+        drawn = {
+            axis.column: Drawn(axis, index.astype(np.int64))
+            for axis, index in zip(self.predictors, indices, strict=True)
         }
-        for refinement in self.refinements:
-            axis = refinement.axis
-            if axis.column not in columns:
-                drawn = rng.choice(axis.size, size=size, p=refinement.weights)
-                columns[axis.column] = draw_column(axis, drawn, rng)
-        return columns
+        grid = ScoreCard(self.card.terms[:1])
+        drawn = draw_refined(drawn, grid, self.refinements, size, self.total, rng)
+        return {
+            name: draw_column(one.axis, one.cells.astype(np.intp), rng)
+            for name, one in drawn.items()
+        }
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records that satisfy `query`.

@@ -19,6 +19,7 @@ from dpublish.release.bayes_chances import add_up, cell_numbers, conditional, dr
 from dpublish.release.bayes_nodes import (
     Node,
     cell_labels,
+    covers,
     joint_of,
     joint_sets,
     require_network,
@@ -123,10 +124,23 @@ class JointNetwork:
         )
 
     def margin(self, name: str) -> FloatArray:
-        """Add up the estimates of a counted column's cells from the first joint that has it."""
+        """Estimate the records in each cell of a counted column from all joints that have it.
+
+        The noisy counts of a joint add up to an unbiased estimate; one that was made
+        non-negative cell by cell would move records from frequent values to rare ones.  The
+        estimates of several joints have independent noise, so each is weighted by the inverse
+        of its variance, that is of the number of cells added up.
+        """
         axis = self.axes[name]
-        joint = joint_of(Node(name, axis.level), self.joint_sets)
-        return add_up(self.estimates[joint], self.joint_axes[joint], (axis,))
+        node = Node(name, axis.level)
+        sums = np.zeros(axis.size)
+        weight = 0.0
+        for columns, axes, joint in zip(self.joint_sets, self.joint_axes, self.joints, strict=True):
+            if covers(columns, node.columns):
+                cells = joint.size / axis.size
+                sums += add_up(joint.astype(np.float64), axes, (axis,)) / cells
+                weight += 1 / cells
+        return project_nonnegative(sums / weight, self.total)
 
     def draw(
         self,

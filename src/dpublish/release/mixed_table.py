@@ -106,16 +106,23 @@ class MixedTable(Release):
 
     @cached_property
     def chances(self) -> dict[str, FloatArray]:
-        """Chances of the network's cells, in tune with the margins of the numbers."""
+        """Probabilities of the network's cells, raked to the marginals of all columns."""
         rng = plain_generator(_SEED)
         known = self._number_cells(self._numbers(_CALIBRATION, rng)) if self.numbers_first else None
-        return self.network.calibrated(self._class_margins(), rng, known=known)
+        return self.network.calibrated(self._cell_shares(), rng, known=known)
 
-    def _class_margins(self) -> dict[str, FloatArray]:
-        return {
-            name: np.add.reduceat(law.chances, self.network.axes[name].leaf_starts[:-1])
-            for name, law in self.numbers.laws.items()
+    def _cell_shares(self) -> dict[str, FloatArray]:
+        """Estimate the share of each cell of every column: from its marginal, else the joints."""
+        laws, axes = self.numbers.laws, self.network.axes
+        shares = {
+            name: np.add.reduceat(law.chances, axes[name].leaf_starts[:-1])
+            for name, law in laws.items()
         }
+        for node in self.network.counted:
+            counts = None if node.column in laws else self.network.margin(node.column)
+            if counts is not None and counts.sum() > 0:
+                shares[node.column] = counts / counts.sum()
+        return shares
 
     def _numbers(self, n: int, rng: np.random.Generator) -> dict[str, IntArray]:
         """Draw the leaves of all numbers from their copula."""

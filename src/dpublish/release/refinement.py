@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpublish.aggregates.residual_sums import sensitivity_of, sums_shape
 from dpublish.aggregates.score_card import STEP, ScoreTerm
 from dpublish.data.axis import Axis
 from dpublish.data.cut import cut_axis
@@ -21,19 +22,21 @@ from dpublish.release.release import whole_column
 IntArray = NDArray[np.int64]
 _LARGEST = 1 << 50  # sums beyond are moved here, so that a step's arithmetic fits 64 bits
 _LONGEST_STEP = 2 * STEP
-_EVENLY = 0.1  # part of the rows that are spread over all cells alike
 _DOUBT = 3  # deviations of noise that a cell's spread has to outweigh
+_SUMS = ("noisy_residual", "noisy_spread", "noisy_remainder", "noisy_remainder_of_second")
+"""Columns of the published table; the last one is there for two classes only."""
 
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """Noisy sums of residuals and of spreads in the cells of an axis.
+    """Noisy sums of residuals, spreads and remainders in the cells of an axis.
 
     Attributes:
         axis: The cells of a predictor.
         classes: Number of classes.
-        sums: Residuals (first) and spreads, by class and cell, in multiples of 1 / UNIT; of two
-            classes only the second has sums.
+        sums: Residuals (first), spreads and remainders, by class and cell, in multiples of
+            1 / UNIT; of two classes only the second has residuals and spreads, and the
+            remainders of both classes follow one another.
         rate: Rate of the two-sided geometric noise in each sum.
     """
 
@@ -44,8 +47,8 @@ class Refinement:
 
     def __post_init__(self) -> None:
         require_rate(self.rate)
-        planes = 1 if self.classes == 2 else self.classes
-        if self.sums.dtype != np.int64 or self.sums.shape != (2, planes, self.axis.size):
+        shape = sums_shape(self.classes, self.axis.size)
+        if self.sums.dtype != np.int64 or self.sums.shape != shape:
             raise InvalidParameter("a refinement needs whole sums for each class and cell")
 
     @property
@@ -54,7 +57,7 @@ class Refinement:
 
         Only whole numbers are used, so that it is the same wherever it is computed.
         """
-        residuals, spreads = np.clip(self.sums, -_LARGEST, _LARGEST)
+        residuals, spreads = np.clip(self.sums[:2], -_LARGEST, _LARGEST)
         doubt = min(round(_DOUBT / self.rate), _LARGEST)
         steps = residuals * STEP // (np.maximum(spreads, 0) + max(doubt, 1))
         steps = np.clip(steps, -_LONGEST_STEP, _LONGEST_STEP).T
@@ -63,15 +66,14 @@ class Refinement:
         return ScoreTerm((self.axis,), np.ascontiguousarray(steps), np.zeros_like(steps[0]))
 
     @property
-    def weights(self) -> NDArray[np.float64]:
-        """How often to draw each cell: mostly as often as its spread tells, and each sometimes.
+    def published_use(self) -> NDArray[np.float64]:
+        """Spreads of all classes, then remainders by class, in each cell; one record adds up to 1.
 
-        A cell that is never drawn would leave whoever trains on the rows to guess about it.
+        What is missing to the number of records are the absolute residuals.
         """
-        evenly = np.full(self.axis.size, 1 / self.axis.size)
-        spreads = np.maximum(self.sums[1].sum(axis=0), 0).astype(np.float64)
-        total = spreads.sum()
-        return (1 - _EVENLY) * spreads / total + _EVENLY * evenly if total > 0 else evenly
+        remainders = self.sums[2:].reshape(self.classes, self.axis.size)
+        found = np.vstack([self.sums[1].sum(axis=0), remainders])
+        return np.asarray(found / sensitivity_of(self.classes))
 
     def facts(self) -> dict[str, Any]:
         """Give axis and noise rate as plain values."""
@@ -87,17 +89,16 @@ class Refinement:
     ) -> Self:
         """Read back what `facts` and `table_of` gave."""
         axis = cut_axis(schema[facts["column"]], facts["starts"])
-        planes = 1 if classes == 2 else classes
-        sums = [whole_column(table, name) for name in ("noisy_residual", "noisy_spread")]
-        shaped = np.stack([column.reshape(planes, axis.size) for column in sums])
+        kinds, planes, cells = sums_shape(classes, axis.size)
+        sums = [whole_column(table, name) for name in _SUMS[:kinds]]
+        shaped = np.stack([column.reshape(planes, cells) for column in sums])
         return cls(axis, classes, shaped, parse_epsilon(facts["rate"]))
 
 
 def table_of(refinements: tuple[Refinement, ...], class_labels: tuple[str, ...]) -> pa.Table:
     """List the sums of all refinements, one after the other, by class and cell."""
     columns: dict[str, list[Any]] = {name: [] for name in ("refinement", "column", "cell", "class")}
-    residuals: list[IntArray] = []
-    spreads: list[IntArray] = []
+    sums: dict[str, list[IntArray]] = {name: [] for name in _SUMS}
     for number, one in enumerate(refinements):
         planes = class_labels[1:] if one.classes == 2 else class_labels
         cells = one.axis.labels
@@ -105,14 +106,14 @@ def table_of(refinements: tuple[Refinement, ...], class_labels: tuple[str, ...])
         columns["column"] += [one.axis.column] * len(planes) * len(cells)
         columns["cell"] += list(cells) * len(planes)
         columns["class"] += [label for label in planes for _ in cells]
-        residuals.append(one.sums[0].ravel())
-        spreads.append(one.sums[1].ravel())
+        for name, row in zip(_SUMS, one.sums, strict=False):
+            sums[name].append(row.ravel())
+    kinds = _SUMS if len(class_labels) == 2 else _SUMS[:-1]
     nothing = np.empty(0, dtype=np.int64)
     return pa.table(
         {
             "refinement": pa.array(columns["refinement"], pa.int64()),
             **{name: pa.array(columns[name], pa.string()) for name in ("column", "cell", "class")},
-            "noisy_residual": np.concatenate([nothing, *residuals]),
-            "noisy_spread": np.concatenate([nothing, *spreads]),
+            **{name: np.concatenate([nothing, *sums[name]]) for name in kinds},
         }
     )
