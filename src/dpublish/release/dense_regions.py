@@ -61,7 +61,7 @@ def _noise_sum(summed: NDArray[np.intp], cells: int) -> FloatArray:
     s sqrt(2 m x) + s x / sqrt(2) with probability exp(-x) at most (Bernstein); x = ln(cells).
     """
     x = log(max(cells, 2))
-    return np.sqrt(2 * summed * x) + x / sqrt(2)
+    return np.asarray(np.sqrt(2 * summed * x) + x / sqrt(2), dtype=np.float64)
 
 
 def dense_weights(
