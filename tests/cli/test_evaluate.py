@@ -3,6 +3,7 @@
 import json
 import shutil
 import tomllib
+from fractions import Fraction
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
+from dpublish.classification.grid_choice import GridChoice
 from dpublish.cli import predict as predict_module
 from dpublish.data.schema_file import from_plain
 from dpublish.data.sources import open_table
@@ -34,6 +36,20 @@ def published(tmp_path_factory):
     (place / "test.html").write_text("kept")
     (place / "people.csv").write_text("age,sex\n31,Female\n")
     return place
+
+
+@pytest.fixture(scope="module")
+def refined(published):
+    """Publish a classifier that a column outside its grid refines; say which columns refine it."""
+    schema = from_plain(tomllib.loads(SCHEMA))
+    recipe = GridChoice(target="repaid", rounds=4)
+    release = recipe.release(
+        open_table(loans(3_000), schema), budget=Budget(Fraction(1, 5)), rng=seeded(1)
+    )
+    outside = {one.axis.column for one in release.refinements}
+    outside -= {axis.column for axis in release.axes}
+    assert outside, "no refinement outside the grid: the test would show nothing"
+    release.save(published / "refined")
 
 
 @pytest.fixture
@@ -75,6 +91,15 @@ def test_synthetic_rows_are_measured_without_a_class_column(run, loan_release):
     page = (loan_release / "page.html").read_text()
     assert "NOT PRIVATE" in page
     assert "late_payments" in page
+
+
+def test_a_classifier_refined_by_columns_outside_its_grid_is_measured(run, refined, loan_release):
+    words = ["evaluate", "refined", "--against", "test.parquet", "--classifiers", "direct,tree"]
+    done = run(*words, "--page", "good.html", "--json")
+    assert done.code == 0, done.err
+    names = [one["name"] for one in done.json()["evaluations"]]
+    assert names == ["margins", "association", "queries", "classification"]
+    assert (loan_release / "good.html").exists()
 
 
 def test_what_gives_no_rows_needs_a_class_column(run, loan_release, monkeypatch):

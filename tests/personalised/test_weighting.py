@@ -1,9 +1,12 @@
 """Counts in which people weigh what they accept: who loses how much, and how good they are."""
 
+import json
+import re
 from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dpublish.data.schema import Schema, column
@@ -13,6 +16,8 @@ from dpublish.mechanisms.noise import add_geometric
 from dpublish.personalised import weighting
 from dpublish.randomness import plain_generator, seeded
 from dpublish.recipes import make_recipe
+from dpublish.release.folder import load
+from dpublish.report.page import render_report
 
 LEVELS = ("0.07", "0.3", "1")
 PEOPLE = Schema((column("home", "category", values=["a", "b", "c"]),))
@@ -210,3 +215,36 @@ def test_partitioning_groups_where_people_are_counted_by_what_gives_their_level(
     rule = {"preference": "home", "rule": "a=0.07; b=0.3; c=1", "derived": True}
     method = recipe("partitioning", combine="weighted", sizes=(400,) * 3, **rule)
     assert method.weighing is None
+
+
+def test_files_page_and_data_package_count_records_not_weights(tmp_path):
+    sizes = (2_000, 2_000, 2_000)
+    method = recipe(sizes=sizes)
+    homes = ["a"] * 3_000 + ["b"] * 1_800 + ["c"] * 1_200
+    levels = [0.07, 0.3, 1.0] * 2_000
+    release = publish(method, list(zip(homes, levels, strict=True)))
+    folder = release.save(tmp_path / "weighed")
+
+    counts = pq.read_table(folder / "data" / "part1_counts.parquet").to_pydict()
+    asked = [release.count(f"home = {home}").value for home in counts["home"]]
+    assert counts["estimated_count"] == pytest.approx(asked, abs=1)
+    assert counts["estimated_count"] == pytest.approx([3_000, 1_800, 1_200], abs=300)
+
+    described = json.loads((folder / "datapackage.json").read_text())["resources"]
+    fields = {f["name"]: f for one in described for f in one["schema"]["fields"]}
+    assert "noisy_count" not in fields, "sums of weights must not be called counts"
+    factor = float(re.search(r"stands for (\S+) records", fields["noisy_weight"]["description"])[1])
+    assert np.array(counts["noisy_weight"]) * factor == pytest.approx(asked, abs=1)
+    assert "65,536" in fields["noisy_weight"]["description"]
+
+    page = render_report(release)
+    drawn = [float(n.replace(",", "")) for n in re.findall(r">([\d,]+)</text>", page)]
+    assert 1_000 < max(drawn) < 10_000, "the axis of records"
+    assert fields["noisy_weight"]["description"] in page
+    assert load(folder) == release
+
+
+def test_a_column_named_as_the_weights_is_refused():
+    taken = Schema((column("noisy_weight", "category", values=["a"]),))
+    with pytest.raises(InvalidParameter, match="noisy_weight"):
+        recipe(sizes=(1, 1, 1), columns=("noisy_weight",)).expected_error(taken, None, Fraction(1))

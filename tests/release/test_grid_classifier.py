@@ -150,6 +150,17 @@ def test_an_unknown_rule_is_refused(method):
         getattr(make(), method)(*arguments, rule="votes")
 
 
+def test_boxes_of_refined_columns_are_counted_in_rows_and_others_in_the_grid():
+    release = make()
+    first_job, one_sex = np.array([[0]]), np.array([[0, 0]])
+    of_grid = release.count_boxes(["job"], first_job, first_job + 2)
+    assert of_grid.tolist() == [80.0]  # Paid, the noisy counts as they are
+    women = release.count_boxes(["sex", "risk"], one_sex, np.array([[1, 2]]))[0]
+    assert women == pytest.approx(release.count("sex = F").value)
+    with pytest.raises(InvalidQuery, match="age"):
+        release.count_boxes(["age"], first_job, first_job + 1)
+
+
 # --- what it draws ------------------------------------------------------------------------------
 
 

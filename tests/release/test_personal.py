@@ -428,6 +428,19 @@ def test_what_no_recipe_would_publish_is_refused():
         Part((HIGH,), HIGH, 1.0, 1.0, None, make(one))
 
 
+def test_weights_without_meaning_are_refused():
+    one = part(HIGH, 300.0)
+    with pytest.raises(InvalidParameter, match="units"):
+        replace(one, units=0)
+    with pytest.raises(InvalidParameter, match="number of people"):
+        replace(one, units=10, size=None)
+    with pytest.raises(InvalidParameter, match="all cells"):
+        replace(part(HIGH, 300.0, columns=("age",), threshold=5), units=10)
+    weighed = replace(one, units=10)
+    with pytest.raises(InvalidParameter, match="number of people"):
+        make(weighed, weighed, combine="weighted")  # the parts share people: how many is unknown
+
+
 def test_a_release_promises_no_more_than_its_parts():
     honest = receipt_of()
     assert honest.stamps

@@ -12,7 +12,7 @@ from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from dpublish.recipes import make_recipe
 from dpublish.release import grid_sums
-from dpublish.release.dense_regions import dense_weights, likely_starts
+from dpublish.release.dense_regions import dense_cells, dense_weights, likely_starts
 from dpublish.release.grid_sums import GridSums, PointSums, grid_summer, middles
 from dpublish.release.projection import project_nonnegative
 from dpublish.release.weighted_lloyd import MOST_ROUNDS, grid_lloyd, search_effort, weighted_lloyd
@@ -131,11 +131,25 @@ def test_some_weights_would_go_round_in_circles_for_ever():
 def test_noise_alone_is_mostly_taken_for_empty_and_a_crowd_is_not():
     rng = plain_generator(2)
     noise = np.rint(rng.laplace(0, 10, (40, 40)))
-    kept = dense_weights((40, 40), noise.ravel(), 14.1)
-    assert np.count_nonzero(kept) < 0.05 * 1600
+    assert np.count_nonzero(dense_cells((40, 40), noise.ravel(), 14.1)) < 0.005 * 1600
     noise[10:14, 20:24] += 60
-    crowd = dense_weights((40, 40), noise.ravel(), 14.1).reshape(40, 40)[10:14, 20:24]
-    assert np.array_equal(crowd, noise[10:14, 20:24])
+    crowd = np.zeros((40, 40), dtype=np.bool_)
+    crowd[10:14, 20:24] = True
+    kept = dense_cells((40, 40), noise.ravel(), 14.1).reshape(40, 40)
+    assert kept[crowd].all()
+    assert not kept[:8].any()
+    assert not kept[17:].any()
+
+
+def test_records_that_stand_out_nowhere_are_spread_and_a_little_that_is_missing_is_not():
+    counts = np.zeros((40, 40))
+    counts[10:14, 20:24] = 60
+    for total, elsewhere in ((960.0, 0.0), (1000.0, 0.0), (1920.0, 960.0)):
+        weights = dense_weights((40, 40), counts.ravel(), 1.0, total).reshape(40, 40)
+        assert weights.min() >= 0
+        void = weights[30:]
+        assert np.ptp(void) == pytest.approx(0)
+        assert void.sum() == pytest.approx(elsewhere / 4, rel=0.02)
 
 
 def test_starts_are_drawn_where_the_weight_is_and_far_apart():

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from dpublish.data.schema import Schema, column
+from dpublish.evaluation import table_plots
+from dpublish.evaluation.correlation_colors import show_correlations
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import seeded
@@ -15,6 +17,7 @@ from dpublish.release.labelled_histogram import NoisySize
 from dpublish.release.noisy_correlation import NoisyCorrelation
 from dpublish.release.noisy_margin import NoisyMargin
 from dpublish.release.score_bridge import SCORE_UNIT
+from dpublish.report import charts
 from dpublish.report.charts import correlation_map
 from dpublish.report.copula import section
 
@@ -67,6 +70,39 @@ def test_long_names_of_correlations_are_not_cut():
     drawn = correlation_map(["W" * 24, "M" * 24], np.eye(2))
     (end,) = re.findall(r'text-anchor: end[^>]* x="([\d.]+)"[^>]*>W+<', drawn)
     assert float(end) > 24 * 0.98 * 7  # a W is nearly as wide as its seven points are high
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 8, 40])
+def test_all_labels_of_the_correlations_lie_in_the_picture(columns):
+    paths = pytest.importorskip("matplotlib.textpath")
+    names = [f"a_rather_long_column_{number}" for number in range(columns)]
+    drawn = correlation_map(names, np.eye(columns))
+    width, height = map(float, re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', drawn).groups())
+    rows = re.findall(r'text-anchor: end[^>]* x="([\d.]+)" y="([\d.]+)"[^>]*>(\w+…?)<', drawn)
+    below = re.findall(r"translate\(([\d.]+) ([\d.]+)\) rotate\(-90\)[^>]*>\w+…?<", drawn)
+    assert len(rows) == len(below) == columns
+    for end, down, label in rows:
+        assert paths.TextPath((0, 0), label, size=7).get_extents().width < float(end) < width
+        assert 0 < float(down) < height
+    for across, start in below:
+        assert 0 < float(across) < width
+        assert 0 < float(start) < height
+
+
+def test_both_pages_use_one_scale_of_colors(monkeypatch):
+    pytest.importorskip("matplotlib")
+    scales = []
+
+    def watch(axes, matrix):
+        image = show_correlations(axes, matrix)
+        scales.append((image.get_cmap().name, image.get_clim()))
+        return image
+
+    monkeypatch.setattr(charts, "show_correlations", watch)
+    monkeypatch.setattr(table_plots, "show_correlations", watch)
+    correlation_map(["a", "b"], np.eye(2))
+    table_plots.draw_associations(["a", "b"], np.eye(2), np.eye(2))
+    assert scales == [("RdBu_r", (-1, 1))] * 3
 
 
 def test_only_the_first_forty_margins_are_drawn():

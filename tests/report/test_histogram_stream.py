@@ -1,9 +1,13 @@
 """The page of a stream: what was published when, what of the budget is used, what changed."""
 
+import numpy as np
 import pytest
 
 from dpublish.publishing.stream_operator import StreamOperator
+from dpublish.release.histogram_stream import HistogramStream
 from dpublish.release.stream_folder import load_stream
+from dpublish.report import histogram_stream
+from dpublish.report.charts import INK
 from dpublish.report.course_chart import course_chart
 from dpublish.report.histogram_stream import section
 from dpublish.report.page import render_report
@@ -17,6 +21,15 @@ def published(place, recipe, labels):
         for number, label in enumerate(labels, 1):
             operator.next(rows(number), label, allow_new_labels=True)
     return load_stream(place / "out")
+
+
+def figure_about(stream, words):
+    [found] = [one for one in section(stream, True).figures if words in one.caption]
+    return found
+
+
+def column_heights(svg):
+    return [float(part.split('"')[0]) for part in svg.split(' height="')[1:]]
 
 
 @pytest.mark.parametrize("with_charts", [True, False])
@@ -49,10 +62,36 @@ def test_a_stream_without_steps_has_a_page(tmp_path):
 
 def test_the_budget_is_drawn_to_scale(tmp_path):
     stream = published(tmp_path, RECIPE, ["a", "b", "c", "d", "e"])
-    svg = section(stream, True).figures[0].svg
-    assert svg.count("<rect") == 5
-    heights = [float(part.split('"')[0]) for part in svg.split(' height="')[1:]]
+    svg = figure_about(stream, "Budget").svg
+    heights = column_heights(svg)
+    assert len(heights) == 5
     assert [round(height / heights[0]) for height in heights] == [1, 2, 3, 4, 4]
+
+
+def test_counts_over_time_are_drawn_to_scale_and_fresh_ones_are_dark(tmp_path, monkeypatch):
+    stream = published(tmp_path, PerSnapshot(columns=("hour",), horizon=4), ["a", "b", "c", "d"])
+    told = {"a": 10.0, "b": 40.0, "c": -5.0, "d": 20.0}
+
+    def at(stream, time=None):
+        return np.full(stream.shape, told[time or "d"] / stream.size)
+
+    monkeypatch.setattr(HistogramStream, "at", at)
+    svg = figure_about(stream, "count of all bins over time").svg
+    drawn = column_heights(svg)
+    assert np.array(drawn) / max(drawn) == pytest.approx([1 / 4, 1, 1 / 2], abs=0.01)
+    assert svg.count(INK) == 3, "a count below 0 is drawn as none"
+
+
+def test_counts_of_long_streams_are_drawn_at_some_steps_and_lost_steps_are_left_out(
+    tmp_path, monkeypatch
+):
+    stream = published(tmp_path, PerSnapshot(columns=("hour",), horizon=5), ["a", "b", "c", "d"])
+    monkeypatch.setattr(histogram_stream, "_MAX_COUNTED", 3)
+    figure = figure_about(stream, "over time, 3 of its steps")
+    assert ">a<" in figure.svg
+    assert ">d<" in figure.svg
+    (stream.folder / stream.records[0].file).unlink()
+    assert "2 of its steps" in figure_about(stream, "over time").caption
 
 
 def test_a_course_of_nothing_and_of_one_step_can_be_drawn():

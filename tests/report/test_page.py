@@ -114,6 +114,27 @@ def test_the_example_questions_of_the_page_work_as_they_stand(name):
         assert eval(python, {"release": release}) == release.count(question)
 
 
+def rules(shown):
+    """Read the rules of the page's style sheet, outside of media queries."""
+    style = re.search(r"<style>(.*?)</style>", shown, re.DOTALL)[1]
+    style = re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", style)
+    found = {}
+    for selectors, body in re.findall(r"([^{}]+)\{([^{}]*)\}", style):
+        declared = dict(re.findall(r"([\w-]+):\s*([^;]+)", body))
+        for selector in selectors.split(","):
+            found[selector.strip()] = found.get(selector.strip(), {}) | declared
+    return found
+
+
+def test_wide_tables_scroll_and_do_not_break_words():
+    shown = render_report(publish("histogram", columns=("size",)))
+    style = rules(shown)
+    assert style[".scroll"]["overflow-x"] == "auto"
+    assert style[".scroll td"]["overflow-wrap"] == "normal"
+    assert style[".scroll th"]["overflow-wrap"] == "normal"
+    assert '<div class="scroll"><table>' in shown
+
+
 def test_without_matplotlib_the_report_has_tables_and_says_what_is_missing(monkeypatch):
     monkeypatch.setattr(page, "can_draw", lambda: False)
     text = render_report(publish("histogram", columns=("a <i>",)))

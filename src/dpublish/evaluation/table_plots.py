@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpublish.evaluation.correlation_colors import show_correlations
+
 FloatArray = NDArray[np.float64]
 _SETTINGS: Any = {
     "svg.fonttype": "none",
@@ -54,7 +56,7 @@ def draw_associations(names: Sequence[str], true: FloatArray, synthetic: FloatAr
         for axes, matrix, title in zip(
             grid, (true, synthetic), ("true rows", "synthetic"), strict=True
         ):
-            image = axes.imshow(matrix, cmap="RdBu", vmin=-1, vmax=1)
+            image = show_correlations(axes, matrix)
             axes.set_title(title, loc="left", fontsize=10)
             axes.set_xticks(range(len(names)), short, rotation=90, fontsize=7)
             axes.set_yticks(range(len(names)), short, fontsize=7)

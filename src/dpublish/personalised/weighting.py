@@ -38,7 +38,7 @@ from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import RandomSource
 from dpublish.release.histogram import RESERVED, Histogram
 from dpublish.release.personal import PersonalRelease
-from dpublish.release.personal_parts import Part
+from dpublish.release.personal_parts import NOISY_WEIGHT, Part
 from dpublish.release.recipe import ExpectedError, Progress, setting
 
 UNITS = 1 << 16
@@ -248,6 +248,7 @@ class Weighting(PersonalSettings):
             scale=alike / whole,
             size=alike,
             release=histogram,
+            units=UNITS,
         )
 
     def _set(self, axes: tuple[Axis, ...]) -> tuple[tuple[str, int | None], ...]:
@@ -258,8 +259,9 @@ class Weighting(PersonalSettings):
         names = {name for name, _ in chosen}
         if self.preference in names:
             raise InvalidParameter("people are not counted by the column that gives their level")
-        if RESERVED & names:
-            raise InvalidParameter(f"rename the columns {', '.join(sorted(RESERVED))} first")
+        taken = RESERVED | {NOISY_WEIGHT}
+        if taken & names:
+            raise InvalidParameter(f"rename the columns {', '.join(sorted(taken))} first")
         return tuple(schema[name].axis(level) for name, level in chosen)
 
 

@@ -18,7 +18,8 @@ from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
 from dpublish.release.answer import Answer
-from dpublish.release.grid_counts import GridCounts
+from dpublish.release.cluster_sizes import ClusterSize, estimate_sizes
+from dpublish.release.grid_counts import GridCounts, first_integers
 from dpublish.release.grid_synopsis import GridSynopsis
 from dpublish.release.histogram import MAX_ROWS
 from dpublish.release.labelled_histogram import NoisySize
@@ -154,12 +155,18 @@ class Centres(Release):
         drawn = {}
         places = np.unravel_index(cells, grid.sizes)
         for column, place, size in zip(self.box.columns, places, grid.sizes, strict=True):
-            low, high = column.bounds
-            values = low + (place + rng.random(cells.size)) / size * (high - low)
-            drawn[column.name] = (
-                np.rint(values).astype(np.int64) if column.kind == "integer" else values
-            )
+            drawn[column.name] = _draw_within(column, place, size, rng)
         return pa.table(drawn)
+
+    @cached_property
+    def cluster_sizes(self) -> tuple[ClusterSize, ...] | None:
+        """Estimate the number of records of each cluster from the noisy grid; None without one.
+
+        Post-processing: only cells that stand out from the noise are counted.
+        """
+        if self.synopsis is None:
+            return None
+        return estimate_sizes(self.synopsis, self.box.scale(self.centres))
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records that satisfy `query` in the noisy grid, with an error bar."""
@@ -261,6 +268,19 @@ def _nearest(points: FloatArray, centres: FloatArray) -> NDArray[np.int64]:
         apart = points[start : start + step, None, :] - centres
         found[start : start + step] = np.square(apart).sum(axis=2).argmin(axis=1)
     return found
+
+
+def _draw_within(
+    column: NumberColumn, cells: NDArray[np.intp], size: int, rng: np.random.Generator
+) -> NDArray[Any]:
+    """Draw a value from each cell of a column: of an integer one, among the integers in it."""
+    if column.kind == "integer":
+        edges = first_integers(column, size).astype(np.int64)
+        counts = np.maximum(np.diff(edges)[cells], 1)  # a cell may hold none: the nearest then
+        found = edges[cells] + (rng.random(cells.size) * counts).astype(np.int64)
+        return np.minimum(found, int(column.bounds[1]))
+    low, high = column.bounds
+    return np.asarray(low + (cells + rng.random(cells.size)) / size * (high - low))
 
 
 def _coordinate_names(box: Box) -> list[str]:

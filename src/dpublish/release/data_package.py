@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from dpublish.privacy.epsilon import format_epsilon
-from dpublish.release.release import Release
+from dpublish.release.release import Release, field_description
 
 
 def describe(
@@ -44,4 +44,7 @@ def _field(item: pa.Field) -> dict[str, str]:
         kind = "number"
     else:
         kind = "string"
-    return {"name": item.name, "type": kind}
+    described = field_description(item)
+    return {"name": item.name, "type": kind} | (
+        {} if described is None else {"description": described}
+    )

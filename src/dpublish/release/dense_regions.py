@@ -1,37 +1,91 @@
 """Tell where records are from where only noise is, and start the search for clusters there.
 
 A noisy grid is mostly noise where the box is mostly empty: every empty cell pulls at the
-centres.  A weighted mean over a cell's neighbours has much less noise than the cell itself, so
+centers.  A weighted mean over a cell's neighbors has much less noise than the cell itself, so
 it shows whether there are records around.  Cells where it does not stand out count as empty.
-All of this is computed from noisy counts alone.
+Of many cells of noise the largest mean is about sqrt(2 ln cells) standard deviations, so that is
+what a cell has to exceed.  All of this is computed from noisy counts alone.
 """
+
+from math import log, prod, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import gaussian_filter, label
 
 from dpublish.errors import require_count
+from dpublish.release.projection import project_nonnegative
 
 FloatArray = NDArray[np.float64]
 
 REACH = 1.0
 """Standard deviation of the mean over neighbours, in cells."""
-STANDING_OUT = 2.5
-"""Standard deviations of its noise by which such a mean stands out."""
 _CANDIDATES = 4
+_MOST = 0.95  # part of the records; fewer in dense cells means that many are elsewhere
 
 
-def dense_weights(sizes: tuple[int, ...], weights: FloatArray, deviation: float) -> FloatArray:
-    """Set weights to 0 where a cell and its neighbours do not stand out from the noise.
+def standing_out(cells: int) -> float:
+    """Return how many standard deviations of its noise a mean must exceed, among so many cells.
+
+    >>> [round(standing_out(cells), 2) for cells in (1, 16, 1_000, 100_000)]
+    [1.18, 2.35, 3.72, 4.8]
+    """
+    return sqrt(2 * log(max(cells, 2)))
+
+
+def dense_cells(sizes: tuple[int, ...], weights: FloatArray, deviation: float) -> NDArray[np.bool_]:
+    """Mark the cells that stand out from the noise together with their neighbors.
+
+    Of these, connected regions whose counts add up to what noise may add up to are left out.
 
     Args:
         sizes: Number of cells along each side.
         weights: Noisy counts, row by row.
         deviation: Standard deviation of the noise of one of them.
     """
-    means = gaussian_filter(weights.reshape(sizes), REACH, mode="constant").ravel()
-    least = STANDING_OUT * deviation * _noise_left() ** len(sizes)
-    return np.where(means > least, weights, 0.0)
+    means = gaussian_filter(weights.reshape(sizes), REACH, mode="constant")
+    least = standing_out(prod(sizes)) * deviation * _noise_left() ** len(sizes)
+    regions, number = label(means > least, structure=np.ones((3,) * len(sizes)))
+    sums = np.bincount(regions.ravel(), weights, minlength=number + 1)
+    cells = np.bincount(regions.ravel(), minlength=number + 1)
+    kept = sums > deviation * _noise_sum(cells, prod(sizes))
+    kept[0] = False  # what does not stand out
+    return np.asarray(kept[regions.ravel()])
+
+
+def _noise_sum(summed: NDArray[np.intp], cells: int) -> FloatArray:
+    """Bound the sum of noise over so many cells, in standard deviations of one.
+
+    Noise has heavier tails than a normal distribution: one count of noise may lift the mean of
+    a few cells.  A sum of m two-sided exponential variables of deviation s exceeds
+    s sqrt(2 m x) + s x / sqrt(2) with probability exp(-x) at most (Bernstein); x = ln(cells).
+    """
+    x = log(max(cells, 2))
+    return np.asarray(np.sqrt(2 * summed * x) + x / sqrt(2), dtype=np.float64)
+
+
+def dense_weights(
+    sizes: tuple[int, ...], weights: FloatArray, deviation: float, total: float
+) -> FloatArray:
+    """Return weights that could be real: 0 where only noise is, and none negative.
+
+    Where the cells that stand out hold less than most of the records, the others are somewhere
+    else and nobody can tell where: they are spread evenly over all cells.  A map's void would
+    else draw centers, for a few records there are far from all others.
+
+    Args:
+        sizes: Number of cells along each side.
+        weights: Noisy counts, row by row.
+        deviation: Standard deviation of the noise of one of them.
+        total: Estimated number of records.
+    """
+    dense = dense_cells(sizes, weights, deviation)
+    held = float(weights[dense].sum())
+    if held < _MOST * total:
+        return project_nonnegative(np.where(dense, weights, 0.0), total)
+    found = np.zeros_like(weights)
+    found[dense] = project_nonnegative(weights[dense], max(held, 1.0))
+    return found
 
 
 def _noise_left() -> float:
@@ -47,8 +101,8 @@ def likely_starts(
     """Draw sets of centres from weighted points, each far from those before (k-means++).
 
     Points are drawn in proportion to weight times squared distance from the nearest centre so
-    far; of a few that are drawn, the one that leaves the least is taken.  Where no point is
-    left, centres are drawn from the whole box.
+    far; of a few that are drawn, the one that leaves the least is taken.  Where fewer points
+    than centers have weight, they are drawn again; where none has, so is the whole box.
 
     Args:
         points: Points, a row each.
@@ -66,6 +120,8 @@ def _draw(
     points: FloatArray, weights: FloatArray, clusters: int, rng: np.random.Generator
 ) -> FloatArray:
     found = rng.uniform(-1.0, 1.0, (clusters, points.shape[1]))
+    if len(points):
+        found = points[rng.integers(0, len(points), clusters)]
     chances = weights
     apart = np.full(len(points), np.inf)
     for number in range(clusters):

@@ -1,6 +1,6 @@
 """A published grid with class counts, made into a classifier: smoothed, and refined if paid for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -167,9 +167,23 @@ class GridClassifier(LabelledHistogram):
         Columns of the grid are counted in it, with an error bar; if columns of refinements are
         asked about, synthetic rows are counted.
         """
-        if set(parse_query(query).columns) <= {axis.column for axis in self.axes}:
+        if self._has_grid_of(parse_query(query).columns):
             return super().count(query, confidence=confidence)
         return self._sample.answer(query, confidence)
+
+    def count_boxes(
+        self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Estimate how many records lie in each of many boxes of leaves at once.
+
+        As `count`: from the grid if it has all the columns, else from synthetic rows.
+        """
+        if self._has_grid_of(columns):
+            return super().count_boxes(columns, lows, highs)
+        return self._sample.boxes(columns, lows, highs)
+
+    def _has_grid_of(self, columns: Sequence[str]) -> bool:
+        return set(columns) <= {axis.column for axis in self.axes}
 
     @cached_property
     def _sample(self) -> SampledCount:

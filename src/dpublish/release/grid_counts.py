@@ -67,7 +67,7 @@ class GridCounts:
 
 def _side(column: NumberColumn, size: int) -> _Side:
     if column.kind == "integer":
-        edges = _first_whole_numbers(column, size)
+        edges = first_integers(column, size)
     else:
         low, high = column.bounds
         edges = low + (high - low) * np.arange(size + 1) / size
@@ -79,7 +79,7 @@ def _side(column: NumberColumn, size: int) -> _Side:
     return _Side(axis, cells)
 
 
-def _first_whole_numbers(column: NumberColumn, size: int) -> FloatArray:
+def first_integers(column: NumberColumn, size: int) -> FloatArray:
     """Find the first whole number of each cell, closed off by the first beyond the bounds.
 
     The cell of a number is found as it was when records were counted, and never falls with

@@ -94,6 +94,8 @@ class PersonalRelease(Release):
                 raise InvalidParameter("a part spends more than any of its levels paid")
             if not set(part.release.receipt.stamps) <= set(self.receipt.stamps):
                 raise InvalidParameter("a release cannot promise more than its parts do")
+            if part.units != 1 and self.people is None:
+                raise InvalidParameter("sums of weights need the number of people they stand for")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PersonalRelease) and self._content() == other._content()
@@ -126,6 +128,17 @@ class PersonalRelease(Release):
     ) -> NDArray[np.float64]:
         """Estimate how many records lie in each of many boxes of leaves at once."""
         return self._counter.boxes(columns, lows, highs)
+
+    @cached_property
+    def records_each(self) -> tuple[float, ...]:
+        """Number of records that a unit of each part's counts stands for; 1 if it is a record."""
+        if all(part.units == 1 for part in self.parts):
+            return (1.0,) * len(self.parts)
+        factors = self._counter.factors.tolist()
+        return tuple(
+            1.0 if part.units == 1 else factor
+            for part, factor in zip(self.parts, factors, strict=True)
+        )
 
     @cached_property
     def _counter(self) -> PersonalCount:
@@ -190,7 +203,7 @@ class PersonalRelease(Release):
 
     def tables(self) -> dict[str, pa.Table]:
         """Give a list of the parts, and the tables of each under its number."""
-        return nested_tables(self.parts)
+        return nested_tables(self.parts, self.records_each)
 
     def facts(self) -> dict[str, Any]:
         """Give how parts are brought together, and all about each but its tables."""

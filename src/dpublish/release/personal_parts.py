@@ -1,7 +1,7 @@
 """The parts of a personalised release: which people, what they paid, and what was published."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -11,18 +11,23 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpublish.data import schema_file
-from dpublish.errors import CorruptRelease, InvalidParameter
+from dpublish.errors import CorruptRelease, InvalidParameter, require_count
+from dpublish.mechanisms.exact import SMALLEST_RATE
 from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.levels import parse_levels
 from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
-from dpublish.release.release import Release
+from dpublish.release.histogram import Histogram
+from dpublish.release.release import Release, describe_field, whole_column
 
 FloatArray = NDArray[np.float64]
 LARGEST = 1e20
 """Of a weight, a scale or a number of people; beyond any real one, and safe to multiply."""
 PARTS = "parts"
 """Name of the published table that lists the parts."""
+NOISY_WEIGHT = "noisy_weight"
+"""Name of the published column of noisy sums of weights, where records do not count as 1."""
+_LARGEST_COUNT = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,8 @@ class Part:
         scale: By how much its counts are multiplied to stand for all its people.
         size: Number of its people, public or noisy; None if nobody knows.
         release: What was published.
+        units: What a record of full weight adds to a count of the release.  Above 1, its counts
+            are sums of weights and no numbers of records.
     """
 
     levels: tuple[Fraction, ...]
@@ -44,6 +51,7 @@ class Part:
     scale: float
     size: float | None
     release: Release
+    units: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what no recipe would publish: a release may come from anywhere."""
@@ -60,6 +68,16 @@ class Part:
             raise InvalidParameter("a part's weight is at least 0, its scale above 0")
         if not isinstance(self.release.receipt.neighbours, AddRemoveRecord):
             raise InvalidParameter("a part must hide one record that is added or removed")
+        self._check_units()
+
+    def _check_units(self) -> None:
+        require_count(units=self.units)
+        if self.units == 1:
+            return
+        if not isinstance(self.release, Histogram) or self.release.threshold is not None:
+            raise InvalidParameter("only a histogram of all cells has sums of weights")
+        if self.size is None:
+            raise InvalidParameter("sums of weights need the number of people they stand for")
 
     @property
     def people(self) -> float:
@@ -73,6 +91,29 @@ class Part:
             return f"level {first}"
         return f"levels {first} {'and' if len(self.levels) == 2 else 'to'} {last}"
 
+    def in_records(self, factor: float) -> Release:
+        """Return its release with counts of records, to be shown; sums of weights are rounded.
+
+        Args:
+            factor: Number of records that one unit of a count stands for.
+        """
+        if self.units == 1 or not isinstance(self.release, Histogram):
+            return self.release
+        counts = np.clip(np.rint(self.release.counts * factor), -_LARGEST_COUNT, _LARGEST_COUNT)
+        rate = self.release.noise_rate / max(Fraction(factor), 1 / Fraction(LARGEST))
+        return replace(
+            self.release,
+            counts=counts.astype(np.int64),
+            noise_rate=max(rate.limit_denominator(1 << 40), SMALLEST_RATE),
+        )
+
+    def tables(self, factor: float) -> dict[str, pa.Table]:
+        """Return the tables of its release; of sums of weights, with estimates in records."""
+        found = self.release.tables()
+        if self.units == 1:
+            return found
+        return {name: _with_records(table, self.units, factor) for name, table in found.items()}
+
     def facts(self) -> dict[str, Any]:
         """Give all but the tables of its release, as plain values."""
         return {
@@ -81,6 +122,7 @@ class Part:
             "weight": float(self.weight),
             "scale": float(self.scale),
             "size": None if self.size is None else float(self.size),
+            "units": self.units,
             "kind": self.release.kind,
             "receipt": self.release.receipt.to_plain(),
             "schema": schema_file.to_plain(self.release.schema),
@@ -94,7 +136,9 @@ class Part:
             receipt=Receipt.from_plain(facts["receipt"]),
             schema=schema_file.from_plain(facts["schema"]),
             facts=facts["facts"],
-            tables=tables,
+            tables={name: _with_counts(table) for name, table in tables.items()}
+            if facts["units"] != 1
+            else tables,
         )
         return cls(
             levels=tuple(parse_epsilon(level) for level in facts["levels"]),
@@ -103,7 +147,34 @@ class Part:
             scale=facts["scale"],
             size=facts["size"],
             release=release,
+            units=facts["units"],
         )
+
+
+def _with_records(table: pa.Table, units: int, factor: float) -> pa.Table:
+    """Name sums of weights as such, and put estimates in records beside them."""
+    counts = table.schema.get_field_index("noisy_count")
+    weight = describe_field(
+        pa.field(NOISY_WEIGHT, pa.int64()),
+        f"Noisy sum of weights. A record of full weight adds {units:,}, others less; one unit "
+        f"stands for {factor:.9g} records.",
+    )
+    table = table.set_column(counts, weight, table["noisy_count"])
+    estimates = table.schema.get_field_index("estimated_count")
+    records = describe_field(
+        pa.field("estimated_count", pa.float64()),
+        f"Estimated number of records: what the noisy weights say, times {factor:.9g}.",
+    )
+    values = whole_column(table, "estimated_count") * factor
+    return table.set_column(estimates, records, pa.array(values, pa.float64()))
+
+
+def _with_counts(table: pa.Table) -> pa.Table:
+    """Undo `_with_records` as far as a release is read from it."""
+    names = table.column_names
+    if names.count(NOISY_WEIGHT) != 1 or "noisy_count" in names:
+        raise CorruptRelease("a part's table of weights does not hold them once")
+    return table.rename_columns(["noisy_count" if n == NOISY_WEIGHT else n for n in names])
 
 
 def shares(parts: Sequence[Part], counts: FloatArray | None = None) -> FloatArray:
@@ -129,8 +200,11 @@ def shared_pairs(parts: Sequence[Part]) -> list[tuple[int, int]]:
     return [(i, j) for i, j in combinations(range(len(parts)), 2) if sets[i] & sets[j]]
 
 
-def nested_tables(parts: Sequence[Part]) -> dict[str, pa.Table]:
-    """Give a list of the parts, and the tables of each under its number."""
+def nested_tables(parts: Sequence[Part], factors: Sequence[float]) -> dict[str, pa.Table]:
+    """Return a list of the parts, and the tables of each under its number.
+
+    `factors` are the numbers of records that a unit of each part's counts stands for.
+    """
     listed = pa.table(
         {
             "part": pa.array(range(1, len(parts) + 1), pa.int64()),
@@ -139,15 +213,27 @@ def nested_tables(parts: Sequence[Part]) -> dict[str, pa.Table]:
             "weight": pa.array([float(part.weight) for part in parts]),
             "scale": pa.array([float(part.scale) for part in parts]),
             "size": pa.array([part.size for part in parts], pa.float64()),
+            "units": pa.array([part.units for part in parts], pa.int64()),
             "kind": [part.release.kind for part in parts],
         }
     )
     nested = {
         f"{_prefix(number)}{name}": table
-        for number, part in enumerate(parts)
-        for name, table in part.release.tables().items()
+        for number, (part, factor) in enumerate(zip(parts, factors, strict=True))
+        for name, table in part.tables(factor).items()
     }
-    return {PARTS: listed, **nested}
+    return {PARTS: _described(listed), **nested}
+
+
+def _described(listed: pa.Table) -> pa.Table:
+    """Say in the list of parts what its numbers mean."""
+    words = {
+        "weight": "How much the part counts beside others.",
+        "scale": "By how much its counts are multiplied to stand for all its people.",
+        "units": "What a record of full weight adds to a count of the part; 1 for plain counts.",
+    }
+    fields = [describe_field(f, words[f.name]) if f.name in words else f for f in listed.schema]
+    return listed.cast(pa.schema(fields))
 
 
 def read_parts(

@@ -20,6 +20,8 @@ from dpublish.privacy.receipt import Receipt
 from dpublish.release.answer import Answer
 from dpublish.release.signing import SigningKey, signing_key
 
+_DESCRIPTION = b"description"  # key of the fields' metadata
+
 
 def whole_column(table: pa.Table, name: str) -> NDArray[np.int64]:
     """Take a column of whole numbers out of a published table; anything else is corrupt."""
@@ -27,6 +29,17 @@ def whole_column(table: pa.Table, name: str) -> NDArray[np.int64]:
     if column.type != pa.int64() or column.null_count:
         raise CorruptRelease(f"the column {name!r} does not hold whole numbers")
     return np.asarray(column.to_numpy(), dtype=np.int64)
+
+
+def describe_field(field: pa.Field, words: str) -> pa.Field:
+    """Attach a description to a field: it enters the Parquet file, data package and report."""
+    return field.with_metadata({_DESCRIPTION: words.encode("utf-8")})
+
+
+def field_description(field: pa.Field) -> str | None:
+    """Return what `describe_field` attached, if anything."""
+    words = (field.metadata or {}).get(_DESCRIPTION)
+    return None if words is None else words.decode("utf-8", "replace")
 
 
 class Release(ABC):

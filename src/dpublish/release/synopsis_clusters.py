@@ -5,7 +5,6 @@ import numpy as np
 from dpublish.release.dense_regions import dense_weights, likely_starts
 from dpublish.release.grid_sums import grid_steps
 from dpublish.release.grid_synopsis import GridSynopsis
-from dpublish.release.projection import project_nonnegative
 from dpublish.release.starting_centres import spread_centres
 from dpublish.release.weighted_lloyd import Clustering, grid_lloyd, search_effort
 
@@ -31,8 +30,8 @@ def cluster_synopsis(
     """
     effort = search_effort(starts, clusters, grid_steps(grid.sizes, clusters))
     if only_dense:
-        dense = dense_weights(grid.sizes, grid.counts.astype(np.float64), grid.deviation)
-        weights = project_nonnegative(dense, grid.total)
+        counts = grid.counts.astype(np.float64)
+        weights = dense_weights(grid.sizes, counts, grid.deviation, grid.total)
         sets = likely_starts(grid.cell_centres(), weights, clusters, effort.starts, rng)
     else:
         weights = grid.counts.astype(np.float64)
@@ -44,6 +43,6 @@ def cluster_synopsis(
         sets,
         min_count=1.0,
         cell_deviation=grid.deviation,
-        total=grid.total,
+        total=None if only_dense else grid.total,  # dense weights add up as they are
         iterations=effort.rounds,
     )

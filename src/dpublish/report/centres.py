@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpublish.data.column import NumberColumn
 from dpublish.release.centres import Centres
+from dpublish.release.cluster_sizes import ClusterSize
 from dpublish.release.grid_synopsis import GridSynopsis
 from dpublish.release.release import Release
 from dpublish.report.charts import GRID, INK
@@ -19,6 +20,10 @@ _MAX_SHADES = 64
 _MAX_LISTED = 100
 _SIDE, _STRIP, _LEFT, _BOTTOM, _MARGIN = 400.0, 60.0, 90.0, 40.0, 10.0
 _DOT = "#c0392b"
+_ABOUT_SIZES = (
+    " Records are noisy counts of the cells that stand out from the noise, ± what noise does to "
+    "their sum (95 %). A center that may be noise is hollow in the picture."
+)
 
 
 def section(release: Release, with_charts: bool) -> Section:
@@ -41,15 +46,27 @@ def section(release: Release, with_charts: bool) -> Section:
 
 def _list_centres(release: Centres) -> Listing:
     shown = release.centres[:_MAX_LISTED]
-    return Listing(
-        headers=["cluster", *release.box.names],
-        rows=[
-            [str(number), *(f"{value:,.7g}" for value in centre)]
-            for number, centre in enumerate(shown)
-        ],
-        caption="The centres, in the units of their columns"
-        + ("." if len(shown) == release.clusters else f"; the first {len(shown):,}."),
+    sizes = release.cluster_sizes
+    caption = "The centers, in the units of their columns" + (
+        "." if len(shown) == release.clusters else f"; the first {len(shown):,}."
     )
+    return Listing(
+        headers=["cluster", *release.box.names, *(("records", "") if sizes else ())],
+        rows=[
+            [
+                str(number),
+                *(f"{value:,.7g}" for value in center),
+                *(_told_size(sizes[number]) if sizes else ()),
+            ]
+            for number, center in enumerate(shown)
+        ],
+        caption=caption + (_ABOUT_SIZES if sizes else ""),
+    )
+
+
+def _told_size(size: ClusterSize) -> tuple[str, str]:
+    told = f"{size.records:,.0f} ± {size.half_width:,.0f}"
+    return told, "may be noise" if size.may_be_noise else ""
 
 
 @dataclass(frozen=True)
@@ -74,12 +91,15 @@ class _Side:
 
 def _figures(release: Centres) -> list[Figure]:
     box = release.box
+    doubtful = frozenset(
+        number for number, size in enumerate(release.cluster_sizes or ()) if size.may_be_noise
+    )
     places = (box.scale(release.centres) + 1) / 2
     over = "" if release.synopsis is None else " over the noisy grid (darker: more records)"
     if box.dimensions == 1:
         shades = None if release.synopsis is None else release.synopsis.counts[:, None]
         strip = _Side(None, np.full(release.clusters, 0.5), _STRIP)
-        picture = _draw(_Side(box.columns[0], places[:, 0]), strip, shades)
+        picture = _draw(_Side(box.columns[0], places[:, 0]), strip, shades, doubtful)
         return [Figure(f"Centres by {box.names[0]}{over}.", picture)]
     # Where the centres differ most there is most to see.
     widest = np.argsort(-places.var(axis=0), kind="stable")[:_MAX_COLUMNS]
@@ -88,7 +108,7 @@ def _figures(release: Centres) -> list[Figure]:
         across, up = (_Side(box.columns[i], places[:, i]) for i in (first, second))
         shades = _plane(release.synopsis, first, second)
         caption = f"Centres by {box.names[first]} and {box.names[second]}{over}."
-        figures.append(Figure(caption, _draw(across, up, shades)))
+        figures.append(Figure(caption, _draw(across, up, shades, doubtful)))
     return figures
 
 
@@ -96,7 +116,9 @@ def _plane(grid: GridSynopsis | None, first: int, second: int) -> NDArray[np.int
     return None if grid is None else grid.plane(first, second)
 
 
-def _draw(across: _Side, up: _Side, counts: NDArray[np.int64] | None) -> str:
+def _draw(
+    across: _Side, up: _Side, counts: NDArray[np.int64] | None, doubtful: frozenset[int]
+) -> str:
     """Draw the box, noisy counts as shades, and the centres with their numbers."""
     width = _LEFT + across.length + _MARGIN
     height = up.length + _BOTTOM + _MARGIN
@@ -109,15 +131,16 @@ def _draw(across: _Side, up: _Side, counts: NDArray[np.int64] | None) -> str:
     )
     shades = "" if counts is None else _shade(counts, across.length, up.length)
     dots = "".join(
-        _dot(number, x * across.length, (1 - y) * up.length)
+        _dot(number, x * across.length, (1 - y) * up.length, number in doubtful)
         for number, (x, y) in enumerate(zip(across.places, up.places, strict=True))
     )
     return head + shades + dots + _name_sides(across, up) + "</g></svg>"
 
 
-def _dot(number: int, x: float, y: float) -> str:
+def _dot(number: int, x: float, y: float, is_hollow: bool) -> str:
+    colors = ("white", _DOT) if is_hollow else (_DOT, "white")
     return (
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{_DOT}" stroke="white"/>'
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colors[0]}" stroke="{colors[1]}"/>'
         f'<text x="{x + 6:.1f}" y="{y - 4:.1f}" font-size="9">{number}</text>'
     )
 

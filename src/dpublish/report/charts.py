@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpublish.evaluation.correlation_colors import show_correlations
+
 INK, PALE, GRID = "#1f5f8b", "#9dc3dd", "#e3e6e8"
 _STYLE: Any = {
     "text.parse_math": False,  # a dollar sign in a name is a dollar sign
@@ -28,6 +30,8 @@ _STYLE: Any = {
 }
 _MAX_LABEL = 24
 _INCHES_PER_LETTER = 0.065  # of the small labels of a map
+_PADDING = 0.15  # inches around a figure that is cut to fit; a browser's letters may be wider
+_LARGEST_ZOOM = 1.6  # of a small figure on a wide page
 _MAX_SMALL_BARS = 120
 MERGED = f"where more than {_MAX_SMALL_BARS} values are merged into bars, the mean per value"
 """What a caption has to say of `small_bar_charts`."""
@@ -123,18 +127,18 @@ def heat_map(
 
 
 def correlation_map(labels: Sequence[str], matrix: NDArray[np.float64]) -> str:
-    """Draw correlations as shades from blue (-1) over white (0) to red (1)."""
+    """Draw correlations as colors from blue (-1) over white (0) to red (1)."""
     longest = max((len(_short(label)) for label in labels), default=1)
     side = min(7.0, 1.2 + 0.24 * len(labels)) + _INCHES_PER_LETTER * longest
     with _figure((side + 0.6, side)) as (axes, finish):
-        image = axes.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1, rasterized=True)
+        image = show_correlations(axes, matrix)
         axes.figure.colorbar(image, ax=axes, label="correlation", fraction=0.04, pad=0.02)
         shown = range(0, len(labels), max(1, -(-len(labels) // 40)))
         names = [_short(labels[i]) for i in shown]
         axes.set_xticks(list(shown), names, rotation=90)
         axes.set_yticks(list(shown), names)
         axes.tick_params(length=0, labelsize=7)
-        return finish()
+        return finish(fit=True)
 
 
 def small_bar_charts(panels: Sequence[Panel]) -> str:
@@ -185,7 +189,7 @@ def _bar_size(labels: Sequence[str], ordered: bool) -> tuple[float, float]:
 
 
 @contextmanager
-def _figure(size: tuple[float, float]) -> Iterator[tuple[Any, Callable[[], str]]]:
+def _figure(size: tuple[float, float]) -> Iterator[tuple[Any, Callable[..., str]]]:
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -195,15 +199,26 @@ def _figure(size: tuple[float, float]) -> Iterator[tuple[Any, Callable[[], str]]
         FigureCanvasSVG(figure)
         axes = figure.subplots()
 
-        def finish() -> str:
+        def finish(*, fit: bool = False) -> str:
+            """Write the SVG; with `fit` as large as what is drawn, so that no label is cut off."""
             buffer = io.StringIO()
-            figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, dpi=150)
+            box = {"bbox_inches": "tight", "pad_inches": _PADDING} if fit else {}
+            no_names = {"Date": None, "Creator": None}
+            figure.savefig(buffer, format="svg", metadata=no_names, dpi=150, **box)
             # The XML prologue and the metadata, which names addresses, have no place in a page.
-            return re.sub(
+            svg = re.sub(
                 r"^.*?(?=<svg)|<metadata>.*?</metadata>", "", buffer.getvalue(), flags=re.DOTALL
             )
+            return _limit_width(svg) if fit else svg
 
         yield axes, finish
+
+
+def _limit_width(svg: str) -> str:
+    """Keep a page from blowing a small figure up to its own width."""
+    width = re.search(r'viewBox="0 0 ([\d.]+)', svg)
+    style = "" if width is None else f' style="max-width:{_LARGEST_ZOOM * float(width[1]):.0f}px"'
+    return svg.replace("<svg", f"<svg{style}", 1)
 
 
 def _thin_ticks(axes: Any, labels: Sequence[str]) -> None:

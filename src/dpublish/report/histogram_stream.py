@@ -1,13 +1,17 @@
-"""The section of a stream: budget and change over time, the last histogram, the last steps."""
+"""The section of a stream: counts, budget and change over time, and the last steps."""
 
 import shlex
+from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpublish.errors import CorruptRelease
 from dpublish.privacy.epsilon import format_short
 from dpublish.release.histogram_stream import HistogramStream
 from dpublish.release.release import Release
+from dpublish.release.stream_steps import StepRecord
 from dpublish.report.charts import bar_chart, heat_map
 from dpublish.report.course_chart import course_chart
 from dpublish.report.section import Figure, Listing, Section
@@ -15,6 +19,7 @@ from dpublish.report.section import Figure, Listing, Section
 _MAX_BARS = 200
 _MAX_SHADES = 40_000
 _MAX_SHOWN = 1000
+_MAX_COUNTED = 120  # steps whose counts are read for one page
 _MAX_LISTED = 50
 
 
@@ -26,11 +31,41 @@ def section(release: Release, with_charts: bool) -> Section:
         return Section(python="release.steps().to_pandas()")
     time = release.times[-1]
     return Section(
-        figures=[*_course(release), *_latest(release)] if with_charts else (),
+        figures=[*_counts(release), *_course(release), *_latest(release)] if with_charts else (),
         listings=[_steps(release)],
         python=f"release.steps().to_pandas()\nrelease.at({time!r})\nrelease.count(time={time!r})",
         shell="dpublish count RELEASE " + shlex.quote(""),
     )
+
+
+def _counts(release: HistogramStream) -> list[Figure]:
+    """Draw the count of all records over time, at some steps of a long stream."""
+    shown = _spread_out(release.records)
+    found: list[tuple[StepRecord, float]] = []
+    for record in shown:
+        with suppress(CorruptRelease):  # a step whose file is gone is left out
+            found.append((record, max(float(release.at(record.time).sum()), 0.0)))
+    if not found or not release.has_published:
+        return []
+    some = "" if len(found) == len(release.records) else f", {len(found):,} of its steps"
+    caption = (
+        f"Estimated count of all bins over time{some}. Dark columns are steps that published a "
+        "fresh histogram; pale ones repeat an earlier estimate."
+    )
+    drawing = course_chart(
+        [total for _, total in found],
+        marked=[record.action == "published" for record, _ in found],
+        ends=(found[0][0].time, found[-1][0].time),
+    )
+    return [Figure(caption, drawing)]
+
+
+def _spread_out(records: Sequence[StepRecord]) -> list[StepRecord]:
+    """Take as many steps as are drawn, evenly, the first and the last among them."""
+    if len(records) <= _MAX_COUNTED:
+        return list(records)
+    places = np.linspace(0, len(records) - 1, _MAX_COUNTED).round().astype(np.int64)
+    return [records[place] for place in places]
 
 
 def _course(release: HistogramStream) -> list[Figure]:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.release.recipe import figure_name
-from dpublish.release.release import Release
+from dpublish.release.release import Release, field_description
 from dpublish.report.charts import can_draw
 from dpublish.report.section import section_of
 from dpublish.report.shares import share_rows
@@ -41,7 +41,10 @@ def render_report(release: Release, *, with_charts: bool = True) -> str:
         },
         figures=[(figure.caption, Markup(figure.svg)) for figure in section.figures],
         listings=section.listings,
-        tables={name: table.schema for name, table in release.tables().items()},
+        tables={
+            name: [(field.name, field_description(field)) for field in table.schema]
+            for name, table in release.tables().items()
+        },
         python=section.python,
         shell=section.shell,
         variable=variable,

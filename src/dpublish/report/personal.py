@@ -7,7 +7,7 @@ from html import escape
 from dpublish.errors import DPublishError
 from dpublish.privacy.epsilon import format_short
 from dpublish.release.personal import PersonalRelease
-from dpublish.release.personal_parts import shares
+from dpublish.release.personal_parts import Part, shares
 from dpublish.release.release import Release
 from dpublish.report.charts import INK, PALE
 from dpublish.report.section import Figure, Listing, Section, section_of
@@ -76,7 +76,7 @@ def _listed(release: PersonalRelease) -> Listing:
             format_short(part.epsilon),
             "not known" if part.size is None else f"{part.size:,.0f}",
             f"{100 * weights[number]:.3g} %" if release.combine == "weighted" else "added up",
-            f"{part.scale:.4g}",
+            f"{part.scale * part.units:.4g}",
             part.release.kind.replace("-", " "),
         ]
         for number, part in enumerate(parts)
@@ -95,7 +95,8 @@ def _parts(release: PersonalRelease) -> list[Figure]:
     figures = []
     for number in order[:_SHOWN_PARTS]:
         part = release.parts[number]
-        for figure in section_of(part.release).figures[:_FIGURES_EACH]:
+        shown = part.in_records(release.records_each[number])
+        for figure in section_of(shown).figures[:_FIGURES_EACH]:
             caption = f"Part {number + 1}, {part.tell_levels()}: {figure.caption}"
             figures.append(Figure(caption, figure.svg))
     return figures
@@ -114,8 +115,13 @@ def _uses(release: PersonalRelease) -> tuple[str, str]:
     if type(part.release).rows is not Release.rows:
         python.append("release.rows(1000).to_pandas()")
         shell.append("dpublish rows RELEASE -n 1000 -o rows.csv")
-    python.append("release.parts[0].release  # a part by itself")
+    python.append(f"release.parts[0].release  # a part by itself{_unit(part)}")
     return "\n".join(python), "\n".join(shell)
+
+
+def _unit(part: Part) -> str:
+    """Warn that a part's own counts are no records, where records weigh."""
+    return "" if part.units == 1 else f"; it counts weights, {part.units:,} for a full record"
 
 
 def _answers(release: PersonalRelease) -> bool:

@@ -10,10 +10,15 @@ PrivBayes.
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import prod
 from typing import Any, ClassVar
 
 from dpublish.aggregates.dependence import DISTANCE
-from dpublish.clustering.kmeans.grid_size import DENSE_RECORDS_PER_CELL, grid_side
+from dpublish.clustering.kmeans.grid_size import (
+    DENSE_RECORDS_PER_CELL,
+    even_sizes,
+    grid_side,
+)
 from dpublish.clustering.kmeans.grid_synopsis import count_records, release_grid
 from dpublish.clustering.kmeans.improved_lloyd import SIZE_SHARE, count_weight
 from dpublish.clustering.kmeans.lloyd_round import (
@@ -102,14 +107,17 @@ class PrivateCentres:
         """Publish a grid and the centres of the cells that stand out from the noise.
 
         Privacy:
-            That of `release_grid`; its side follows from the noisy number of records.
+            That of `release_grid`; its sizes follow from the noisy number of records and the
+            public bounds.
         """
         side = dense_side(records.value, box.dimensions, self.clusters, budget.epsilon)
-        grid = release_grid(table, box, side, records, budget=budget, rng=rng)
+        sizes = even_sizes(box, side)
+        grid = release_grid(table, box, sizes, records, budget=budget, rng=rng)
         found = cluster_synopsis(
             grid, self.clusters, starts=STARTS, rng=public_generator(rng), only_dense=True
         )
-        note = f"a grid with {side:,} cells along each column: few enough columns for one"
+        told = " x ".join(f"{size:,}" for size in sizes)
+        note = f"a grid of {told} cells: few enough columns for one"
         return Centres, {
             "centres": box.unscale(found.centres),
             "synopsis": grid,
@@ -147,7 +155,7 @@ class PrivateCentres:
             summary = f"a grid; each count within {figures['one_cell_95']:,.0f} (95 %)"
             if n_hint:
                 side = dense_side(n_hint, box.dimensions, self.clusters, rest)
-                figures["cells"] = float(side**box.dimensions)
+                figures["cells"] = float(prod(even_sizes(box, side)))
             return ExpectedError(summary, figures, target="one_cell_95")
         require_pairs(box)
         tree = rest * TREE / (TREE + ROUND)

@@ -76,7 +76,8 @@ class ExtendedUniformGrid:
         records = count_records(table, box, budget=purses["size"], rng=rng)
         epsilon = purses["counts"].epsilon
         side = grid_side(self.rule, records.value, box.dimensions, self.clusters, epsilon)
-        grid = release_grid(table, box, side, records, budget=purses["counts"], rng=rng)
+        sizes = (side,) * box.dimensions
+        grid = release_grid(table, box, sizes, records, budget=purses["counts"], rng=rng)
         if progress is not None:
             progress(1, 2, "grid")
         found = cluster_synopsis(grid, self.clusters, starts=self.starts, rng=public_generator(rng))
@@ -138,22 +139,22 @@ def count_records(table: Table, box: Box, *, budget: Budget, rng: RandomSource) 
 def release_grid(
     table: Table,
     box: Box,
-    side: int,
+    sizes: tuple[int, ...],
     records: NoisySize | None,
     *,
     budget: Budget,
     rng: RandomSource,
 ) -> GridSynopsis:
-    """Publish the noisy counts of all cells of a grid with `side` cells along each column.
+    """Publish the noisy counts of all cells of a grid with `sizes` cells along its columns.
 
     Privacy:
         `budget.epsilon`-differentially private when one record is added or removed, for any
-        public side.  A record lies in one cell, by a rule that looks at it alone, so all
+        public sizes.  A record lies in one cell, by a rule that looks at it alone, so all
         counts together change by 1; every cell, an empty one too, gets geometric noise of
         rate epsilon (`add_geometric`).  Values outside the bounds were clipped onto them and
         count once, in the outermost cell.
     """
-    kernel = BoxGrid(box, (side,) * box.dimensions)
+    kernel = BoxGrid(box, sizes)
     rate = budget.epsilon
     sensitivity = kernel.sensitivity(table.neighbours)
     exact = table.sum(kernel)

@@ -88,7 +88,8 @@ class Hybrid:
         else:
             shares = rest.split(grid=1)
         side = grid_side("eug", size, box.dimensions, self.clusters, shares["grid"].epsilon)
-        grid = release_grid(table, box, side, records, budget=shares["grid"], rng=rng)
+        sizes = (side,) * box.dimensions
+        grid = release_grid(table, box, sizes, records, budget=shares["grid"], rng=rng)
         if progress is not None:
             progress(1, 3, "grid")
         centres = cluster_synopsis(
