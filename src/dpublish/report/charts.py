@@ -202,7 +202,7 @@ def _figure(size: tuple[float, float]) -> Iterator[tuple[Any, Callable[..., str]
         def finish(*, fit: bool = False) -> str:
             """Write the SVG; with `fit` as large as what is drawn, so that no label is cut off."""
             buffer = io.StringIO()
-            box = {"bbox_inches": "tight", "pad_inches": _PADDING} if fit else {}
+            box: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": _PADDING} if fit else {}
             no_names = {"Date": None, "Creator": None}
             figure.savefig(buffer, format="svg", metadata=no_names, dpi=150, **box)
             # The XML prologue and the metadata, which names addresses, have no place in a page.
