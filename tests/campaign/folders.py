@@ -59,20 +59,21 @@ def fuzzed(folder: Path, rng: random.Random, clock: Clock) -> Iterator[Result]:
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(source, place)
         what = _change(place, rng)
-        words = _use(rng)
+        words = _use(rng, number)
         done = run(words, folder, seconds=60, megabytes=MEGABYTES)
         yield Result(f"{words[0]} of {source.name}, {what}, {number}", _wrong(done))
 
 
-def _use(rng: random.Random) -> list[str]:
+def _use(rng: random.Random, number: int) -> list[str]:
     queries = ("age in 30..40", "", "age >= 60 and sex = Male", "town = Ost", "height < 170")
     uses = [
         ["count", "stranger", rng.choice(queries)],
-        ["rows", "stranger", "-n", "100", "--seed", "1", "-o", "drawn.parquet", "--force"],
-        ["report", "stranger", "-o", "page.html", "--force"],
+        ["rows", "stranger", "-n", "100", "--seed", "1", "-o", f"tmp/{number}.parquet"],
+        ["report", "stranger", "-o", "page.html"],
+        ["verify", "stranger"],
         ["choose-k", "stranger"],
     ]
-    return rng.choices(uses, weights=[4, 3, 3, 1])[0]
+    return rng.choices(uses, weights=[4, 3, 3, 1, 1])[0]
 
 
 def _wrong(done: Outcome) -> str:

@@ -221,3 +221,38 @@ def test_a_damaged_archive_is_refused_without_a_word_of_its_rows(tmp_path, keep)
     assert refused.value.__context__ is None or refused.value.__suppress_context__
     with pytest.raises(UnreadableData):
         check_table(SCHEMA, path)
+
+
+@pytest.mark.parametrize("body", [b"", b"\r", b"x,q\r", b"x,\xff\r", b"x,q\r" * 30_000, b'x,"\r'])
+def test_old_line_ends_are_refused_whatever_the_rows(tmp_path, body):
+    # Rows are part of the first line there: nothing else about them may be told.
+    file = tmp_path / "old.csv"
+    file.write_bytes(b"a,b,c\r" + body)
+    with pytest.raises(UnreadableData, match="old line ends"):
+        open_table(file, SCHEMA)
+
+
+def test_a_pipe_that_was_begun_is_not_read_on_from_the_middle():
+    class Interrupted(io.BytesIO):
+        calls = 0
+
+        def read1(self, size=-1):
+            self.calls += 1
+            if self.calls == 3:
+                raise KeyboardInterrupt
+            return super().read1(10)
+
+    table = open_table(Interrupted(b"a,b,c\n" + b"x,y,z\n" * 10), SCHEMA)
+    with pytest.raises(KeyboardInterrupt):
+        table.sum(KERNEL)
+    with pytest.raises(UnreadableData, match="only once"):
+        table.sum(KERNEL)
+
+
+def test_a_pipe_that_does_not_wait_for_its_rows_is_refused():
+    reader, writer = os.pipe()
+    os.write(writer, b"a,b,c\nx,y,z\n")
+    os.set_blocking(reader, False)
+    with os.fdopen(reader, "rb") as file, pytest.raises(UnreadableData, match="non-blocking"):
+        open_table(file, SCHEMA)
+    os.close(writer)

@@ -131,3 +131,18 @@ def test_the_owner_is_told_of_a_record_that_is_too_long(tmp_path):
     assert not [f for f in check_table(SCHEMA, path) if f.is_serious]
     count(path, [b"y,q", plain(LONGEST_RECORD + 1)])
     assert [f.column for f in check_table(SCHEMA, path) if f.is_serious] == ["table"]
+
+
+def test_a_run_of_returns_is_read_in_blocks_of_the_usual_size():
+    text = b"x,q\n" + b"x," + b"\r" * 500 + b"q\n"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_records, "_BLOCK", 16)
+        blocks = list(csv_records._blocks(io.BytesIO(text)))
+    assert max(map(len, blocks)) <= 17
+    assert b"".join(blocks) == text.replace(b"\r", b" ")
+
+
+def test_the_quote_that_closes_the_last_record_does_not_count_as_its_own():
+    assert rows(b'"', 1, longest=1) == rows(b'"', 1)
+    assert rows(b'"a', 1, longest=2) == [("a",)]
+    assert rows(b'"ab', 1, longest=2) == []

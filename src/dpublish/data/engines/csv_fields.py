@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpublish.data.engines.csv_records import Positions, Records
 
-_QUOTED = re.compile(rb' *"([^"]*(?:""[^"]*)*)"?(.*)', re.DOTALL)
+_QUOTED = re.compile(rb' *"([^"]*+(?:""[^"]*+)*+)"?(.*)', re.DOTALL)
 
 
 def read_fields(records: Records, columns: int, fields: Sequence[int]) -> list[pa.Array]:

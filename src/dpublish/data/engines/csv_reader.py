@@ -20,6 +20,7 @@ the same way, whatever stands in them.
 
 import csv
 import gzip
+import os
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -96,6 +97,8 @@ class CsvPipe:
     ) -> None:
         self.label = label
         self._file = file
+        self._is_used = False
+        _require_waiting(file, label)
         try:
             line = _read_line(file)
         except _DAMAGES:
@@ -107,7 +110,10 @@ class CsvPipe:
         refuse_copy("a source")
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Read some columns as Arrow record batches."""
+        """Read some columns as Arrow record batches; a second time there would be no rows left."""
+        if self._is_used:
+            raise UnreadableData(f"{self.label} can be read only once; open it anew")
+        self._is_used = True
         return self._layout.read(self._file, columns)
 
 
@@ -151,11 +157,24 @@ def _open_bytes(path: str) -> BufferedIOBase:
     return gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")
 
 
+def _require_waiting(file: BufferedIOBase, label: str) -> None:
+    """Refuse a pipe that says it is at its end while more is still to come."""
+    try:
+        waits = os.get_blocking(file.fileno())
+    except (OSError, ValueError):  # no file of the system, so nothing comes later
+        return
+    if not waits:
+        raise UnreadableData(f"{label} is set to non-blocking; pipe the rows through `cat`")
+
+
 def _read_line(file: BufferedIOBase) -> bytes:
     return file.readline(_LONGEST_HEADER)
 
 
 def _decode_header(raw: bytes, path: str) -> str:
+    # First of all, since in such a file the rows are part of this line.
+    if b"\r" in raw.removesuffix(b"\r\n"):
+        raise UnreadableData(f"{path} has old line ends (CR alone); save it with LF or CR LF")
     if len(raw) == _LONGEST_HEADER:
         raise UnreadableData(f"the first line of {path} is too long; it must name the columns")
     try:
@@ -164,8 +183,6 @@ def _decode_header(raw: bytes, path: str) -> str:
         raise UnreadableData(f"the header line of {path} is not UTF-8; save it as UTF-8") from None
     if not line.strip():
         raise UnreadableData(f"{path} has no header line; name the columns in its first line")
-    if "\r" in line:
-        raise UnreadableData(f"{path} has old line ends (CR alone); save it with LF or CR LF")
     if line.count('"') % 2:
         raise UnreadableData(f"the header of {path} must be one line; a quote is not closed in it")
     return line

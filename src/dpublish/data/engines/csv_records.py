@@ -86,7 +86,9 @@ class Records:
     def are_short(self) -> NDArray[np.bool_]:
         """Which records have at most `LONGEST_RECORD` bytes."""
         begins, ends = self.spans()
-        short: NDArray[np.bool_] = ends - begins <= LONGEST_RECORD
+        lengths = ends - begins
+        lengths[-1:] -= self.is_unclosed  # the quote that was put there to close it
+        short: NDArray[np.bool_] = lengths <= LONGEST_RECORD
         short[:1] &= not self.is_cut
         return short
 
@@ -226,11 +228,16 @@ def _opens(raw: bytes, place: int, delimiter: int, found: list[int]) -> bool:
 
 def _blocks(file: BufferedIOBase) -> Iterator[bytes]:
     """Read a file in blocks, none of which ends between CR and LF; a lone CR becomes a space."""
+    held = b""  # a CR at the end of a block waits for what comes next
     while block := _read_block(file):
-        while block.endswith(b"\r") and (more := file.read1(1)):
-            block += more
+        block = held + block
+        held = b"\r" if block.endswith(b"\r") else b""
+        block = block[: len(block) - len(held)]
         has_lone = b"\r" in block and block.count(b"\r") > block.count(b"\r\n")
-        yield _LONE_RETURN.sub(b" ", block) if has_lone else block
+        if block:
+            yield _LONE_RETURN.sub(b" ", block) if has_lone else block
+    if held:
+        yield b" "
 
 
 def _read_block(file: BufferedIOBase) -> bytes:
