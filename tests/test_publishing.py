@@ -57,6 +57,16 @@ class Watched:
         return self._table.sum(kernel)
 
 
+def test_a_table_whose_rows_were_bounded_by_unit_is_refused_before_the_debit(ledger, tmp_path):
+    """One row more may take the place of another one of its unit: twice epsilon for a record."""
+    by_unit = open_table(arrow_table(), replace(SCHEMA, unit="note"))
+    bounded = by_unit.bound(2, b"k" * 16)
+    for table in (bounded, bounded.only("sex", [0], keep=True)):
+        with pytest.raises(InvalidParameter, match="bounded by unit"):
+            go(ledger, tmp_path / "out", table=table)
+    assert ledger.status("people").spent == 0
+
+
 def test_a_table_with_another_unit_is_not_paid_for_from_the_same_account(ledger, tmp_path):
     """50 rows of one person: 0.5 for her, and 0.5 for each of her rows, would be 25.5."""
     ranking = make_recipe("topc", {"column": "sex", "count": "1"})

@@ -182,9 +182,10 @@ def _be_a_command(
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if megabytes is not None:
             resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+        sys.argv = ["dpublish", *map(str, words)]
         first()
         try:
-            import_module("dpublish.cli.main").main([str(word) for word in words])
+            import_module("dpublish.cli.main").run()
         except SystemExit as leave:
             code = leave.code if isinstance(leave.code, int) else 0
         with suppress(OSError, ValueError):
@@ -300,9 +301,9 @@ def armed(folder: Path, at: int, action: int, detail: int = 0) -> Callable[[], o
         main = import_module("dpublish.cli.main")
         command = main.main
 
-        def counted(words: Sequence[str]) -> None:
+        def counted() -> None:
             try:
-                command(words)
+                command()
             finally:
                 seen = library.operations()
                 library.arm(b"", -1, 0, 0)

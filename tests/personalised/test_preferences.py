@@ -176,6 +176,21 @@ def test_a_rule_whose_groups_mean_something_else_is_another_notion():
     assert first != notion(homes(near="ab", far="cd"), "near=1, far=0.1")
 
 
+@pytest.mark.parametrize("other", [{"other": "rest"}, {"missing": "drop"}])
+def test_a_rule_that_gives_unlisted_values_another_level_is_another_notion(other):
+    """A person of a value that is not listed would have 0.1 here and 1 there."""
+    rule = "a=0.1; b=0.1; rest=1; (missing)=0.1"
+    listed = {"values": ["a", "b", "rest"], "missing": "category"}
+
+    def notion(**settings):
+        schema = Schema((column("home", "category", **(listed | settings)),))
+        parts = rule if schema["home"].missing == "category" else rule[: rule.rindex(";")]
+        own = Preferences.by_rule(schema, source="home", rule=parts, derived=True)
+        return own.neighbours(schema)
+
+    assert notion().cells != notion(**other).cells
+
+
 # -- schemas
 
 

@@ -131,6 +131,9 @@ def test_signing_later_writes_one_file_and_changes_no_other(release, keys):
     assert set(after) - set(before) == {folder / "release.sig"}
     assert before.items() <= after.items()
     assert load(folder, key=keys / "owner.pub") == release
+    # When it was signed may be when the release ended, which tells of its rows.
+    times = {path.stat().st_mtime for path in [folder, *folder.rglob("*")]}
+    assert times == {(folder / "release.json").stat().st_mtime}
 
 
 def test_a_changed_release_is_not_signed(release, keys):

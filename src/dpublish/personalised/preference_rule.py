@@ -78,7 +78,10 @@ def digest_rule(parts: Sequence[RulePart], column: Column) -> str:
         changes = [place for place, (low, high) in enumerate(steps, start=1) if low != high]
         cuts = [(axis.leaf_edges[place], levels[place]) for place in changes]
         named = [("", levels[0]), *named[axis.ordinary_leaves :]]
-    told = [axis.kind, axis.closed, cuts, sorted(named)]
+    # Where an unlisted value goes is in no label, since `other` may name a listed one.
+    other = getattr(column, "other", None)
+    beyond = [None if other is None else canonical_text(other), column.missing]
+    told = [axis.kind, axis.closed, cuts, sorted(named), beyond]
     return sha256(json.dumps(told).encode("ascii")).hexdigest()[:16]
 
 

@@ -60,6 +60,11 @@ def publish(
     path = Path(output)
     exact = read_epsilon(epsilon, has_levels=isinstance(recipe, PersonalSettings))
     require_new_folder(path)
+    if getattr(table, "is_bounded", False):
+        raise InvalidParameter(
+            "a table whose rows were bounded by unit hides neither a record nor a unit at this "
+            "epsilon: publish from the table as it was opened"
+        )
     key = signing_key(sign)
     if isinstance(recipe, PersonalSettings):
         recipe.preferences.check(table.schema)

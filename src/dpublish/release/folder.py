@@ -191,11 +191,13 @@ def differences(path: str | Path) -> Differences:
 def sign_folder(path: str | Path, key: SigningKey) -> None:
     """Sign a release that is whole; writes release.sig and changes no other file."""
     folder = Path(path)
-    load(folder)
+    release = load(folder)
+    steps = len(getattr(release, "records", ()))  # as the other files of a stream show
     content = read_file(folder, manifest_name(folder), MOST_JSON_BYTES)
     tag = STREAM_TAG if is_stream(folder) else RELEASE_TAG
     try:
-        write_file(folder / SIGNATURE, key.sign(tag, content))
+        time = file_time(release.receipt) + steps
+        write_file(folder / SIGNATURE, key.sign(tag, content), time)
     except OSError as error:
         raise InputError(
             f"cannot write {folder / SIGNATURE} ({error.strerror or 'input/output error'})"

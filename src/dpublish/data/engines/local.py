@@ -46,8 +46,16 @@ class LocalTable:
     """Private rows of a source, summed up in this process; made by `open_table`."""
 
     def __init__(
-        self, schema: Schema, source: Source, *, cache: bool = True, columns: Columns | None = None
+        self,
+        schema: Schema,
+        source: Source,
+        *,
+        cache: bool = True,
+        columns: Columns | None = None,
+        is_bounded: bool = False,
     ) -> None:
+        self.is_bounded = is_bounded
+        """Whether rows were chosen among those of their unit, so that none stands alone."""
         self._schema = schema
         self._source = source
         self._cache = cache
@@ -107,6 +115,9 @@ class LocalTable:
     def bound(self, most: int, key: bytes, columns: Sequence[str] | None = None) -> "LocalTable":
         """Keep at most `most` rows of each unit, as records of their own.
 
+        For streams, whose methods pay for `most` rows of a unit.  `publish` refuses the result:
+        one record more may take the place of another of its unit.
+
         The rows that stay are held in memory, with the given columns only.
         """
         require_count(most=most)
@@ -115,7 +126,7 @@ class LocalTable:
             raise InvalidParameter("rows belong to no unit here; name it in the schema")
         schema = self._narrow(columns)
         kept = within_memory(lambda: bound_rows(self._source, schema, unit, most, key))
-        return self._hold(replace(schema, unit=None), kept)
+        return self._hold(replace(schema, unit=None), kept, is_bounded=True)
 
     def only(self, column: str, leaves: Collection[int], *, keep: bool = False) -> "LocalTable":
         """Pick the records whose leaf of `column` is one of `leaves`; no row is read yet.
@@ -128,7 +139,9 @@ class LocalTable:
         source, columns = ChosenSource(self._source, choice), None
         if isinstance(self._columns, CachedColumns | ChosenColumns):
             columns = ChosenColumns(self._columns, choice)
-        return LocalTable(schema, source, cache=self._cache, columns=columns)
+        return LocalTable(
+            schema, source, cache=self._cache, columns=columns, is_bounded=self.is_bounded
+        )
 
     def sample_by(
         self,
@@ -166,10 +179,14 @@ class LocalTable:
             return self._schema
         return replace(self._schema, columns=tuple(self._schema[name] for name in columns))
 
-    def _hold(self, schema: Schema, batches: Sequence[Any]) -> "LocalTable":
+    def _hold(
+        self, schema: Schema, batches: Sequence[Any], *, is_bounded: bool = False
+    ) -> "LocalTable":
         header = select_header(self._source.header, needed_columns(schema))
         source = MemorySource(batches, header, self._source.label)
-        return LocalTable(schema, source, cache=self._cache)
+        return LocalTable(
+            schema, source, cache=self._cache, is_bounded=is_bounded or self.is_bounded
+        )
 
 
 def _deal(drawn: Iterable[tuple[Any, NDArray[Any]]], blocks: int) -> list[list[Any]]:
