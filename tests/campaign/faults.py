@@ -3,6 +3,7 @@
 import errno
 import random  # noqa: TID251 - chooses cases, not noise
 import re
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,6 +61,9 @@ def _try(place: Path, at: int, action: int, detail: int) -> str:
     done = run(release_words(f"out/r{at}"), place, first=armed(place, at, action, detail))
     after, problems = check_books(place)
     stands = receipt_of(out) is not None
+    for rescued in re.findall(r"\S+/dpublish-rescued-\w+", done.text):
+        if not Path(rescued).is_relative_to(place):  # where the disk was not full
+            shutil.rmtree(rescued, ignore_errors=True)
     problems += _untrue(done, stands=stands, debited=after.granted > before.granted, name=out.name)
     left = [path.name for path in (place / "out").glob(".*")]
     if action == SIGNAL and left:
@@ -80,11 +84,15 @@ def _untrue(done: Outcome, *, stands: bool, debited: bool, name: str) -> Iterato
         yield f"exit {done.code}: {done.text[-300:]}"
     if (done.code == 0) != stands and not (stands and name in done.text):
         yield f"exit {done.code}, release {'stands' if stands else 'is not there'}: {done.text}"
-    if done.code != 0 and debited and "debited" not in done.text:
+    if (
+        done.code != 0
+        and debited
+        and not re.search("debited|published|entered|ledger show", done.text)
+    ):
         yield f"debited, and not said: {done.text}"
     if not debited and re.search(r"entry \d+ stays debited", done.text):
         yield f"nothing was debited: {done.text}"
-    if debited and "nothing was" in done.text:
+    if debited and re.search("nothing was (granted|debited)", done.text):
         yield f"something was granted: {done.text}"
 
 
