@@ -94,9 +94,13 @@ def test_the_shares_are_those_of_the_settings_and_add_up(rounds):
     assert sum(shares.values()) == purse.cost() == purse.epsilon == Fraction("1.7")
     assert all(leaf.is_used for leaf in purse.account())
     assert shares.pop("size") == Fraction("1.7") * recipe.size_share == release.records.rate
-    selection, counts = shares.pop("rest/grid/selection"), shares.pop("rest/grid/counts")
-    assert selection / counts == recipe.selection_share / recipe.counts_share
-    assert counts == release.noise_rate
+    selection = shares.pop("rest/grid/selection")
+    counts = [shares.pop(name) for name in list(shares) if name.startswith("rest/grid/counts")]
+    assert selection / sum(counts) == recipe.selection_share / recipe.counts_share
+    assert counts[0] == release.noise_rate
+    grouped = [a.column for a in release.predictors if a.size < SCHEMA[a.column].size]
+    assert [one.axis.column for one in release.values] == (grouped if rounds else [])
+    assert [one.rate * len(grouped) for one in release.values] == counts[1:] * len(release.values)
     assert len(release.refinements) == rounds
     assert len(shares) == 2 * rounds
     for number in range(rounds):
@@ -370,7 +374,7 @@ def test_rows_are_read_after_the_purse_is_opened_and_each_pass_is_known():
     table = Watched(random_rows(300), purse)
     GridChoice(target="class", rounds=2).release(table, budget=purse, rng=seeded(1))
     kinds = [type(kernel).__name__ for kernel in table.kernels]
-    assert kinds == ["Counts", "ClassCuboids", "Counts", "ResidualSums", "ResidualSums"]
+    assert kinds == ["Counts", "ClassCuboids", "Counts", "Counts", "ResidualSums", "ResidualSums"]
     assert table.kernels[0].sets == ((),)
     for kernel in table.kernels[-2:]:
         assert set(kernel.codes) == set(SCHEMA.names)  # whatever the card looks at
