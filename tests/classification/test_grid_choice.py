@@ -109,6 +109,14 @@ def test_the_shares_are_those_of_the_settings_and_add_up(rounds):
         assert shares[f"{name}/sums"] == shares["rest/refinements/round-1/sums"]
 
 
+def test_counts_of_values_have_noise_for_all_columns_together():
+    names, purse = SCHEMA.names[:2], Budget(3)
+    table = Watched(random_rows(50), None)
+    found = grid_choice._count_values(table, names, budget=purse, rng=seeded(1))
+    assert [(one.axis.column, one.rate) for one in found] == [(n, Fraction(3, 2)) for n in names]
+    assert purse.is_used
+
+
 def test_with_the_paper_s_settings_the_shares_are_the_paper_s():
     release = publish(random_rows(3000), epsilon=1, rounds=0, cells_per_record=Fraction(1, 5))
     assert shares_of(release) == {
