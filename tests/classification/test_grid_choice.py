@@ -94,15 +94,27 @@ def test_the_shares_are_those_of_the_settings_and_add_up(rounds):
     assert sum(shares.values()) == purse.cost() == purse.epsilon == Fraction("1.7")
     assert all(leaf.is_used for leaf in purse.account())
     assert shares.pop("size") == Fraction("1.7") * recipe.size_share == release.records.rate
-    selection, counts = shares.pop("rest/grid/selection"), shares.pop("rest/grid/counts")
-    assert selection / counts == recipe.selection_share / recipe.counts_share
-    assert counts == release.noise_rate
+    selection = shares.pop("rest/grid/selection")
+    counts = [shares.pop(name) for name in list(shares) if name.startswith("rest/grid/counts")]
+    assert selection / sum(counts) == recipe.selection_share / recipe.counts_share
+    assert counts[0] == release.noise_rate
+    grouped = [a.column for a in release.predictors if a.size < SCHEMA[a.column].size]
+    assert [one.axis.column for one in release.values] == (grouped if rounds else [])
+    assert [one.rate * len(grouped) for one in release.values] == counts[1:] * len(release.values)
     assert len(release.refinements) == rounds
     assert len(shares) == 2 * rounds
     for number in range(rounds):
         name = f"rest/refinements/round-{number + 1}"
         assert shares[f"{name}/choice"] / shares[f"{name}/sums"] == Fraction(CHOICE, SUMS)
         assert shares[f"{name}/sums"] == shares["rest/refinements/round-1/sums"]
+
+
+def test_counts_of_values_have_noise_for_all_columns_together():
+    names, purse = SCHEMA.names[:2], Budget(3)
+    table = Watched(random_rows(50), None)
+    found = grid_choice._count_values(table, names, budget=purse, rng=seeded(1))
+    assert [(one.axis.column, one.rate) for one in found] == [(n, Fraction(3, 2)) for n in names]
+    assert purse.is_used
 
 
 def test_with_the_paper_s_settings_the_shares_are_the_paper_s():
@@ -370,7 +382,7 @@ def test_rows_are_read_after_the_purse_is_opened_and_each_pass_is_known():
     table = Watched(random_rows(300), purse)
     GridChoice(target="class", rounds=2).release(table, budget=purse, rng=seeded(1))
     kinds = [type(kernel).__name__ for kernel in table.kernels]
-    assert kinds == ["Counts", "ClassCuboids", "Counts", "ResidualSums", "ResidualSums"]
+    assert kinds == ["Counts", "ClassCuboids", "Counts", "Counts", "ResidualSums", "ResidualSums"]
     assert table.kernels[0].sets == ((),)
     for kernel in table.kernels[-2:]:
         assert set(kernel.codes) == set(SCHEMA.names)  # whatever the card looks at

@@ -1,6 +1,7 @@
 """A released model in scikit-learn's hands: piped, cross-validated, never refitted."""
 
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
+from dpublish.release.grid_classifier import GridClassifier
 from dpublish.release.linear_model import LinearModel
 
 pytest.importorskip("sklearn")
@@ -153,3 +155,32 @@ def test_a_model_of_numbers_is_no_classifier():
     numbers = column("income", "numeric", bounds=[0, 9])
     with pytest.raises(InvalidParameter, match="class"):
         as_classifier(make(model="linear", target=numbers)).predict(public_rows(3))
+
+
+def test_a_grid_classifier_gives_probabilities_as_well():
+    budget = Budget(1)
+    budget.spend()
+    receipt = Receipt.issue(
+        method="model",
+        settings={"target": "income"},
+        budget=budget,
+        neighbours=AddRemoveRecord(),
+        rng=seeded(1),
+    )
+    income = column("income", "category", values=["rich", "poor"])
+    release = GridClassifier(
+        receipt=receipt,
+        schema=Schema((SEX, income)),
+        axes=(SEX.axis(), income.axis()),
+        cells=np.arange(4),
+        counts=np.array([60, 20, 3, 31]),
+        noise_rate=Fraction(1, 2),
+        scores=np.array([500, -500, -1200, 1200]),
+    )
+    classifier, rows = as_classifier(release), public_rows()[["sex"]]
+    probabilities = classifier.predict_proba(rows)
+    assert probabilities[:, ::-1].tolist() == release.predict_chances(rows).tolist()
+    found = classifier.classes_[probabilities.argmax(axis=1)]
+    assert found.tolist() == classifier.predict(rows).tolist()
+    assert set(found) == {"rich", "poor"}
+    assert not hasattr(classifier, "decision_function")

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from dpublish.aggregates.residual_sums import sums_shape
-from dpublish.aggregates.score_card import LIMIT, STEP, UNIT
+from dpublish.aggregates.score_card import LIMIT, STEP, UNIT, to_chances
 from dpublish.classification.grid_choice import GridChoice
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
@@ -20,12 +20,14 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbours import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
+from dpublish.release import sampled_count
 from dpublish.release.folder import load
 from dpublish.release.grid_classifier import GridClassifier, grid_scores, grid_term, to_scores
 from dpublish.release.labelled_histogram import NoisySize
-from dpublish.release.refined_rows import fit_shares
+from dpublish.release.refined_rows import draw_evenly, fit_shares
 from dpublish.release.refinement import _DOUBT as DOUBT
 from dpublish.release.refinement import Refinement
+from dpublish.release.value_counts import ValueCounts
 
 AGE = column("age", "integer", bounds=[0, 9], bins=5, missing="category")
 JOB = column("job", "category", taxonomy={"Paid": ["clerk", "nurse"], "Unpaid": ["none"]})
@@ -172,6 +174,20 @@ def test_rows_have_the_chances_of_the_scores():
     assert (women.risk == "high").mean() == pytest.approx(expected, abs=0.02)
     assert set(table.job) == {"clerk", "nurse", "none"}
     assert (table.sex == "F").mean() > (table.sex == "M").mean() > (table.sex == "X").mean()
+
+
+def test_classes_of_alike_rows_are_shared_out_evenly():
+    scores = np.repeat([[0, 0, 0], [0, STEP, 2 * STEP]], 1000, axis=0)
+    cells = np.repeat([0, 1, 0, 1], 500)
+    chances = to_chances(scores) / UNIT
+    for seed in range(5):
+        drawn = draw_evenly(scores, cells, plain_generator(seed))
+        for part in range(4):
+            block = slice(500 * part, 500 * (part + 1))
+            found = np.bincount(drawn[block], minlength=3)
+            # Independent draws would miss this by more than 6 in every second block.
+            assert found == pytest.approx(500 * chances[block][0], abs=6)
+    assert draw_evenly(scores[:0], cells[:0], plain_generator(1)).size == 0
 
 
 def test_rows_by_counts_know_the_grid_only():
@@ -492,3 +508,79 @@ def test_refined_columns_are_drawn_as_often_as_published_and_together_with_grid_
             (there.risk == "high").mean(), abs=0.06
         )
     assert (drawn.risk == "high").mean() == pytest.approx((true.risk == "high").mean(), abs=0.02)
+
+
+# --- values within cells ------------------------------------------------------------------------
+
+JOB_COUNTS = ValueCounts(JOB.axis(), np.array([900, 100, 500]), Fraction(1, 10))
+
+
+def test_values_within_a_cell_are_drawn_as_often_as_they_were_counted():
+    drawn = make(values=(JOB_COUNTS,)).rows(20_000, seed=1).to_pandas().job.value_counts()
+    assert drawn["clerk"] / (drawn["clerk"] + drawn["nurse"]) == pytest.approx(0.9, abs=0.02)
+    even = make().rows(20_000, seed=1).to_pandas().job.value_counts()
+    assert even["clerk"] / (even["clerk"] + even["nurse"]) == pytest.approx(0.5, abs=0.02)
+    assert drawn["none"] == pytest.approx(even["none"], rel=0.05)
+
+
+def test_no_value_is_left_out_whatever_noise_did_to_its_count():
+    shares = ValueCounts(JOB.axis(), np.array([-500, 90, -1]), Fraction(1, 10)).shares(JOBS)
+    assert shares.tolist() == [[0.1, 0.9, 0.0], [0.0, 0.0, 1.0]]
+
+
+def test_counts_agree_with_rows_about_values_within_cells(monkeypatch):
+    monkeypatch.setattr(sampled_count, "SAMPLE", 20_000)
+    release = make(values=(JOB_COUNTS,))
+    part, cell = release.count("job = clerk"), release.count("job in {clerk, nurse}")
+    assert (part.low, cell.value) == (None, 80)
+    assert cell.low is not None
+    assert part.value == pytest.approx(0.9 * 80, rel=0.05)
+    found = release.count_boxes(("job",), np.array([[0], [0]]), np.array([[1], [2]]))
+    assert found[0] == pytest.approx(part.value)
+    whole = release.count_boxes(("job",), np.array([[0]]), np.array([[2]]))
+    assert whole.tolist() == [80]
+
+
+def test_counted_values_come_back_from_a_folder_and_others_are_refused(tmp_path):
+    release = make(values=(JOB_COUNTS,))
+    release.save(tmp_path / "out")
+    assert load(tmp_path / "out") == release != make(receipt=release.receipt)
+    assert release.tables()["values"].to_pydict() == {
+        "column": ["job"] * 3,
+        "value": ["clerk", "nurse", "none"],
+        "noisy_count": [900, 100, 500],
+    }
+    for number, values in enumerate((["job", "job", "sex"], ["job", "job", None])):
+        folder = tmp_path / f"{number}"
+        release.save(folder)
+        rewrite(folder, "values", column_set(release.tables()["values"], "column", values))
+        with pytest.raises(CorruptRelease):
+            load(folder)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (JOB_COUNTS, JOB_COUNTS),
+        (ValueCounts(SEX.axis(), np.array([1, 2, 3]), Fraction(1)),),
+        (ValueCounts(RISK.axis(), np.array([1, 2]), Fraction(1)),),
+    ],
+    ids=["twice", "not in the grid", "the class"],
+)
+def test_values_of_other_columns_are_refused(values):
+    with pytest.raises(InvalidParameter):
+        make(values=values)
+
+
+@pytest.mark.parametrize(
+    ("axis", "counts", "rate"),
+    [
+        (JOBS, np.array([1, 2]), Fraction(1)),
+        (JOB.axis(), np.array([1, 2]), Fraction(1)),
+        (JOB.axis(), np.array([1.0, 2.0, 3.0]), Fraction(1)),
+        (JOB.axis(), np.array([1, 2, 3]), Fraction(0)),
+    ],
+)
+def test_value_counts_of_the_wrong_shape_or_noise_are_refused(axis, counts, rate):
+    with pytest.raises(DPublishError):
+        ValueCounts(axis, counts, rate)

@@ -38,6 +38,7 @@ from dpublish.release.grid_classifier import SCORES, GridClassifier, grid_scores
 from dpublish.release.labelled_histogram import NoisySize, estimate_total
 from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.refinement import Refinement
+from dpublish.release.value_counts import ValueCounts
 
 MAX_CELLS = 1_000_000
 """Most cells of a grid, classes not counted."""
@@ -45,6 +46,8 @@ MAX_POOL = 1_000_000
 MAX_ROUNDS = 6
 RECORDS_PER_ROUND = 4_000
 """How many records times epsilon make a refinement worth its budget; one alone is not."""
+VALUES_SHARE = Fraction(1, 20)
+"""Part of the counts' budget for single values of grouped columns, where there are refinements."""
 SHARES = (Fraction(3, 100), Fraction(37, 100), Fraction(60, 100))
 
 
@@ -101,7 +104,8 @@ class GridChoice:
             noisy number of records pays for all that depends on it: candidates, cell limit,
             rounds, shares.  The grid is chosen by `select` with the range sensitivity that
             `GridQuality` has by construction, its counts (a record lies in one of them) get
-            geometric noise, and `refine` pays for its rounds itself.  Shares add up to
+            geometric noise, so do counts of single values of its grouped columns (a record has
+            one of each), and `refine` pays for its rounds itself.  Shares add up to
             epsilon by sequential composition.  Scores, estimates and rows are computed from
             what was published.  If there is one grid only, its share goes to the counts.
         """
@@ -116,9 +120,14 @@ class GridChoice:
         rounds = self._rounds(task, size, budget.epsilon)
         parts = _split_rest(purses["rest"], rounds)
         grids = self._candidates(task, size, parts["grid"].epsilon, rng)
-        axes, counts, rate = self._publish_grid(
+        axes, purse = self._choose_grid(
             table, task, grids, size, budget=parts["grid"], rng=rng, progress=progress
         )
+        purses = _split_counts(purse, axes[:-1], rounds)
+        counts, rate = _count_cells(table, axes, budget=purses["cells"], rng=rng)
+        values: tuple[ValueCounts, ...] = ()
+        if "values" in purses:
+            values = _count_values(table, _grouped(axes[:-1]), budget=purses["values"], rng=rng)
         records = NoisySize(size, size_rate)
         scores = grid_scores(
             counts.reshape(-1, axes[-1].size),
@@ -147,9 +156,10 @@ class GridChoice:
             records=records,
             scores=scores,
             refinements=refinements,
+            values=values,
         )
 
-    def _publish_grid(
+    def _choose_grid(
         self,
         table: Table,
         task: Task,
@@ -159,12 +169,11 @@ class GridChoice:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None,
-    ) -> tuple[tuple[Axis, ...], NDArray[np.int64], Fraction]:
-        """Choose one of the grids and blur its counts; give its axes, counts and noise rate.
+    ) -> tuple[tuple[Axis, ...], Budget]:
+        """Choose one of the grids; return its axes, and what is left of the budget for counts.
 
         Privacy:
-            That of `select`, with the range sensitivity of the quality, and of
-            `add_geometric`, with the sensitivity of the counts; their shares add up.
+            That of `select`, with the range sensitivity of the quality.
         """
         purses = self._split_grid(budget, len(grids))
         chosen = 0
@@ -181,12 +190,7 @@ class GridChoice:
             )
         levels = zip(task.predictors, grids[chosen].tolist(), strict=True)
         axes = (*(column.axis(level) for column, level in levels if level), task.classes)
-        kernel = Counts(table.schema, (tuple((axis.column, axis.level) for axis in axes),))
-        sensitivity = kernel.sensitivity(table.neighbours)
-        rate = purses["counts"].epsilon / sensitivity
-        exact = table.sum(kernel)
-        counts = add_geometric(exact, sensitivity=sensitivity, budget=purses["counts"], rng=rng)
-        return axes, counts, rate
+        return axes, purses["counts"]
 
     def _split_grid(self, budget: Budget, grids: int) -> dict[str, Budget]:
         if grids == 1:  # there is nothing to choose: known from the noisy size alone
@@ -221,6 +225,8 @@ class GridChoice:
         part = (1 - self.size_share) * _grid_share(rounds) * epsilon
         whole = self.selection_share + self.counts_share
         counts = part * self.counts_share / whole
+        if rounds:
+            counts *= 1 - VALUES_SHARE
         quality = GridQuality(counts)
         reach = (
             quality.range_sensitivity / quality.unit / float(part * self.selection_share / whole)
@@ -276,3 +282,49 @@ def _split_rest(budget: Budget, rounds: int) -> dict[str, Budget]:
     if not rounds:
         return budget.split(grid=1)
     return budget.split(grid=_grid_share(rounds), refinements=1 - _grid_share(rounds))
+
+
+def _split_counts(budget: Budget, predictors: tuple[Axis, ...], rounds: int) -> dict[str, Budget]:
+    """Set aside what single values are counted with; settings and the chosen grid decide."""
+    if not rounds or not _grouped(predictors):
+        return {"cells": budget}
+    return budget.split(cells=1 - VALUES_SHARE, values=VALUES_SHARE)
+
+
+def _grouped(predictors: tuple[Axis, ...]) -> tuple[str, ...]:
+    """List the columns of a grid that have cells of more than one value."""
+    return tuple(a.column for a in predictors if a.size < len(a.leaf_to_cell))
+
+
+def _count_cells(
+    table: Table, axes: tuple[Axis, ...], *, budget: Budget, rng: RandomSource
+) -> tuple[NDArray[np.int64], Fraction]:
+    """Count the cells of a grid; return noisy counts and their noise rate.
+
+    Privacy:
+        That of `add_geometric`, with the sensitivity of the counts.
+    """
+    kernel = Counts(table.schema, (tuple((axis.column, axis.level) for axis in axes),))
+    sensitivity = kernel.sensitivity(table.neighbours)
+    rate = budget.epsilon / sensitivity
+    counts = add_geometric(table.sum(kernel), sensitivity=sensitivity, budget=budget, rng=rng)
+    return counts, rate
+
+
+def _count_values(
+    table: Table, columns: tuple[str, ...], *, budget: Budget, rng: RandomSource
+) -> tuple[ValueCounts, ...]:
+    """Count the single values of some columns.
+
+    Privacy:
+        That of `add_geometric`: a record changes one count of each column by one, and the
+        sensitivity of the kernel is the number of columns.
+    """
+    kernel = Counts(table.schema, tuple(((name, None),) for name in columns))
+    sensitivity = kernel.sensitivity(table.neighbours)
+    rate = budget.epsilon / sensitivity
+    noisy = add_geometric(table.sum(kernel), sensitivity=sensitivity, budget=budget, rng=rng)
+    return tuple(
+        ValueCounts(table.schema[name].axis(), counts, rate)
+        for name, counts in zip(columns, kernel.split(noisy), strict=True)
+    )

@@ -17,6 +17,7 @@ from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.evaluation.classification import classifies
 from dpublish.evaluation.evaluations import target_of
+from dpublish.release.grid_classifier import GridClassifier
 from dpublish.release.linear_model import LinearModel
 from dpublish.release.prediction import encode_rows
 from dpublish.release.release import Release
@@ -28,7 +29,8 @@ def _gives_scores(classifier: "ReleasedClassifier") -> bool:
 
 def _gives_chances(classifier: "ReleasedClassifier") -> bool:
     release = classifier.release
-    return isinstance(release, LinearModel) and release.model == "logistic"
+    logistic = isinstance(release, LinearModel) and release.model == "logistic"
+    return logistic or isinstance(release, GridClassifier)
 
 
 class ReleasedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -81,10 +83,13 @@ class ReleasedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @available_if(_gives_chances)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Give the chance of each class: a column for each of `classes_`."""
+        """Compute the probability of each class: a column for each of `classes_`."""
+        order = np.argsort(self._declared())
+        if isinstance(self.release, GridClassifier):
+            return self.release.predict_chances(self._rows(X))[:, order]
         model = self._model()
         codes = encode_rows(self._rows(X), model.schema, model.features.columns)
-        return model.chances(codes)[:, np.argsort(self._declared())]
+        return model.chances(codes)[:, order]
 
     @available_if(_gives_scores)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803

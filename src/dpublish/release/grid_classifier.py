@@ -19,14 +19,17 @@ from dpublish.randomness import plain_generator
 from dpublish.release.additive_odds import smooth_chances
 from dpublish.release.answer import Answer
 from dpublish.release.axis_rows import draw_column
+from dpublish.release.axis_weights import axis_weights, is_partial
+from dpublish.release.grid_weights import grid_weights
 from dpublish.release.histogram import MAX_ROWS
 from dpublish.release.labelled_histogram import LabelledHistogram, fill_columns
 from dpublish.release.prediction import encode_rows, label_rows
-from dpublish.release.query import parse_query
-from dpublish.release.refined_rows import Drawn, draw_refined
+from dpublish.release.query import Query, parse_query
+from dpublish.release.refined_rows import Drawn, draw_evenly, draw_refined
 from dpublish.release.refinement import Refinement, table_of
 from dpublish.release.release import whole_column
 from dpublish.release.sampled_count import SampledCount
+from dpublish.release.value_counts import ValueCounts, read_values, values_table
 
 Rule = Literal["scores", "counts"]
 SCORES = "class_score"
@@ -48,6 +51,7 @@ class GridClassifier(LabelledHistogram):
 
     scores: NDArray[np.int64]
     refinements: tuple[Refinement, ...] = ()
+    values: tuple[ValueCounts, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,6 +62,10 @@ class GridClassifier(LabelledHistogram):
             raise InvalidParameter("scores and refinements must be about the same classes")
         if self.classes.column in {one.axis.column for one in self.refinements}:
             raise InvalidParameter("the class column cannot refine what foretells it")
+        counted = [one.axis.column for one in self.values]
+        known = {axis.column for axis in self.predictors}
+        if len(set(counted)) != len(counted) or not set(counted) <= known:
+            raise InvalidParameter("values are counted once for each column, of the grid only")
         _ = self.card  # refuses scores that are out of range
 
     def __eq__(self, other: object) -> bool:
@@ -65,6 +73,7 @@ class GridClassifier(LabelledHistogram):
             isinstance(other, GridClassifier)
             and super().__eq__(other)
             and self.tables()["refinements"].equals(other.tables()["refinements"])
+            and self.tables()["values"].equals(other.tables()["values"])
             and np.array_equal(self.scores, other.scores)
         )
 
@@ -117,9 +126,10 @@ class GridClassifier(LabelledHistogram):
         """Draw synthetic rows to train on.
 
         With the rule "scores", predictors are drawn from the grid, those of refinements so
-        that they agree with the published sums, and the class from the probabilities that the
-        scores give, so that a classifier trained on the rows learns what the release knows.
-        With "counts", rows are drawn from the grid's noisy counts alone.
+        that they agree with the published sums, values within a cell by their published counts,
+        and the class from the probabilities that the scores give, so that a classifier trained
+        on the rows learns what the release knows.  With "counts", rows are drawn from the
+        grid's noisy counts alone, and values evenly within a cell.
         """
         require_known("rule", rule, ("scores", "counts"))
         if rule == "counts":
@@ -132,23 +142,23 @@ class GridClassifier(LabelledHistogram):
         rng = plain_generator(seed)
         columns = self._draw_predictors(size, n is None, rng)
         codes = encode_rows(pa.table(columns), self.schema, self.card.columns)
-        chances = np.cumsum(to_chances(self.card.score(codes, size)), axis=1)
-        picked = rng.random(size)[:, None] * chances[:, -1:]
-        classes = (chances <= picked).sum(axis=1)
-        columns[self.classes.column] = draw_column(self.classes, classes.astype(np.intp), rng)
+        cells, _ = self.locate(codes, size)
+        classes = draw_evenly(self.card.score(codes, size), cells, rng)
+        columns[self.classes.column] = draw_column(self.classes, classes, rng)
         rows = pa.table(columns)
         return fill_columns(rows, self.schema, seed) if fill else rows
 
     def _draw_predictors(
         self, size: int, as_counted: bool, rng: np.random.Generator
     ) -> dict[str, pa.Array]:
-        weights = self.estimates.reshape(-1, self.classes.size).sum(axis=1)
+        shape = tuple(axis.size for axis in self.predictors)
+        noisy = self.counts.reshape(*shape, -1).sum(axis=-1)
+        weights = grid_weights(noisy, int(self.estimates.sum())).ravel()
         if as_counted:
             cells = np.repeat(np.arange(weights.size), weights)
         else:
             total = weights.sum()
             cells = rng.choice(weights.size, size=size, p=weights / total if total else None)
-        shape = tuple(axis.size for axis in self.predictors)
         indices = np.unravel_index(cells, shape) if shape else ()
         drawn = {
             axis.column: Drawn(axis, index.astype(np.int64))
@@ -156,6 +166,9 @@ class GridClassifier(LabelledHistogram):
         }
         grid = ScoreCard(self.card.terms[:1])
         drawn = draw_refined(drawn, grid, self.refinements, size, self.total, rng)
+        for one in self.values:
+            known = drawn[one.axis.column]
+            drawn[one.axis.column] = Drawn(one.axis, one.draw(known.axis, known.cells, rng))
         return {
             name: draw_column(one.axis, one.cells.astype(np.intp), rng)
             for name, one in drawn.items()
@@ -164,23 +177,46 @@ class GridClassifier(LabelledHistogram):
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records that satisfy `query`.
 
-        Columns of the grid are counted in it, with an error bar; if columns of refinements are
-        asked about, synthetic rows are counted.
+        Columns of the grid are counted in it, with a confidence interval.  Synthetic rows are
+        counted if columns of refinements are asked about, or a part of a cell whose values
+        were counted on their own.
         """
-        if self._has_grid_of(parse_query(query).columns):
+        parsed = parse_query(query)
+        if self._has_grid_of(parsed.columns) and not self._cuts_counted_cells(parsed):
             return super().count(query, confidence=confidence)
         return self._sample.answer(query, confidence)
+
+    def _cuts_counted_cells(self, query: Query) -> bool:
+        counted = {one.axis.column for one in self.values}
+        return any(
+            is_partial(axis_weights(axis, query.about(axis.column))).any()
+            for axis in self.predictors
+            if axis.column in counted
+        )
 
     def count_boxes(
         self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Estimate how many records lie in each of many boxes of leaves at once.
 
-        As `count`: from the grid if it has all the columns, else from synthetic rows.
+        As `count`: from the grid if it has all the columns and all boxes are made of its cells
+        where values were counted on their own, else from synthetic rows.
         """
-        if self._has_grid_of(columns):
+        if self._has_grid_of(columns) and not self._box_cuts_cells(columns, lows, highs):
             return super().count_boxes(columns, lows, highs)
         return self._sample.boxes(columns, lows, highs)
+
+    def _box_cuts_cells(
+        self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
+    ) -> bool:
+        counted = {one.axis.column for one in self.values}
+        starts = {a.column: a.leaf_starts for a in self.predictors if a.column in counted}
+        return any(
+            not np.isin(ends[:, number], starts[name]).all()
+            for number, name in enumerate(columns)
+            if name in starts
+            for ends in (lows, highs)
+        )
 
     def _has_grid_of(self, columns: Sequence[str]) -> bool:
         return set(columns) <= {axis.column for axis in self.axes}
@@ -195,11 +231,15 @@ class GridClassifier(LabelledHistogram):
         return {
             "counts": counts.append_column(SCORES, pa.array(self.scores)),
             "refinements": table_of(self.refinements, self.classes.labels),
+            "values": values_table(self.values),
         }
 
     def facts(self) -> dict[str, Any]:
-        """Give axes, noise rates and the refinements' axes."""
-        return super().facts() | {"refinements": [one.facts() for one in self.refinements]}
+        """Return axes, noise rates, and what was refined and counted by value."""
+        return super().facts() | {
+            "refinements": [one.facts() for one in self.refinements],
+            "values": [one.facts() for one in self.values],
+        }
 
     @classmethod
     def from_parts(
@@ -227,6 +267,7 @@ class GridClassifier(LabelledHistogram):
             **parts,
             scores=whole_column(tables["counts"], SCORES),
             refinements=refinements,
+            values=read_values(schema, facts["values"], tables["values"]),
         )
 
     def summary(self) -> dict[str, str]:

@@ -24,6 +24,7 @@ IntArray = NDArray[np.int64]
 _BINS = 16  # of the highest probability, for each class that may have it
 _PASSES = 40
 _DOUBT = 3  # deviations of noise that a sum has to outweigh to be believed
+_GOLDEN = (5**0.5 - 1) / 2
 _EVENLY = 0.02  # part of the rows that are spread over all cells alike
 
 
@@ -67,6 +68,21 @@ def draw_refined(
             found[one.axis.column] = Drawn(one.axis, cells)
         card = ScoreCard((*card.terms, one.term))
     return found
+
+
+def draw_evenly(scores: IntArray, cells: IntArray, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Draw the class of each row by its scores, so that alike rows share classes out evenly.
+
+    Rows of a cell with like scores come one after the other in a sequence whose points are
+    spread evenly (multiples of the golden ratio from a random start).  Each row has its
+    classes with the probabilities of its scores; their shares among alike rows vary far less
+    than in independent draws.
+    """
+    bounds = np.cumsum(to_chances(scores), axis=1)
+    points = np.empty(len(scores))
+    order = np.lexsort((*scores.T, cells))
+    points[order] = (rng.random() + np.arange(len(scores)) * _GOLDEN) % 1.0
+    return np.asarray((bounds <= points[:, None] * bounds[:, -1:]).sum(axis=1), dtype=np.intp)
 
 
 def _is_finer(axis: Axis, than: Axis) -> bool:
