@@ -1,6 +1,7 @@
 """Centres of weighted points: the fast sums are the plain ones, and the rounds do as they say."""
 
 import time
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +13,15 @@ from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from dpublish.recipes import make_recipe
 from dpublish.release import grid_sums
-from dpublish.release.dense_regions import dense_cells, dense_weights, likely_starts
+from dpublish.release.dense_regions import (
+    dense_cells,
+    dense_weights,
+    likely_cells,
+    likely_starts,
+)
 from dpublish.release.grid_sums import GridSums, PointSums, grid_summer, middles
+from dpublish.release.grid_synopsis import GridSynopsis
+from dpublish.release.labelled_histogram import NoisySize
 from dpublish.release.projection import project_nonnegative
 from dpublish.release.weighted_lloyd import MOST_ROUNDS, grid_lloyd, search_effort, weighted_lloyd
 
@@ -141,15 +149,32 @@ def test_noise_alone_is_mostly_taken_for_empty_and_a_crowd_is_not():
     assert not kept[17:].any()
 
 
-def test_records_that_stand_out_nowhere_are_spread_and_a_little_that_is_missing_is_not():
-    counts = np.zeros((40, 40))
-    counts[10:14, 20:24] = 60
-    for total, elsewhere in ((960.0, 0.0), (1000.0, 0.0), (1920.0, 960.0)):
-        weights = dense_weights((40, 40), counts.ravel(), 1.0, total).reshape(40, 40)
-        assert weights.min() >= 0
-        void = weights[30:]
-        assert np.ptp(void) == pytest.approx(0)
-        assert void.sum() == pytest.approx(elsewhere / 4, rel=0.02)
+@pytest.mark.parametrize(("records", "elsewhere"), [(9_600, 0.0), (9_900, 0.0), (19_200, 9_600.0)])
+def test_records_that_stand_out_nowhere_are_spread_and_a_little_that_is_missing_is_not(
+    records, elsewhere
+):
+    counts = np.zeros((40, 40), dtype=np.int64)
+    counts[10:14, 20:24] = 600
+    size = NoisySize(records, Fraction(50))  # beside it, the sum of the counts is mere noise
+    grid = GridSynopsis((40, 40), counts.ravel(), Fraction(1), size)
+    weights = dense_weights(grid).reshape(40, 40)
+    assert weights.min() >= 0
+    void = weights[30:]
+    assert np.ptp(void) == pytest.approx(0)
+    assert void.sum() == pytest.approx(elsewhere / 4, rel=0.02)
+
+
+@pytest.mark.parametrize(("records", "found"), [(9_600, False), (10_600, True)])
+def test_a_weak_crowd_counts_only_where_records_may_be_missing(records, found):
+    counts = np.zeros((40, 40), dtype=np.int64)
+    counts[10:14, 20:24] = 600
+    counts[30:33, 5:8] = 4  # a mean of about three deviations of its noise
+    grid = GridSynopsis((40, 40), counts.ravel(), Fraction(3, 5), NoisySize(records, Fraction(50)))
+    assert not dense_cells(grid.sizes, counts.ravel().astype(float), grid.deviation)[31 * 40 + 6]
+    marked, nearly_all = likely_cells(grid)
+    assert marked.reshape(40, 40)[31, 6] == found
+    assert nearly_all != found
+    assert not marked.reshape(40, 40)[:, 30:].any()
 
 
 def test_starts_are_drawn_where_the_weight_is_and_far_apart():

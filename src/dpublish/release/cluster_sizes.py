@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from dpublish.release.dense_regions import dense_cells, standing_out
+from dpublish.release.dense_regions import likely_cells, standing_out
 from dpublish.release.error_bars import half_width
 from dpublish.release.grid_synopsis import GridSynopsis
 
@@ -29,7 +29,7 @@ class ClusterSize(NamedTuple):
 def estimate_sizes(grid: GridSynopsis, centers: NDArray[np.float64]) -> tuple[ClusterSize, ...]:
     """Add up the cells that stand out from the noise around each center (between -1 and 1)."""
     counts = grid.counts.astype(np.float64)
-    dense = np.flatnonzero(dense_cells(grid.sizes, counts, grid.deviation))
+    dense = np.flatnonzero(likely_cells(grid).marked)
     _, nearest = cKDTree(centers).query(grid.cell_centres()[dense])
     cells = np.bincount(nearest, minlength=len(centers))
     sums = np.bincount(nearest, counts[dense], minlength=len(centers))

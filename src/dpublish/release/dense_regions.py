@@ -4,16 +4,20 @@ A noisy grid is mostly noise where the box is mostly empty: every empty cell pul
 centers.  A weighted mean over a cell's neighbors has much less noise than the cell itself, so
 it shows whether there are records around.  Cells where it does not stand out count as empty.
 Of many cells of noise the largest mean is about sqrt(2 ln cells) standard deviations, so that is
-what a cell has to exceed.  All of this is computed from noisy counts alone.
+what a cell has to exceed.  Where records are few beside the noise, clusters hide below that: as
+long as it is not certain that nearly all records were found, cells that stand out less are kept,
+too.  All of this is computed from noisy counts alone.
 """
 
 from math import log, prod, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter, label
 
 from dpublish.errors import require_count
+from dpublish.release.grid_synopsis import GridSynopsis
 from dpublish.release.projection import project_nonnegative
 
 FloatArray = NDArray[np.float64]
@@ -22,6 +26,8 @@ REACH = 1.0
 """Standard deviation of the mean over neighbours, in cells."""
 _CANDIDATES = 4
 _MOST = 0.95  # part of the records; fewer in dense cells means that many are elsewhere
+_CERTAIN = 4.0  # standard deviations of the estimated total that leave no doubt of that
+_LIKELY = 2.5  # standard deviations by which a mean stands out where records may be missing
 
 
 def standing_out(cells: int) -> float:
@@ -43,14 +49,20 @@ def dense_cells(sizes: tuple[int, ...], weights: FloatArray, deviation: float) -
         weights: Noisy counts, row by row.
         deviation: Standard deviation of the noise of one of them.
     """
-    means = gaussian_filter(weights.reshape(sizes), REACH, mode="constant")
-    least = standing_out(prod(sizes)) * deviation * _noise_left() ** len(sizes)
-    regions, number = label(means > least, structure=np.ones((3,) * len(sizes)))
+    means = _neighbor_means(sizes, weights, deviation)
+    stand_out = means > standing_out(prod(sizes))
+    regions, number = label(stand_out.reshape(sizes), structure=np.ones((3,) * len(sizes)))
     sums = np.bincount(regions.ravel(), weights, minlength=number + 1)
     cells = np.bincount(regions.ravel(), minlength=number + 1)
     kept = sums > deviation * _noise_sum(cells, prod(sizes))
     kept[0] = False  # what does not stand out
     return np.asarray(kept[regions.ravel()])
+
+
+def _neighbor_means(sizes: tuple[int, ...], weights: FloatArray, deviation: float) -> FloatArray:
+    """Average each cell with its neighbors, in standard deviations of such a mean of noise."""
+    means = gaussian_filter(weights.reshape(sizes), REACH, mode="constant")
+    return np.asarray(means.ravel() / (deviation * _noise_left() ** len(sizes)))
 
 
 def _noise_sum(summed: NDArray[np.intp], cells: int) -> FloatArray:
@@ -64,27 +76,48 @@ def _noise_sum(summed: NDArray[np.intp], cells: int) -> FloatArray:
     return np.asarray(np.sqrt(2 * summed * x) + x / sqrt(2), dtype=np.float64)
 
 
-def dense_weights(
-    sizes: tuple[int, ...], weights: FloatArray, deviation: float, total: float
-) -> FloatArray:
+class LikelyCells(NamedTuple):
+    """Cells where records are likely.
+
+    Attributes:
+        marked: Whether records are likely in each cell.
+        nearly_all: Whether these cells hold nearly all records beyond doubt.
+    """
+
+    marked: NDArray[np.bool_]
+    nearly_all: bool
+
+
+def likely_cells(grid: GridSynopsis) -> LikelyCells:
+    """Mark the cells of `dense_cells` and, where many records may be missing there, more.
+
+    If the dense cells hold 95 % of the records even when the estimated total is too small by
+    four standard deviations, nothing worth a center is left in the other cells but noise.  If
+    not, a small cluster may be hidden in the noise; then cells count that stand out by 2.5
+    deviations.
+    """
+    weights = grid.counts.astype(np.float64)
+    dense = dense_cells(grid.sizes, weights, grid.deviation)
+    missing = grid.total - float(weights[dense].sum())
+    if missing + _CERTAIN * grid.total_deviation <= (1 - _MOST) * grid.total:
+        return LikelyCells(dense, nearly_all=True)
+    means = _neighbor_means(grid.sizes, weights, grid.deviation)
+    return LikelyCells(dense | (means > _LIKELY), nearly_all=False)
+
+
+def dense_weights(grid: GridSynopsis) -> FloatArray:
     """Return weights that could be real: 0 where only noise is, and none negative.
 
-    Where the cells that stand out hold less than most of the records, the others are somewhere
-    else and nobody can tell where: they are spread evenly over all cells.  A map's void would
+    Where the likely cells may not hold nearly all of the records, the others are somewhere
+    else and cannot be located: they are distributed evenly over all cells.  A map's void would
     else draw centers, for a few records there are far from all others.
-
-    Args:
-        sizes: Number of cells along each side.
-        weights: Noisy counts, row by row.
-        deviation: Standard deviation of the noise of one of them.
-        total: Estimated number of records.
     """
-    dense = dense_cells(sizes, weights, deviation)
-    held = float(weights[dense].sum())
-    if held < _MOST * total:
-        return project_nonnegative(np.where(dense, weights, 0.0), total)
+    likely, nearly_all = likely_cells(grid)
+    weights = np.where(likely, grid.counts, 0.0)
+    if not nearly_all:
+        return project_nonnegative(weights, grid.total)
     found = np.zeros_like(weights)
-    found[dense] = project_nonnegative(weights[dense], max(held, 1.0))
+    found[likely] = project_nonnegative(weights[likely], max(float(weights.sum()), 1.0))
     return found
 
 

@@ -77,6 +77,15 @@ class GridSynopsis:
         return max(estimate_total(self.counts, self.rate, self.records), 1.0)
 
     @property
+    def total_deviation(self) -> float:
+        """Standard deviation of the noise of `total`."""
+        summed = self.size * noise_variance(self.rate)
+        if self.records is None:
+            return sqrt(summed)
+        other = noise_variance(self.records.rate)
+        return sqrt(summed * other / (summed + other)) if summed + other else 0.0
+
+    @property
     def deviation(self) -> float:
         """Standard deviation of the noise of one count."""
         return sqrt(noise_variance(self.rate))

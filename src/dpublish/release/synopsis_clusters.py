@@ -30,8 +30,7 @@ def cluster_synopsis(
     """
     effort = search_effort(starts, clusters, grid_steps(grid.sizes, clusters))
     if only_dense:
-        counts = grid.counts.astype(np.float64)
-        weights = dense_weights(grid.sizes, counts, grid.deviation, grid.total)
+        weights = dense_weights(grid)
         sets = likely_starts(grid.cell_centres(), weights, clusters, effort.starts, rng)
     else:
         weights = grid.counts.astype(np.float64)

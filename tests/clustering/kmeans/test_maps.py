@@ -38,6 +38,32 @@ def test_no_center_lands_in_the_void_of_a_map(seed):
     assert members.min() > 0
 
 
+SMALL = np.array([[0.5, -0.6], [0.5, 0.6], [0.9, -0.7], [0.9, 0.55], [0.7, 0.0]])
+
+
+def small_clusters_found(seed):
+    """Count the small clusters near a center: 100 records each, far from three of 2,000."""
+    rng = plain_generator(seed)
+    large = np.array([[-0.95, -0.1], [-0.7, -0.1], [-0.85, 0.3]])
+    points = np.concatenate(
+        [
+            np.repeat(large, 2_000, axis=0) + rng.normal(0, 0.03, (6_000, 2)),
+            np.repeat(SMALL, 100, axis=0) + rng.normal(0, 0.08, (500, 2)),
+        ]
+    )
+    schema = Schema(tuple(column(name, "numeric", bounds=[-1, 1]) for name in "xy"))
+    table = open_table(pa.table({"x": points[:, 0], "y": points[:, 1]}), schema)
+    release = PrivateCentres(clusters=8).release(table, budget=Budget("0.2"), rng=seeded(seed))
+    apart = np.linalg.norm(SMALL[:, None] - release.centres[None], axis=2).min(axis=1)
+    return np.count_nonzero(apart < 0.2)
+
+
+def test_small_clusters_far_from_large_ones_are_found_where_records_may_be_missing():
+    # With the threshold for many cells alone, most of the 30 are lost.
+    found = [small_clusters_found(seed) for seed in range(6)]
+    assert sum(found) >= 18
+
+
 @pytest.mark.parametrize("side", [20, 60, 250])
 def test_hardly_any_cell_of_noise_stands_out_however_many_there_are(side):
     kept = [
