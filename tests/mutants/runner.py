@@ -22,8 +22,11 @@ from mutants.mutant import Mutant, NotApplicable, mutated_files
 
 Verdict = Literal["killed", "SURVIVED", "BROKEN", "TIMED OUT", "NOT APPLICABLE"]
 
-TIME_LIMIT = 240
-"""Seconds for the tests of one mutant; one that hangs is not noticed by an assertion."""
+TIME_LIMIT = 900
+"""Seconds for the tests of one mutant; one that hangs is not noticed by an assertion.
+
+The tests of a row take seconds, but minutes on a machine that is busy with other work.
+"""
 
 _TESTS_FAILED = 1  # pytest's exit code; others are errors of collection, usage or pytest itself
 _BLUNDERS = ("NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError", "SyntaxError")

@@ -191,6 +191,19 @@ def test_a_rule_that_gives_unlisted_values_another_level_is_another_notion(other
     assert notion().cells != notion(**other).cells
 
 
+def test_a_rule_whose_groups_of_numbers_are_cut_elsewhere_is_another_notion():
+    def notion(*groups):
+        tree = {"all": dict(zip(("young", "old"), groups, strict=True))}
+        people = Schema((column("age", "integer", bounds=[0, 99], taxonomy=tree),))
+        own = Preferences.by_rule(people, source="age", rule="young=0.1, old=1", derived=True)
+        return own.neighbours(people)
+
+    first = notion(["0..24"], ["25..99"])
+    assert first == notion(["0..9", "10..24"], ["25..99"])  # how finely they are cut is the same
+    assert first != notion(["0..25"], ["26..99"])
+    assert first.rule == notion(["0..25"], ["26..99"]).rule
+
+
 # -- schemas
 
 

@@ -3,6 +3,6 @@
 from dpublish.privacy.neighbours import PersonalRecord
 
 
-def personal(levels, mode="levels", column="own", rule=None):
+def personal(levels, mode="levels", column="own", rule=None, cells=None):
     """Make the notion of records whose levels are in a column."""
-    return PersonalRecord(column, tuple(map(str, levels)), mode, rule)
+    return PersonalRecord(column, tuple(map(str, levels)), mode, rule, cells)

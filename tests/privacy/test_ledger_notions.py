@@ -195,6 +195,16 @@ def test_opposite_rules_do_not_make_one_person_pay_twice(ledger):
     assert 0 < lost <= LEVELS[0]
 
 
+def test_a_rule_that_comes_to_mean_something_else_is_refused(ledger):
+    """The groups that a rule names may be defined anew in the schema: its words stay the same."""
+    rule = {"column": "home", "rule": "far=1; near=0.1"}
+    by_level(ledger, cells="0" * 16, **rule)
+    before = ledger.entries()
+    with pytest.raises(InvalidParameter, match="one level here and another there"):
+        by_level(ledger, cells="1" * 16, **rule)
+    assert ledger.entries() == before
+
+
 def test_a_grant_by_level_has_the_levels_of_what_it_hides(ledger):
     for hides in (AddRemoveRecord(), personal(("0.1", "2")), personal(("0.1",))):
         with pytest.raises(InvalidParameter, match="PersonalRecord that has the same levels"):
@@ -319,6 +329,21 @@ def test_a_notion_that_was_taken_out_of_a_grant_is_found(path, ledger, dataset, 
     assert "does not say what is hidden" in " ".join(verify(path).problems)
     with Ledger(path) as forged, pytest.raises(LedgerTampered):
         forged.status(dataset)
+
+
+def test_a_notion_that_was_exchanged_everywhere_does_not_fit_the_hashes(path, ledger):
+    """Totals and notions agree with each other, so the hashes alone can tell."""
+    for _ in range(2):
+        ordinary(ledger, "0.1", "census")
+    record, unit = '"name":"add-remove-record"', '"column":"user","name":"add-remove-unit"'
+    entries = [replace(each, body=each.body.replace(record, unit)) for each in read(path)]
+    write(path, entries)
+    assert [json.loads(entry.body)["hides"] for entry in entries[3:]] == [UNIT, UNIT]
+    problems = " ".join(verify(path).problems)
+    assert "entry 4: it was edited" in problems
+    assert "entry 5: it was edited" in problems
+    with Ledger(path) as forged, pytest.raises(LedgerTampered):
+        ordinary(forged, "0.1", "census", NOTIONS["a unit"])
 
 
 def test_a_window_forged_into_an_account_with_levels_is_found(path, ledger):

@@ -307,8 +307,8 @@ def _count_cells(
     kernel = Counts(table.schema, (tuple((axis.column, axis.level) for axis in axes),))
     sensitivity = kernel.sensitivity(table.neighbours)
     rate = budget.epsilon / sensitivity
-    counts = add_geometric(table.sum(kernel), sensitivity=sensitivity, budget=budget, rng=rng)
-    return counts, rate
+    exact = table.sum(kernel)
+    return add_geometric(exact, sensitivity=sensitivity, budget=budget, rng=rng), rate
 
 
 def _count_values(
@@ -323,7 +323,8 @@ def _count_values(
     kernel = Counts(table.schema, tuple(((name, None),) for name in columns))
     sensitivity = kernel.sensitivity(table.neighbours)
     rate = budget.epsilon / sensitivity
-    noisy = add_geometric(table.sum(kernel), sensitivity=sensitivity, budget=budget, rng=rng)
+    exact = table.sum(kernel)
+    noisy = add_geometric(exact, sensitivity=sensitivity, budget=budget, rng=rng)
     return tuple(
         ValueCounts(table.schema[name].axis(), counts, rate)
         for name, counts in zip(columns, kernel.split(noisy), strict=True)

@@ -1,8 +1,8 @@
 """EFPA: whole coefficients, sensitivities by enumeration, and an audit of the whole law."""
 
 from fractions import Fraction
-from itertools import product
-from math import log, sqrt
+from itertools import combinations, product
+from math import ceil, log, sqrt
 
 import numpy as np
 import pytest
@@ -54,6 +54,17 @@ def test_no_record_moves_two_costs_farther_apart_than_the_range(leaves):
     for _ in range(40):
         counts = rng.integers(0, 4, leaves) * rng.integers(0, 2, leaves)
         assert max(moves_apart(plan, counts, leaf) for leaf in range(leaves)) <= plan.choice_range
+
+
+@pytest.mark.parametrize("leaves", [2, 9, 100])
+def test_the_range_covers_a_record_of_every_value_and_every_two_candidates(leaves):
+    plan, most = Spectrum(leaves), 0.0
+    for record in np.eye(leaves, dtype=np.int64):
+        squares = [move * move for move in plan.transform(record).tolist()]
+        for few, more in combinations((*plan.candidates, leaves), 2):
+            most = max(most, sqrt(sum(squares[few:more])) + sqrt(sum(squares[more:])))
+    # Norms are rounded down, which moves two of them apart by one more.
+    assert ceil(most) + 1 <= plan.choice_range <= ceil(most) + 2
 
 
 def worst_counts(plan, kept, leaf):
