@@ -32,7 +32,7 @@ POINTS = {
     "after the ledger's entry": (stream_operator, "record_stream", "after"),
     "before the commit": (StreamFile, "commit_step", "before"),
     "after the commit": (StreamFile, "commit_step", "after"),
-    "within the counts": (os, "replace", "before"),
+    "within the counts": (os, "replace", "counts"),
     "before the line": (stream_delivery, "put_line", "before"),
     "within the line": (stream_delivery, "put_line", "torn"),
     "after the line": (stream_delivery, "put_line", "after"),
@@ -79,12 +79,14 @@ def arm(point, countdown):
     left = [countdown]
 
     def deadly(*given, **named):
+        if when == "counts" and not str(given[1]).endswith(".parquet"):
+            return original(*given, **named)
         left[0] -= 1
-        if left[0] == 0 and when == "before":
+        if left[0] == 0 and when in ("before", "counts"):
             die()
         if left[0] == 0 and when == "torn":
-            folder, start, line = given
-            original(folder, start, line[:7])
+            folder, start, line, *rest = given
+            original(folder, start, line[:7], *rest)
             die()
         result = original(*given, **named)
         if left[0] == 0:

@@ -155,7 +155,7 @@ def test_every_method_is_here():
 def test_replay(name, settings):
     recipe = make_recipe(name, settings)
     run = runner(recipe)
-    if getattr(recipe, "hides", "presence") == "values":
+    if getattr(recipe, "mode", None) == "values-only":
         _replay_values(recipe, run)
     else:
         _replay_presence(recipe, run)

@@ -86,7 +86,7 @@ def test_a_disk_that_fills_up_after_the_debit_is_not_called_no_grant(
 def test_a_whole_rename_is_a_publication_even_if_the_disk_does_not_confirm_it(
     release, run, place, monkeypatch
 ):
-    fail_after_rename(monkeypatch, folder, "_sync", OSError(5, "Input/output error"))
+    fail_after_rename(monkeypatch, folder, "sync", OSError(5, "Input/output error"))
     done = release()
     assert (done.code, done.err) == (0, "")
     assert run("ledger", "verify", "books.db", "--release", "out").code == 0
@@ -94,7 +94,7 @@ def test_a_whole_rename_is_a_publication_even_if_the_disk_does_not_confirm_it(
 
 def test_an_interrupt_after_the_rename_says_that_it_is_published(release, run, place, monkeypatch):
     with monkeypatch.context() as patched:
-        fail_after_rename(patched, folder, "_sync", KeyboardInterrupt())
+        fail_after_rename(patched, folder, "sync", KeyboardInterrupt())
         done = release()
     assert done.code == 130
     assert "the release is published, whole in out; do not repeat it" in done.err
@@ -104,7 +104,7 @@ def test_an_interrupt_after_the_rename_says_that_it_is_published(release, run, p
 
 
 def test_an_interrupt_before_the_rename_says_that_nothing_is_published(release, place, monkeypatch):
-    monkeypatch.setattr(folder, "_write_json", interrupt)
+    monkeypatch.setattr(folder, "json_bytes", interrupt)
     done = release()
     assert done.code == 130
     assert "nothing was published; ledger entry 3 stays debited" in done.err
@@ -117,7 +117,7 @@ def test_a_foreign_folder_at_the_place_is_not_called_published(release, place, m
         (place / "out").mkdir()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(folder, "_write_json", appear)
+    monkeypatch.setattr(folder, "json_bytes", appear)
     done = release()
     assert done.code == 130
     assert "nothing was published" in done.err

@@ -61,7 +61,7 @@ def test_where_the_lattice_is_too_long_the_bound_is_safe_and_close(terms, excess
     rate = Fraction(1, 5000)
     exact = sum_quantile(rate, terms, 0.95)
     monkeypatch.setattr(noise_law, "LONGEST_LATTICE", 1 << 15)
-    bound = sum_quantile(rate, terms, 0.95)
+    bound = sum_quantile.__wrapped__(rate, terms, 0.95)  # not the one that is remembered
     assert exact < bound < exact * (1 + excess)
 
 
