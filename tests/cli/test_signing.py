@@ -95,6 +95,11 @@ def test_the_report_is_written_beside_the_folder_which_stays_as_it_was(release, 
     refused = run("report", "out", "-o", "out/report.html")
     assert refused.code == 1
     assert "inside the release folder" in refused.err
+    (place / "page.html").write_text("precious")
+    refused = run("report", "out", "-o", "page.html")
+    assert (refused.code, (place / "page.html").read_text()) == (1, "precious")
+    assert "exists already; name a file that does not exist yet" in refused.err
+    assert run("report", "out").code == 0  # the default name is ours, and may be replaced
     for words in (["rows", "out", "-o", "out/rows.csv"], ["choose-k", "out", "-o", "out/a.svg"]):
         assert "inside the release folder" in run(*words).err
     assert run("verify", "out").code == 0
