@@ -1,5 +1,7 @@
 """`dpublish rows`, `count` and `report`: use a release; all of it is free."""
 
+import os
+
 import click
 
 from dpublish.cli.output import json_option, say
@@ -107,6 +109,7 @@ def report(release: str, output: str | None) -> None:
     from dpublish.report.page import render_report
 
     path = page_path(release, output, "report.html")
-    page = render_report(load(release))
+    where = os.path.relpath(os.path.abspath(release), os.path.abspath(path.parent))
+    page = render_report(load(release), folder=where)
     write_text(path, page, replaces=output is None)
     say(f"wrote {path}")
