@@ -200,7 +200,7 @@ def test_the_report_is_written_once_for_all_steps_of_a_command(run, started, mon
     written = []
     original = StreamOperator.write_pages
     monkeypatch.setattr(
-        StreamOperator, "write_pages", lambda self: (written.append(1), original(self))
+        StreamOperator, "write_pages", lambda self, key: (written.append(1), original(self, key))
     )
     run("stream", "next", "rides.stream", "in")
     assert len(written) == 1
