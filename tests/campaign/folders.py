@@ -69,7 +69,7 @@ def _use(rng: random.Random, number: int) -> list[str]:
     uses = [
         ["count", "stranger", rng.choice(queries)],
         ["rows", "stranger", "-n", "100", "--seed", "1", "-o", f"tmp/{number}.parquet"],
-        ["report", "stranger", "-o", "page.html"],
+        ["report", "stranger", "-o", f"tmp/{number}.html"],
         ["verify", "stranger"],
         ["choose-k", "stranger"],
     ]

@@ -55,6 +55,17 @@ def test_it_can_be_drawn_again_and_the_release_still_loads(run, shops):
     assert run("rows", shops, "-n", 5, "-o", "rows.csv").code == 0
 
 
+@pytest.mark.parametrize("name", ["books.db", "taken.svg", "plot.png"])
+def test_a_file_that_the_user_names_is_new_and_an_svg(run, shops, tmp_path, name):
+    taken = tmp_path / name
+    if name != "plot.png":
+        taken.write_text("precious")
+    done = run("choose-k", shops, "--to", 3, "--starts", 1, "-o", name)
+    words = "taken.svg exists already" if name == "taken.svg" else "ending in .svg"
+    assert (done.code, words in done.err) == (1, True), done.err
+    assert not taken.exists() or taken.read_text() == "precious"
+
+
 def test_without_matplotlib_the_table_is_all(run, shops, monkeypatch):
     monkeypatch.setattr("dpublish.evaluation.line_plot.find_spec", lambda _: None)
     done = run("choose-k", shops, "--to", 3, "--starts", 2)

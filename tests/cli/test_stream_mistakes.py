@@ -1,7 +1,10 @@
 """`dpublish stream`: mistakes that would cost a paid stream are named, and cost nothing."""
 
+import io
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -47,6 +50,50 @@ def test_a_label_unlike_the_last_is_refused_unless_it_is_meant(run, started):
     assert run(*words, "--new-labels").code == 0
 
 
+def test_a_file_that_is_not_there_is_told_before_its_label(run, started):
+    run("stream", "next", "rides.stream", "in/t1.parquet")
+    done = run("stream", "next", "rides.stream", "nosuch.csv")
+    assert (done.code, "there is no file nosuch.csv" in done.err) == (3, True), done.err
+
+
+def test_an_empty_standard_input_is_called_so(run, started, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    done = run("stream", "next", "rides.stream", "-", "--time", "t1")
+    assert (done.code, "standard input has no header line" in done.err) == (3, True), done.err
+
+
+def test_amounts_are_rounded_for_people_and_exact_for_programs(run, place):
+    given = "--method dsat --columns zone --horizon 50 --schema rides.toml --epsilon 1"
+    rest = ["--dataset", "rides", "--ledger", "books.db", "-o", "out"]
+    assert run("stream", "start", "rides.stream", *given.split(), *rest).code == 0
+    done = run("stream", "next", "rides.stream", "in/t1.parquet")
+    assert "published with epsilon ≈0." in done.out
+    words = run("stream", "status", "rides.stream").out
+    assert "spent so far: ≈0." in words
+    page = (place / "out" / "report.html").read_text()
+    exact = run("stream", "status", "rides.stream", "--json").json()["spent"]
+    assert "/" in exact
+    assert "≈0." in page
+    assert exact not in done.out + words + page
+    told = run("stream", "next", "rides.stream", "in/t2.parquet", "--json").json()
+    assert run("stream", "status", "rides.stream", "--json").json()["spent"] == told["spent"]
+
+
+def test_a_start_that_differs_names_all_that_differs(run, started):
+    given = "--method per-snapshot --columns zone,hour --window 7 --schema rides.toml --epsilon 1"
+    rest = [*given.split(), "--dataset", "rides", "--ledger", "books.db", "-o", "out"]
+    done = run("stream", "start", "rides.stream", *rest)
+    assert (done.code, "and its epsilon and window differ;" in done.err) == (1, True), done.err
+
+
+def test_a_schema_without_users_is_answered_with_the_option(run, place):
+    (place / "rows.toml").write_text('[columns.zone]\nkind = "category"\nvalues = ["north"]\n')
+    given = "--method per-snapshot --columns zone --window 4 --schema rows.toml --epsilon 1"
+    rest = [*given.split(), "--dataset", "rides", "--ledger", "books.db", "-o", "out"]
+    done = run("stream", "start", "rides.stream", *rest)
+    assert (done.code, "--trust-rows" in done.err, "1 row in" in done.err) == (1, True, True)
+
+
 def test_a_folder_in_a_list_is_refused(run, started):
     (started / "list.txt").write_text("in/t1.parquet\nin\n")
     done = run("stream", "next", "rides.stream", "--files", "list.txt")
@@ -89,3 +136,56 @@ def test_a_setting_that_cannot_be_used_is_refused_before_it_is_paid_for(run, pla
     assert not (place / "rides.stream").exists()
     with Ledger(place / "books.db") as ledger:
         assert ledger.status("rides").spent == 0
+
+
+def files_of(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_stream_says_with_which_key_it_was_signed(run, place):
+    words = run("key", "create", "owner.key").out.split()[-1]
+    given = "--method per-snapshot --columns zone --horizon 9 --schema rides.toml --epsilon 1"
+    rest = [*given.split(), "--dataset", "rides", "--ledger", "books.db", "-o", "out"]
+    start = ("stream", "start", "rides.stream", *rest, "--sign", "owner.key")
+    assert f"signed with {words}" in run(*start).out
+    again = run(*start)
+    assert (again.code, "rides.stream was started already and is paid for;" in again.out) == (0, 1)
+    stopped = run("stream", "stop", "rides.stream", "--sign", "owner.key")
+    assert f"signed with {words}" in stopped.out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["in/t1.parquet"],  # published already
+        ["in/t7.parquet"],
+        ["in/t2.parquet", "--time", "u2"],
+    ],
+)
+def test_a_step_that_is_not_done_leaves_a_signed_folder_alone(run, started, words):
+    run("key", "create", "owner.key")
+    sign = ("--sign", "owner.key")
+    assert run("stream", "next", "rides.stream", "in/t1.parquet", *sign).code == 0
+    before = files_of(started / "out")
+    for seed in range(4):  # the order of a set must not be what a manifest hangs on
+        subprocess.run(
+            [sys.executable, "-m", "dpublish", "stream", "next", "rides.stream", *words],
+            cwd=started,
+            env=os.environ | {"PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            check=False,
+        )
+    assert files_of(started / "out") == before
+    assert run("verify", "out", "--key", "owner.pub").code == 0
+
+
+def test_a_stopped_stream_keeps_its_signature_and_a_step_says_that_it_goes(run, started):
+    run("key", "create", "owner.key")
+    run("stream", "next", "rides.stream", "in/t1.parquet", "--sign", "owner.key")
+    done = run("stream", "next", "rides.stream", "in/t2.parquet")
+    assert f"dpublish sign {started / 'out'} --key FILE" in done.err
+    assert run("sign", "out", "--key", "owner.key").code == 0
+    before = files_of(started / "out")
+    assert run("stream", "stop", "rides.stream").code == 0
+    assert run("stream", "next", "rides.stream", "in/t3.parquet").code == 1
+    assert files_of(started / "out") == before

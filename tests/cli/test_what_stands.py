@@ -218,7 +218,7 @@ def test_a_start_that_was_interrupted_late_is_repeated_and_paid_once(
         assert "is started and paid for; the same command may be repeated" in first.err
     again = start()
     assert again.code == 0, again.err
-    assert "paid for once" in again.out
+    assert "was started already and is paid for" in again.out
     assert entries(tmp_path).count("grant") == 1
     assert (tmp_path / "out" / "report.html").is_file()
 

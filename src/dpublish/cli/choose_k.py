@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from dpublish.cli.output import json_option, progress_bar, say, say_json, say_table
+from dpublish.cli.table_file import page_path
 from dpublish.errors import InvalidParameter
 from dpublish.release.centres import Centres
 from dpublish.release.folder import load
-from dpublish.release.manifest import beside, require_outside
 from dpublish.release.validity import Validity, best_of, judge_clusters
 from dpublish.release.whole_file import write_text
 
@@ -22,7 +22,11 @@ from dpublish.release.whole_file import write_text
 @click.option("--to", "most", type=int, default=16, show_default=True, help="Most clusters.")
 @click.option("--starts", type=int, default=30, show_default=True, help="Searches for each.")
 @click.option("--seed", type=int, help="Search in the same way again; harmless here.")
-@click.option("-o", "--output", help="Where to draw it (.svg); RELEASE-choose-k.svg if absent.")
+@click.option(
+    "-o",
+    "--output",
+    help="A new .svg file; if absent RELEASE-choose-k.svg, which is replaced if it is there.",
+)
 @json_option
 def choose_k(
     release: str,
@@ -41,8 +45,7 @@ def choose_k(
     \b
     dpublish choose-k shops/ --from 2 --to 16
     """  # noqa: D301 - click keeps lines after it
-    path = Path(output) if output else beside(release, "choose-k.svg")
-    require_outside(path, release)
+    path = page_path(release, output, "choose-k.svg")
     loaded = load(release)
     if not isinstance(loaded, Centres):
         raise InvalidParameter(f"a release of kind {loaded.kind!r} has no clusters to choose")
@@ -51,7 +54,7 @@ def choose_k(
     with progress_bar() as progress:
         candidates = range(fewest, most + 1)
         found = judge_clusters(loaded, candidates, starts=starts, seed=seed, progress=progress)
-    drawn = _draw(found, path)
+    drawn = _draw(found, path, replaces=output is None)
     best = best_of(found)
     if as_json:
         plot = None if drawn is None else str(drawn)
@@ -81,7 +84,7 @@ def _plain(one: Validity) -> dict[str, Any]:
     }
 
 
-def _draw(found: Sequence[Validity], path: Path) -> Path | None:
+def _draw(found: Sequence[Validity], path: Path, *, replaces: bool) -> Path | None:
     """Draw the validity over the number of clusters, or do nothing without Matplotlib."""
     from dpublish.evaluation.line_plot import Layout, Line, Panel, small_multiples
 
@@ -94,5 +97,5 @@ def _draw(found: Sequence[Validity], path: Path) -> Path | None:
     picture = small_multiples([Panel("Validity: the smallest is best", [line])], layout)
     if picture is None:
         return None
-    write_text(path, picture, replaces=True)
+    write_text(path, picture, replaces=replaces)
     return path

@@ -18,7 +18,7 @@ from dpublish.cli.output import (
     settings_from,
     standing,
 )
-from dpublish.cli.signing import read_signing_key, sign_option
+from dpublish.cli.signing import read_signing_key, say_signed, sign_option
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetExhausted, DPublishError, InvalidParameter
@@ -111,6 +111,8 @@ def release(
             f"{output} is published and entered in the ledger; do not repeat the command"
         ):
             _tell(published, ledger.status(dataset), output, as_json)
+            if not as_json:
+                say_signed(key)
 
 
 def _tell(published: Release, status: Status, output: str, as_json: bool) -> None:

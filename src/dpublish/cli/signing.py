@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dpublish.cli.output import json_option, say, say_json
-from dpublish.errors import InvalidParameter
+from dpublish.errors import DPublishError, InvalidParameter
 from dpublish.release.folder import (
     differences,
     is_signed,
@@ -16,15 +16,15 @@ from dpublish.release.folder import (
     sign_folder,
 )
 from dpublish.release.signing import (
+    PASSPHRASE,
+    BadSignature,
     PassphraseNeeded,
     PublicKey,
     SigningKey,
     create_key,
+    named_key,
     public_path,
 )
-
-PASSPHRASE = "DPUBLISH_KEY_PASSPHRASE"
-"""The variable from which a passphrase is taken instead of asking for it."""
 
 sign_option = click.option(
     "--sign",
@@ -39,13 +39,34 @@ def read_signing_key(path: str | None) -> SigningKey | None:
     if path is None:
         return None
     try:
-        return SigningKey.read(path, os.environ.get(PASSPHRASE))
+        return SigningKey.read(path)
     except PassphraseNeeded:
-        if not sys.stderr.isatty():
-            raise InvalidParameter(
-                f"{path} is encrypted; put its passphrase into the variable {PASSPHRASE}"
-            ) from None
-    return SigningKey.read(path, click.prompt("passphrase", hide_input=True, err=True))
+        return SigningKey.read(path, _passphrase(path, is_new=False))
+
+
+def say_signed(key: SigningKey | None) -> None:
+    """Say with which key something was signed, if it was."""
+    if key is not None:
+        say(f"  signed with {key.public.fingerprint}")
+
+
+def _passphrase(path: str, *, is_new: bool) -> str:
+    """Take a passphrase from the variable, or ask for it if someone can answer."""
+    given = os.environ.get(PASSPHRASE)
+    if given == "":
+        raise InvalidParameter(
+            f"the variable {PASSPHRASE} is empty; put the passphrase of {path} into it"
+        )
+    if given is not None:
+        return given
+    if not sys.stderr.isatty():
+        need = "is to be encrypted" if is_new else "is encrypted"
+        raise InvalidParameter(
+            f"{path} {need}, and there is no terminal to ask on; put the passphrase into "
+            f"{PASSPHRASE}"
+        )
+    asked: str = click.prompt("passphrase", hide_input=True, confirmation_prompt=is_new, err=True)
+    return asked
 
 
 @click.group()
@@ -66,12 +87,7 @@ def create(path: str, encrypt: bool) -> None:
     Hand out the public key by another way than the releases, such as on your web site: whoever
     could replace both could sign in your name.
     """
-    passphrase = None
-    if encrypt:
-        passphrase = os.environ.get(PASSPHRASE) or click.prompt(
-            "passphrase", hide_input=True, confirmation_prompt=True, err=True
-        )
-    made = create_key(path, passphrase)
+    made = create_key(path, _passphrase(path, is_new=True) if encrypt else None)
     say(f"created {path} (keep it secret) and {public_path(path)} (give it to readers)")
     say(f"  fingerprint: {made.fingerprint}")
 
@@ -90,8 +106,11 @@ def sign(release: str, path: str) -> None:
     """Sign a release that was published before; writes release.sig and changes nothing else."""
     signing = read_signing_key(path)
     if signing is not None:
+        before, now = named_key(Path(release)), signing.public.fingerprint
         sign_folder(release, signing)
-        say(f"signed {release} with the key {signing.public.fingerprint}")
+        say(f"signed {release} with the key {now}")
+        if before not in (None, now):
+            say(f"  this replaces a signature with another key, {before}")
 
 
 @click.command()
@@ -102,18 +121,27 @@ def verify(release: str, path: str | None, as_json: bool) -> None:
     """Check that a release is as it was published and, with --key, who signed it.
 
     Every file is compared with the release's manifest; those that were changed, are missing or
-    were added are named.  Needs no ledger.
+    were added are named.  Needs no ledger.  With --json, "ok" says whether all that was checked
+    is right, and "signature" what came of the signature: valid, other key, changed, unreadable,
+    none, or not checked (without --key).
 
     \b
     dpublish verify ages/ --key owner.pub
     """  # noqa: D301 - click keeps lines after it
     owner = None if path is None else PublicKey.read(path)
-    found = differences(release)
+    found, problem = differences(release), _problem(release, owner)
     if as_json:
-        told = found.to_plain() | {"signed": is_signed(release)}
-        say_json(told | {"checked_with": None if owner is None else owner.fingerprint})
+        state = _signature_state(release, owner, problem)
+        told = {
+            "signed": is_signed(release),
+            "signature": state,
+            "checked_with": owner.fingerprint if owner and state == "valid" else None,
+            "ok": not found and problem is None,
+        }
+        say_json(found.to_plain() | told)
     found.require_none(Path(release))
-    load(release, key=owner)
+    if problem is not None:
+        raise problem
     if as_json:
         return
     say(f"{release}: every file is as {manifest_name(Path(release))} lists it")
@@ -126,3 +154,19 @@ def verify(release: str, path: str | None, as_json: bool) -> None:
             "it is not signed: whoever can change a file can change the list, too; compare it "
             "with the ledger (dpublish ledger verify), or ask its owner to sign it"
         )
+
+
+def _problem(release: str, owner: PublicKey | None) -> DPublishError | None:
+    """Return why a release cannot be opened with the owner's key, if it cannot."""
+    try:
+        load(release, key=owner)
+    except DPublishError as problem:
+        return problem
+    return None
+
+
+def _signature_state(release: str, owner: PublicKey | None, problem: DPublishError | None) -> str:
+    """Say in one word what came of a signature, which is looked at before all else."""
+    if owner is None:
+        return "not checked" if is_signed(release) else "none"
+    return problem.state if isinstance(problem, BadSignature) else "valid"

@@ -20,12 +20,19 @@ from dpublish.cli.output import (
     settings_from,
     standing,
 )
-from dpublish.cli.signing import read_signing_key, sign_option
-from dpublish.cli.stream_feed import files_in, label_of, listed, standard_input, watched
+from dpublish.cli.signing import read_signing_key, say_signed, sign_option
+from dpublish.cli.stream_feed import (
+    files_in,
+    label_of,
+    listed,
+    require_source,
+    standard_input,
+    watched,
+)
 from dpublish.cli.stream_words import say_status
 from dpublish.data.schema_file import load_schema
 from dpublish.errors import DPublishError, InvalidParameter
-from dpublish.privacy.epsilon import format_short, parse_epsilon
+from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_short, parse_epsilon
 from dpublish.publishing.stream_operator import StreamOperator
 from dpublish.publishing.stream_status import stream_status
 from dpublish.recipes.streams import make_stream_recipe
@@ -100,8 +107,11 @@ def start(
     with standing(f"{state} is started and paid for; the same command may be repeated"):
         with started as operator:
             operator.write_pages(key)
-        said = "started" if started.is_new else "was started already, and paid for once:"
-        say(f"{said} {state}; next: dpublish stream next {state} SNAPSHOT")
+        said = f"{state} was started already and is paid for"
+        if started.is_new:
+            said = f"started {state}"
+        say(f"{said}; next: dpublish stream next {state} SNAPSHOT")
+        say_signed(key)
         debited = f"epsilon {format_short(exact)}, for {_scope(recipe.window, recipe.horizon)}"
         say(f"  debited: {debited}")
         say(f"  {state} holds secrets; keep it where the ledger is")
@@ -200,24 +210,30 @@ def stop(state: str, ledger_path: str | None, sign_path: str | None) -> None:
     with StreamOperator.open(state, ledger=ledger_path) as operator, _reported(operator, key):
         operator.stop()
     say(f"stopped {state} for good; what the ledger debited for it stays debited")
+    say_signed(key)
 
 
 @contextmanager
 def _reported(operator: StreamOperator, key: SigningKey | None) -> Iterator[None]:
-    """Write the report when the command ends, however it ends."""
+    """Write the report when the command ends, however it ends; leave a folder that is current."""
     was_signed = is_signed(operator.folder)
     try:
         yield
     except BaseException:
         with suppress(DPublishError):  # what went wrong first is what has to be said
-            operator.write_pages(key)
+            if not operator.is_folder_current:
+                operator.write_pages(key)
+            _say_if_unsigned(operator.folder, was_signed)
         raise
     operator.write_pages(key)
-    if was_signed and not is_signed(operator.folder):
-        click.echo(
-            f"dpublish: {operator.folder} has changed and is no longer signed; next time say "
-            "--sign FILE, or run: dpublish sign",
-            err=True,
+    _say_if_unsigned(operator.folder, was_signed)
+
+
+def _say_if_unsigned(folder: Path, was_signed: bool) -> None:
+    if was_signed and not is_signed(folder):
+        say_aside(
+            f"{folder} has changed and is no longer signed; next time say --sign FILE, or run: "
+            f"dpublish sign {folder} --key FILE"
         )
 
 
@@ -238,7 +254,10 @@ class _Taker:
             while rows.read1(_BLOCK):  # whoever writes them is not cut off
                 pass
         else:
-            self._take(source, label_of(Path(source)) if label is None else label)
+            time = label_of(Path(source)) if label is None else label
+            if not self.operator.has_published(time):
+                require_source(source)  # a name that is mistyped makes an odd label, too
+            self._take(source, time)
 
     def take_all(self, files: Iterable[Path | None]) -> None:
         """Publish files in order; None says that there is time for the report.
@@ -284,13 +303,14 @@ class _Taker:
         if self.as_json:
             told: dict[str, Any] = {"time": label, "action": "published already"}
             if step is not None:
-                spent = format_short(step.spent)
+                spent = format_epsilon(step.spent)
                 told |= {"action": step.action, "number": step.number, "spent": spent}
             say_json(told, indent=None)
         elif step is None:
             say(f"{label}: published already; nothing was read or spent")
         elif step.action == "published":
-            say(f"{label}: step {step.number}, published with epsilon {format_short(step.epsilon)}")
+            spent = format_rounded(step.epsilon)
+            say(f"{label}: step {step.number}, published with epsilon {spent}")
         else:
             say(f"{label}: step {step.number}, repeated the last estimate")
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from fnmatch import fnmatch
+from glob import has_magic
 from io import BufferedIOBase
 from pathlib import Path
 from typing import cast
@@ -26,6 +27,12 @@ def label_of(path: Path) -> str:
     """
     ending = max((e for e in _ENDINGS if path.name.endswith(e)), key=len, default=path.suffix)
     return path.name.removesuffix(ending)
+
+
+def require_source(source: str) -> None:
+    """Refuse the name of a file that is not there; a pattern may stand for several."""
+    if not has_magic(source) and not Path(source).exists():
+        raise UnreadableData(f"there is no file {source}")
 
 
 def files_in(folder: Path, pattern: str | None) -> list[Path]:

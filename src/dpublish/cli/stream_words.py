@@ -1,7 +1,7 @@
 """Tell people how a stream stands."""
 
 from dpublish.cli.output import say, say_table
-from dpublish.privacy.epsilon import format_epsilon, format_short
+from dpublish.privacy.epsilon import format_epsilon, format_rounded
 from dpublish.publishing.stream_status import StreamStatus
 
 _MOST_LISTED = 50
@@ -25,9 +25,9 @@ def say_status(found: StreamStatus) -> None:
     if found.last is not None:
         say(f"  last step: {found.last.time}, {found.last.action}")
     where = "so far" if found.window is None else "in the window that ends at the last step"
-    say(f"  spent {where}: {format_short(found.spent)} of {whole}")
+    say(f"  spent {where}: {format_rounded(found.spent)} of {whole}")
     if found.window is not None:
-        say(f"  worst window so far: {format_short(found.worst)} of {whole}")
+        say(f"  worst window so far: {format_rounded(found.worst)} of {whole}")
     if found.undelivered is not None:
         say(f"  step {found.undelivered} is not in the folder yet; the next command delivers it")
     if found.operator is not None:
@@ -40,7 +40,7 @@ def _say_commitments(found: StreamStatus) -> None:
         return
     say()
     rows = [
-        [str(step), format_short(used), format_short(found.epsilon - used)]
+        [str(step), format_rounded(used), format_rounded(found.epsilon - used)]
         for step, used in found.commitments[:_MOST_LISTED]
     ]
     say_table(["step", "used already in its window", "left"], rows)

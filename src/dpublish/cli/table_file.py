@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from dpublish.errors import InvalidParameter
+from dpublish.release.manifest import beside, require_outside
 from dpublish.release.whole_file import require_writable, whole_file
 
 ENDINGS = (".parquet", ".csv", ".arrow")
@@ -19,6 +20,19 @@ def require_new_file(output: str) -> Path:
     if path.suffix not in ENDINGS:
         raise InvalidParameter(f"{output}: name a file ending in .parquet, .csv or .arrow")
     require_writable(path)
+    return path
+
+
+def page_path(release: str, output: str | None, ending: str) -> Path:
+    """Return where to write a page about a release: a new file, or the default beside it.
+
+    A file that the user names is never replaced: it may be anything.  The default name is ours.
+    """
+    path = beside(release, ending) if output is None else Path(output)
+    if path.suffix != Path(ending).suffix:
+        raise InvalidParameter(f"{output}: name a file ending in {Path(ending).suffix}")
+    require_outside(path, release)
+    require_writable(path, replaces=output is None)
     return path
 
 

@@ -1,16 +1,16 @@
 """`dpublish rows`, `count` and `report`: use a release; all of it is free."""
 
-from pathlib import Path
+import os
 
 import click
 
 from dpublish.cli.output import json_option, say
-from dpublish.cli.table_file import require_new_file, without_formulas, write_table
+from dpublish.cli.table_file import page_path, require_new_file, without_formulas, write_table
 from dpublish.errors import InvalidParameter
 from dpublish.release.error_bars import require_confidence
 from dpublish.release.folder import load
 from dpublish.release.labelled_histogram import LabelledHistogram
-from dpublish.release.manifest import beside, require_outside
+from dpublish.release.manifest import require_outside
 from dpublish.release.whole_file import write_text
 
 
@@ -99,13 +99,17 @@ def count(
 
 @click.command()
 @click.argument("release")
-@click.option("-o", "--output", help="Where to write it; RELEASE-report.html if absent.")
+@click.option(
+    "-o",
+    "--output",
+    help="A new .html file; if absent RELEASE-report.html, which is replaced if it is there.",
+)
 def report(release: str, output: str | None) -> None:
     """Write a release's page anew, beside its folder, which does not change; free."""
     from dpublish.report.page import render_report
 
-    path = Path(output) if output else beside(release, "report.html")
-    require_outside(path, release)
-    page = render_report(load(release))
-    write_text(path, page, replaces=True)
+    path = page_path(release, output, "report.html")
+    where = os.path.relpath(os.path.abspath(release), os.path.abspath(path.parent))
+    page = render_report(load(release), folder=where)
+    write_text(path, page, replaces=output is None)
     say(f"wrote {path}")

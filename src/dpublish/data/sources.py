@@ -6,6 +6,7 @@ before anything is paid for.  Rows are read when a mechanism asks for a sum.
 
 import glob
 import io
+import sys
 from collections.abc import Sequence
 from os import PathLike, fspath
 from os.path import realpath
@@ -178,7 +179,8 @@ def _open_object(source: Any, wanted: Sequence[str] | None) -> Source:
     if families & {"duckdb", "_duckdb"} and hasattr(source, "limit"):
         return open_relation(source)
     if isinstance(source, io.BufferedIOBase):
-        return CsvPipe(source, "the open file", wanted)
+        is_standard = source is getattr(sys.stdin, "buffer", None)
+        return CsvPipe(source, "standard input" if is_standard else "the open file", wanted)
     if hasattr(source, "__arrow_c_stream__"):
         return StreamSource(source, f"the {type(source).__name__}")
     raise UnreadableData(

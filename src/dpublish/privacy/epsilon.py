@@ -16,6 +16,7 @@ ExactNumber = Fraction | Decimal | int | str
 _DECIMAL = re.compile(r"\s*(\d{1,30}(\.\d{1,30})?|\.\d{1,30})([eE][+-]?\d{1,2})?\s*")
 _RATIO = re.compile(r"\s*\d{1,1000}\s*/\s*\d{1,1000}\s*")  # shares of shares have many digits
 _SHOWN = 40  # characters of what was given that a message repeats
+_READABLE = 8  # characters of an exact number that people read at a glance
 _TOO_LONG = 10**4000  # Python writes numbers of up to 4300 digits
 
 
@@ -108,6 +109,16 @@ def format_short(value: Fraction) -> str:
         return exact
     context = Context(prec=12, rounding=ROUND_DOWN, Emin=-9999, Emax=9999)
     return str(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
+
+
+def format_rounded(value: Fraction) -> str:
+    """Write a number for people: exactly if that is short, else with four digits and a mark.
+
+    >>> format_rounded(Fraction(1, 24)), format_rounded(Fraction(830360343, 8589934592))
+    ('1/24', '≈0.09667')
+    """
+    exact = format_epsilon(value)
+    return exact if len(exact) <= _READABLE else f"≈{float(value):.4g}"
 
 
 def rational_weight(value: float, denominator: int = 64) -> Fraction:

@@ -15,12 +15,14 @@ from dpublish.release.signing import SigningKey
 from dpublish.release.stream_folder import (
     create_folder,
     describe_stream,
+    is_current,
     is_stream,
     list_size,
     open_stream,
     put_line,
     release_id_of,
     require_place,
+    sign_stream,
     write_file,
 )
 from dpublish.release.stream_folder import write_pages as put_pages
@@ -115,11 +117,18 @@ def require_room(bins: Bins, *places: Path) -> None:
 
 
 def write_pages(folder: Path, key: SigningKey | None = None) -> None:
-    """Write the report and the description of the folder anew, from the folder alone."""
+    """Write the report and the description of the folder anew, from the folder alone.
+
+    A folder that is as its manifest says is left alone, but for a signature if there is a key.
+    """
     stream = open_stream(folder)
-    pages = {"datapackage.json": describe_stream(stream), **draw_report(stream)}
+    time = file_time(stream.receipt) + len(stream.records)
     try:
-        put_pages(folder, pages, file_time(stream.receipt) + len(stream.records), key)
+        if not is_current(folder):
+            pages = {"datapackage.json": describe_stream(stream), **draw_report(stream)}
+            put_pages(folder, pages, time, key)
+        elif key is not None:
+            sign_stream(folder, time, key)
     except OSError as error:
         raise InputError(
             f"the report in {folder} cannot be written ({error.strerror or 'input/output error'});"

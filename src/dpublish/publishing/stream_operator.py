@@ -37,7 +37,7 @@ from dpublish.publishing.stream_start import Request, require_readable, start_fi
 from dpublish.publishing.table import read_epsilon
 from dpublish.randomness import secure
 from dpublish.release.signing import SigningKey, signing_key
-from dpublish.release.stream_folder import counts_file, head_of
+from dpublish.release.stream_folder import counts_file, head_of, is_current
 from dpublish.release.stream_steps import StepRecord, clean_label, label_problem
 from dpublish.streams.recipe import Step, StreamRecipe
 from dpublish.streams.stream import Stream
@@ -218,8 +218,13 @@ class StreamOperator:
         self._deliver()
         self._file.put(phase=STOPPED)
 
+    @property
+    def is_folder_current(self) -> bool:
+        """Whether report, description and manifest are those of the steps in the folder."""
+        return is_current(self.folder)
+
     def write_pages(self, sign: SigningKey | Place | None = None) -> None:
-        """Write the report, the description and the manifest of the folder anew.
+        """Write the report, the description and the manifest of the folder, if they lag behind.
 
         With `sign`, the owner's private key or its file, the manifest is signed.
         """

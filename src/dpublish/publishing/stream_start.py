@@ -111,14 +111,25 @@ def _require_same(file: StreamFile, request: Request) -> None:
     phase = file.phase
     if phase == STOPPED:
         raise InvalidParameter(f"{file.path} was stopped for good; name another state file")
-    for name, value in request.to_plain().items():
-        if file.fact(name) != value:
-            if phase == STARTING:
-                raise InvalidParameter(
-                    f"the start of another stream was interrupted at {file.path}: its {name} "
-                    "differs; repeat that start, or name another state file"
-                )
-            raise InvalidParameter(
-                f"{file.path} exists already, and its {name} differs; go on with `dpublish stream "
-                "next`, or name another state file"
-            )
+    names = _differing(file, request)
+    if not names:
+        return
+    differ = f"its {' and '.join(names)} {'differs' if len(names) == 1 else 'differ'}"
+    if phase == STARTING:
+        raise InvalidParameter(
+            f"the start of another stream was interrupted at {file.path}: {differ}; repeat that "
+            "start, or name another state file"
+        )
+    raise InvalidParameter(
+        f"{file.path} exists already, and {differ}; go on with `dpublish stream next`, or name "
+        "another state file"
+    )
+
+
+def _differing(file: StreamFile, request: Request) -> list[str]:
+    """Name what a stream was started with otherwise, the settings of its method one by one."""
+    asked = request.to_plain()
+    names = [name for name in asked if name != "settings" and file.fact(name) != asked[name]]
+    before, now = file.fact("settings"), asked["settings"]
+    inner = [name for name in before | now if before.get(name) != now.get(name)]
+    return [*names, *inner] if "method" not in names else names

@@ -276,6 +276,8 @@ def _read_head_bytes(folder: Path) -> bytes:
         raise CorruptRelease(f"{folder} is not a release folder")
     if folder.name.endswith(_PARTIAL):
         raise CorruptRelease(f"{folder} was left by an interrupted release; delete it")
+    if not os.path.lexists(folder / "release.json"):
+        raise CorruptRelease(f"{folder} is not a release folder: it holds no release.json")
     return read_file(folder, "release.json", MOST_JSON_BYTES)
 
 

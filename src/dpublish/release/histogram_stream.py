@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_known
-from dpublish.privacy.epsilon import format_epsilon, format_short
+from dpublish.privacy.epsilon import format_epsilon, format_rounded
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.answer import Answer
 from dpublish.release.cell_counts import CellCounts
@@ -225,7 +225,7 @@ class HistogramStream(Release):
         if self.records:
             last = self.records[-1]
             scope = "so far" if self.window is None else "in the window that ends there"
-            words["last step"] = f"{last.time}, {last.action}; spent {scope}: " + format_short(
+            words["last step"] = f"{last.time}, {last.action}; spent {scope}: " + format_rounded(
                 last.spent
             )
             words["error"] = (

@@ -18,7 +18,7 @@ import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dpublish.errors import CorruptRelease, InputError, InvalidParameter
 from dpublish.release.manifest import SIGNATURE
@@ -36,6 +36,20 @@ _MOST_SIGNATURE_BYTES = 10_000
 _ALGORITHM = "ed25519"
 _FORMAT = 1
 _MOST_KEY_BYTES = 100_000
+
+
+PASSPHRASE = "DPUBLISH_KEY_PASSPHRASE"
+"""The variable from which commands take a passphrase instead of asking for it."""
+
+
+class BadSignature(CorruptRelease):
+    """A release is not signed with the key given; `state` says in one word why."""
+
+    def __init__(
+        self, state: Literal["other key", "changed", "unreadable", "none"], text: str
+    ) -> None:
+        super().__init__(text)
+        self.state = state
 
 
 class PassphraseNeeded(InvalidParameter):
@@ -95,13 +109,15 @@ class PublicKey:
             self._key.verify(signed, tag + content)
         except crypto.InvalidSignature:
             if named != self.fingerprint:
-                raise CorruptRelease(
+                raise BadSignature(
+                    "other key",
                     "the signature was made with another key than the one given "
-                    f"({self.fingerprint}); ask the owner, by another way, which key is theirs"
+                    f"({self.fingerprint}); ask the owner, by another way, which key is theirs",
                 ) from None
-            raise CorruptRelease(
+            raise BadSignature(
+                "changed",
                 "the signature does not fit: what was signed has been changed since; "
-                "ask for the release again"
+                "ask for the release again",
             ) from None
 
 
@@ -127,7 +143,10 @@ class SigningKey:
             )
         except TypeError:
             if passphrase is None:
-                raise PassphraseNeeded(f"{path} is encrypted; give its passphrase") from None
+                raise PassphraseNeeded(
+                    f"{path} is encrypted; open it with SigningKey.read(path, passphrase), or on "
+                    f"the command line put its passphrase into the variable {PASSPHRASE}"
+                ) from None
             return cls.read(path)  # not encrypted, so there is nothing to open with it
         except (ValueError, crypto.UnsupportedAlgorithm):
             raise InvalidParameter(
@@ -192,11 +211,23 @@ def public_path(path: str | os.PathLike[str]) -> Path:
 def read_signature(folder: Path) -> bytes:
     """Read the signature file of a release folder, which must have one."""
     if not os.path.lexists(folder / SIGNATURE):
-        raise CorruptRelease(
+        raise BadSignature(
+            "none",
             f"{folder} is not signed: it has no {SIGNATURE}; ask its owner to sign it "
-            "(dpublish sign), or open it without a key"
+            "(dpublish sign), or open it without a key",
         )
-    return read_file(folder, SIGNATURE, _MOST_SIGNATURE_BYTES)
+    try:
+        return read_file(folder, SIGNATURE, _MOST_SIGNATURE_BYTES)
+    except CorruptRelease as error:
+        raise BadSignature("unreadable", str(error)) from None
+
+
+def named_key(folder: Path) -> str | None:
+    """Return the fingerprint that a folder's signature names; it may be wrong, or unreadable."""
+    try:
+        return str(_read_signature(read_signature(folder))[1])
+    except BadSignature as problem:
+        return None if problem.state == "none" else "(unreadable)"
 
 
 def signing_key(sign: "SigningKey | str | os.PathLike[str] | None") -> SigningKey | None:
@@ -215,13 +246,13 @@ def _read_signature(content: bytes) -> tuple[bytes, Any]:
     with suppress(ValueError, RecursionError):
         told = json.loads(content.decode("ascii"))
     if not isinstance(told, dict) or told.get("format") != _FORMAT:
-        raise CorruptRelease("the signature file is not one that this version can read")
+        raise BadSignature("unreadable", "the signature file is not one that this version can read")
     if told.get("algorithm") != _ALGORITHM:
-        raise CorruptRelease("the signature is of another algorithm than Ed25519")
+        raise BadSignature("unreadable", "the signature is of another algorithm than Ed25519")
     try:
         return base64.b64decode(told["signature"], validate=True), told.get("key")
     except (KeyError, TypeError, binascii.Error):
-        raise CorruptRelease("the signature file holds no signature") from None
+        raise BadSignature("unreadable", "the signature file holds no signature") from None
 
 
 def _read_key_file(path: Path, *, is_private: bool = False) -> bytes:
@@ -231,13 +262,25 @@ def _read_key_file(path: Path, *, is_private: bool = False) -> bytes:
             about = os.fstat(handle)
             if not stat.S_ISREG(about.st_mode) or about.st_size > _MOST_KEY_BYTES:
                 raise InvalidParameter(f"{path} is not a key file")
-            if is_private and about.st_mode & 0o077:
-                raise InvalidParameter(f"{path} may be read by others; run: chmod 600 {path}")
-            return file.read(_MOST_KEY_BYTES)
+            content = file.read(_MOST_KEY_BYTES)
+            if is_private:
+                _require_private(path, content, about.st_mode)
+            return content
     except OSError as error:
         raise InputError(
             f"cannot read the key {path} ({error.strerror or 'unknown reason'})"
         ) from None
+
+
+def _require_private(path: Path, content: bytes, mode: int) -> None:
+    """Refuse a public key, and a private one that others may read."""
+    if b"BEGIN PUBLIC KEY" in content:
+        raise InvalidParameter(
+            f"{path} is a public key, which checks signatures; sign with the private one that was "
+            f"made with it, such as {path.with_suffix('.key')}"
+        )
+    if mode & 0o077:
+        raise InvalidParameter(f"{path} may be read by others; run: chmod 600 {path}")
 
 
 def _write_new(path: Path, content: bytes, mode: int) -> None:

@@ -45,7 +45,7 @@ from dpublish.release.opening import (
     read_file,
     read_json,
 )
-from dpublish.release.signing import STREAM_TAG, PublicKey, SigningKey, read_signature
+from dpublish.release.signing import STREAM_TAG, BadSignature, PublicKey, SigningKey, read_signature
 from dpublish.release.stream_manifest import HEAD, MANIFEST, OWN, PAGES, STEPS, StreamManifest
 from dpublish.release.stream_steps import StepRecord
 from dpublish.release.writing import json_bytes, set_times, sync
@@ -197,9 +197,10 @@ def load_stream(folder: Path, key: PublicKey | None = None) -> HistogramStream:
     replace(found, added=(*found.added, *strangers)).require_none(folder)
     stream = open_stream(folder)
     if key is not None and len(steps) > manifest.steps.size:
-        raise CorruptRelease(
+        raise BadSignature(
+            "changed",
             f"{folder} has steps that are not signed yet: it is being written, or the owner was "
-            "interrupted; try again, or ask the owner to sign it"
+            "interrupted; try again, or ask the owner to sign it",
         )
     return stream
 
@@ -241,6 +242,24 @@ def stream_differences(folder: Path) -> Differences:
     )
 
 
+def is_current(folder: Path) -> bool:
+    """Return whether the manifest lists all steps and pages, as they are."""
+    with suppress(CorruptRelease):
+        known, steps = StreamManifest.read(folder), read_file(folder, STEPS)
+        return (
+            known.replaced is None
+            and set(PAGES) <= set(known.pages)
+            and known.steps.size == steps.rfind(b"\n") + 1
+            and not known.differences(folder, read_file(folder, HEAD), steps)
+        )
+    return False
+
+
+def sign_stream(folder: Path, time: float, key: SigningKey) -> None:
+    """Sign the manifest of a stream's folder; its signature shows `time`."""
+    write_file(folder / SIGNATURE, key.sign(STREAM_TAG, read_file(folder, MANIFEST)), time)
+
+
 def write_pages(
     folder: Path, pages: Mapping[str, bytes], time: float, key: SigningKey | None = None
 ) -> None:
@@ -261,7 +280,7 @@ def write_pages(
             write_file(folder / name, content, time)
         write_file(folder / MANIFEST, final, time)
     if key is not None:
-        write_file(folder / SIGNATURE, key.sign(STREAM_TAG, final), time)
+        sign_stream(folder, time, key)
 
 
 def _manifest_now(folder: Path) -> StreamManifest:

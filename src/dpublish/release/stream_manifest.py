@@ -96,13 +96,14 @@ class StreamManifest:
 
     def replacing(self, folder: Path, new: Mapping[str, Fingerprint]) -> "StreamManifest":
         """Return the manifest that takes new pages and those that are there, if they are ours."""
-        there = {name: _fingerprint(folder, name) for name in {*PAGES, *self.pages}}
+        names = sorted({*PAGES, *self.pages})  # the same order, so the same bytes, every time
+        there = {name: _fingerprint(folder, name) for name in names}
         ours = {
             name: found
             for name, found in there.items()
             if found is not None and self.takes(name, found)
         }
-        return replace(self, pages={**ours, **new}, replaced=ours)
+        return replace(self, pages=dict(sorted({**ours, **new}.items())), replaced=ours)
 
     def covers(self, steps: bytes) -> bool:
         """Return whether a list of steps begins with the one that is in the manifest."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.errors import CorruptRelease
-from dpublish.privacy.epsilon import format_short
+from dpublish.privacy.epsilon import format_rounded
 from dpublish.release.histogram_stream import HistogramStream
 from dpublish.release.release import Release
 from dpublish.release.stream_steps import StepRecord
@@ -81,7 +81,7 @@ def _course(release: HistogramStream) -> list[Figure]:
     )
     return [
         Figure(
-            f"Budget {scope}{note}; the dashed line is all there is, {format_short(whole)}. Dark "
+            f"Budget {scope}{note}; the dashed line is all there is, {format_rounded(whole)}. Dark "
             "columns are steps that published a fresh histogram.",
             course_chart(
                 [float(record.spent) for record in shown],
@@ -144,10 +144,10 @@ def _steps(release: HistogramStream) -> Listing:
                 str(record.number),
                 record.time,
                 record.action,
-                format_short(record.epsilon),
+                format_rounded(record.epsilon),
                 f"{record.noise:,.3g}" if record.noise else "-",
                 f"{record.change:,.4g}",
-                format_short(record.spent),
+                format_rounded(record.spent),
             ]
             for record in shown
         ],

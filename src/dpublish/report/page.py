@@ -17,8 +17,11 @@ from dpublish.report.shares import share_rows
 _TITLES = {"personal": "Personalised release", "personal-answer": "Personalised answer"}
 
 
-def render_report(release: Release, *, with_charts: bool = True) -> str:
-    """Write the page of a release, from the release alone."""
+def render_report(release: Release, *, with_charts: bool = True, folder: str = "") -> str:
+    """Write the page of a release, from the release alone.
+
+    `folder` is the path from the page to the release folder; it is empty if the page lies there.
+    """
     receipt = release.receipt
     section = section_of(release, with_charts=with_charts and can_draw())
     whole = receipt.epsilon
@@ -48,6 +51,8 @@ def render_report(release: Release, *, with_charts: bool = True) -> str:
         python=section.python,
         shell=section.shell,
         variable=variable,
+        folder=folder,
+        prefix=f"{folder}/" if folder else "",
         can_draw=can_draw(),
     )
 

@@ -125,8 +125,9 @@ class StreamMethod:
         if schema.unit is None and not self.trust_rows:
             raise InvalidParameter(
                 "a stream hides users, and this schema does not say who owns a row: name the "
-                'column in the schema (unit = "user"), or set trust_rows if nobody has more '
-                f"than {self.contribution} row(s) in a snapshot"
+                'column in the schema (unit = "user"), or say --trust-rows (in Python '
+                f"trust_rows=True) if nobody has more than {self.contribution} "
+                f"row{'' if self.contribution == 1 else 's'} in a snapshot"
             )
         bins = Bins.of(schema, self.columns)
         rate = self.publication_epsilon(bins, epsilon) / self.contribution
