@@ -81,6 +81,16 @@ def test_a_release_with_another_hash_than_the_ledger_accuses_neither_alone(relea
     assert "set back to an older copy, or the release was changed" in checked.err
 
 
+def test_setting_another_anchor_gives_its_advice_once(books, run, tmp_path):
+    lines = (tmp_path / "anchor").read_text().splitlines(keepends=True)
+    (tmp_path / "anchor").write_text("".join(lines[:2]))
+    assert run("ledger", "anchor", "a.db", "second").err.count("--lost") == 1
+
+
+def test_a_new_ledger_names_its_anchor(run):
+    assert "with its anchor c.anchor" in run("ledger", "create", "c.db", "--anchor", "c.anchor").out
+
+
 # What it was compared with
 
 

@@ -44,7 +44,8 @@ def ledger() -> None:
 def create(path: str, anchor: str | None) -> None:
     """Start a new ledger file."""
     Ledger.create(path, anchor=anchor).close()
-    say(f"created {path}; next: dpublish ledger add {path} NAME --cap 2.0")
+    beside = "" if anchor is None else f" with its anchor {anchor}"
+    say(f"created {path}{beside}; next: dpublish ledger add {path} NAME --cap 2.0")
 
 
 @ledger.command(name="anchor")

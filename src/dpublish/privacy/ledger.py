@@ -94,6 +94,8 @@ class Ledger:
         it, so that entries which were cut off the end are missed.
         """
         body = chain.Created()
+        if anchor is not None and Path(anchor).resolve() == Path(path).resolve():
+            raise InvalidParameter("ledger and anchor must be different files")
         if anchor is not None:
             body = chain.Created(anchor=_whole_path(anchor))
         first = chain.seal(1, stamp(clock), "", body, chain.ORIGIN)
@@ -435,7 +437,8 @@ class Ledger:
         except (LedgerUnavailable, AnchorBehind) as error:
             if lost:
                 return True
-            error.add_note("if it is lost for good, say --lost")
+            if "--lost" not in str(error):
+                error.add_note("if it is lost for good, say --lost")
             raise
         return False
 
