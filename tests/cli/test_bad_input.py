@@ -248,3 +248,10 @@ def test_a_bad_schema_is_told_as_json_too(run, place):
     checked = run("schema", "check", "bad.toml", "--json")
     assert checked.code == 1
     assert checked.json()["errors"]
+
+
+def test_columns_that_the_schema_does_not_name_are_named_if_there_is_a_header(run, place):
+    (place / "more.csv").write_text("age,sex,town\n31,Male,Ost\n")
+    assert "does not name ('town')" in run("schema", "check", "people.toml", "more.csv").out
+    (place / "bare.csv").write_text("31,Male,Ost\n31,Male,Ost\n")
+    assert "Ost" not in run("schema", "check", "people.toml", "bare.csv").out

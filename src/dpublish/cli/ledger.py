@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -111,7 +112,7 @@ def show(path: str, dataset: str | None, as_json: bool) -> None:
     say_warnings(warnings)
     if as_json:
         place = None if anchor is None else str(anchor)
-        say_json([status.to_plain() | {"anchor": place} for status in statuses])
+        say_json([_plain(status) | {"anchor": place} for status in statuses])
         return
     say_table(
         ["dataset", "cap", "spent", "left", "grants", "hides"],
@@ -141,6 +142,12 @@ def show(path: str, dataset: str | None, as_json: bool) -> None:
     if anchor is not None:
         say()
         say(f"anchor: {click.format_filename(anchor)}")
+
+
+def _plain(status: Status) -> dict[str, Any]:
+    """Give a status as plain values, with what is hidden in words, too."""
+    words = None if status.hides is None else status.hides.brief()
+    return status.to_plain() | {"hides_in_words": words}
 
 
 def _show_levels(status: Status) -> None:
@@ -177,6 +184,8 @@ def _grant_row(dataset: str, grant: GrantStatus) -> list[str]:
     shown = f"up to {epsilon}, by level" if grant.levels else epsilon
     if grant.window is not None:
         shown = f"{epsilon} per window of {grant.window:,}"
+    if grant.all_have_levels:
+        shown += " at every level (all have levels, by the owner's word)"
     hides = grant.hides.brief()
     return [str(grant.entry), grant.time, dataset, shown, hides, grant.state, grant.purpose]
 
