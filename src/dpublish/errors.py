@@ -23,6 +23,8 @@ from fractions import Fraction
 from math import inf
 from numbers import Integral
 
+_LISTED = 20  # names that a message lists
+
 
 class DPublishError(Exception):
     """Base class, so that callers can catch everything by one name."""
@@ -96,11 +98,17 @@ def require_count(*, at_least: int = 1, **settings: object) -> None:
             raise InvalidParameter(f"{name} ({value}) must be a whole number, at least {at_least}")
 
 
+def _first_of(names: list[str]) -> str:
+    """List names, and say how many are left out."""
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more
+
+
 def require_known(what: str, name: str, known: Iterable[str]) -> None:
     """Refuse a name that is not among the `known` ones, and offer the nearest."""
     names = sorted(known)
     if name in names:
         return
     near = get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names[:20])}"
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {_first_of(names)}"
     raise InvalidParameter(f"there is no {what} {name!r}; {hint}")

@@ -61,6 +61,8 @@ def test_an_epsilon_that_is_none_costs_nothing(release, place, epsilon):
         ),
         ({"dataset": "peoples"}, 1, "did you mean 'people'"),
         ({"data": "nobody.csv"}, 3, "nobody.csv"),
+        ({"data": "-"}, 1, "standard input is for `dpublish stream next` only"),
+        ({"colour": "red"}, 1, "there is no histogram setting 'colour'"),
         ({"schema": "nobody.toml"}, 3, "nobody.toml"),
         ({"ledger": "nobody.db"}, 3, "nobody.db"),
         ({"epsilon": "2.01"}, 2, "2"),
@@ -231,3 +233,25 @@ WORDS += [
     "--dataset",
     "people",
 ]
+
+
+def test_a_file_in_a_folder_that_is_not_there_is_refused_by_the_folder(release, run):
+    release("out")
+    for place in ("nodir", "/dev/full"):
+        done = run("rows", "out", "-o", f"{place}/x.csv")
+        refused(done, 3, f"{place} is not a folder; create it first")
+        assert "partial" not in done.err
+
+
+def test_a_bad_schema_is_told_as_json_too(run, place):
+    (place / "bad.toml").write_text('[columns.age]\nkind = "integer"\n')
+    checked = run("schema", "check", "bad.toml", "--json")
+    assert checked.code == 1
+    assert checked.json()["errors"]
+
+
+def test_columns_that_the_schema_does_not_name_are_named_if_there_is_a_header(run, place):
+    (place / "more.csv").write_text("age,sex,town\n31,Male,Ost\n")
+    assert "does not name ('town')" in run("schema", "check", "people.toml", "more.csv").out
+    (place / "bare.csv").write_text("31,Male,Ost\n31,Male,Ost\n")
+    assert "Ost" not in run("schema", "check", "people.toml", "bare.csv").out

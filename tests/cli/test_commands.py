@@ -119,6 +119,10 @@ def test_methods_are_listed_with_their_settings(run):
     settings = run("methods", "topc", "--json").json()["settings"]
     assert {s["name"] for s in settings} >= {"column", "count", "with_counts"}
     assert run("methods", "histogran").code == 1
+    told = run("methods", "zzz").err.strip()
+    listed, _, more = told.partition("known: ")[2].rpartition(" and ")
+    known = len(run("methods", "--json").json())
+    assert more == f"{known - len(listed.split(', '))} more"
 
 
 def test_what_was_learnt_from_rows_is_stamped_in_json_too(run, place):

@@ -127,6 +127,8 @@ def test_what_each_account_and_each_grant_hides_is_shown(run, place):
     assert "rides: cap, spent and left are per window of 24 snapshots" in shown
     told = {each["dataset"]: each for each in run("ledger", "show", "books.db", "--json").json()}
     assert told["people"]["hides"] == {"name": "add-remove-record"}
+    assert told["people"]["hides_in_words"] == "one record"
+    assert told["people"]["anchor"] is None
     assert told["rides"]["grants"][0]["per_window_of"] == told["rides"]["per_window_of"] == 24
 
 

@@ -10,7 +10,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.errors import UnreadableData
 
 CLEAN = {"hours": 40.0, "slope": 0.5, "count": 3, "letter": "a", "sign": "n", "ignored": "x"}
-IGNORED = Finding(TABLE, "has columns that the schema does not name; they are not read")
+IGNORED = Finding(TABLE, "has columns that the schema does not name ('ignored'); they are not read")
 ONE = Schema((column("a", "integer", bounds=[0, 9]),))
 
 

@@ -46,13 +46,29 @@ def test_text_that_is_not_a_number_is_refused(garbage):
 
 
 def test_numbers_that_would_fill_the_memory_are_refused_before_they_are_computed():
-    with pytest.raises(InvalidParameter, match="is not a number"):
+    with pytest.raises(InvalidParameter, match="is too large"):
         parse_epsilon("1e999999999")
-    with pytest.raises(InvalidParameter, match="is not a number"):
+    with pytest.raises(InvalidParameter, match="has too many digits"):
         parse_epsilon("9" * 31)
     for huge in ("1e999999999", "1e-999999999"):
         with pytest.raises(InvalidParameter, match="must be a number such as"):
             parse_epsilon(Decimal(huge))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("1" * 400, "has too many digits: 30 before the point and 30 after it at most"),
+        ("0." + "1" * 400, "has too many digits: 30 before"),
+        ("1e400", "is too large: its power of ten is 99 at most"),
+        ("1e-400", "is too small: its power of ten is -99 at most"),
+        ("1/" + "3" * 1001, "has too many digits: 1000 on either side"),
+    ],
+)
+def test_a_number_beyond_a_limit_is_not_called_no_number(text, told):
+    with pytest.raises(InvalidParameter, match=told) as caught:
+        parse_epsilon(text)
+    assert len(str(caught.value)) < 200
 
 
 def test_white_space_around_a_ratio_is_no_matter():

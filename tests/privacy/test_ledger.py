@@ -189,7 +189,7 @@ def test_a_dataset_is_added_once_with_a_cap_of_two_unless_said_otherwise(ledger)
     ledger.add("clinic")
     assert ledger.datasets() == ("census", "clinic")
     assert ledger.status("clinic").cap == 2
-    with pytest.raises(InvalidParameter, match="has 'clinic' already; see change_cap"):
+    with pytest.raises(InvalidParameter, match="has 'clinic' already; `dpublish ledger cap`"):
         ledger.add("clinic", cap="9")
     assert ledger.status("clinic").cap == 2
 

@@ -408,7 +408,7 @@ def test_a_ledger_that_cannot_be_made_leaves_no_anchor(books, tmp_path):
     with pytest.raises(LedgerUnavailable, match="exists already"):
         Ledger.create(books, anchor=tmp_path / "new")
     assert not (tmp_path / "new").exists()
-    with pytest.raises(LedgerUnavailable):
+    with pytest.raises(InvalidParameter, match="must be different files"):
         Ledger.create(tmp_path / "same", anchor=tmp_path / "same")
     assert not (tmp_path / "same").exists()
 

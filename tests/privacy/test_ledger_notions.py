@@ -72,12 +72,34 @@ def test_an_account_never_pays_for_two_notions(path, first, second):
         ledger.publish(budget.grant, "id", "hash")  # the last entry is no grant
     with Ledger(path) as ledger:
         before = ledger.entries()
-        with pytest.raises(InvalidParameter, match=r"do not add up.*add a second account"):
+        with pytest.raises(InvalidParameter, match=r"do not add up.*from a second account"):
             ordinary(ledger, "0.5", "census", NOTIONS[second])
         assert ledger.entries() == before
         ordinary(ledger, "0.5", "census", NOTIONS[first])
         ordinary(ledger, "0.1", "survey")  # another account decides for itself
         assert ledger.verify().problems == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "also"),
+    [
+        ("a record", "a unit", None),
+        ("a unit", "a record", 'unit = "user" in the schema'),
+        ("a unit", "another unit", None),
+        ("a window", "a longer window", "--window 24"),
+        ("a window", "another unit in a window", None),
+        ("a window", "a record", None),
+        ("a unit", "a window", None),
+    ],
+)
+def test_nobody_is_told_to_hide_less_in_order_to_share_an_account(ledger, first, second, also):
+    ordinary(ledger, "0.5", "census", NOTIONS[first])
+    with pytest.raises(InvalidParameter) as caught:
+        ordinary(ledger, "0.1", "census", NOTIONS[second])
+    advice = str(caught.value).partition("do not add up. ")[2]
+    assert advice.startswith("Pay for this one from a second account")
+    assert "Open the table with" not in advice
+    assert (also in advice) if also else advice.endswith("bounded by neither")
 
 
 def test_books_that_say_one_never_stand_for_a_unit_that_lost_more(ledger):

@@ -1,19 +1,29 @@
 """`dpublish ledger`: keep the books."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 import click
 
 from dpublish.cli.output import json_option, say, say_json, say_table, say_warnings
-from dpublish.errors import InputError, InvalidParameter, LedgerTampered
+from dpublish.errors import (
+    CorruptRelease,
+    InputError,
+    InvalidParameter,
+    LedgerTampered,
+    LedgerUnavailable,
+)
 from dpublish.privacy.budget import Grant
 from dpublish.privacy.epsilon import format_epsilon, format_short
 from dpublish.privacy.ledger import Ledger
 from dpublish.privacy.ledger_account import GrantStatus, LevelStatus, Status
+from dpublish.privacy.ledger_verify import Verification
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.folder import differences, folder_hash, load
+from dpublish.release.stream_folder import is_stream
 
 _path = click.argument("path")
 _BAR = 20  # characters
@@ -35,7 +45,8 @@ def ledger() -> None:
 def create(path: str, anchor: str | None) -> None:
     """Start a new ledger file."""
     Ledger.create(path, anchor=anchor).close()
-    say(f"created {path}; next: dpublish ledger add {path} NAME --cap 2.0")
+    beside = "" if anchor is None else f" with its anchor {anchor}"
+    say(f"created {path}{beside}; next: dpublish ledger add {path} NAME --cap 2.0")
 
 
 @ledger.command(name="anchor")
@@ -97,9 +108,11 @@ def show(path: str, dataset: str | None, as_json: bool) -> None:
     with Ledger(path) as books:
         names = [dataset] if dataset else list(books.datasets())
         statuses = [books.status(name) for name in names]
-        anchor = books.anchor
+        anchor, warnings = books.anchor, books.anchor_warnings()
+    say_warnings(warnings)
     if as_json:
-        say_json([status.to_plain() for status in statuses])
+        place = None if anchor is None else str(anchor)
+        say_json([_plain(status) | {"anchor": place} for status in statuses])
         return
     say_table(
         ["dataset", "cap", "spent", "left", "grants", "hides"],
@@ -129,6 +142,12 @@ def show(path: str, dataset: str | None, as_json: bool) -> None:
     if anchor is not None:
         say()
         say(f"anchor: {click.format_filename(anchor)}")
+
+
+def _plain(status: Status) -> dict[str, Any]:
+    """Give a status as plain values, with what is hidden in words, too."""
+    words = None if status.hides is None else status.hides.brief()
+    return status.to_plain() | {"hides_in_words": words}
 
 
 def _show_levels(status: Status) -> None:
@@ -165,6 +184,8 @@ def _grant_row(dataset: str, grant: GrantStatus) -> list[str]:
     shown = f"up to {epsilon}, by level" if grant.levels else epsilon
     if grant.window is not None:
         shown = f"{epsilon} per window of {grant.window:,}"
+    if grant.all_have_levels:
+        shown += " at every level (all have levels, by the owner's word)"
     hides = grant.hides.brief()
     return [str(grant.entry), grant.time, dataset, shown, hides, grant.state, grant.purpose]
 
@@ -200,29 +221,108 @@ def verify(
     one that was recorded; files that were changed, are missing or were added are named.
     """
     found = {folder: _receipt_of(folder) for folder in releases}
-    anchors = [receipt.anchor for receipt in found.values() if receipt.anchor is not None]
     with Ledger(path) as books:
-        result = books.verify(expected_head=head, anchors=anchors, anchor_file=anchor)
-        problems, unrecorded = list(result.problems), []
-        for folder, receipt in found.items() if result.is_intact else ():
-            try:
-                if not _is_recorded(books, folder, receipt):
-                    unrecorded.append(folder)
-            except InvalidParameter as error:
-                problems.append(str(error))
+        result = books.verify(expected_head=head, anchor_file=anchor)
+        known = {entry.number: entry.hash for entry in books.entries()}
+        checked = _Checked()
+        for folder, receipt in found.items():
+            if _shows(checked, path, folder, receipt, known) and not _ledger_problems(result):
+                _check_release(checked, books, folder, receipt)
+    problems = [*result.problems, *checked.contradictions, *checked.problems]
+    compared = [*result.compared, *checked.compared]
     if as_json:
         told = {"entries": result.entries, "head": result.head, "problems": problems}
-        say_json(told | {"unrecorded": unrecorded, "warnings": list(result.warnings)})
+        told |= {"compared": compared, "unrecorded": checked.unrecorded}
+        say_json(told | {"warnings": list(result.warnings)})
     else:
         say(f"{result.entries} entries, head {result.head}")
     say_warnings(result.warnings)
-    if problems:
-        raise LedgerTampered(f"{path} is not to be trusted: " + "; ".join(problems))
+    _require_trusted(path, result, checked, is_named=anchor is not None)
     if not as_json:
         say("the chain is whole")
-    if unrecorded:
-        remedy = "; ".join(f"dpublish ledger record {path} {folder}" for folder in unrecorded)
+        say(f"compared with {'; '.join(compared)}" if compared else _COMPARED_WITH_NOTHING)
+    if checked.unrecorded:
+        remedy = "; ".join(f"dpublish ledger record {path} {each}" for each in checked.unrecorded)
         raise InputError(f"not recorded as published yet, though paid for; run: {remedy}")
+
+
+_COMPARED_WITH_NOTHING = (
+    "compared with nothing kept elsewhere: that its end was cut off would not show; set an "
+    "anchor, or name a release (--release) or a head noted earlier (--head)"
+)
+
+
+@dataclass
+class _Checked:
+    """What comparing releases with the ledger has shown."""
+
+    contradictions: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    unrecorded: list[str] = field(default_factory=list)
+    compared: list[str] = field(default_factory=list)
+
+
+def _shows(
+    checked: _Checked, path: str, folder: str, receipt: Receipt, known: dict[int, str]
+) -> bool:
+    """Compare the entry that a receipt shows with the ledger's, if it shows one."""
+    if receipt.anchor is None:
+        return True
+    number, shown = receipt.anchor
+    if known.get(number) == shown:
+        checked.compared.append(f"the release {folder}, which shows entry {number}")
+        return True
+    has = "with another hash" if number in known else "and the ledger has none"
+    checked.contradictions.append(
+        f"{path} and {folder} contradict each other: {_head_file(folder)} shows entry {number}, "
+        f"{has}. Either the ledger was rewritten or set back to an older copy, or the release "
+        "was changed or is another ledger's; compare both with other releases, or with the anchor"
+    )
+    return False
+
+
+def _check_release(checked: _Checked, books: Ledger, folder: str, receipt: Receipt) -> None:
+    try:
+        if not _is_recorded(books, folder, receipt):
+            checked.unrecorded.append(folder)
+    except InvalidParameter as error:
+        checked.problems.append(f"{error} (see its {_head_file(folder)})")
+
+
+def _head_file(folder: str) -> str:
+    """Name the file of a release that holds its receipt."""
+    return "stream.json" if is_stream(Path(folder)) else "release.json"
+
+
+def _ledger_problems(result: Verification) -> list[str]:
+    return [problem for problem in result.problems if problem != result.anchor_problem]
+
+
+def _require_trusted(path: str, result: Verification, checked: _Checked, *, is_named: bool) -> None:
+    """Refuse what was found wrong, and blame the ledger, its anchor or the release for it."""
+    if problems := _ledger_problems(result):
+        every = (*problems, result.anchor_problem, *checked.contradictions, *checked.problems)
+        told = "; ".join(each for each in every if each is not None)
+        raise LedgerTampered(f"{path} is not to be trusted: {told}")
+    if checked.contradictions:
+        raise LedgerTampered("; ".join((*checked.contradictions, *checked.problems)))
+    if checked.problems:
+        told = "; ".join(checked.problems)
+        raise CorruptRelease(f"the release is not to be trusted, and {path} is in order: {told}")
+    if result.anchor_problem is not None:
+        where = "check the name after --anchor" if is_named else _advise_anchor(path)
+        advice = "" if "--" in result.anchor_problem else f"; {where}"
+        raise LedgerUnavailable(
+            f"{result.anchor_problem}{advice}. Its entries are in order, but {path} could not be "
+            "compared with its anchor, so a cut-off end would not show"
+        )
+
+
+def _advise_anchor(path: str) -> str:
+    return (
+        f"bring it back, or set another one if it is lost for good: dpublish ledger anchor {path} "
+        "FILE --lost"
+    )
 
 
 def _receipt_of(folder: str) -> Receipt:

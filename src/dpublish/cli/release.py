@@ -80,6 +80,10 @@ def release(
         --epsilon-column accepted --levels 0.01,0.1,1 --data people.csv \\
         --schema people.toml --ledger books.db --dataset people -o ages/
     """  # noqa: D301 - click keeps lines after it
+    if data == "-":
+        raise InvalidParameter(
+            "standard input is for `dpublish stream next` only; name a file: --data people.csv"
+        )
     key = read_signing_key(sign_path)
     recipe = make_recipe(method, settings_from(ctx.args, pairs))
     schema = load_schema(schema_path)

@@ -45,7 +45,7 @@ def check(schema_path: str, data: str | None, table_name: str | None, as_json: b
 
     With DATA this looks at rows: it is for the owner's eyes, and not private.
     """
-    loaded = _load(schema_path)
+    loaded = _load(schema_path, as_json=as_json)
     findings = check_table(loaded, data, table=table_name) if data else []
     if as_json:
         say_json(
@@ -70,14 +70,17 @@ def check(schema_path: str, data: str | None, table_name: str | None, as_json: b
         raise InvalidSchema(f"{data} does not fit {schema_path}; mend the table or the schema")
 
 
-def _load(path: str) -> Schema:
+def _load(path: str, *, as_json: bool) -> Schema:
     """Read a schema; several faults are listed line by line."""
     try:
         return load_schema(path)
     except InvalidSchema as error:
         first, *rest = str(error).splitlines()
-        for line in rest:
-            say(f"  {line.strip()}")
+        faults = [line.strip() for line in rest]
+        if as_json:
+            say_json({"columns": [], "findings": [], "errors": faults or [first]})
+        for line in () if as_json else faults:
+            say(f"  {line}")
         raise InvalidSchema(first) from None
 
 

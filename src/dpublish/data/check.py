@@ -22,6 +22,7 @@ from dpublish.data.taxonomy import canonical_text
 from dpublish.errors import InvalidParameter, UnreadableData
 
 TABLE = "table"
+_NAMED = 10  # columns that a finding lists
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,13 @@ def check_table(
 
 def _check_header(schema: Schema, source: Source) -> Iterator[Finding]:
     wanted = needed_columns(schema)
-    if set(source.header.names) - set(wanted):
-        yield Finding(TABLE, "has columns that the schema does not name; they are not read")
+    if others := sorted(set(source.header.names) - set(wanted)):
+        # Without a header the first row would stand for one: then nothing of it is shown.
+        has_header = set(wanted) <= set(source.header.names)
+        named = f" ({', '.join(map(repr, others[:_NAMED]))})" if has_header else ""
+        if has_header and len(others) > _NAMED:
+            named = f"{named[:-1]} and {len(others) - _NAMED} more)"
+        yield Finding(TABLE, f"has columns that the schema does not name{named}; they are not read")
     for name in wanted:
         problem = column_problem(source.header, name)
         if problem is None:

@@ -15,6 +15,10 @@ ExactNumber = Fraction | Decimal | int | str
 
 _DECIMAL = re.compile(r"\s*(\d{1,30}(\.\d{1,30})?|\.\d{1,30})([eE][+-]?\d{1,2})?\s*")
 _RATIO = re.compile(r"\s*\d{1,1000}\s*/\s*\d{1,1000}\s*")  # shares of shares have many digits
+_LIKE_NUMBER = re.compile(
+    r"\s*(\d+(\.\d+)?|\.\d+)(?P<exponent>[eE][+-]?\d+)?\s*|(?P<ratio>\s*\d+\s*/\s*\d+\s*)"
+)
+_EXPONENT_DIGITS = 2
 _SHOWN = 40  # characters of what was given that a message repeats
 _READABLE = 8  # characters of an exact number that people read at a glance
 _TOO_LONG = 10**4000  # Python writes numbers of up to 4300 digits
@@ -75,11 +79,26 @@ def _parse_text(text: str, name: str) -> Fraction:
     if text.strip().startswith("-"):
         raise InvalidParameter(f"{name} ({quoted(text)}) must be greater than 0, for example 0.5")
     if not (_DECIMAL.fullmatch(text) or _RATIO.fullmatch(text)):
-        raise InvalidParameter(f"{name} ({quoted(text)}) is not a number; write for example 0.5")
+        raise InvalidParameter(f"{name} ({quoted(text)}) {_why_not(text)}")
     try:
         return Fraction("".join(text.split()))
     except ZeroDivisionError:
         raise InvalidParameter(f"{name} ({quoted(text)}) divides by zero") from None
+
+
+def _why_not(text: str) -> str:
+    """Say why a text was not read: what looks like a number breaks a limit."""
+    found = _LIKE_NUMBER.fullmatch(text)
+    if found is None:
+        return "is not a number; write for example 0.5"
+    exponent = (found["exponent"] or "").lower().lstrip("e")
+    if len(exponent.lstrip("+-")) > _EXPONENT_DIGITS:
+        size = "small" if exponent.startswith("-") else "large"
+        sign = "-" if exponent.startswith("-") else ""
+        return f"is too {size}: its power of ten is {sign}99 at most; write for example 0.5"
+    if found["ratio"]:
+        return "has too many digits: 1000 on either side of the / at most"
+    return "has too many digits: 30 before the point and 30 after it at most"
 
 
 def format_epsilon(value: Fraction) -> str:

@@ -17,7 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 
-from dpublish.errors import InvalidParameter, LedgerExposed, LedgerUnavailable
+from dpublish.errors import InvalidParameter, LedgerExposed, LedgerTampered, LedgerUnavailable
 from dpublish.privacy import ledger_chain as chain
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short
@@ -44,13 +44,14 @@ from dpublish.privacy.ledger_lookup import (
     hash_in,
     intact_head,
     is_release_known,
+    lost_anchors,
     origin_of,
     require_account,
     tampered,
 )
 from dpublish.privacy.ledger_store import LedgerStore
 from dpublish.privacy.ledger_text import Clock, require_new_name, require_text, stamp
-from dpublish.privacy.ledger_verify import Verification, verify_store
+from dpublish.privacy.ledger_verify import Verification, tell_lost, verify_store
 from dpublish.privacy.levels import LevelAmounts, largest, parse_amounts, parse_levels
 from dpublish.privacy.neighbours import Neighbours, PersonalRecord
 from dpublish.randomness import RandomSource
@@ -93,6 +94,8 @@ class Ledger:
         it, so that entries which were cut off the end are missed.
         """
         body = chain.Created()
+        if anchor is not None and Path(anchor).resolve() == Path(path).resolve():
+            raise InvalidParameter("ledger and anchor must be different files")
         if anchor is not None:
             body = chain.Created(anchor=_whole_path(anchor))
         first = chain.seal(1, stamp(clock), "", body, chain.ORIGIN)
@@ -171,6 +174,19 @@ class Ledger:
         """Where the ledger has its anchor, if it has one."""
         with self._store.reading():
             return find_anchor(self._store)
+
+    def anchor_warnings(self) -> tuple[str, ...]:
+        """Compare with the anchor, and say what is not as it should be; nothing is refused."""
+        with self._store.reading():
+            head = intact_head(self._store)
+            anchor = self._find_anchor(head)
+            told = [tell_lost(number) for number in lost_anchors(self._store)]
+            try:
+                if anchor is not None:
+                    self._check(anchor, head)
+            except (LedgerTampered, LedgerUnavailable) as problem:
+                told.insert(0, f"{problem}; what is shown may leave out what was spent")
+        return tuple(told)
 
     def change_cap(self, dataset: str, cap: ExactNumber, reason: str) -> None:
         """Raise or lower a cap; what is spent stays spent, and the reason stays on record."""
@@ -421,7 +437,8 @@ class Ledger:
         except (LedgerUnavailable, AnchorBehind) as error:
             if lost:
                 return True
-            error.add_note("if it is lost for good, say --lost")
+            if "--lost" not in str(error):
+                error.add_note("if it is lost for good, say --lost")
             raise
         return False
 

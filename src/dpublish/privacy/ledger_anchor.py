@@ -121,7 +121,11 @@ class Anchor:
         """Refuse a ledger that has lost or changed what was committed here."""
         trail = self.read()
         if trail.origin != origin:
-            raise LedgerTampered(f"{self.name} belongs to another ledger")
+            raise AnchorForeign(
+                f"{self.name} belongs to another ledger: the wrong file was named, or the whole "
+                "ledger was exchanged for another; compare it with the releases it paid for "
+                "(dpublish ledger verify LEDGER --release FOLDER)"
+            )
         if problem := trail.missing(head, hash_of, thorough=thorough):
             raise LedgerTampered(f"by {self.name}, {problem}")
         if trail.is_behind(head):
@@ -155,6 +159,10 @@ class Anchor:
 
 class AnchorBehind(LedgerTampered):
     """An anchor lacks entries that the ledger has."""
+
+
+class AnchorForeign(LedgerTampered):
+    """An anchor is of another ledger."""
 
 
 def _line(kind: str, entry: Entry) -> str:

@@ -11,7 +11,13 @@ from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short, 
 from dpublish.privacy.ledger_account import Account, add_notion
 from dpublish.privacy.ledger_chain import LevelsText, NotionText, write_levels, write_notion
 from dpublish.privacy.levels import LevelAmounts, parse_levels, tell_list
-from dpublish.privacy.neighbours import Neighbours, PersonalRecord, UserInWindow
+from dpublish.privacy.neighbours import (
+    AddRemoveRecord,
+    AddRemoveUnit,
+    Neighbours,
+    PersonalRecord,
+    UserInWindow,
+)
 from dpublish.randomness import RandomSource, is_secure
 
 LEVEL_DIGITS = 120  # of a level's amount: it is the level times epsilon over the highest level
@@ -104,10 +110,22 @@ def _remedy(known: Neighbours, hides: Neighbours) -> str:
             "schema as it was then"
         )
     return (
-        ". Open the table with the unit that the other releases have; or add a second account "
-        "(`dpublish ledger add`) under another name: each cap then bounds its own kind of "
-        "change, and what a person loses over both accounts is bounded by neither"
+        ". Pay for this one from a second account (`dpublish ledger add LEDGER NAME --cap ...`): "
+        "each cap then bounds its own kind of change, and what a person loses over both is "
+        f"bounded by neither{_alternative(known, hides)}"
     )
+
+
+def _alternative(known: Neighbours, hides: Neighbours) -> str:
+    """Say how the release could share the account, where that weakens no protection."""
+    if isinstance(known, AddRemoveUnit) and isinstance(hides, AddRemoveRecord):
+        return f'. Or hide all rows of one {known.column!r} here, too: unit = "{known.column}"' + (
+            " in the schema, for a method that accepts a unit"
+        )
+    windows = [each for each in (known, hides) if isinstance(each, UserInWindow)]
+    if len(windows) == 2 and windows[0].column == windows[1].column:
+        return f". Or give this stream the same window: --window {windows[0].window}"
+    return ""
 
 
 def require_word(dataset: str, account: Account, *, by_level: bool, all_have_levels: bool) -> None:

@@ -69,6 +69,12 @@ def find_anchor(store: LedgerStore, after: int = 0) -> Path | None:
     return found
 
 
+def lost_anchors(store: LedgerStore) -> list[int]:
+    """List the entries by which an anchor was declared lost."""
+    contents = [(entry.number, _read(entry)) for entry in store.entries("kind = 'anchor'")]
+    return [number for number, body in contents if isinstance(body, Anchored) and body.lost]
+
+
 def dataset_names(store: LedgerStore) -> tuple[str, ...]:
     """List the datasets in the order in which they were added."""
     return tuple(entry.dataset for entry in store.entries("kind = 'add'"))

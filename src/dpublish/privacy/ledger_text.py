@@ -47,7 +47,9 @@ def require_new_name(name: str, known: Iterable[str]) -> None:
         )
     for other in known:
         if other == name:
-            raise InvalidParameter(f"the ledger has {name!r} already; see change_cap")
+            raise InvalidParameter(
+                f"the ledger has {name!r} already; `dpublish ledger cap` changes what it may spend"
+            )
         if _look(other) == _look(name):
             raise InvalidParameter(f"{name!a} looks like {other!a}, which the ledger has already")
 

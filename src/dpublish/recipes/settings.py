@@ -67,7 +67,7 @@ def build(kind: type, name: str, settings: Mapping[str, Any]) -> Any:
     known = {item.name: item for item in _fields(kind)}
     hints = get_type_hints(kind)
     for given in settings:
-        require_known(f"setting of {name}", given, known)
+        require_known(f"{name} setting", given, known)
     absent = [n for n, item in known.items() if item.default is MISSING and n not in settings]
     if absent:
         options = ", ".join(f"--{option.replace('_', '-')}" for option in absent)

@@ -11,6 +11,8 @@ from dpublish.errors import InputError, InvalidParameter
 
 def require_writable(path: Path, *, replaces: bool = False) -> None:
     """Refuse a name under which no new file can be put; `replaces` allows an old file there."""
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} is not a folder; create it first")
     if path.exists() and not (replaces and path.is_file()):
         reason = "is no ordinary file" if replaces else "exists already"
         raise InvalidParameter(f"{path} {reason}; name a file that does not exist yet")
