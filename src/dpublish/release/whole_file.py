@@ -1,12 +1,12 @@
 """Write a file whole or not at all, however the writing ends."""
 
-import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from dpublish.errors import InputError, InvalidParameter
+from dpublish.release.writing import sync
 
 
 def require_writable(path: Path, *, replaces: bool = False) -> None:
@@ -29,7 +29,7 @@ def whole_file(path: Path, *, replaces: bool = False) -> Iterator[Path]:
     draft = path.with_name(f".{secrets.token_hex(8)}.partial")
     try:
         yield draft
-        _wait_for_disk(draft)
+        sync(draft)
         require_writable(path, replaces=replaces)
         draft.replace(path)
     except OSError as error:
@@ -45,11 +45,3 @@ def write_text(path: Path, text: str, *, replaces: bool = False) -> None:
     """Write a text file whole or not at all; halves of characters become question marks."""
     with whole_file(path, replaces=replaces) as draft:
         draft.write_text(text, "utf-8", "replace", newline="")
-
-
-def _wait_for_disk(draft: Path) -> None:
-    handle = os.open(draft, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
