@@ -99,4 +99,4 @@ def test_other_kinds_of_release_are_refused(run, tmp_path):
 def test_a_picture_that_cannot_be_written_is_an_error(run, shops):
     done = run("choose-k", shops, "--to", 3, "--starts", 1, "-o", "nowhere/plot.svg")
     assert done.code == 3
-    assert "cannot write" in done.err
+    assert "create it first" in done.err

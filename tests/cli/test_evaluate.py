@@ -122,7 +122,7 @@ def test_csv_and_parquet_measure_the_same(run, loan_release):
     [
         ({"page": "page.pdf"}, ".html"),
         ({"page": "test.html"}, "exists already"),
-        ({"page": "nowhere/page.html"}, "cannot write"),
+        ({"page": "nowhere/page.html"}, "create it first"),
         ({"target": "repayed"}, "repaid"),
         ({"classifiers": "trees"}, "tree"),
         ({"classifiers": "direct"}, "serves none"),
