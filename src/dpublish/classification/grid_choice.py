@@ -120,14 +120,14 @@ class GridChoice:
         rounds = self._rounds(task, size, budget.epsilon)
         parts = _split_rest(purses["rest"], rounds)
         grids = self._candidates(task, size, parts["grid"].epsilon, rng)
-        axes, purse = self._choose_grid(
+        axes, left = self._choose_grid(
             table, task, grids, size, budget=parts["grid"], rng=rng, progress=progress
         )
-        purses = _split_counts(purse, axes[:-1], rounds)
-        counts, rate = _count_cells(table, axes, budget=purses["cells"], rng=rng)
+        shares = _split_counts(left, axes[:-1], rounds)
+        counts, rate = _count_cells(table, axes, budget=shares["cells"], rng=rng)
         values: tuple[ValueCounts, ...] = ()
-        if "values" in purses:
-            values = _count_values(table, _grouped(axes[:-1]), budget=purses["values"], rng=rng)
+        if "values" in shares:
+            values = _count_values(table, _grouped(axes[:-1]), budget=shares["values"], rng=rng)
         records = NoisySize(size, size_rate)
         scores = grid_scores(
             counts.reshape(-1, axes[-1].size),

@@ -23,7 +23,7 @@ def demo(folder: str, fresh: bool, records: int) -> None:
     require_count(records=records, at_least=0)
     _prepare(place, fresh)
     _write_inputs(place, records)
-    say(f"A made-up census is in {place}/people.csv, what is public about it in people.toml.")
+    say(f"A simulated census is in {place}/people.csv, what is public about it in people.toml.")
     say()
     for words in _STORY:
         _step(place, words)
