@@ -1,0 +1,120 @@
+"""Digest what a seeded release of each method publishes: numbers and labels, no names of keys.
+
+`python -m golden.published` (with `tests` on the path) writes the digests anew; do that only
+when a method is meant to publish something else.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from numbers import Number
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from threadpoolctl import threadpool_limits
+
+from dpublish.data.sources import open_table
+from dpublish.errors import DPublishError
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import seeded
+from dpublish.recipes import make_recipe
+from dpublish.recipes.streams import make_stream_recipe
+from recipe_examples import SCHEMA
+from test_replay import CASES, EPSILON, STREAM_CASES, STREAM_EPSILON, STREAM_SCHEMA, _number
+from test_replay import _people, _snapshots
+
+FILE = Path(__file__).with_name("published.json")
+ROWS = 2_000
+
+
+def names() -> list[str]:
+    """List the cases, tables and streams."""
+    return [*_number(CASES), *_number(STREAM_CASES)]
+
+
+def digest(case: str) -> str:
+    """Publish one case and digest what it published."""
+    with threadpool_limits(1):
+        if case in _number(CASES):
+            content = _publish(*CASES[_number(CASES).index(case)])
+        else:
+            content = _stream(*STREAM_CASES[_number(STREAM_CASES).index(case)])
+    return hashlib.sha256("\n".join(content).encode()).hexdigest()[:32]
+
+
+def _publish(name, settings) -> list[str]:
+    recipe = make_recipe(name, settings)
+    schema = recipe.prepare(SCHEMA) if hasattr(recipe, "prepare") else SCHEMA
+    budget = recipe.purse(EPSILON) if hasattr(recipe, "purse") else Budget(EPSILON)
+    table = open_table(_people(ROWS, 8), schema)
+    release = recipe.release(table, budget=budget, rng=seeded(12))
+    content = sorted(_numbers(release.facts()))
+    for published in release.tables().values():
+        content += _cells(published)
+    content += sorted(str(share) for share in _fractions(release.receipt.shares))
+    for use in (
+        lambda: release.rows(100, seed=3),
+        lambda: pa.table({"class": release.predict(_people(200, 9))}),
+        lambda: pa.table({"count": [release.count("age in 20..60").value]}),
+    ):
+        try:
+            content += _cells(use())
+        except DPublishError as error:
+            content.append(type(error).__name__)
+    return content
+
+
+def _stream(name, settings) -> list[str]:
+    recipe = make_stream_recipe(name, {"columns": ("zone", "hour"), **settings})
+    rng = seeded(21)
+    stream = recipe.start(STREAM_SCHEMA, budget=Budget(STREAM_EPSILON), rng=rng)
+    content = []
+    for counts in _snapshots(5, 40, 8 if recipe.columns == ("hour",) else 24):
+        step = stream.next_counts(counts, rng=rng)
+        content += [step.action, *_array(step.estimate), f"{step.noise:.7g}", f"{step.change:.7g}"]
+        content += [str(step.epsilon), str(stream.spent)]
+    return content
+
+
+def _fractions(value) -> Iterator[Fraction]:
+    if isinstance(value, Fraction):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _fractions(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _fractions(item)
+    elif hasattr(value, "__dataclass_fields__"):
+        for field in value.__dataclass_fields__:
+            yield from _fractions(getattr(value, field))
+
+
+def _numbers(value) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from _numbers(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _numbers(item)
+    elif isinstance(value, float):
+        yield f"{value:.7g}"
+    elif isinstance(value, Number):
+        yield str(value)
+
+
+def _cells(table: pa.Table) -> list[str]:
+    return [text for column in table.columns for text in _array(column.to_numpy())]
+
+
+def _array(values: np.ndarray) -> list[str]:
+    if values.dtype.kind == "f":
+        return [f"{value + 0.0:.7g}" for value in values.ravel().tolist()]
+    return [str(value) for value in values.ravel().tolist()]
+
+
+if __name__ == "__main__":
+    found = {case: digest(case) for case in names()}
+    FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
