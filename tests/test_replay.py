@@ -16,7 +16,7 @@ from dpublish.data.sources import open_table
 from dpublish.privacy.budget import Budget
 from dpublish.recipes import RECIPES, make_recipe
 from dpublish.recipes.streams import STREAMS, make_stream_recipe
-from dpublish.streams.recipe import StreamState
+from dpublish.streams.contract import StreamState
 from dpublish.synthesis.correlation.kendall import release_kendall
 from recipe_examples import CASES as EXAMPLES
 from recipe_examples import SCHEMA, arrow_table

@@ -118,7 +118,7 @@ class Side:
 class Audit:
     """A method and what to measure it with."""
 
-    recipe: stream.StreamRecipe
+    recipe: stream.AnyStreamMethod
     epsilon: Fraction
     steps: int
     monkeypatch: pytest.MonkeyPatch

@@ -19,7 +19,7 @@ from dpublish.streams.bins import Bins
 from dpublish.streams.fixed_threshold import FixedThreshold
 from dpublish.streams.history import History, Publication
 from dpublish.streams.plan import Ask, Publish, Repeat
-from dpublish.streams.recipe import Comparisons
+from dpublish.streams.contract import Comparisons
 from dpublish.streams.threshold_policy import absolute_noise, share_for_decisions
 from streams.stream_law import BINS, SCHEMA, SHARED, Side
 

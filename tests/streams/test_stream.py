@@ -21,7 +21,7 @@ from dpublish.streams.budget_distribution import BudgetDistribution
 from dpublish.streams.fixed_sampling import FixedSampling
 from dpublish.streams.fixed_threshold import FixedThreshold
 from dpublish.streams.per_snapshot import PerSnapshot
-from dpublish.streams.recipe import StreamState
+from dpublish.streams.contract import StreamState
 from dpublish.streams.window_threshold import WindowThreshold
 
 PLACE = column("place", "category", values=["a", "b", "c"])

@@ -13,7 +13,7 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbours import AddRemoveUnit, UserInWindow
 from dpublish.randomness import seeded
 from dpublish.recipes.streams import STREAMS, make_stream_recipe, stream_class, stream_settings
-from dpublish.streams.recipe import StreamState
+from dpublish.streams.contract import StreamState
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = Schema(

@@ -38,7 +38,7 @@ from dpublish.publishing.stream_status import stream_status
 from dpublish.recipes.streams import make_stream_recipe
 from dpublish.release.folder import is_signed
 from dpublish.release.signing import SigningKey
-from dpublish.streams.recipe import Step
+from dpublish.streams.contract import Step
 
 _BLOCK = 1 << 20
 _state = click.argument("state")

@@ -18,7 +18,7 @@ from dpublish.privacy.receipt import Receipt
 from dpublish.publishing.stream_database import StreamDatabase
 from dpublish.recipes.streams import make_stream_recipe
 from dpublish.release.stream_steps import StepRecord
-from dpublish.streams.recipe import StreamState
+from dpublish.streams.contract import StreamState
 from dpublish.streams.stream import Stream
 
 STARTING, RUNNING, STOPPED = "starting", "running", "stopped"  # the phases of a stream

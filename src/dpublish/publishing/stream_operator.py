@@ -39,7 +39,7 @@ from dpublish.randomness import secure
 from dpublish.release.signing import SigningKey, signing_key
 from dpublish.release.stream_folder import counts_file, head_of, is_current
 from dpublish.release.stream_steps import StepRecord, clean_label, label_problem
-from dpublish.streams.recipe import Step, StreamRecipe
+from dpublish.streams.contract import Step, AnyStreamMethod
 from dpublish.streams.stream import Stream
 
 Place = str | os.PathLike[str]
@@ -62,7 +62,7 @@ class StreamOperator:
     def start(
         cls,
         path: Place,
-        recipe: StreamRecipe,
+        recipe: AnyStreamMethod,
         schema: Schema,
         *,
         ledger: Place,

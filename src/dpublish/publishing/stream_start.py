@@ -25,14 +25,14 @@ from dpublish.recipes.streams import make_stream_recipe
 from dpublish.release.claims import require_loadable
 from dpublish.release.folder import require_new_folder
 from dpublish.release.recipe import settings_of
-from dpublish.streams.recipe import StreamRecipe
+from dpublish.streams.contract import AnyStreamMethod
 
 
 @dataclass(frozen=True)
 class Request:
     """What is asked for when a stream is started."""
 
-    recipe: StreamRecipe
+    recipe: AnyStreamMethod
     schema: Schema
     ledger: str
     dataset: str

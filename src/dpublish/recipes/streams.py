@@ -7,7 +7,7 @@ from typing import Any
 from dpublish.errors import require_known
 from dpublish.recipes.entries import Entry
 from dpublish.recipes.settings import Setting, build, list_settings
-from dpublish.streams.recipe import StreamRecipe
+from dpublish.streams.contract import AnyStreamMethod
 
 _TASK = "streams"
 
@@ -58,11 +58,11 @@ STREAMS: Mapping[str, Entry] = {
 }
 
 
-def stream_class(name: str) -> type[StreamRecipe]:
+def stream_class(name: str) -> type[AnyStreamMethod]:
     """Import the stream method called `name`."""
     require_known("method", name, STREAMS)
     module, _, attribute = STREAMS[name].location.partition(":")
-    found: type[StreamRecipe] = getattr(import_module(module), attribute)
+    found: type[AnyStreamMethod] = getattr(import_module(module), attribute)
     return found
 
 
@@ -71,7 +71,7 @@ def stream_settings(name: str) -> list[Setting]:
     return list_settings(stream_class(name))
 
 
-def make_stream_recipe(name: str, settings: Mapping[str, Any]) -> StreamRecipe:
+def make_stream_recipe(name: str, settings: Mapping[str, Any]) -> AnyStreamMethod:
     """Build a stream method from settings, given as values or as text."""
-    recipe: StreamRecipe = build(stream_class(name), name, settings)
+    recipe: AnyStreamMethod = build(stream_class(name), name, settings)
     return recipe

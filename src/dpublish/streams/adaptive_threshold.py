@@ -14,7 +14,7 @@ from typing import ClassVar
 from dpublish.release.recipe import setting
 from dpublish.streams.bins import Bins
 from dpublish.streams.planned_horizon import FIRST_PARTS, PlannedHorizon
-from dpublish.streams.recipe import Comparisons
+from dpublish.streams.contract import Comparisons
 from dpublish.streams.steered_method import SteeredMethod
 
 PLANNED_SHARE = Fraction(1, 30)

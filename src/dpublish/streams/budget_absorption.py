@@ -12,7 +12,7 @@ from typing import ClassVar
 from dpublish.streams.bins import Bins
 from dpublish.streams.history import History, Publication
 from dpublish.streams.plan import Ask, Repeat
-from dpublish.streams.recipe import Policy
+from dpublish.streams.contract import Policy
 from dpublish.streams.step_prices import NoiseFloor, PricedMethod
 
 UNITS = "units"

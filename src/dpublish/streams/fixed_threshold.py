@@ -16,7 +16,7 @@ from dpublish.release.recipe import setting
 from dpublish.streams.bins import Bins
 from dpublish.streams.history import History
 from dpublish.streams.method import StreamMethod
-from dpublish.streams.recipe import Comparisons
+from dpublish.streams.contract import Comparisons
 from dpublish.streams.threshold_policy import (
     CLEARLY,
     SIZE,

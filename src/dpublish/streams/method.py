@@ -15,7 +15,7 @@ from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.recipe import ExpectedError, setting, settings_of
 from dpublish.streams.bins import Bins
-from dpublish.streams.recipe import Comparisons, Policy, StreamState
+from dpublish.streams.contract import Comparisons, Policy, StreamState
 from dpublish.streams.static import StaticHistogram, StaticName, static_histogram
 from dpublish.streams.stream import Stream
 

@@ -13,7 +13,7 @@ from dpublish.streams.bins import Bins
 from dpublish.streams.history import History, Publication
 from dpublish.streams.method import StreamMethod
 from dpublish.streams.plan import Publish
-from dpublish.streams.recipe import Policy
+from dpublish.streams.contract import Policy
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dpublish.streams.bins import Bins
 from dpublish.streams.method import StreamMethod
 from dpublish.streams.paper_controller import PaperController
 from dpublish.streams.planning import Facts, comparison_margin
-from dpublish.streams.recipe import Comparisons, Policy
+from dpublish.streams.contract import Comparisons, Policy
 from dpublish.streams.schedule import ScheduledThreshold
 from dpublish.streams.threshold_policy import ThresholdPolicy, share_for_decisions, span_of
 

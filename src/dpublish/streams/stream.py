@@ -24,7 +24,7 @@ from dpublish.streams.filtering import Belief, believe, make_blocks, revise
 from dpublish.streams.history import History, Publication
 from dpublish.streams.plan import Ask, Plan, Publish, Repeat
 from dpublish.streams.reading import Reading
-from dpublish.streams.recipe import Step, StreamRecipe, StreamState
+from dpublish.streams.contract import Step, AnyStreamMethod, StreamState
 
 MOST_COUNT = 2**40  # larger counts are moved here, so that distances fit into 64 bits
 
@@ -34,7 +34,7 @@ class Stream:
 
     def __init__(
         self,
-        recipe: StreamRecipe,
+        recipe: AnyStreamMethod,
         schema: Schema,
         receipt: Receipt,
         state: StreamState | None = None,

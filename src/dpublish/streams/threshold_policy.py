@@ -17,7 +17,7 @@ from dpublish.mechanisms.stored_vector import comparison_deviation
 from dpublish.privacy.epsilon import rational_weight
 from dpublish.streams.history import History, Publication
 from dpublish.streams.plan import Ask, Plan, Publish, Repeat
-from dpublish.streams.recipe import Comparisons
+from dpublish.streams.contract import Comparisons
 
 SIZE = "size"  # total of the first publication, at least 1: the unit of relative thresholds
 CLEARLY = 3  # standard deviations beyond which a distance is hardly noise

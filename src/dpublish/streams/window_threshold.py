@@ -16,7 +16,7 @@ from typing import ClassVar
 from dpublish.release.recipe import setting
 from dpublish.streams.bins import Bins
 from dpublish.streams.planned_window import PlannedWindow
-from dpublish.streams.recipe import Comparisons
+from dpublish.streams.contract import Comparisons
 from dpublish.streams.steered_method import SteeredMethod
 
 PLANNED_SHARE = Fraction(3, 100)

@@ -66,7 +66,7 @@ class Policy(Protocol):
         ...
 
 
-class StreamRecipe(Protocol):
+class AnyStreamMethod(Protocol):
     """A way to publish a histogram at every step: public settings and one verb."""
 
     name: ClassVar[str]
