@@ -3,17 +3,17 @@
 import tomllib
 
 import dpublish
-from dpublish.data.schema_file import from_plain
+from dpublish.data.schema_file import from_dict
 from dpublish.datasets.baskets import baskets, baskets_schema
 
-schema = from_plain(tomllib.loads(baskets_schema()))
+schema = from_dict(tomllib.loads(baskets_schema()))
 table = dpublish.open_table(baskets(5_000), schema)
-recipe = dpublish.FrequentValues(column="item", count=5, with_counts=True)
+method = dpublish.FrequentValues(column="item", count=5, with_counts=True)
 
 # A budget made by hand is not accounted for by any ledger, and the release says so.
-release = recipe.release(table, budget=dpublish.Budget("1"), rng=dpublish.secure())
+release = method.release(table, budget=dpublish.Budget("1"), rng=dpublish.secure())
 print(*release.receipt.stamps, sep="\n")
-print("hidden:", release.receipt.neighbours.describe())
+print("hidden:", release.receipt.neighbors.describe())
 for rank, (value, count) in enumerate(zip(release.values, release.counts, strict=True), start=1):
     print(f"{rank}. {value}  about {count:,}")
 print(release.summary()["error"])

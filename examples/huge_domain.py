@@ -3,14 +3,14 @@
 import tomllib
 
 import dpublish
-from dpublish.data.schema_file import from_plain
+from dpublish.data.schema_file import from_dict
 from dpublish.datasets.census import SCHEMA, census
 
-schema = from_plain(tomllib.loads(SCHEMA))
+schema = from_dict(tomllib.loads(SCHEMA))
 table = dpublish.open_table(census(50_000), schema)
 columns = ("age", "sex", "education", "work", "hours", "region", "income")
-recipe = dpublish.NoisyHistogram(columns=columns, threshold="auto")
-release = recipe.release(table, budget=dpublish.Budget("1"), rng=dpublish.secure())
+method = dpublish.NoisyHistogram(columns=columns, threshold="auto")
+release = method.release(table, budget=dpublish.Budget("1"), rng=dpublish.secure())
 
 for name, text in release.summary().items():
     print(f"{name}: {text}")

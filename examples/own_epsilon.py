@@ -1,4 +1,4 @@
-"""Let each person say how much may be learnt about her, and waste little of it."""
+"""Let each person say how much may be learned about her, and waste little of it."""
 
 import tempfile
 import tomllib
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 import dpublish
-from dpublish.data.schema_file import from_plain
+from dpublish.data.schema_file import from_dict
 from dpublish.datasets.census import SCHEMA, census
 from dpublish.randomness import plain_generator
 
@@ -28,17 +28,17 @@ settings = {
 }
 asserted = {"exchangeable": True, "combine": "weighted"}  # levels say nothing about the values
 methods = {
-    "smallest epsilon for all": dpublish.make_recipe("minimum", settings),
-    "groups": dpublish.make_recipe("partitioning", settings | asserted),
+    "smallest epsilon for all": dpublish.make_method("minimum", settings),
+    "groups": dpublish.make_method("partitioning", settings | asserted),
 }
 
-schema = from_plain(tomllib.loads(SCHEMA))
+schema = from_dict(tomllib.loads(SCHEMA))
 with dpublish.Ledger.create(folder / "books.db") as ledger:
     ledger.add("town", levels=levels)
-    for place, (name, recipe) in enumerate(methods.items()):
-        table = dpublish.open_table(rows, recipe.prepare(schema))
+    for place, (name, method) in enumerate(methods.items()):
+        table = dpublish.open_table(rows, method.prepare(schema))
         release = dpublish.publish(
-            recipe, table, folder / str(place), ledger=ledger, dataset="town", epsilon="0.5"
+            method, table, folder / str(place), ledger=ledger, dataset="town", epsilon="0.5"
         )
         print(f"{name}: {release.count('sex = Female')}")
     for level in ledger.status("town").levels:

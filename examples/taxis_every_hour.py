@@ -13,7 +13,7 @@ from dpublish.randomness import plain_generator
 folder = Path(tempfile.mkdtemp())
 zones = ["north", "east", "south", "west"]
 schema = Schema((column("zone", "category", values=zones),), unit="driver")
-recipe = dpublish.make_stream_recipe("dsat", {"columns": "zone", "horizon": 48})
+method = dpublish.make_stream_method("dsat", {"columns": "zone", "horizon": 48})
 
 with dpublish.Ledger.create(folder / "books.db") as ledger:
     ledger.add("taxis", cap="1")
@@ -22,7 +22,7 @@ rng = plain_generator(1)
 odds, truth = np.array([0.4, 0.3, 0.2, 0.1]), []
 with dpublish.StreamOperator.start(
     folder / "taxis.stream",
-    recipe,
+    method,
     schema,
     ledger=folder / "books.db",
     dataset="taxis",
@@ -41,4 +41,4 @@ stream = dpublish.load(folder / "taxis")
 for time, true in list(zip(stream.times, truth, strict=True))[24:36]:
     shown = stream.at(time)[3]
     print(f"{time}  {true:5,} in the west, shown {shown:8,.0f}  {'#' * max(0, int(shown) // 60)}")
-print(stream.receipt.promise())
+print(stream.receipt.guarantee())

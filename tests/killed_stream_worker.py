@@ -22,7 +22,7 @@ from dpublish.publishing import stream_delivery, stream_operator, stream_start
 from dpublish.publishing.stream_file import StreamFile
 from dpublish.publishing.stream_operator import StreamOperator
 from dpublish.publishing.stream_status import stream_status
-from stream_world import ASKING, RECIPE, SCHEMA, THRESHOLD, arguments, rows
+from stream_world import ASKING, METHOD, SCHEMA, THRESHOLD, arguments, rows
 
 POINTS = {
     "before the grant": (stream_start, "obtain_budget", "before"),
@@ -41,25 +41,25 @@ POINTS = {
 }
 
 
-def operate(folder, steps, recipe=RECIPE):
+def operate(folder, steps, method=METHOD):
     """Do what an operator does after whatever happened: repeat the last command."""
     path = folder / "rides.stream"
     try:
         operator = StreamOperator.open(path)
     except Exception:  # noqa: BLE001 - not started, or not to the end
-        operator = StreamOperator.start(path, recipe, SCHEMA, **arguments(folder))
+        operator = StreamOperator.start(path, method, SCHEMA, **arguments(folder))
     with operator:
         for number in range(1, steps + 1):
             operator.next(rows(number), f"t{number}")
 
 
-def forked(folder, steps, prepare=lambda: None, *, recipe=RECIPE, wait=False):
+def forked(folder, steps, prepare=lambda: None, *, method=METHOD, wait=False):
     child = os.fork()
     if child == 0:
         code = 1
         try:
             prepare()
-            operate(folder, steps, recipe)
+            operate(folder, steps, method)
             if wait:
                 signal.pause()
             code = 0
@@ -126,13 +126,13 @@ def trial(folder):
     return time.monotonic() - begun
 
 
-def kill_at_random(folder, recipe, kills, steps, seed):
+def kill_at_random(folder, method, kills, steps, seed):
     moments = random.Random(seed)
     opening = trial(folder)
     for kill in range(kills):
         # An operator that is ahead of its time waits for its end, so that every kill counts.
         quota = steps * (kill + 1) // kills
-        child = forked(folder, quota, recipe=recipe, wait=True)
+        child = forked(folder, quota, method=method, wait=True)
         time.sleep(moments.uniform(0, 1.5 * opening))
         os.kill(child, signal.SIGKILL)
         if not os.WIFSIGNALED(os.waitpid(child, 0)[1]):
@@ -141,13 +141,13 @@ def kill_at_random(folder, recipe, kills, steps, seed):
     (folder / "done").write_text(str(done_steps(folder)))
 
 
-def kill_at_point(folder, recipe, point, steps):
+def kill_at_point(folder, method, point, steps):
     """Kill the first operator at the point's first time, the next at its second, and so on.
 
     Whatever happens once in a run has no second time; then the operator must end well.
     """
     for countdown in (1, 2, 3, 4):
-        child = forked(folder, steps, lambda c=countdown: arm(point, c), recipe=recipe)
+        child = forked(folder, steps, lambda c=countdown: arm(point, c), method=method)
         status = os.waitpid(child, 0)[1]
         was_killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
         if not was_killed and (countdown == 1 or status != 0):
@@ -157,14 +157,14 @@ def kill_at_point(folder, recipe, point, steps):
 
 def main():
     folder = Path(sys.argv[1])
-    recipe = {each.name: each for each in (RECIPE, ASKING, THRESHOLD)}[sys.argv[2]]
+    method = {each.name: each for each in (METHOD, ASKING, THRESHOLD)}[sys.argv[2]]
     if sys.argv[3] in POINTS:
         steps = int(sys.argv[4])
-        kill_at_point(folder, recipe, sys.argv[3], steps)
+        kill_at_point(folder, method, sys.argv[3], steps)
     else:
         kills, steps, seed = map(int, sys.argv[3:6])
-        kill_at_random(folder, recipe, kills, steps, seed)
-    if os.waitpid(forked(folder, steps, recipe=recipe), 0)[1]:
+        kill_at_random(folder, method, kills, steps, seed)
+    if os.waitpid(forked(folder, steps, method=method), 0)[1]:
         sys.exit("the last run failed")
     note_threshold(folder)
     if stream_status(folder / "rides.stream").folder_problem is not None:

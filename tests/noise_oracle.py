@@ -24,7 +24,8 @@ def two_sided_survival(rate, values):
 def fit_p_value(samples, survival, bins=100):
     """Chi-squared p-value that whole-numbered samples follow a survival function.
 
-    Bins are cut at the law's own quantiles, and merged where they would be expected rarely.
+    Bins are cut at the distribution's own quantiles, and merged where they would be expected
+    rarely.
     """
     cuts = quantiles(survival, 1 - np.arange(1, bins) / bins)
     masses = len(samples) * -np.diff(np.concatenate([[1.0], survival(cuts), [0.0]]))

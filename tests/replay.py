@@ -57,7 +57,7 @@ from dpublish.mechanisms.sparse_vector import SparseVector
 from dpublish.mechanisms.stored_vector import StoredVector
 from dpublish.mechanisms.top_c import ONE_SHOT, top_c
 from dpublish.mechanisms.weighted_choice import weighted_choice
-from dpublish.model_fitting.fitting_passes import LOSSES, minimise_on
+from dpublish.model_fitting.fitting_passes import LOSSES, minimize_on
 from dpublish.randomness import seeded
 from dpublish.synthesis.correlation import mle
 
@@ -410,17 +410,17 @@ class _Fit:
         return sums.slope + ridge * weights, sums.curvature + ridge * np.eye(weights.size)
 
 
-def _minimise_stand_in(tape: Tape) -> Callable[..., Any]:
-    @wraps(minimise_on)
+def _minimize_stand_in(tape: Tape) -> Callable[..., Any]:
+    @wraps(minimize_on)
     def standing_in(table, task, positive, ridge, pull):
         fit = _Fit(table, task, positive, ridge, pull)
 
         def find(_):
-            fit.found = minimise_on(table, task, positive, ridge, pull)
+            fit.found = minimize_on(table, task, positive, ridge, pull)
             return fit.found
 
         asked = (task.model, tuple(positive), float(ridge), pull.shape)
-        return tape.answer("minimise_on", asked, fit, find)
+        return tape.answer("minimize_on", asked, fit, find)
 
     return standing_in
 
@@ -585,7 +585,7 @@ def _uses(function: Any) -> list[tuple[ModuleType, str]]:
     """Say which modules know a function or class, and by which name."""
     if not _USES:
         known = {mechanism.function for mechanism in MECHANISMS}
-        known |= {*SAMPLERS, SparseVector, minimise_on, mle.BlockMoments}
+        known |= {*SAMPLERS, SparseVector, minimize_on, mle.BlockMoments}
         for item in known:
             _USES[item] = []
         for module in _modules():
@@ -631,7 +631,7 @@ def playing(tape: Tape) -> Iterator[None]:
     standing_in: dict[Any, Any] = {one.function: one.stand_in(tape) for one in MECHANISMS}
     standing_in |= {sampler: _guard(sampler, tape) for sampler in SAMPLERS}
     standing_in[SparseVector] = partial(_Comparisons, tape)
-    standing_in[minimise_on] = _minimise_stand_in(tape)
+    standing_in[minimize_on] = _minimize_stand_in(tape)
     standing_in[mle.BlockMoments] = _block_moments(tape)
     with contextlib.ExitStack() as stack:
         for function, other in standing_in.items():
@@ -709,7 +709,7 @@ def path_loss(played: Tape, replayed: Tape, changes: int = 1) -> float:
     for here, there in zip(played.calls, replayed.calls, strict=True):
         if here.kind == "comparisons":
             runs.setdefault(here.public[0], []).append((here, there))
-        elif here.kind == "minimise_on" and drawn is not None:
+        elif here.kind == "minimize_on" and drawn is not None:
             total += _minimum_loss(drawn, here, there)
         elif here.kind == "value":
             total += _distance(here.public, here.private, there.private, None)

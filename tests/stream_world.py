@@ -17,7 +17,7 @@ SCHEMA = Schema(
     unit="user",
     name="rides",
 )
-RECIPE = PerSnapshot(columns=("zone", "hour"), window=4)
+METHOD = PerSnapshot(columns=("zone", "hour"), window=4)
 ASKING = BudgetDistribution(columns=("zone", "hour"), window=4)
 """A method that decides by noisy comparisons whether to publish."""
 THRESHOLD = FixedThreshold(columns=("zone", "hour"), horizon=24, releases=5)
@@ -49,7 +49,7 @@ def make_ledger(folder):
 
 
 def arguments(folder, **changes):
-    """What a start in `folder` is called with, besides path, recipe and schema."""
+    """What a start in `folder` is called with, besides path, method and schema."""
     given = {
         "ledger": folder / "books.db",
         "dataset": "rides",

@@ -1,4 +1,4 @@
-"""The architecture as a test: imports point downwards, and promises are written down."""
+"""The architecture as a test: imports point downwards, and guarantees are written down."""
 
 import ast
 import importlib
@@ -16,8 +16,8 @@ LAYERS = """
     publishing
     report
     evaluation
-    recipes
-    classification clustering streams personalised ranking
+    methods
+    classification clustering streams personalized ranking
     model_fitting synthesis
     release
     aggregates datasets
@@ -80,7 +80,7 @@ def test_whatever_spends_budget_argues_its_privacy(module):
 
 
 @pytest.mark.parametrize("module", [m for m in MODULES if m.startswith("dpublish.mechanisms.")])
-def test_noise_is_made_of_whole_numbers_and_the_given_source_only(module):
+def test_noise_is_made_of_integers_and_the_given_source_only(module):
     text = source(module)
     for forbidden in ("np.random", "import random\n", "secrets", "os.urandom", "default_rng"):
         assert forbidden not in text, f"{module} uses {forbidden}"

@@ -15,7 +15,7 @@ from scipy.stats import beta
 from dpublish.audit import frequency_p_value
 from dpublish.mechanisms.exact import discrete_laplace
 from dpublish.mechanisms.noise import add_geometric
-from dpublish.mechanisms.noise_law import noise_pmf
+from dpublish.mechanisms.noise_distribution import noise_pmf
 from dpublish.mechanisms.selection import select
 from dpublish.mechanisms.sparse_counts import sparse_counts
 from dpublish.mechanisms.sparse_vector import SparseVector
@@ -47,11 +47,14 @@ def shown(run, here, there, runs=RUNS):
 
 
 @pytest.mark.parametrize("rate", [Fraction(1), Fraction(1, 10), Fraction(1, 1000), Fraction(7, 3)])
-def test_noise_from_the_system_follows_its_law(rate):
+def test_noise_from_the_system_follows_its_distribution(rate):
     reach = int(30 / rate) + 1
     values = np.arange(-reach, reach + 1)
-    law = dict(zip(values.tolist(), noise_pmf(rate, values), strict=True))
-    assert frequency_p_value(discrete_laplace(rate, 2_000_000, secure()).tolist(), law) > DOUBT
+    distribution = dict(zip(values.tolist(), noise_pmf(rate, values), strict=True))
+    assert (
+        frequency_p_value(discrete_laplace(rate, 2_000_000, secure()).tolist(), distribution)
+        > DOUBT
+    )
 
 
 def test_a_count_shows_its_budget_and_no_more():
@@ -75,7 +78,7 @@ def test_a_choice_shows_no_more_than_its_budget(method):
         )
 
     assert 0.5 < shown(run, (4, 0, 0), (4, 1, 0)) <= 1
-    assert shown(run, (5, 0, 0), (4, 1, 0)) > 1  # no neighbours: their changes differ by 2
+    assert shown(run, (5, 0, 0), (4, 1, 0)) > 1  # no neighbors: their changes differ by 2
 
 
 def test_a_ranking_shows_no_more_than_its_budget():

@@ -42,11 +42,11 @@ def test_untrue_messages_are_noticed():
     def said(code, text):
         return Outcome(code, text, 0)
 
-    facts = {"stands": False, "debited": True, "name": "r1"}
-    assert not list(_untrue(said(3, "no space (ledger entry 4 stays debited)"), **facts))
-    assert list(_untrue(said(3, "no space; nothing was granted"), **facts))
-    assert list(_untrue(said(0, "published"), **facts))
-    assert list(_untrue(said(70, "a fault; entry 4 stays debited"), **facts))
+    metadata = {"stands": False, "debited": True, "name": "r1"}
+    assert not list(_untrue(said(3, "no space (ledger entry 4 stays debited)"), **metadata))
+    assert list(_untrue(said(3, "no space; nothing was granted"), **metadata))
+    assert list(_untrue(said(0, "published"), **metadata))
+    assert list(_untrue(said(70, "a fault; entry 4 stays debited"), **metadata))
 
 
 def test_a_short_campaign_counts_kills_at_file_operations(tmp_path):

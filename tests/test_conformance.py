@@ -1,4 +1,4 @@
-"""What every recipe must satisfy, run on all that the registry lists."""
+"""What every method must satisfy, run on all that the registry lists."""
 
 import dataclasses
 import io
@@ -15,65 +15,65 @@ from dpublish.cli.plan import plan as plan_command
 from dpublish.cli.release import release as release_command
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
+from dpublish.methods import CATALOG, make_method, method_settings
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.randomness import secure, seeded
-from dpublish.recipes import RECIPES, make_recipe, recipe_settings
 from dpublish.release.folder import load
 from dpublish.report.page import render_report
-from recipe_examples import CASES, EXAMPLES, ROWS, SCHEMA, SECRET, arrow_table
+from method_examples import CASES, EXAMPLES, ROWS, SCHEMA, SECRET, arrow_table
 
 EPSILON = "1.5"
 
 
 def run(name, settings, source=None, seed=7, budget=None):
     source = arrow_table() if source is None else source
-    recipe = make_recipe(name, settings)
+    method = make_method(name, settings)
     budget = Budget(EPSILON) if budget is None else budget
-    return recipe.release(open_table(source, SCHEMA), budget=budget, rng=seeded(seed))
+    return method.release(open_table(source, SCHEMA), budget=budget, rng=seeded(seed))
 
 
 def content(release):
     """What would be published, but for the time and the random name."""
     tables = {name: table.to_pydict() for name, table in release.tables().items()}
-    return _unnamed(release.facts()), tables, release.schema
+    return _unnamed(release.metadata()), tables, release.schema
 
 
-def _unnamed(facts):
+def _unnamed(metadata):
     """Facts without the times and random names of the receipts within them."""
-    if isinstance(facts, dict):
+    if isinstance(metadata, dict):
         named = ("created", "release_id")
-        return {key: _unnamed(value) for key, value in facts.items() if key not in named}
-    return [_unnamed(value) for value in facts] if isinstance(facts, list) else facts
+        return {key: _unnamed(value) for key, value in metadata.items() if key not in named}
+    return [_unnamed(value) for value in metadata] if isinstance(metadata, list) else metadata
 
 
-def test_every_recipe_has_examples_here():
-    assert set(RECIPES) == set(EXAMPLES)
+def test_every_method_has_examples_here():
+    assert set(CATALOG) == set(EXAMPLES)
     assert len(CASES) >= 16
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", CATALOG)
 def test_every_setting_is_described(name):
-    for setting in recipe_settings(name):
+    for setting in method_settings(name):
         assert len(setting.help) > 10
         assert setting.type_name
 
 
 @pytest.mark.parametrize(("name", "settings"), CASES)
-class TestRecipe:
+class TestMethod:
     def test_settings_are_frozen_hashable_and_shown(self, name, settings):
-        recipe = make_recipe(name, settings)
-        assert hash(recipe) == hash(make_recipe(name, settings))
-        assert recipe == make_recipe(name, settings)
+        method = make_method(name, settings)
+        assert hash(method) == hash(make_method(name, settings))
+        assert method == make_method(name, settings)
         with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(recipe, next(iter(settings)), None)
-        assert SECRET not in repr(recipe)
+            setattr(method, next(iter(settings)), None)
+        assert SECRET not in repr(method)
 
     def test_settings_can_be_given_as_text(self, name, settings):
         as_text = {
             key: ",".join(value) if isinstance(value, tuple) else str(value)
             for key, value in settings.items()
         }
-        assert make_recipe(name, as_text) == make_recipe(name, settings)
+        assert make_method(name, as_text) == make_method(name, settings)
 
     def test_same_seed_same_release_other_seed_other_release(self, name, settings):
         first = run(name, settings)
@@ -82,28 +82,28 @@ class TestRecipe:
         others = [content(run(name, settings, seed=seed)) for seed in range(20)]
         assert any(other != content(first) for other in others)
 
-    def test_the_purse_is_emptied_once_and_the_receipt_says_so(self, name, settings):
-        purse = Budget(EPSILON)
-        receipt = run(name, settings, budget=purse).receipt
-        assert purse.is_used
-        assert all(leaf.is_used for leaf in purse.account())
-        assert purse.cost() == purse.epsilon == receipt.epsilon == Fraction(EPSILON)
+    def test_the_budget_is_emptied_once_and_the_receipt_says_so(self, name, settings):
+        budget = Budget(EPSILON)
+        receipt = run(name, settings, budget=budget).receipt
+        assert budget.is_used
+        assert all(leaf.is_used for leaf in budget.account())
+        assert budget.cost() == budget.epsilon == receipt.epsilon == Fraction(EPSILON)
         if not receipt.parallel:
             assert sum((share for _, share in receipt.shares), Fraction(0)) == Fraction(EPSILON)
         with pytest.raises(BudgetAlreadyUsed):
-            run(name, settings, budget=purse)
+            run(name, settings, budget=budget)
 
-    def test_a_used_purse_is_refused_before_any_row_is_read(self, name, settings):
+    def test_a_used_budget_is_refused_before_any_row_is_read(self, name, settings):
         class Untouchable:
-            schema, neighbours = SCHEMA, SCHEMA.neighbours
+            schema, neighbors = SCHEMA, SCHEMA.neighbors
 
             def sum(self, kernel):
                 pytest.fail("rows were read, though nothing paid for them")
 
-        purse = Budget(EPSILON)
-        purse.spend()
+        budget = Budget(EPSILON)
+        budget.spend()
         with pytest.raises(BudgetAlreadyUsed):
-            make_recipe(name, settings).release(Untouchable(), budget=purse, rng=seeded(1))
+            make_method(name, settings).release(Untouchable(), budget=budget, rng=seeded(1))
 
     @pytest.mark.parametrize("rows", [[], ROWS[:1], ROWS[:1] * 6], ids=["none", "one", "same"])
     def test_it_works_on_small_tables(self, name, settings, rows):
@@ -120,10 +120,10 @@ class TestRecipe:
         run(name, settings, source=source)
         assert repr(source.to_pydict()) == repr(arrow_table().to_pydict())
 
-    def test_neighbours_raise_the_same_errors_word_for_word(self, name, settings):
+    def test_neighbors_raise_the_same_errors_word_for_word(self, name, settings):
         def error_on(rows):
             with pytest.raises(InvalidParameter) as caught:
-                make_recipe(name, settings).release(
+                make_method(name, settings).release(
                     open_table(arrow_table(rows), SCHEMA),
                     budget=Budget("1e-30"),
                     rng=seeded(1),
@@ -169,17 +169,17 @@ class TestRecipe:
             run(name, settings, budget=granted)
         assert not granted.is_used
 
-    def test_the_error_is_foretold_from_public_facts_and_falls_with_epsilon(self, name, settings):
-        recipe = make_recipe(name, settings)
-        loose = recipe.expected_error(SCHEMA, 1000, Fraction(1, 10))
-        tight = recipe.expected_error(SCHEMA, 1000, Fraction(1))
+    def test_the_error_is_predicted_from_public_facts_and_falls_with_epsilon(self, name, settings):
+        method = make_method(name, settings)
+        loose = method.expected_error(SCHEMA, 1000, Fraction(1, 10))
+        tight = method.expected_error(SCHEMA, 1000, Fraction(1))
         assert tight.figures[tight.target] < loose.figures[loose.target]
-        assert recipe.expected_error(SCHEMA, None, Fraction(1)).summary
+        assert method.expected_error(SCHEMA, None, Fraction(1)).summary
 
-    def test_the_report_is_one_file_that_names_the_promise(self, name, settings):
-        recipe = make_recipe(name, settings)
+    def test_the_report_is_one_file_that_names_the_guarantee(self, name, settings):
+        method = make_method(name, settings)
         table = open_table(arrow_table(), SCHEMA)
-        page = render_report(recipe.release(table, budget=Budget(EPSILON), rng=secure()))
+        page = render_report(method.release(table, budget=Budget(EPSILON), rng=secure()))
         assert "any one record" in page
         assert "NOT ACCOUNTED" in page
         assert "NOT PRIVATE" not in page
@@ -188,10 +188,10 @@ class TestRecipe:
         nothing_to_draw = name == "majority" or (name == "topc" and "with_counts" not in settings)
         assert "<svg" in page or nothing_to_draw
 
-    def test_the_report_of_a_seeded_release_promises_nothing(self, name, settings):
+    def test_the_report_of_a_seeded_release_guarantees_nothing(self, name, settings):
         page = render_report(run(name, settings))
         assert "NOT PRIVATE" in page
-        assert "promises nothing" in page
+        assert "guarantees nothing" in page
         assert "any one record" not in page
 
 
@@ -203,9 +203,9 @@ def _stream(table):
     return buffer
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", CATALOG)
 def test_no_setting_has_the_name_of_an_option_that_the_commands_have_already(name):
     commands = (plan_command, release_command)
     taken = {option for command in commands for item in command.params for option in item.opts}
-    options = {f"--{setting.name.replace('_', '-')}" for setting in recipe_settings(name)}
+    options = {f"--{setting.name.replace('_', '-')}" for setting in method_settings(name)}
     assert not options & taken

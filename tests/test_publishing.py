@@ -12,17 +12,17 @@ from dpublish.errors import (
     InvalidParameter,
     LedgerUnavailable,
 )
+from dpublish.methods import make_method
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import AddRemoveUnit
+from dpublish.privacy.neighbors import AddRemoveUnit
 from dpublish.publishing import publish
 from dpublish.publishing import table as publishing
-from dpublish.recipes import make_recipe
 from dpublish.release.folder import load
 from dpublish.release.release import Release
 from dpublish.synthesis.histograms.noisy import NoisyHistogram
-from recipe_examples import SCHEMA, arrow_table
+from method_examples import SCHEMA, arrow_table
 
-RECIPE = NoisyHistogram(columns=("age", "sex"))
+METHOD = NoisyHistogram(columns=("age", "sex"))
 
 
 @pytest.fixture
@@ -32,9 +32,9 @@ def ledger(tmp_path):
         yield books
 
 
-def go(ledger, output, recipe=RECIPE, table=None, epsilon="0.4"):
+def go(ledger, output, method=METHOD, table=None, epsilon="0.4"):
     table = open_table(arrow_table(), SCHEMA) if table is None else table
-    return publish(recipe, table, output, ledger=ledger, dataset="people", epsilon=epsilon)
+    return publish(method, table, output, ledger=ledger, dataset="people", epsilon=epsilon)
 
 
 class Watched:
@@ -46,7 +46,7 @@ class Watched:
             ledger,
             failing,
         )
-        self.schema, self.neighbours = self._table.schema, self._table.neighbours
+        self.schema, self.neighbors = self._table.schema, self._table.neighbors
         self.spent_when_read = None
 
     def sum(self, kernel):
@@ -69,7 +69,7 @@ def test_a_table_whose_rows_were_bounded_by_unit_is_refused_before_the_debit(led
 
 def test_a_table_with_another_unit_is_not_paid_for_from_the_same_account(ledger, tmp_path):
     """50 rows of one person: 0.5 for her, and 0.5 for each of her rows, would be 25.5."""
-    ranking = make_recipe("topc", {"column": "sex", "count": "1"})
+    ranking = make_method("topc", {"column": "sex", "count": "1"})
     by_record = open_table(arrow_table(), SCHEMA)
     by_unit = open_table(arrow_table(), replace(SCHEMA, unit="age"))
     go(ledger, tmp_path / "a", ranking, by_unit)
@@ -100,7 +100,7 @@ def test_a_release_that_fails_while_reading_stays_debited_and_says_so(ledger, tm
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ({"recipe": NoisyHistogram(columns=("wealth",))}, InvalidParameter),
+        ({"method": NoisyHistogram(columns=("wealth",))}, InvalidParameter),
         ({"epsilon": 0.4}, InvalidParameter),
         ({"epsilon": "0"}, InvalidParameter),
         ({"epsilon": "1.1"}, BudgetExhausted),
@@ -163,7 +163,7 @@ def test_a_folder_that_appears_meanwhile_does_not_cost_the_release(ledger, tmp_p
     table = open_table(arrow_table(), SCHEMA)
     with pytest.raises(InputError, match="is whole in"):
         publish(
-            RECIPE,
+            METHOD,
             table,
             tmp_path / "out",
             ledger=ledger,
@@ -216,6 +216,6 @@ def test_too_small_an_epsilon_is_named_and_other_faults_are_not_blamed_on_it(led
     with pytest.raises(InvalidParameter, match=f"2..-40.*; {advice}$"):
         go(ledger, tmp_path / "out", epsilon="1e-13")
     with pytest.raises(InvalidParameter) as other:
-        go(ledger, tmp_path / "out", recipe=NoisyHistogram(columns=("x",)), epsilon="1e-13")
+        go(ledger, tmp_path / "out", method=NoisyHistogram(columns=("x",)), epsilon="1e-13")
     assert advice not in str(other.value)
     assert ledger.status("people").spent == 0

@@ -13,13 +13,13 @@ from dpublish.classification import synopsis_model
 from dpublish.clustering.kmeans import default as default_kmeans
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
+from dpublish.methods import CATALOG, make_method
+from dpublish.methods.streams import STREAMS, make_stream_method
 from dpublish.privacy.budget import Budget
-from dpublish.recipes import RECIPES, make_recipe
-from dpublish.recipes.streams import STREAMS, make_stream_recipe
 from dpublish.streams.contract import StreamState
 from dpublish.synthesis.correlation.kendall import release_kendall
-from recipe_examples import CASES as EXAMPLES
-from recipe_examples import SCHEMA, arrow_table
+from method_examples import CASES as EXAMPLES
+from method_examples import SCHEMA, arrow_table
 from replay import ROUNDING, Tape, exchange_loss, path_loss, removal_loss, watch
 
 EPSILON = Fraction(3, 2)
@@ -73,7 +73,7 @@ UNRELATED = ((CROWD, (NOBODY,)), (BASE, (NOBODY, STRANGERS)))
 """Tables to record on, and those to replay on."""
 MORE = [
     ("privgene", {"target": "sex", "population": 30}),
-    ("output-perturbation", {"target": "sex", "regularisation": Fraction(1, 100)}),
+    ("output-perturbation", {"target": "sex", "regularization": Fraction(1, 100)}),
     ("pgkm", {"clusters": 2, "columns": ("height",), "population": 20}),
 ]
 """Settings for which the number of records decides how a method goes on."""
@@ -109,24 +109,26 @@ STREAM_CASES = [
 ]
 
 
-def runner(recipe):
+def runner(method):
     """Make the function that publishes from a table, for `watch`."""
-    schema = recipe.prepare(SCHEMA) if hasattr(recipe, "prepare") else SCHEMA
+    schema = method.prepare(SCHEMA) if hasattr(method, "prepare") else SCHEMA
 
     def run(rows, rng, progress):
-        purse = recipe.purse(EPSILON) if hasattr(recipe, "purse") else Budget(EPSILON)
-        release = recipe.release(open_table(rows, schema), budget=purse, rng=rng, progress=progress)
-        return release, release.facts(), release.tables(), release.summary()
+        budget = method.budget(EPSILON) if hasattr(method, "budget") else Budget(EPSILON)
+        release = method.release(
+            open_table(rows, schema), budget=budget, rng=rng, progress=progress
+        )
+        return release, release.metadata(), release.tables(), release.summary()
 
     return run
 
 
-def promised(recipe, record):
+def guaranteed(method, record):
     """Say what a record may lose: epsilon, or what its own level pays."""
-    if not hasattr(recipe, "spending"):
+    if not hasattr(method, "spending"):
         return float(EPSILON)
     level = Fraction(3) if record["sex"] == "Male" else Fraction(3, 2)
-    return float(recipe.spending(EPSILON)[level])
+    return float(method.spending(EPSILON)[level])
 
 
 def _number(cases):
@@ -146,22 +148,22 @@ def small_fits(monkeypatch):
 
 
 def test_every_method_is_here():
-    assert {name for name, _ in CASES} == set(RECIPES)
+    assert {name for name, _ in CASES} == set(CATALOG)
     assert {name for name, _ in STREAM_CASES} == set(STREAMS)
-    assert len(RECIPES) + len(STREAMS) == 51
+    assert len(CATALOG) + len(STREAMS) == 51
 
 
 @pytest.mark.parametrize(("name", "settings"), CASES, ids=_number(CASES))
 def test_replay(name, settings):
-    recipe = make_recipe(name, settings)
-    run = runner(recipe)
-    if getattr(recipe, "mode", None) == "values-only":
-        _replay_values(recipe, run)
+    method = make_method(name, settings)
+    run = runner(method)
+    if getattr(method, "mode", None) == "values-only":
+        _replay_values(method, run)
     else:
-        _replay_presence(recipe, run)
+        _replay_presence(method, run)
 
 
-def _replay_presence(recipe, run):
+def _replay_presence(method, run):
     for first, others in UNRELATED:
         played = Tape()
         seen = watch(partial(run, first), played)
@@ -170,10 +172,10 @@ def _replay_presence(recipe, run):
             assert watch(partial(run, rows), Tape(played)) == seen
     for last in LAST:
         loss = removal_loss(run, _and_last(BASE, last), played, seen)
-        assert loss <= promised(recipe, last) + ROUNDING
+        assert loss <= guaranteed(method, last) + ROUNDING
 
 
-def _replay_values(recipe, run):
+def _replay_values(method, run):
     """Who is there, and at which level, is public here: tables differ in all other columns."""
     played = Tape()
     seen = watch(partial(run, BASE), played)
@@ -181,13 +183,13 @@ def _replay_values(recipe, run):
     assert watch(partial(run, others), Tape(played)) == seen
     for last in LAST:
         here, there = (_and_last(BASE, last | change) for change in ({}, OTHERWISE))
-        assert exchange_loss(run, here, there) <= promised(recipe, last) + ROUNDING
+        assert exchange_loss(run, here, there) <= guaranteed(method, last) + ROUNDING
 
 
 def test_replay_of_an_amplified_sample(monkeypatch):
     """Taus of a third of the records: with that much more of epsilon, and no more."""
     monkeypatch.setitem(release_kendall.__kwdefaults__, "most_work", 100)
-    run = runner(make_recipe("dpcopula", {"columns": ("age", "height"), "correlation": "kendall"}))
+    run = runner(make_method("dpcopula", {"columns": ("age", "height"), "correlation": "kendall"}))
     played = Tape()
     seen = watch(partial(run, BASE), played)
     [rate] = [call.public[0] for call in played.calls if call.kind == "sample"]
@@ -199,10 +201,10 @@ def test_replay_of_an_amplified_sample(monkeypatch):
 
 
 def test_replay_of_kmeans_with_many_columns(monkeypatch):
-    """Two columns are taken for too many here, so that margins take the place of a grid."""
+    """Two columns are taken for too many here, so that marginals take the place of a grid."""
     monkeypatch.setattr(default_kmeans, "MOST_GRID_COLUMNS", 1)
-    recipe = make_recipe("kmeans", {"clusters": 2})
-    _replay_presence(recipe, runner(recipe))
+    method = make_method("kmeans", {"clusters": 2})
+    _replay_presence(method, runner(method))
 
 
 def _snapshots(seed, most, bins):
@@ -221,11 +223,11 @@ def _with_user(snapshots, steps, contribution):
     return changed
 
 
-def stream_runner(recipe):
+def stream_runner(method):
     """Make the function that publishes a stream, stored and opened again after every step."""
 
     def run(snapshots, rng, progress):
-        stream = recipe.start(STREAM_SCHEMA, budget=Budget(STREAM_EPSILON), rng=rng)
+        stream = method.start(STREAM_SCHEMA, budget=Budget(STREAM_EPSILON), rng=rng)
         shown = []
         for counts in snapshots:
             step = stream.next_counts(counts, rng=rng)
@@ -233,7 +235,7 @@ def stream_runner(recipe):
             public, secret = (json.loads(json.dumps(x)) for x in (state.public, state.secret))
             shown.append((step, public, secret, state.arrays, stream.spent, stream.worst))
             state = StreamState(public, secret, state.arrays)
-            stream = recipe.resume(STREAM_SCHEMA, state, stream.receipt)
+            stream = method.resume(STREAM_SCHEMA, state, stream.receipt)
         return shown, stream.receipt
 
     return run
@@ -241,20 +243,20 @@ def stream_runner(recipe):
 
 @pytest.mark.parametrize(("name", "settings"), STREAM_CASES, ids=_number(STREAM_CASES))
 def test_replay_stream(name, settings):
-    recipe = make_stream_recipe(name, {"columns": ("zone", "hour"), **settings})
-    run = stream_runner(recipe)
-    bins = 8 if recipe.columns == ("hour",) else 24
+    method = make_stream_method(name, {"columns": ("zone", "hour"), **settings})
+    run = stream_runner(method)
+    bins = 8 if method.columns == ("hour",) else 24
     usual = _snapshots(1, 40, bins)
     played = Tape()
     seen = watch(partial(run, usual), played)
     assert any(call.private is not None for call in played.calls)
     for other in (_snapshots(2, 0, bins), _snapshots(3, 10**6, bins)):
         assert watch(partial(run, other), Tape(played)) == seen
-    starts = (0, SPAN // 2, SPAN) if recipe.window else (0,)
+    starts = (0, SPAN // 2, SPAN) if method.window else (0,)
     for start in starts:
         tape = Tape(played)
-        steps = range(start, start + (recipe.window or len(usual)))
-        changed = _with_user(usual, steps, recipe.contribution)
+        steps = range(start, start + (method.window or len(usual)))
+        changed = _with_user(usual, steps, method.contribution)
         assert watch(partial(run, changed), tape) == seen
-        loss = path_loss(played, tape, changes=recipe.contribution)
+        loss = path_loss(played, tape, changes=method.contribution)
         assert loss <= float(STREAM_EPSILON) + ROUNDING

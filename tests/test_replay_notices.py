@@ -155,7 +155,7 @@ def test_a_stored_vector_is_played_back():
     def run(answers, rng, progress):
         vector = StoredVector.draw(sensitivity=1, max_positives=1, budget=Budget(20), rng=rng)
         is_above, vector = vector.above(int(answers[0]), 500, rng)
-        return is_above, vector.to_plain()
+        return is_above, vector.to_dict()
 
     same, first, _ = replayed(run, 1000, 3)
     assert same

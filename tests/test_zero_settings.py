@@ -8,11 +8,11 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
+from dpublish.methods import CATALOG, make_method, method_settings
+from dpublish.methods.streams import STREAMS, make_stream_method, stream_settings
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
-from dpublish.recipes import RECIPES, make_recipe, recipe_settings
-from dpublish.recipes.streams import STREAMS, make_stream_recipe, stream_settings
-from recipe_examples import EXAMPLES, SCHEMA, arrow_table
+from method_examples import EXAMPLES, SCHEMA, arrow_table
 
 EXACT = "an exact number"
 TAKEN = {  # where 0 makes sense
@@ -36,26 +36,26 @@ def exact_settings(methods, settings_of):
     ]
 
 
-RECIPE_CASES = exact_settings(RECIPES, recipe_settings)
+METHOD_CASES = exact_settings(CATALOG, method_settings)
 STREAM_CASES = exact_settings(STREAMS, stream_settings)
 
 
 def test_there_are_methods_with_exact_settings():
-    assert set(RECIPE_CASES + STREAM_CASES) >= TAKEN
-    assert len(RECIPE_CASES) > 25
+    assert set(METHOD_CASES + STREAM_CASES) >= TAKEN
+    assert len(METHOD_CASES) > 25
 
 
-@pytest.mark.parametrize(("name", "setting"), RECIPE_CASES)
-def test_a_recipe_takes_zero_or_refuses_it_before_anything_is_paid(name, setting):
+@pytest.mark.parametrize(("name", "setting"), METHOD_CASES)
+def test_a_method_takes_zero_or_refuses_it_before_anything_is_paid(name, setting):
     for example in EXAMPLES[name]:
         if (name, setting) not in TAKEN:
             for zero in ZEROS:
                 with pytest.raises(InvalidParameter, match=setting):
-                    make_recipe(name, example | {setting: zero})
+                    make_method(name, example | {setting: zero})
             continue
-        [recipe] = {make_recipe(name, example | {setting: zero}) for zero in ZEROS}
-        recipe.expected_error(SCHEMA, None, Fraction(3, 2))
-        recipe.release(open_table(arrow_table(), SCHEMA), budget=Budget("1.5"), rng=seeded(1))
+        [method] = {make_method(name, example | {setting: zero}) for zero in ZEROS}
+        method.expected_error(SCHEMA, None, Fraction(3, 2))
+        method.release(open_table(arrow_table(), SCHEMA), budget=Budget("1.5"), rng=seeded(1))
 
 
 @pytest.mark.parametrize(("name", "setting"), STREAM_CASES)
@@ -67,25 +67,25 @@ def test_a_stream_takes_zero_or_refuses_it_before_anything_is_paid(name, setting
         given["controller"] = "schedule"
     if (name, setting) not in TAKEN:
         with pytest.raises(InvalidParameter, match=setting):
-            make_stream_recipe(name, given)
+            make_stream_method(name, given)
         return
-    recipe = make_stream_recipe(name, given)
-    assert getattr(recipe, setting) == 0
-    recipe.expected_error(schema, None, Fraction(1))
-    stream = recipe.start(schema, budget=Budget(1), rng=seeded(1))
+    method = make_stream_method(name, given)
+    assert getattr(method, setting) == 0
+    method.expected_error(schema, None, Fraction(1))
+    stream = method.start(schema, budget=Budget(1), rng=seeded(1))
     for _ in range(12):
         stream.next_counts(np.array([50, 3, 20]), rng=seeded(2))
 
 
-@pytest.mark.parametrize("name", [name for name in RECIPES if "levels" in EXAMPLES[name][0]])
+@pytest.mark.parametrize("name", [name for name in CATALOG if "levels" in EXAMPLES[name][0]])
 def test_no_level_is_zero(name):
     for example in EXAMPLES[name]:
         if "preference" in example:
             with pytest.raises(InvalidParameter, match="a level"):
-                make_recipe(name, example | {"levels": "0,3"})
+                make_method(name, example | {"levels": "0,3"})
 
 
 @pytest.mark.parametrize("text", ["-0", "0.", "0e5", "0x0", "00.0.0", "", "zero", 0.0])
 def test_what_is_no_plain_zero_is_still_refused(text):
     with pytest.raises(InvalidParameter, match="spread"):
-        make_recipe("t-round", EXAMPLES["t-round"][0] | {"spread": text})
+        make_method("t-round", EXAMPLES["t-round"][0] | {"spread": text})

@@ -1,8 +1,8 @@
-"""Replay what a recipe published on a neighbour, and compare the exact likelihoods.
+"""Replay what a method published on a neighbor, and compare the exact likelihoods.
 
-A recipe publishes through a few mechanisms only.  `Transcript` stands in for them: it records
+A method publishes through a few mechanisms only.  `Transcript` stands in for them: it records
 what they publish on one table, or hands the same values out on another one, and adds up how
-likely they are there.  If the same values lead the recipe elsewhere, it has told something
+likely they are there.  If the same values lead the method elsewhere, it has told something
 that nobody paid for.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from choice_law import choice_law
+from choice_distribution import choice_distribution
 from dpublish.mechanisms import noise
 from dpublish.mechanisms.lattice import LatticeValues, floor_units
 from dpublish.mechanisms.noise import add_geometric, add_laplace
@@ -40,7 +40,7 @@ class Transcript:
             if place == len(self.played.calls) or self.played.calls[place][0] != call:
                 raise Diverged
             output = self.played.calls[place][1]
-            draw()  # spends the purse, as it would have been
+            draw()  # spends the budget, as it would have been
         self.calls.append((call, output))
         return output
 
@@ -74,7 +74,7 @@ class Transcript:
             ("choice", rate, scores.shape),
             lambda: select(scores, sensitivity_range=sensitivity_range, budget=budget, rng=rng),
         )
-        self.likelihood += log(choice_law(scores, float(rate))[output])
+        self.likelihood += log(choice_distribution(scores, float(rate))[output])
         return output
 
     def run(self, release: Callable[[], Any], modules, monkeypatch):

@@ -2,7 +2,7 @@
 
     python tools/sbom.py requirements.txt > sbom.json
 
-Each pinned package is a component with its version, its package URL, the licence that its
+Each pinned package is a component with its version, its package URL, the license that its
 metadata states (if it is installed) and the SHA-256 of every file that pip accepts for it.
 """
 
@@ -26,9 +26,9 @@ def component(pin: Pin) -> dict[str, Any]:
         "version": str(pin.version),
         "purl": address,
     }
-    licence = _licence(pin)
-    if licence is not None:
-        described["licenses"] = [licence]
+    license = _license(pin)
+    if license is not None:
+        described["licenses"] = [license]
     # One component stands for all files of the version, so the digests are those of its parts.
     described["components"] = [
         {
@@ -41,7 +41,7 @@ def component(pin: Pin) -> dict[str, Any]:
     return described
 
 
-def _licence(pin: Pin) -> dict[str, Any] | None:
+def _license(pin: Pin) -> dict[str, Any] | None:
     try:
         about = metadata(pin.requirement.name)
     except PackageNotFoundError:

@@ -75,7 +75,7 @@ def report(results: list[Result]) -> None:
             name + (" (best)" if name == best else ""), *row, f"{free:.4f}" if free else ""
         )
     Console(width=120).print(table)
-    print(f"always the commonest class: {means['none', MAJORITY]:.4f} ({NOISE_FREE})")
+    print(f"always the majority class: {means['none', MAJORITY]:.4f} ({NOISE_FREE})")
     figures = [
         f"direct_{float(e)}={means[e, DIRECT]:.4f} best_{float(e)}={means[e, best]:.4f}"
         for e in EPSILONS

@@ -1,12 +1,12 @@
-"""How good are range counts from synthetic tables?  Adult's numbers and made-up tables.
+"""How good are range counts from synthetic tables?  Adult's numbers and simulated tables.
 
 First four numbers of UCI Adult: the mean relative error of 1,000 random range counts about all
 four columns, beside what other tools reach.  Then tables of eight columns with 1,000 values
-each, 50,000 rows, Gaussian dependence and margins of three shapes, with every method that can
+each, 50,000 rows, Gaussian dependence and marginals of three shapes, with every method that can
 run there.  The sanity bound is 0.05 % of the rows.  The ends of ranges are drawn evenly from
 all values (by the release's own estimates, and "by rows" from its synthetic rows), and once
 more from the values of records ("near records", also as absolute errors): ranges drawn evenly
-hold next to no records where margins are steep.  Two references go along, the true margins as
+hold next to no records where marginals are steep.  Two references go along, the true marginals as
 if columns were independent, and to answer 0 to everything.
 An interrupted run goes on where it stopped, if it is given the same folder.
 

@@ -1,7 +1,7 @@
-"""How far are points from privately found centres?  S1 and Adult's numbers, four budgets.
+"""How far are points from privately found centers?  S1 and Adult's numbers, four budgets.
 
-Prints the mean NICV (normalised intra-cluster variance) over fresh runs of every method that
-publishes k centres, beside what other tools reach and what k-means reaches without privacy.
+Prints the mean NICV (normalized intra-cluster variance) over fresh runs of every method that
+publishes k centers, beside what other tools reach and what k-means reaches without privacy.
 An interrupted run goes on where it stopped, if it is given the same folder.
 
 Run: .venv/bin/python benchmarks/accuracy/kmeans.py [--data-folder DATA] [-o FOLDER]

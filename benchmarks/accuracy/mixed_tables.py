@@ -1,11 +1,11 @@
 """How good are synthetic rows of whole tables, numbers and categories together?
 
 UCI Adult (15 columns) and UCI Census-Income (40 columns), each with its numbers cut finely: the
-distance of every column's margin from the true one (largest gap of the cumulative counts for
+distance of every column's marginal from the true one (largest gap of the cumulative counts for
 numbers, total variation for categories), of every two columns' association, the
 relative error of random range counts, and the misclassification of a boosted classifier that
 is trained on synthetic rows and tested on true ones.  `privbayes` goes along with the same
-columns, and `margins`, which knows nothing of dependence.
+columns, and `marginals`, which knows nothing of dependence.
 
 Run: .venv/bin/python benchmarks/accuracy/mixed_tables.py [--data-folder DATA] [--repeats 3]
 """
@@ -25,23 +25,23 @@ from dpublish.data.sources import open_table
 from dpublish.datasets.benchmarks import BENCHMARKS, find_data_folder
 from dpublish.evaluation.classification import HeldOut, evaluate_release
 from dpublish.evaluation.synthetic_table import Comparison
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
-from dpublish.recipes import make_recipe
 
 TABLES = ("adult", "census")
 METHODS = {
     "dpcopula-hybrid, network": ("dpcopula-hybrid", {"design": "network"}),
     "dpcopula-hybrid, numbers-first": ("dpcopula-hybrid", {"design": "numbers-first"}),
     "privbayes": ("privbayes", {}),
-    "margins": ("margins", {}),
+    "marginals": ("marginals", {}),
 }
 EPSILONS = ("0.2", "1")
 BINS = 1000
 
 
 def fine_numbers(schema: Schema) -> Schema:
-    """Cut every number of a schema finely: into whole numbers, or into 1,000 bins."""
+    """Cut every number of a schema finely: into integers, or into 1,000 bins."""
     columns = []
     for one in schema.columns:
         if isinstance(one, NumberColumn):
@@ -57,10 +57,10 @@ def fine_numbers(schema: Schema) -> Schema:
 
 def measure(method: str, rows: pa.Table, schema: Schema, target: str, epsilon: str, seed: int):
     """Release once, draw rows, and compare them with the true ones."""
-    recipe, settings = METHODS[method]
+    chosen, settings = METHODS[method]
     table = open_table(rows, schema)
     start = process_time()
-    release = make_recipe(recipe, settings).release(
+    release = make_method(chosen, settings).release(
         table, budget=Budget(epsilon), rng=seeded(1000 + seed)
     )
     release_seconds = process_time() - start
@@ -73,12 +73,12 @@ def measure(method: str, rows: pa.Table, schema: Schema, target: str, epsilon: s
         release, held_out, target=target, classifiers=("boosting",), seed=seed
     )
     distances = [
-        margin.total_variation if margin.cdf_gap is None else margin.cdf_gap
-        for margin in compared.margins
+        marginal.total_variation if marginal.cdf_gap is None else marginal.cdf_gap
+        for marginal in compared.marginals
     ]
     return {
-        "margins, mean": fmean(distances),
-        "margins, worst": max(distances),
+        "marginals, mean": fmean(distances),
+        "marginals, worst": max(distances),
         "association": fmean(pair.difference for pair in compared.associations),
         "counts": fmean(float(answer.errors.mean_relative) for answer in compared.answered),
         "boosting": scores[0].misclassification,
@@ -117,7 +117,7 @@ def main() -> None:
                 shown.add_row(method, *(f"{value:.4f}" for value in means.values()))
                 if method == "dpcopula-hybrid, network":
                     label = f"{name}_{epsilon}".replace("-", "_")
-                    results.append(f"{label}_margins={means['margins, mean']:.4f}")
+                    results.append(f"{label}_marginals={means['marginals, mean']:.4f}")
                     results.append(f"{label}_seconds={means['release s']:.1f}")
             console.print(shown)
     print("RESULT", *results)

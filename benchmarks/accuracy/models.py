@@ -30,7 +30,7 @@ from dpublish.evaluation.experiments.models_parts import (
     WRONG,
 )
 from dpublish.evaluation.experiments.models_summary import REFERENCES
-from dpublish.recipes import RECIPES
+from dpublish.methods import CATALOG
 
 EPSILONS = ("0.05", "0.1", "0.2", "0.5", "1")
 # Measured with the tools of the day on the same folds; the goal is what was asked for.
@@ -49,7 +49,7 @@ def main() -> None:
         print(f"skipped: {missing} is not there; name its folder with --data-folder")
         return
     methods = options.methods.split(",")
-    absent = [name for name in methods if name in METHODS and name not in RECIPES]
+    absent = [name for name in methods if name in METHODS and name not in CATALOG]
     if len(absent) == len(methods):
         print(f"skipped: this version has no method {', '.join(absent)}")
         return

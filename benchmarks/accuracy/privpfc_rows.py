@@ -28,9 +28,9 @@ from dpublish.data.sources import open_table
 from dpublish.datasets.benchmarks import BENCHMARKS, Benchmark, find_data_folder
 from dpublish.evaluation.classification import stratified_folds
 from dpublish.evaluation.features import encode_classes
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
-from dpublish.recipes import make_recipe
 from dpublish.release.grid_classifier import GridClassifier
 from dpublish.release.prediction import encode_rows
 
@@ -72,8 +72,8 @@ def _measure(
     found: dict[str, list[float]] = {}
     for fold in range(options.folds):
         train = open_table(rows.filter(pa.array(place != fold)), schema)
-        recipe = make_recipe("privpfc", {"target": benchmark.target})
-        release = recipe.release(train, budget=Budget(epsilon), rng=seeded(FIRST_SEED + fold))
+        method = make_method("privpfc", {"target": benchmark.target})
+        release = method.release(train, budget=Budget(epsilon), rng=seeded(FIRST_SEED + fold))
         test = rows.filter(pa.array(place == fold))
         for name, error in _errors(release, test, fold, options.models.split(",")).items():
             found.setdefault(name, []).append(error)

@@ -23,9 +23,9 @@ from dpublish.datasets.benchmarks import BENCHMARKS, Benchmark, find_data_folder
 from dpublish.evaluation.classification import HeldOut, stratified_folds
 from dpublish.evaluation.features import encode_classes
 from dpublish.evaluation.metrics.classification import misclassification
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import secure
-from dpublish.recipes import make_recipe
 
 PAPER = {"rounds": 0, "cells_per_record": "0.2"}
 VARIANTS = {
@@ -88,8 +88,8 @@ def _measure(
 ) -> float:
     train = open_table(rows.filter(pa.array(~held)), schema)
     test = HeldOut.of(rows.filter(pa.array(held)), schema, target)
-    recipe = make_recipe("privpfc", {"target": target, **settings})
-    release = recipe.release(train, budget=Budget(epsilon), rng=secure())
+    method = make_method("privpfc", {"target": target, **settings})
+    release = method.release(train, budget=Budget(epsilon), rng=secure())
     labels = pa.table({target: release.predict(test.rows, rule=rule)})
     return misclassification(encode_classes(labels, schema, target), test.classes)
 
@@ -97,7 +97,7 @@ def _measure(
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data-folder")
-    parser.add_argument("--datasets", default="made-up,adult,adult-marital,bank,census")
+    parser.add_argument("--datasets", default="simulated,adult,adult-marital,bank,census")
     parser.add_argument("--epsilons", default="0.05,0.1,0.2,0.5,1")
     parser.add_argument("--folds", type=int, default=5)
     return parser.parse_args()

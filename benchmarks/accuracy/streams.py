@@ -1,7 +1,7 @@
 """How far are counts from the truth when a changing histogram is published again and again?
 
 Prints the mean absolute error of 1,000 random range counts over all steps, for every method and
-stream at two budgets; made-up streams are made up afresh at each repeat.  DSAT's default must
+stream at two budgets; simulated streams are simulated afresh at each repeat.  DSAT's default must
 be below fixed sampling, BA and BD on streams that change in bursts, and at most 10 % above the
 best of them on drift and on static data.  An interrupted run goes on where it stopped, if it is
 given the same folder.
@@ -23,7 +23,7 @@ from dpublish.evaluation.experiments.streams_parts import METHODS, NAME, RELEASE
 from dpublish.evaluation.experiments.streams_summary import (
     BEST,
     groups_of,
-    summarise,
+    summarize,
 )
 
 EPSILONS = ("0.1", "1")
@@ -58,8 +58,8 @@ def main() -> None:
 
 
 def report(results: list[Result], repeats: int, *, is_markdown: bool) -> None:
-    """Print a table for each promise, and in one line how DSAT does beside the best rival."""
-    groups = groups_of(summarise(results))
+    """Print a table for each guarantee, and in one line how DSAT does beside the best rival."""
+    groups = groups_of(summarize(results))
     figures = []
     for level, default in DEFAULTS.items():
         names = [name for name, method in METHODS.items() if method.level == level]
@@ -81,7 +81,7 @@ def report(results: list[Result], repeats: int, *, is_markdown: bool) -> None:
 
 def _rivals(level: str) -> tuple[list[str], list[str]]:
     """Name fixed sampling, BA and BD: as they come, and with other numbers of publications."""
-    own = [name for name, m in METHODS.items() if m.level == level and m.recipe in RIVALS]
+    own = [name for name, m in METHODS.items() if m.level == level and m.method in RIVALS]
     return [name for name in own if METHODS[name].releases in (None, RELEASES)], own
 
 

@@ -20,9 +20,9 @@ from threadpoolctl import threadpool_limits
 
 from dpublish.data.sources import open_table
 from dpublish.datasets.gaussian_copula import gaussian_copula, gaussian_copula_schema
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
-from dpublish.recipes import make_recipe
 
 COLUMNS = 20
 ROWS = 1_000_000
@@ -34,9 +34,9 @@ METHODS = ("spearman", "kendall", "mle")
 def ours(rows, method: str, draw: bool) -> tuple[float, float]:
     """Time a release from a table in memory, and drawing as many rows from it."""
     table = open_table(rows, gaussian_copula_schema(COLUMNS))
-    recipe = make_recipe("dpcopula", {"correlation": method})
+    chosen = make_method("dpcopula", {"correlation": method})
     start = process_time()
-    release = recipe.release(table, budget=Budget(1), rng=seeded(1))
+    release = chosen.release(table, budget=Budget(1), rng=seeded(1))
     seconds = process_time() - start
     start = process_time()
     if draw:

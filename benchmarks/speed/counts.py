@@ -75,7 +75,7 @@ def main() -> None:
     dense, sparse = Counts(SCHEMA, (COLUMNS,)), SparseCounts(SCHEMA, COLUMNS)
     levels = Counts(BY_BASKET, ((("job", None),),))
     pairs = [(one, two) for i, one in enumerate(COLUMNS) for two in COLUMNS[i + 1 :]]
-    margins = Counts(SCHEMA, (*((one,) for one in COLUMNS), *pairs))
+    marginals = Counts(SCHEMA, (*((one,) for one in COLUMNS), *pairs))
     with tempfile.TemporaryDirectory() as folder:
         parquet, text = str(Path(folder, "rows.parquet")), str(Path(folder, "rows.csv"))
         rows = make_rows()
@@ -96,7 +96,7 @@ def main() -> None:
             "from CSV": seconds(lambda: open_table(text, SCHEMA).sum(dense)),
             "second histogram": seconds(lambda: kept.sum(dense)),
             "second, sparse": seconds(lambda: kept.sum(sparse)),
-            "all margins of one and two": seconds(lambda: kept.sum(margins)),
+            "all marginals of one and two": seconds(lambda: kept.sum(marginals)),
             "jobs per basket, distinct": seconds(
                 lambda: open_table(parquet, BY_BASKET).sum(levels)
             ),

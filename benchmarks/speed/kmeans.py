@@ -1,7 +1,7 @@
 """Time EUGkM on a table in memory, against Lloyd's rounds over the points with as many starts.
 
 The reference is plain NumPy without noise: distances by one matrix product, `argmin`,
-`bincount`, until nothing changes, at most 100 rounds; both start from spread centres.  It is
+`bincount`, until nothing changes, at most 100 rounds; both start from spread centers.  It is
 timed on some of the starts and scaled up.  Times are processor seconds of this process, with
 one thread for matrix products: several would spin, and make the reference look worse.
 
@@ -24,7 +24,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from dpublish.release.starting_centres import spread_centres
+from dpublish.release.starting_centers import spread_centers
 
 ROWS = 100_000
 SIZES = (5_000, ROWS, 1_000_000)
@@ -44,43 +44,43 @@ def make_points(count: int) -> np.ndarray:
     return np.clip(points, -1, 1)
 
 
-def mean_square(points: np.ndarray, centres: np.ndarray) -> float:
-    """Compute the mean squared distance from the nearest centre."""
-    return float(np.mean((points**2).sum(axis=1) + _relative(points, centres).min(axis=1)))
+def mean_square(points: np.ndarray, centers: np.ndarray) -> float:
+    """Compute the mean squared distance from the nearest center."""
+    return float(np.mean((points**2).sum(axis=1) + _relative(points, centers).min(axis=1)))
 
 
-def _relative(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    return (centres**2).sum(axis=1) - 2 * points @ centres.T
+def _relative(points: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    return (centers**2).sum(axis=1) - 2 * points @ centers.T
 
 
-def plain_lloyd(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
+def plain_lloyd(points: np.ndarray, centers: np.ndarray) -> np.ndarray:
     for _ in range(ROUNDS):
-        nearest = _relative(points, centres).argmin(axis=1)
-        counts = np.bincount(nearest, minlength=len(centres))
-        sums = np.stack([np.bincount(nearest, x, len(centres)) for x in points.T], axis=1)
-        moved = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centres)
-        if np.array_equal(moved, centres):
+        nearest = _relative(points, centers).argmin(axis=1)
+        counts = np.bincount(nearest, minlength=len(centers))
+        sums = np.stack([np.bincount(nearest, x, len(centers)) for x in points.T], axis=1)
+        moved = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centers)
+        if np.array_equal(moved, centers):
             break
-        centres = moved
-    return centres
+        centers = moved
+    return centers
 
 
 def plainly(points: np.ndarray) -> tuple[float, float]:
     """Time the reference and give its least mean squared distance."""
     rng = plain_generator(2)
     start = process_time()
-    found = [plain_lloyd(points, spread_centres(CLUSTERS, 2, rng)) for _ in range(SAMPLE)]
+    found = [plain_lloyd(points, spread_centers(CLUSTERS, 2, rng)) for _ in range(SAMPLE)]
     seconds = (process_time() - start) * STARTS / SAMPLE
-    return seconds, min(mean_square(points, centres) for centres in found)
+    return seconds, min(mean_square(points, centers) for centers in found)
 
 
 def ours(rows: Any) -> tuple[float, np.ndarray]:
-    """Time the recipe, from a table in memory to the release."""
+    """Time the method, from a table in memory to the release."""
     table = open_table(rows, SCHEMA)
-    recipe = ExtendedUniformGrid(clusters=CLUSTERS, starts=STARTS)
+    method = ExtendedUniformGrid(clusters=CLUSTERS, starts=STARTS)
     start = process_time()
-    release = recipe.release(table, budget=Budget(1), rng=seeded(1))
-    return process_time() - start, release.centres
+    release = method.release(table, budget=Budget(1), rng=seeded(1))
+    return process_time() - start, release.centers
 
 
 def main() -> None:
@@ -89,9 +89,9 @@ def main() -> None:
     plain = 0.0
     for count in (*SIZES, LARGE_ROWS) if "--large" in sys.argv else SIZES:
         points = make_points(count)
-        times[count], centres = ours(pa.table(dict(zip("xy", points.T.copy(), strict=True))))
+        times[count], centers = ours(pa.table(dict(zip("xy", points.T.copy(), strict=True))))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        score = f"{mean_square(points, centres):.5f}"
+        score = f"{mean_square(points, centers):.5f}"
         table.add_row(f"{count:,}", "eugkm", f"{times[count]:.2f}", score, f"{peak:.0f}")
         if count == ROWS:
             plain, least = plainly(points)

@@ -3,7 +3,7 @@
 A round scores 200 candidate models on all rows.  The reference is the plain loop over the
 candidates and, for each, over the rows, in Python with NumPy for the sum over features; it is
 timed on some of the rows and candidates and scaled up.  Adult is used if a data folder is
-named by DPUBLISH_DATA, made-up rows of the same size otherwise.  Times are processor seconds
+named by DPUBLISH_DATA, simulated rows of the same size otherwise.  Times are processor seconds
 of this process, with one thread for matrix products.
 
 Run: .venv/bin/python benchmarks/speed/models.py
@@ -34,7 +34,7 @@ ROWS = 45_222
 CANDIDATES = 200
 SAMPLE_ROWS, SAMPLE_CANDIDATES = 2_000, 4  # of the reference
 REPEATS = 3
-WIDTHS = (8, 17, 7, 14, 6, 5, 2, 41)  # values of the made-up categories, like Adult's
+WIDTHS = (8, 17, 7, 14, 6, 5, 2, 41)  # values of the simulated categories, like Adult's
 
 
 def adult() -> tuple[Schema, pa.Table]:
@@ -78,7 +78,7 @@ def main() -> None:
     kernel = LinearLosses(task.schema, task.features, "income", (1,), models)
     start = process_time()
     for _ in range(REPEATS):
-        kernel.range_sensitivity(table.neighbours)
+        kernel.range_sensitivity(table.neighbors)
         table.sum(kernel)
     round_seconds = (process_time() - start) / REPEATS
 
@@ -99,11 +99,11 @@ def main() -> None:
     shown.add_row("one round, 200 candidates", f"{round_seconds:.2f}", "")
     shown.add_row("the same by the plain loop", f"{plain_seconds:.1f}", "scaled up")
     fits = {}
-    for recipe in (EvolvedModel(target="income"), LocalModel(target="income")):
+    for method in (EvolvedModel(target="income"), LocalModel(target="income")):
         start = process_time()
-        release = recipe.release(table, budget=Budget(1), rng=seeded(1))
-        fits[recipe.name] = process_time() - start
-        shown.add_row(f"{recipe.name}, epsilon 1", f"{fits[recipe.name]:.1f}", release.notes[0])
+        release = method.release(table, budget=Budget(1), rng=seeded(1))
+        fits[method.name] = process_time() - start
+        shown.add_row(f"{method.name}, epsilon 1", f"{fits[method.name]:.1f}", release.notes[0])
     Console().print(shown)
     print(
         f"RESULT ratio={plain_seconds / round_seconds:.0f} seconds={max(fits.values()):.1f} "

@@ -1,6 +1,6 @@
 """Time the grouping of 1,000 levels and ten million people, and the plain double loop.
 
-Times are processor seconds of one call.  The reference fills the same dynamic programme with
+Times are processor seconds of one call.  The reference fills the same dynamic program with
 two plain loops, and reads a group's size from running sums.
 
 Run: .venv/bin/python benchmarks/speed/partitioning.py
@@ -13,9 +13,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from dpublish.personalised.group_drawing import drawing_table
-from dpublish.personalised.group_objectives import GroupVariance, People, precision_table
-from dpublish.personalised.group_optimiser import (
+from dpublish.personalized.group_drawing import drawing_table
+from dpublish.personalized.group_objectives import GroupVariance, People, precision_table
+from dpublish.personalized.group_optimizer import (
     best_privacy_aware,
     privacy_aware,
     utility_based,
@@ -64,7 +64,7 @@ def main() -> None:
         "privacy-aware, number chosen": lambda: best_privacy_aware(levels, sizes, VARIANCE, LEAST),
     }
     table = Table(title=f"{LEVELS:,} levels, {PEOPLE:,} people")
-    for heading in ("optimiser", "seconds", "groups", "precision"):
+    for heading in ("optimizer", "seconds", "groups", "precision"):
         table.add_column(heading)
     seconds = {}
     for name, call in calls.items():

@@ -52,11 +52,13 @@ def in_a_block(noise: NoiseKind) -> None:
 
 def opendp_loop(calibration: Calibration) -> None:
     domain, metric = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
-    blur_threshold = dp.m.make_laplace(domain, metric, scale=float(1 / calibration.threshold_rate))
-    blur_answer = dp.m.make_laplace(domain, metric, scale=float(1 / calibration.answer_rate))
-    noisy_threshold = blur_threshold(THRESHOLD)
+    perturb_threshold = dp.m.make_laplace(
+        domain, metric, scale=float(1 / calibration.threshold_rate)
+    )
+    perturb_answer = dp.m.make_laplace(domain, metric, scale=float(1 / calibration.answer_rate))
+    noisy_threshold = perturb_threshold(THRESHOLD)
     for answer in range(FEWER):
-        if blur_answer(answer) >= noisy_threshold:
+        if perturb_answer(answer) >= noisy_threshold:
             break
 
 

@@ -19,9 +19,9 @@ from rich.table import Table
 
 from dpublish.data.schema import Schema, column
 from dpublish.evaluation.experiments.streams_parts import METHODS
+from dpublish.methods.streams import make_stream_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from dpublish.recipes.streams import make_stream_recipe
 
 SIDE = 100
 STEPS = 10_000
@@ -53,7 +53,7 @@ def ours(name: str, steps: int) -> float:
     contender = METHODS[name]
     settings = {"columns": ("x", "y"), **contender.settings(steps, {})}
     rng = seeded(1)
-    stream = make_stream_recipe(contender.recipe, settings).start(
+    stream = make_stream_method(contender.method, settings).start(
         SCHEMA, budget=Budget(EPSILON), rng=rng
     )
     seconds = 0.0

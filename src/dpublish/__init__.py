@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from dpublish.classification.grid_choice import GridChoice
     from dpublish.classification.majority import MajorityClass
     from dpublish.classification.projection import Projection
-    from dpublish.classification.specialisation import Specialisation
+    from dpublish.classification.specialization import Specialization
     from dpublish.data.schema import Schema
     from dpublish.data.schema_file import load_schema
     from dpublish.data.sources import open_table
     from dpublish.errors import DPublishError
+    from dpublish.methods import make_method
+    from dpublish.methods.streams import make_stream_method
     from dpublish.privacy.budget import Budget
     from dpublish.privacy.ledger import Ledger
     from dpublish.publishing import publish
     from dpublish.publishing.stream_operator import StreamOperator
     from dpublish.randomness import secure, seeded
     from dpublish.ranking.frequent_values import FrequentValues
-    from dpublish.recipes import make_recipe
-    from dpublish.recipes.streams import make_stream_recipe
     from dpublish.release.folder import load
     from dpublish.release.release import Release
     from dpublish.synthesis.bayes_network import PrivateBayesNetwork
@@ -43,12 +43,12 @@ _HOME = {
     "Projection": "dpublish.classification.projection",
     "Release": "dpublish.release.release",
     "Schema": "dpublish.data.schema",
-    "Specialisation": "dpublish.classification.specialisation",
+    "Specialization": "dpublish.classification.specialization",
     "StreamOperator": "dpublish.publishing.stream_operator",
     "load": "dpublish.release.folder",
     "load_schema": "dpublish.data.schema_file",
-    "make_recipe": "dpublish.recipes",
-    "make_stream_recipe": "dpublish.recipes.streams",
+    "make_method": "dpublish.methods",
+    "make_stream_method": "dpublish.methods.streams",
     "open_table": "dpublish.data.sources",
     "publish": "dpublish.publishing",
     "secure": "dpublish.randomness",
@@ -68,12 +68,12 @@ __all__ = [
     "Projection",
     "Release",
     "Schema",
-    "Specialisation",
+    "Specialization",
     "StreamOperator",
     "load",
     "load_schema",
-    "make_recipe",
-    "make_stream_recipe",
+    "make_method",
+    "make_stream_method",
     "open_table",
     "publish",
     "secure",

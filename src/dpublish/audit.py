@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 
 
 def privacy_loss(here: Mapping[Hashable, float], there: Mapping[Hashable, float]) -> float:
-    """Find the largest log ratio of an outcome's probability on two neighbouring datasets.
+    """Find the largest log ratio of an outcome's probability on two neighboring datasets.
 
     >>> round(privacy_loss({"a": 0.5, "b": 0.5}, {"a": 0.25, "b": 0.75}), 3)
     0.693

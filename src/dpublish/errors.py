@@ -5,7 +5,7 @@ DPublishError
 │   ├── InvalidSchema       the schema file is incomplete or contradicts itself
 │   └── InvalidQuery        a question that the release cannot answer
 ├── BudgetError             budget was asked for that is not there                    exit code 2
-│   ├── BudgetAlreadyUsed   a purse was split or spent twice
+│   ├── BudgetAlreadyUsed   a budget was split or spent twice
 │   └── BudgetExhausted     the ledger has no allowance left for this dataset
 └── InputError              a file cannot be read or written                          exit code 3
     ├── UnreadableData      the table is missing, or is not what its name says
@@ -51,7 +51,7 @@ class BudgetError(DPublishError):
 
 
 class BudgetAlreadyUsed(BudgetError):
-    """A purse was split or spent twice."""
+    """A budget was split or spent twice."""
 
 
 class BudgetExhausted(BudgetError):
@@ -92,10 +92,10 @@ def require_positive(**settings: float | Fraction) -> None:
 
 
 def require_count(*, at_least: int = 1, **settings: object) -> None:
-    """Refuse settings that are not whole numbers of at least `at_least`."""
+    """Refuse settings that are not integers of at least `at_least`."""
     for name, value in settings.items():
         if isinstance(value, bool) or not (isinstance(value, Integral) and int(value) >= at_least):
-            raise InvalidParameter(f"{name} ({value}) must be a whole number, at least {at_least}")
+            raise InvalidParameter(f"{name} ({value}) must be an integer, at least {at_least}")
 
 
 def _first_of(names: list[str]) -> str:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dpublish.aggregates.box_cells import MAX_CELLS, BoxCells, GridRoute, TreeRoute, cut_boxes
 from dpublish.data.batch import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit
 
 SIZES = (7, 5)
 NAMES = ("age", "height")

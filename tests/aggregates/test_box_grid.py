@@ -12,7 +12,7 @@ from dpublish.data.batch import Batch
 from dpublish.data.box import UNIT, Box
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit, ReplaceRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, ReplaceRecord
 
 RECORDS = AddRemoveRecord()
 

@@ -17,7 +17,7 @@ from dpublish.data.batch import Batch
 from dpublish.data.box import UNIT, Box
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit, ReplaceRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, ReplaceRecord
 from dpublish.randomness import plain_generator
 
 RECORDS = AddRemoveRecord()
@@ -43,9 +43,9 @@ def add_up(kernel, points, cuts=()):
     return answer
 
 
-def nearest(point, centres):
-    """The nearest centre on the lattice in exact arithmetic, the first of equals."""
-    exact = [[Fraction(round(c * UNIT)) for c in centre] for centre in centres]
+def nearest(point, centers):
+    """The nearest center on the lattice in exact arithmetic, the first of equals."""
+    exact = [[Fraction(round(c * UNIT)) for c in center] for center in centers]
     place = [Fraction(round(x * UNIT)) for x in point]
     return min(
         range(len(exact)),
@@ -53,30 +53,30 @@ def nearest(point, centres):
     )
 
 
-def assigns_to_the_nearest(kernel_type, points, centres):
-    """Whether each record alone is counted once, at its nearest centre, with its place."""
-    kernel = kernel_type(box_of(len(centres[0])), np.array(centres))
+def assigns_to_the_nearest(kernel_type, points, centers):
+    """Whether each record alone is counted once, at its nearest center, with its place."""
+    kernel = kernel_type(box_of(len(centers[0])), np.array(centers))
     for point in points:
         wanted = kernel.zero()
-        wanted[nearest(point, centres)] = [1, *(round(x * UNIT) for x in point)]
+        wanted[nearest(point, centers)] = [1, *(round(x * UNIT) for x in point)]
         if not np.array_equal(add_up(kernel, [point]), wanted):
             return False
     return True
 
 
 def worlds(dimensions):
-    """Points and centres on a coarse grid, centres that coincide among them."""
+    """Points and centers on a coarse grid, centers that coincide among them."""
     points = list(product(PLACES, repeat=dimensions))
     corners = list(product((-1.0, 0.5), repeat=dimensions))
     return points, [list(pair) for pair in product(corners, repeat=2)]
 
 
 def largest_change(kernel_type, dimensions):
-    """Search all records and pairs of centres for the largest change of counts and of sums."""
+    """Search all records and pairs of centers for the largest change of counts and of sums."""
     points, sets = worlds(dimensions)
     changes = [
-        np.abs(add_up(kernel_type(box_of(dimensions), np.array(centres)), [point]))
-        for centres in sets
+        np.abs(add_up(kernel_type(box_of(dimensions), np.array(centers)), [point]))
+        for centers in sets
         for point in points
     ]
     return max(c[:, 0].sum() for c in changes), max(c[:, 1:].sum() for c in changes)
@@ -86,23 +86,23 @@ def largest_change(kernel_type, dimensions):
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 3])
-def test_a_record_goes_to_the_nearest_centre_the_first_of_equals(dimensions):
+def test_a_record_goes_to_the_nearest_center_the_first_of_equals(dimensions):
     points, sets = worlds(dimensions)
-    assert all(assigns_to_the_nearest(ClusterSums, points, centres) for centres in sets)
+    assert all(assigns_to_the_nearest(ClusterSums, points, centers) for centers in sets)
 
 
 def test_the_listings_that_take_the_farthest_or_all_of_equals_are_caught():
     points, sets = worlds(2)
     for broken in (InAllOfEquals, InTheFarthest):
-        assert not all(assigns_to_the_nearest(broken, points, centres) for centres in sets)
+        assert not all(assigns_to_the_nearest(broken, points, centers) for centers in sets)
 
 
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(0, 999))
-def test_random_records_go_to_their_nearest_centres(clusters, dimensions, seed):
+def test_random_records_go_to_their_nearest_centers(clusters, dimensions, seed):
     rng = plain_generator(seed)
-    centres = rng.uniform(-1, 1, (clusters, dimensions))
+    centers = rng.uniform(-1, 1, (clusters, dimensions))
     points = rng.uniform(-1, 1, (20, dimensions))
-    assert assigns_to_the_nearest(ClusterSums, points.tolist(), centres.tolist())
+    assert assigns_to_the_nearest(ClusterSums, points.tolist(), centers.tolist())
 
 
 def test_near_ties_are_decided_exactly_in_many_dimensions():
@@ -129,10 +129,10 @@ def test_counting_in_all_of_equals_doubles_the_sensitivity():
     assert largest_change(InAllOfEquals, 2) == (2, 4 * UNIT)
 
 
-@pytest.mark.parametrize("neighbours", [ReplaceRecord(), AddRemoveUnit("person")])
-def test_other_neighbours_are_refused(neighbours):
+@pytest.mark.parametrize("neighbors", [ReplaceRecord(), AddRemoveUnit("person")])
+def test_other_neighbors_are_refused(neighbors):
     with pytest.raises(InvalidParameter, match="single records"):
-        ClusterSums(box_of(1), np.zeros((1, 1))).sensitivity(neighbours)
+        ClusterSums(box_of(1), np.zeros((1, 1))).sensitivity(neighbors)
 
 
 # --- nothing but the records counts -------------------------------------------------------------
@@ -172,12 +172,12 @@ def test_no_records_give_zeros():
 
 
 @pytest.mark.parametrize(
-    "centres",
+    "centers",
     [np.zeros((0, 1)), np.zeros((2, 2)), np.zeros(1), np.array([[1.01]]), np.array([[np.nan]])],
 )
-def test_centres_outside_the_box_are_refused(centres):
+def test_centers_outside_the_box_are_refused(centers):
     with pytest.raises(InvalidParameter):
-        ClusterSums(box_of(1), centres)
+        ClusterSums(box_of(1), centers)
 
 
 def test_more_columns_than_scores_are_exact_for_are_refused():

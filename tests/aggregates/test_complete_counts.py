@@ -9,7 +9,7 @@ from dpublish.aggregates.counts import Counts
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from recipe_examples import ROWS, SCHEMA, arrow_table
+from method_examples import ROWS, SCHEMA, arrow_table
 
 SETS = ((("sex", None),), (("town", None), ("age", 1)), ())
 
@@ -24,8 +24,8 @@ def test_a_record_that_lacks_one_column_is_counted_in_no_set():
 
 def test_its_sensitivity_is_one_for_each_set():
     kernel = CompleteCounts(SCHEMA, SETS, ("sex",))
-    assert kernel.sensitivity(SCHEMA.neighbours) == 3
-    assert kernel.range_sensitivity(SCHEMA.neighbours) == 1
+    assert kernel.sensitivity(SCHEMA.neighbors) == 3
+    assert kernel.range_sensitivity(SCHEMA.neighbors) == 1
 
 
 UNITS = Schema(
@@ -67,13 +67,13 @@ def widest_range(kernel, trials=30):
 )
 def test_a_unit_moves_counts_by_one_if_no_other_column_tells_its_rows_apart(sets, columns):
     kernel = CompleteCounts(UNITS, sets, columns)
-    assert widest_range(kernel) == kernel.range_sensitivity(UNITS.neighbours) == 1
+    assert widest_range(kernel) == kernel.range_sensitivity(UNITS.neighbors) == 1
 
 
 def test_units_whose_rows_other_columns_tell_apart_are_refused():
     kernel = CompleteCounts(UNITS, ((("sex", None),),), ("sex", "day"))
-    claimed = Counts.range_sensitivity(kernel, UNITS.neighbours)  # what was claimed before
+    claimed = Counts.range_sensitivity(kernel, UNITS.neighbors)  # what was claimed before
     assert widest_range(kernel) > 5 * claimed
     with pytest.raises(InvalidParameter, match="count over day, too"):
-        kernel.range_sensitivity(UNITS.neighbours)
-    assert CompleteCounts(UNITS, kernel.sets, ("sex",)).range_sensitivity(UNITS.neighbours) == 1
+        kernel.range_sensitivity(UNITS.neighbors)
+    assert CompleteCounts(UNITS, kernel.sets, ("sex",)).range_sensitivity(UNITS.neighbors) == 1

@@ -12,7 +12,7 @@ from dpublish.aggregates.counts import MAX_CELLS, Counts
 from dpublish.data.schema import Schema, column
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import (
+from dpublish.privacy.neighbors import (
     AddRemoveRecord,
     AddRemoveUnit,
     ReplaceRecord,
@@ -135,9 +135,9 @@ def test_the_sensitivities_are_the_most_that_any_record_changes(sets):
         kernel.add(Batch(1, codes), answers[record])
     added = list(answers.values())
     replaced = [here - there for here, there in product(added, added)]
-    for changes, neighbours in ((added, AddRemoveRecord()), (replaced, ReplaceRecord())):
-        assert kernel.sensitivity(neighbours) == max(np.abs(c).sum() for c in changes)
-        assert kernel.range_sensitivity(neighbours) == max(np.ptp(c) for c in changes)
+    for changes, neighbors in ((added, AddRemoveRecord()), (replaced, ReplaceRecord())):
+        assert kernel.sensitivity(neighbors) == max(np.abs(c).sum() for c in changes)
+        assert kernel.range_sensitivity(neighbors) == max(np.ptp(c) for c in changes)
     assert min(change.min() for change in added) == 0  # counts only rise
 
 

@@ -12,7 +12,7 @@ from dpublish.data.cut import cut_axis
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit
 from dpublish.randomness import plain_generator
 
 WORK = column(

@@ -5,12 +5,12 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from dpublish.aggregates.group_margins import Grouping, GroupMargins
+from dpublish.aggregates.group_marginals import Grouping, GroupMarginals
 from dpublish.aggregates.group_scores import GroupScoreProducts
 from dpublish.data.schema import Schema, column
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, ReplaceRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, ReplaceRecord
 from dpublish.randomness import plain_generator
 
 SCHEMA = Schema(
@@ -44,10 +44,10 @@ def scores(seed=3):
     return tuple(draw.integers(-9, 10, (3, SCHEMA[name].size)) for name in NUMBERS)
 
 
-def test_margins_of_groups_are_those_of_a_loop_over_records():
+def test_marginals_of_groups_are_those_of_a_loop_over_records():
     records = ALL + ALL[5:40]
-    by_column = GroupMargins(GROUPING, NUMBERS).split(
-        answer(GroupMargins(GROUPING, NUMBERS), records)
+    by_column = GroupMarginals(GROUPING, NUMBERS).split(
+        answer(GroupMarginals(GROUPING, NUMBERS), records)
     )
     for place, found in enumerate(by_column):
         expected = np.zeros_like(found)
@@ -69,7 +69,7 @@ def test_products_are_those_of_a_loop_over_records():
 
 
 @pytest.mark.parametrize(
-    "kernel", [GroupMargins(GROUPING, NUMBERS), GroupScoreProducts(GROUPING, NUMBERS, scores())]
+    "kernel", [GroupMarginals(GROUPING, NUMBERS), GroupScoreProducts(GROUPING, NUMBERS, scores())]
 )
 def test_batches_may_be_cut_anywhere(kernel):
     whole, parts = answer(kernel, ALL), answer(kernel, ALL[:17])
@@ -78,8 +78,8 @@ def test_batches_may_be_cut_anywhere(kernel):
     assert not kernel.zero().any()
 
 
-def test_one_record_moves_margins_by_one_per_column_and_never_more():
-    kernel = GroupMargins(GROUPING, NUMBERS)
+def test_one_record_moves_marginals_by_one_per_column_and_never_more():
+    kernel = GroupMarginals(GROUPING, NUMBERS)
     moved = {int(np.abs(answer(kernel, [record])).sum()) for record in ALL}
     assert moved == {kernel.sensitivity(AddRemoveRecord())} == {3}
 
@@ -104,9 +104,9 @@ def test_the_bound_of_one_group_alone_is_passed_by_another():
     assert twin < moved == kernel.sensitivity(AddRemoveRecord())
 
 
-def test_other_neighbours_and_misfits_are_refused():
+def test_other_neighbors_and_misfits_are_refused():
     for kernel in (
-        GroupMargins(GROUPING, NUMBERS),
+        GroupMarginals(GROUPING, NUMBERS),
         GroupScoreProducts(GROUPING, NUMBERS, scores()),
     ):
         with pytest.raises(InvalidParameter):
@@ -114,7 +114,7 @@ def test_other_neighbours_and_misfits_are_refused():
     with pytest.raises(InvalidParameter, match="6 cells"):
         Grouping(SCHEMA, ("sex", "town"), GROUPS[:5])
     with pytest.raises(InvalidParameter, match="at least one column"):
-        GroupMargins(GROUPING, ())
+        GroupMarginals(GROUPING, ())
     with pytest.raises(InvalidParameter, match="'days' needs a whole score"):
         GroupScoreProducts(GROUPING, NUMBERS, (*scores()[:2], scores()[2][:2]))
     with pytest.raises(InvalidParameter, match="for each column"):

@@ -17,7 +17,7 @@ from dpublish.data.features import FEATURE_UNIT, Features
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit, ReplaceRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, ReplaceRecord
 from dpublish.randomness import plain_generator
 
 SCHEMA = Schema(
@@ -208,10 +208,10 @@ def test_equal_candidates_still_state_a_range_of_one():
     assert make(same).range_sensitivity(AddRemoveRecord()) == 1
 
 
-@pytest.mark.parametrize("neighbours", [AddRemoveUnit("person"), ReplaceRecord()])
-def test_other_neighbours_are_refused(neighbours):
+@pytest.mark.parametrize("neighbors", [AddRemoveUnit("person"), ReplaceRecord()])
+def test_other_neighbors_are_refused(neighbors):
     with pytest.raises(InvalidParameter):
-        make(draw_candidates(1)).range_sensitivity(neighbours)
+        make(draw_candidates(1)).range_sensitivity(neighbors)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dpublish.data.batch import Batch
 from dpublish.data.features import FEATURE_UNIT, Features
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit
 from dpublish.randomness import plain_generator
 
 TARGET = column("pay", "category", values=["low", "high"])
@@ -144,7 +144,7 @@ def test_bad_responses_are_refused(responses):
         kernel_of("number", responses=responses)
 
 
-def test_other_neighbours_are_refused():
+def test_other_neighbors_are_refused():
     kernel = kernel_of("number")
     for sensitivity in (kernel.matrix_sensitivity, kernel.vector_sensitivity):
         with pytest.raises(InvalidParameter):

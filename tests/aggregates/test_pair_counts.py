@@ -10,7 +10,7 @@ from dpublish.data.box import Box
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, ReplaceRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, ReplaceRecord
 
 SCHEMA = Schema(tuple(column(name, "numeric", bounds=[0, 8]) for name in "xyz"))
 BOX = Box.of(SCHEMA)

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from dpublish.aggregates import residual_sums
 from dpublish.aggregates.residual_sums import ResidualSums, require_sums
-from dpublish.aggregates.score_card import LIMIT, STEP, UNIT, ScoreCard, ScoreTerm, to_chances
+from dpublish.aggregates.score_card import LIMIT, STEP, UNIT, ScoreCard, ScoreTerm, to_probabilities
 from dpublish.data.batch import Batch
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit, ReplaceRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, ReplaceRecord
 from dpublish.randomness import plain_generator
 
 RECORDS = AddRemoveRecord()
@@ -71,11 +71,11 @@ def random_records(classes, size, seed):
 # --- what one record does -----------------------------------------------------------------------
 
 
-def shares_of(chances, own):
+def shares_of(probabilities, own):
     """Residuals and spreads that a record of class `own` adds, in plain Python."""
-    planes = [1] if len(chances) == 2 else range(len(chances))
-    residuals = [(UNIT if k == own else 0) - chances[k] for k in planes]
-    spreads = [chances[k] * (UNIT - chances[k]) // UNIT for k in planes]
+    planes = [1] if len(probabilities) == 2 else range(len(probabilities))
+    residuals = [(UNIT if k == own else 0) - probabilities[k] for k in planes]
+    spreads = [probabilities[k] * (UNIT - probabilities[k]) // UNIT for k in planes]
     return residuals, spreads
 
 
@@ -121,30 +121,30 @@ def test_one_record_raises_one_sum_and_lowers_another_by_half_the_range_each(cla
     own=st.integers(0, 7),
     slack=st.integers(0, 8),
 )
-def test_the_bounds_hold_for_any_chances_that_add_up_to_one_at_most(parts, own, slack):
+def test_the_bounds_hold_for_any_probabilities_that_add_up_to_one_at_most(parts, own, slack):
     total = max(sum(parts), 1)
-    chances = [part * (UNIT - slack) // total for part in parts]
-    residuals, spreads = shares_of(chances, own % len(chances))
-    sensitivity, reach = bounds_of(len(chances))
+    probabilities = [part * (UNIT - slack) // total for part in parts]
+    residuals, spreads = shares_of(probabilities, own % len(probabilities))
+    sensitivity, reach = bounds_of(len(probabilities))
     assert 2 * sum(map(abs, residuals)) <= reach
     assert sum(map(abs, residuals)) + sum(spreads) <= sensitivity
 
 
 @pytest.mark.parametrize("classes", [3, 4, 5, 8, 30])
 def test_the_sensitivity_of_many_classes_is_the_least_whole_bound(classes):
-    """Equal chances of all other classes reach it, up to what rounding them down takes."""
+    """Equal probabilities of all other classes reach it, up to what rounding them down takes."""
     sensitivity, _ = bounds_of(classes)
-    chances = [0] + [UNIT // (classes - 1)] * (classes - 1)
-    residuals, spreads = shares_of(chances, 0)
+    probabilities = [0] + [UNIT // (classes - 1)] * (classes - 1)
+    residuals, spreads = shares_of(probabilities, 0)
     reached = sum(map(abs, residuals)) + sum(spreads)
     assert sensitivity - 3 * classes <= reached <= sensitivity
     assert sensitivity < 3 * UNIT
 
 
-def test_chances_rounded_up_would_break_both_bounds():
-    """The twin: chances that add up to more than one."""
-    chances = [0] + [-(-UNIT // 7)] * 7
-    residuals, spreads = shares_of(chances, 0)
+def test_probabilities_rounded_up_would_break_both_bounds():
+    """The twin: probabilities that add up to more than one."""
+    probabilities = [0] + [-(-UNIT // 7)] * 7
+    residuals, spreads = shares_of(probabilities, 0)
     sensitivity, reach = bounds_of(8)
     assert 2 * sum(map(abs, residuals)) > reach
     assert sum(map(abs, residuals)) + sum(spreads) + 7 > sensitivity
@@ -176,7 +176,7 @@ def test_the_sums_are_those_of_a_plain_loop(classes, spread):
     sensitivity, _ = bounds_of(classes)
     for age, sex, own in records.tolist():
         scores = card.score({"age": np.array([age]), "sex": np.array([sex])}, 1)
-        residuals, spreads = shares_of(to_chances(scores)[0].tolist(), own)
+        residuals, spreads = shares_of(to_probabilities(scores)[0].tolist(), own)
         for leaf in (age, 6 + sex):
             expected[0, :, leaf] += residuals
             expected[1, :, leaf] += spreads
@@ -210,13 +210,13 @@ def test_large_batches_are_worked_off_in_parts(monkeypatch):
 
 def test_of_two_classes_the_second_tells_all():
     card = flat_card([0, STEP])
-    chance = to_chances(card.score({}, 1))[0, 1]
+    probability = to_probabilities(card.score({}, 1))[0, 1]
     kernel = make(2, card)
     assert kernel.planes == (1,)
     by_age, by_sex = kernel.split(add_up(kernel, [(0, 0, 1), (0, 1, 0)]))
-    assert by_age[0].tolist() == [[UNIT - 2 * chance, 0, 0, 0, 0, 0]]
-    assert by_sex[0].tolist() == [[UNIT - chance, -chance]]
-    assert by_sex[1].tolist() == [[chance * (UNIT - chance) // UNIT] * 2]
+    assert by_age[0].tolist() == [[UNIT - 2 * probability, 0, 0, 0, 0, 0]]
+    assert by_sex[0].tolist() == [[UNIT - probability, -probability]]
+    assert by_sex[1].tolist() == [[probability * (UNIT - probability) // UNIT] * 2]
 
 
 def test_no_records_no_sums():
@@ -233,12 +233,12 @@ def test_all_predictors_are_read_whichever_the_card_uses():
 # --- what is refused ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("neighbours", [ReplaceRecord(), AddRemoveUnit("age")])
-def test_other_neighbours_are_refused(neighbours):
+@pytest.mark.parametrize("neighbors", [ReplaceRecord(), AddRemoveUnit("age")])
+def test_other_neighbors_are_refused(neighbors):
     kernel = make(2, flat_card([0, 0]))
     for bound in (kernel.sensitivity, kernel.range_sensitivity):
         with pytest.raises(InvalidParameter, match="single records"):
-            bound(neighbours)
+            bound(neighbors)
 
 
 def test_a_card_about_other_classes_is_refused():

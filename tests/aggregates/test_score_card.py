@@ -1,4 +1,4 @@
-"""Score cards: whole numbers only, the same for a record wherever and with whomever it comes."""
+"""Score cards: integers only, the same for a record wherever and with whomever it comes."""
 
 from decimal import ROUND_FLOOR, Decimal, getcontext
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpublish.aggregates import score_card
-from dpublish.aggregates.score_card import LIMIT, STEP, UNIT, ScoreCard, ScoreTerm, to_chances
+from dpublish.aggregates.score_card import LIMIT, STEP, UNIT, ScoreCard, ScoreTerm, to_probabilities
 from dpublish.data.schema import column
 from dpublish.errors import InvalidParameter
 
@@ -22,8 +22,8 @@ def term(*axes, classes=2, unknown=0, step=1):
     return ScoreTerm(axes, scores, np.full(classes, unknown, dtype=np.int64))
 
 
-def plain_chances(scores):
-    """What `to_chances` promises, in Python's own whole numbers."""
+def plain_probabilities(scores):
+    """What `to_probabilities` guarantees, in Python's own integers."""
     powers = [int(score_card._POWERS[min(max(scores) - s, 16 * STEP)]) for s in scores]
     return [power * UNIT // sum(powers) for power in powers]
 
@@ -42,18 +42,18 @@ def test_the_table_of_powers_is_the_same_on_every_machine():
     scores=st.lists(st.integers(-40 * STEP, 40 * STEP), min_size=2, max_size=7),
     shift=st.integers(-LIMIT, LIMIT),
 )
-def test_chances_are_whole_not_negative_and_never_more_than_one_in_all(scores, shift):
-    (chances,) = to_chances(np.array([scores])).tolist()
-    assert chances == plain_chances(scores)
-    assert min(chances) >= 0
-    assert UNIT - len(scores) < sum(chances) <= UNIT
-    assert to_chances(np.array([scores]) + shift).tolist() == [chances]
+def test_probabilities_are_whole_not_negative_and_never_more_than_one_in_all(scores, shift):
+    (probabilities,) = to_probabilities(np.array([scores])).tolist()
+    assert probabilities == plain_probabilities(scores)
+    assert min(probabilities) >= 0
+    assert UNIT - len(scores) < sum(probabilities) <= UNIT
+    assert to_probabilities(np.array([scores]) + shift).tolist() == [probabilities]
 
 
-def test_chances_are_those_of_the_log_odds():
+def test_probabilities_are_those_of_the_log_odds():
     scores = np.array([[0, 2 * STEP, -STEP]])
     powers = np.exp(scores / STEP)
-    assert to_chances(scores) / UNIT == pytest.approx(powers / powers.sum(), abs=1e-5)
+    assert to_probabilities(scores) / UNIT == pytest.approx(powers / powers.sum(), abs=1e-5)
 
 
 def test_rounding_to_the_nearest_would_give_more_than_one():
@@ -62,16 +62,16 @@ def test_rounding_to_the_nearest_would_give_more_than_one():
     powers = score_card._POWERS[-scores]
     nearest = (powers * UNIT + powers.sum() // 2) // powers.sum()
     assert nearest.sum() > UNIT
-    assert to_chances(scores).sum() <= UNIT
+    assert to_probabilities(scores).sum() <= UNIT
 
 
-def test_a_record_has_the_same_chances_in_every_company():
+def test_a_record_has_the_same_probabilities_in_every_company():
     scores = np.random.Generator(np.random.PCG64(1)).integers(-LIMIT, LIMIT, (50, 3))
-    together = to_chances(scores)
+    together = to_probabilities(scores)
     for place in range(len(scores)):
-        assert to_chances(scores[place : place + 1]).tolist() == [together[place].tolist()]
-    assert to_chances(scores[::-1]).tolist() == together[::-1].tolist()
-    assert to_chances(scores[:0]).shape == (0, 3)
+        assert to_probabilities(scores[place : place + 1]).tolist() == [together[place].tolist()]
+    assert to_probabilities(scores[::-1]).tolist() == together[::-1].tolist()
+    assert to_probabilities(scores[:0]).shape == (0, 3)
 
 
 def test_terms_look_up_the_row_of_a_record_s_cell_in_row_major_order():

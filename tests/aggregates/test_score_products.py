@@ -11,7 +11,7 @@ from dpublish.data.batch import Batch
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit
 
 NAMES = ("x", "y", "z")
 SCHEMA = Schema(tuple(column(name, "integer", bounds=[0, 3]) for name in NAMES))

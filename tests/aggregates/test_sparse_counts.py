@@ -14,7 +14,7 @@ from dpublish.aggregates.sparse_counts import SparseCounts, Tally
 from dpublish.data.schema import Schema, column
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit, ReplaceRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, ReplaceRecord
 from dpublish.randomness import plain_generator
 
 SCHEMA = Schema(

@@ -9,7 +9,7 @@ from dpublish.data.batch import Batch
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit, ReplaceRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, ReplaceRecord
 from dpublish.randomness import plain_generator
 
 BOX = Box.of(Schema(tuple(column(name, "numeric", bounds=[0, 1]) for name in "xy")))

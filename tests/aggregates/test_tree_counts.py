@@ -7,7 +7,7 @@ from dpublish.aggregates.tree_counts import Branches, Routes, TreeCounts
 from dpublish.data.schema import Schema, column
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, ReplaceRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, ReplaceRecord
 
 SCHEMA = Schema(
     (

@@ -16,10 +16,10 @@ from pyarrow import parquet
 
 from campaign.world import HANG, Clock, Outcome, Result, run, write_inputs
 from dpublish.data.sources import open_table
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
-from dpublish.recipes import make_recipe
-from recipe_examples import EXAMPLES, SCHEMA, arrow_table
+from method_examples import EXAMPLES, SCHEMA, arrow_table
 
 MEGABYTES = 3000
 """Limit of the address space: what libraries map at import is most of it."""
@@ -39,9 +39,9 @@ def publish_examples(folder: Path, names: Iterable[str] = EXAMPLES) -> list[Path
     folder.mkdir(parents=True)
     kinds = []
     for name in names:
-        recipe = make_recipe(name, EXAMPLES[name][0])
+        method = make_method(name, EXAMPLES[name][0])
         table = open_table(arrow_table(), SCHEMA)
-        release = recipe.release(table, budget=Budget("1.5"), rng=seeded(3))
+        release = method.release(table, budget=Budget("1.5"), rng=seeded(3))
         release.save(folder / name, extras={"report.html": b"<p>page</p>"})
         kinds.append(folder / name)
     return kinds

@@ -39,7 +39,7 @@ VALUES: list[tuple[pa.DataType, list[Any], list[Any]]] = [
 ]
 METHODS = [
     ["histogram", "--columns", "x,y"],
-    ["margins"],
+    ["marginals"],
     ["topc", "--column", "x", "--count", "2"],
     ["privbayes"],
     ["majority", "--target", "y"],

@@ -1,4 +1,4 @@
-"""The recipe of private trees: settings, accounts, refusals, and trees that are of use."""
+"""The method of private trees: settings, accounts, refusals, and trees that are of use."""
 
 from fractions import Fraction
 
@@ -12,7 +12,7 @@ from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from recipe_examples import SCHEMA, arrow_table
+from method_examples import SCHEMA, arrow_table
 
 LOANS = Schema(
     (
@@ -39,10 +39,10 @@ def loans(size=2000):
     )
 
 
-def release(table, epsilon=2, seed=1, schema=LOANS, purse=None, **settings):
-    recipe = PrivateDecisionTree(**{"target": "risk", **settings})
-    purse = purse or Budget(epsilon)
-    return recipe.release(open_table(table, schema), budget=purse, rng=seeded(seed))
+def release(table, epsilon=2, seed=1, schema=LOANS, budget=None, **settings):
+    method = PrivateDecisionTree(**{"target": "risk", **settings})
+    budget = budget or Budget(epsilon)
+    return method.release(open_table(table, schema), budget=budget, rng=seeded(seed))
 
 
 @pytest.mark.parametrize(
@@ -50,21 +50,21 @@ def release(table, epsilon=2, seed=1, schema=LOANS, purse=None, **settings):
     [{}, {"score": "gini"}, {"score": "entropy", "max_records": 5000}, {"cuts": "staged"}],
     ids=str,
 )
-def test_a_clear_rule_is_learnt(settings):
+def test_a_clear_rule_is_learned(settings):
     tree = release(loans(), depth=2, **settings)
     fresh = loans(500).drop_columns(["risk"])
     assert tree.predict(fresh).to_pylist() == loans(500)["risk"].to_pylist()
 
 
-def test_the_purse_pays_for_every_path_and_the_receipt_says_so():
-    purse = Budget("0.8")
-    tree = release(loans(), purse=purse, depth=3)
+def test_the_budget_pays_for_every_path_and_the_receipt_says_so():
+    budget = Budget("0.8")
+    tree = release(loans(), budget=budget, depth=3)
     assert len(tree.shape.leaves) > 3
-    assert purse.cost() == purse.epsilon == tree.receipt.epsilon == Fraction(4, 5)
-    assert all(leaf.is_used for leaf in purse.account())
+    assert budget.cost() == budget.epsilon == tree.receipt.epsilon == Fraction(4, 5)
+    assert all(leaf.is_used for leaf in budget.account())
     assert tree.receipt.parallel
     with pytest.raises(BudgetAlreadyUsed):
-        release(loans(), purse=purse)
+        release(loans(), budget=budget)
 
 
 def test_leaves_that_stop_early_have_less_noise():
@@ -105,8 +105,8 @@ def test_a_column_of_one_cell_is_never_split():
 @pytest.mark.parametrize("target", ["sex", "town"])
 def test_missing_values_and_strange_rows_do_no_harm(target):
     tree = release(arrow_table(), schema=SCHEMA, target=target, epsilon=40)
-    foretold = tree.predict(arrow_table()).to_pylist()
-    assert len(foretold) == len(arrow_table())
+    predicted = tree.predict(arrow_table()).to_pylist()
+    assert len(predicted) == len(arrow_table())
 
 
 def test_progress_tells_levels_only():
@@ -151,20 +151,20 @@ def test_bad_settings_are_refused_at_once(settings):
     ids=str,
 )
 def test_what_release_refuses_the_forecast_refuses_too_and_nothing_is_spent(settings, epsilon):
-    recipe = PrivateDecisionTree(**{"target": "risk", **settings})
-    purse = Budget(epsilon)
-    with pytest.raises(InvalidParameter) as foretold:
-        recipe.expected_error(LOANS, None, Fraction(epsilon))
+    method = PrivateDecisionTree(**{"target": "risk", **settings})
+    budget = Budget(epsilon)
+    with pytest.raises(InvalidParameter) as predicted:
+        method.expected_error(LOANS, None, Fraction(epsilon))
     with pytest.raises(InvalidParameter) as refused:
-        recipe.release(open_table(loans(), LOANS), budget=purse, rng=seeded(1))
-    assert str(foretold.value) == str(refused.value)
-    assert not purse.is_used
+        method.release(open_table(loans(), LOANS), budget=budget, rng=seeded(1))
+    assert str(predicted.value) == str(refused.value)
+    assert not budget.is_used
 
 
 def test_the_forecast_of_a_choice_holds():
     """Of many choices among equal splits and a better one, few fall behind by more."""
-    recipe = PrivateDecisionTree(target="risk", predictors=("age",), depth=1)
-    foretold = recipe.expected_error(LOANS, None, Fraction(1)).figures["choice_shortfall_95"]
+    method = PrivateDecisionTree(target="risk", predictors=("age",), depth=1)
+    predicted = method.expected_error(LOANS, None, Fraction(1)).figures["choice_shortfall_95"]
     ages = np.arange(600) % 100
     table = pa.table(
         {
@@ -177,5 +177,5 @@ def test_the_forecast_of_a_choice_holds():
     for seed in range(200):
         root = release(table, epsilon=1, seed=seed, predictors=("age",), depth=1).branches[0]
         cut = root.starts[1] * 10
-        behind += 6 * abs(cut - 30) > foretold  # each year of age holds six records
+        behind += 6 * abs(cut - 30) > predicted  # each year of age holds six records
     assert behind <= 20

@@ -1,4 +1,4 @@
-"""The recipe privpfc: shares, public decisions, the exact loss of whole releases, refusals."""
+"""The method privpfc: shares, public decisions, the exact loss of whole releases, refusals."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from choice_law import choice_law
+from choice_distribution import choice_distribution
 from dpublish.aggregates import residual_sums
 from dpublish.aggregates.counts import Counts
 from dpublish.classification import grid_choice, refinement
@@ -21,7 +21,7 @@ from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.mechanisms.noise import add_geometric, noisy_size
 from dpublish.mechanisms.selection import select
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord, ReplaceRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, ReplaceRecord
 from dpublish.randomness import plain_generator, seeded
 
 SCHEMA = Schema(
@@ -50,32 +50,34 @@ def random_rows(size, seed=1, classes=("no", "yes")):
 
 
 class Watched:
-    """A table that notes what is asked of it, and answers only once the purse is open."""
+    """A table that notes what is asked of it, and answers only once the budget is open."""
 
-    def __init__(self, rows, purse=None, schema=SCHEMA):
+    def __init__(self, rows, budget=None, schema=SCHEMA):
         self._table = open_table(rows, schema)
-        self._purse = purse
+        self._budget = budget
         self.kernels = []
 
     schema = property(lambda self: self._table.schema)
-    neighbours = property(lambda self: self._table.neighbours)
+    neighbors = property(lambda self: self._table.neighbors)
 
     def sum(self, kernel):
-        assert self._purse is None or self._purse.is_used, "rows were read before the purse opened"
+        assert self._budget is None or self._budget.is_used, (
+            "rows were read before the budget opened"
+        )
         self.kernels.append(kernel)
         return self._table.sum(kernel)
 
 
-def publish(rows, epsilon=2, seed=1, schema=SCHEMA, purse=None, recipe=GridChoice, **settings):
-    purse = purse or Budget(epsilon)
-    table = Watched(rows, purse, schema)
-    made = recipe(**{"target": "class", **settings})
-    return made.release(table, budget=purse, rng=seeded(seed))
+def publish(rows, epsilon=2, seed=1, schema=SCHEMA, budget=None, method=GridChoice, **settings):
+    budget = budget or Budget(epsilon)
+    table = Watched(rows, budget, schema)
+    made = method(**{"target": "class", **settings})
+    return made.release(table, budget=budget, rng=seeded(seed))
 
 
 def content(release):
     tables = {name: table.to_pydict() for name, table in release.tables().items()}
-    return release.facts(), tables
+    return release.metadata(), tables
 
 
 # --- shares -------------------------------------------------------------------------------------
@@ -87,16 +89,16 @@ def shares_of(release):
 
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_the_shares_are_those_of_the_settings_and_add_up(rounds):
-    recipe = GridChoice(target="class", rounds=rounds)
-    purse = Budget("1.7")
-    release = publish(random_rows(3000), purse=purse, rounds=rounds)
+    method = GridChoice(target="class", rounds=rounds)
+    budget = Budget("1.7")
+    release = publish(random_rows(3000), budget=budget, rounds=rounds)
     shares = shares_of(release)
-    assert sum(shares.values()) == purse.cost() == purse.epsilon == Fraction("1.7")
-    assert all(leaf.is_used for leaf in purse.account())
-    assert shares.pop("size") == Fraction("1.7") * recipe.size_share == release.records.rate
+    assert sum(shares.values()) == budget.cost() == budget.epsilon == Fraction("1.7")
+    assert all(leaf.is_used for leaf in budget.account())
+    assert shares.pop("size") == Fraction("1.7") * method.size_share == release.records.rate
     selection = shares.pop("rest/grid/selection")
     counts = [shares.pop(name) for name in list(shares) if name.startswith("rest/grid/counts")]
-    assert selection / sum(counts) == recipe.selection_share / recipe.counts_share
+    assert selection / sum(counts) == method.selection_share / method.counts_share
     assert counts[0] == release.noise_rate
     grouped = [a.column for a in release.predictors if a.size < SCHEMA[a.column].size]
     assert [one.axis.column for one in release.values] == (grouped if rounds else [])
@@ -110,11 +112,11 @@ def test_the_shares_are_those_of_the_settings_and_add_up(rounds):
 
 
 def test_counts_of_values_have_noise_for_all_columns_together():
-    names, purse = SCHEMA.names[:2], Budget(3)
+    names, budget = SCHEMA.names[:2], Budget(3)
     table = Watched(random_rows(50), None)
-    found = grid_choice._count_values(table, names, budget=purse, rng=seeded(1))
+    found = grid_choice._count_values(table, names, budget=budget, rng=seeded(1))
     assert [(one.axis.column, one.rate) for one in found] == [(n, Fraction(3, 2)) for n in names]
-    assert purse.is_used
+    assert budget.is_used
 
 
 def test_with_the_paper_s_settings_the_shares_are_the_paper_s():
@@ -138,12 +140,12 @@ def fixed_size(monkeypatch, value):
 def test_with_one_grid_only_its_share_goes_to_the_counts(size, monkeypatch):
     """Known from the noisy size alone: no grid but that of one cell fits."""
     fixed_size(monkeypatch, size)
-    purse = Budget(1)
-    release = publish(random_rows(500), purse=purse)
+    budget = Budget(1)
+    release = publish(random_rows(500), budget=budget)
     assert set(shares_of(release)) == {"size", "rest/grid/counts"}
     assert release.noise_rate == Fraction(97, 100)
     assert release.predictors == ()
-    assert purse.cost() == 1
+    assert budget.cost() == 1
 
 
 # --- what is decided from the noisy size, and from nothing else ---------------------------------
@@ -239,13 +241,13 @@ class RankedBefore(GridChoice):
 
 def test_the_audit_notices_a_limit_from_the_exact_size(monkeypatch):
     Told().install(monkeypatch)
-    contents = [content(publish(random_rows(n), recipe=ExactSize)) for n in (0, 300)]
+    contents = [content(publish(random_rows(n), method=ExactSize)) for n in (0, 300)]
     assert contents[0] != contents[1]
 
 
 def test_the_audit_notices_predictors_ranked_on_the_rows():
-    with pytest.raises(AssertionError, match="before the purse"):
-        publish(random_rows(30), recipe=RankedBefore)
+    with pytest.raises(AssertionError, match="before the budget"):
+        publish(random_rows(30), method=RankedBefore)
 
 
 # --- the exact loss of whole releases -----------------------------------------------------------
@@ -293,43 +295,43 @@ class Transcript:
         return self._answer(
             ("choice", rate, scores.shape),
             lambda: select(scores, sensitivity_range=sensitivity_range, budget=budget, rng=rng),
-            lambda o: log(choice_law(scores, rate)[o]),
+            lambda o: log(choice_distribution(scores, rate)[o]),
         )
 
-    def publish(self, rows, epsilon, seed, recipe, **settings):
+    def publish(self, rows, epsilon, seed, method, **settings):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(grid_choice, "noisy_size", self.noisy_size)
             for module in (grid_choice, refinement):
                 patch.setattr(module, "add_geometric", self.add_geometric)
                 patch.setattr(module, "select", self.select)
-            made = recipe(target="class", cells_per_record=Fraction(20), **settings)
+            made = method(target="class", cells_per_record=Fraction(20), **settings)
             made.release(open_table(rows, SCHEMA), budget=Budget(epsilon), rng=seeded(seed))
         if self.played is not None and len(self.calls) != len(self.played.calls):
             raise Diverged
         return sum(likelihood for _, _, likelihood in self.calls)
 
 
-def loss(rows, extra, epsilon, seed, recipe=GridChoice, **settings):
+def loss(rows, extra, epsilon, seed, method=GridChoice, **settings):
     """Log ratio of the exact likelihoods of one release, with and without `extra`."""
     here = Transcript()
-    likelihood = here.publish(rows, epsilon, seed, recipe, **settings)
+    likelihood = here.publish(rows, epsilon, seed, method, **settings)
     more = pa.concat_tables([rows, extra])
     try:
-        return abs(likelihood - Transcript(here).publish(more, epsilon, seed, recipe, **settings))
+        return abs(likelihood - Transcript(here).publish(more, epsilon, seed, method, **settings))
     except Diverged:
         return inf
 
 
-def worst_loss(epsilon, recipe=GridChoice, **settings):
+def worst_loss(epsilon, method=GridChoice, **settings):
     return max(
-        loss(random_rows(size, seed), random_rows(1, 50 + seed), epsilon, seed, recipe, **settings)
+        loss(random_rows(size, seed), random_rows(1, 50 + seed), epsilon, seed, method, **settings)
         for size in (0, 4, 40)
         for seed in range(6)
     )
 
 
 @pytest.mark.parametrize("rounds", [0, 2, "auto"])
-def test_no_release_tells_neighbours_apart_by_more_than_epsilon(rounds):
+def test_no_release_tells_neighbors_apart_by_more_than_epsilon(rounds):
     found = worst_loss(4, rounds=rounds)
     assert found <= 4 + 1e-6
     assert found > 1.5  # releases are not so noisy that nothing was tested
@@ -371,16 +373,16 @@ def test_the_grid_is_chosen_with_the_range_of_its_quality_and_all_cells_are_publ
     assert asked_range == quality.range_sensitivity
     assert asked_range / quality.unit == pytest.approx(2 * 1.083969 - 1, abs=2e-5)
     assert release.counts.size == np.prod([axis.size for axis in release.axes])
-    assert (release.counts != 0).sum() > release.counts.size / 2  # empty cells are blurred too
+    assert (release.counts != 0).sum() > release.counts.size / 2  # empty cells are perturbed too
 
 
 # --- order, and rows ----------------------------------------------------------------------------
 
 
-def test_rows_are_read_after_the_purse_is_opened_and_each_pass_is_known():
-    purse = Budget(2)
-    table = Watched(random_rows(300), purse)
-    GridChoice(target="class", rounds=2).release(table, budget=purse, rng=seeded(1))
+def test_rows_are_read_after_the_budget_is_opened_and_each_pass_is_known():
+    budget = Budget(2)
+    table = Watched(random_rows(300), budget)
+    GridChoice(target="class", rounds=2).release(table, budget=budget, rng=seeded(1))
     kinds = [type(kernel).__name__ for kernel in table.kernels]
     assert kinds == ["Counts", "ClassCuboids", "Counts", "Counts", "ResidualSums", "ResidualSums"]
     assert table.kernels[0].sets == ((),)
@@ -388,12 +390,12 @@ def test_rows_are_read_after_the_purse_is_opened_and_each_pass_is_known():
         assert set(kernel.codes) == set(SCHEMA.names)  # whatever the card looks at
 
 
-def test_a_used_purse_reads_nothing():
-    purse = Budget(1)
-    purse.spend()
+def test_a_used_budget_reads_nothing():
+    budget = Budget(1)
+    budget.spend()
     table = Watched(random_rows(10))
     with pytest.raises(BudgetAlreadyUsed):
-        GridChoice(target="class").release(table, budget=purse, rng=seeded(1))
+        GridChoice(target="class").release(table, budget=budget, rng=seeded(1))
     assert table.kernels == []
 
 
@@ -425,8 +427,8 @@ def test_several_classes_with_others_and_missing_ones(size, rounds):
     rows = random_rows(size, classes=("no", "yes", "so", "?", None))
     release = publish(rows, epsilon=20, rounds=rounds, schema=MANY_CLASSES)
     assert release.classes.labels == ("no", "yes", "so", "else", "(missing)")
-    foretold = set(release.predict(rows).to_pylist())
-    assert foretold <= {"no", "yes", "so", "else", None}
+    predicted = set(release.predict(rows).to_pylist())
+    assert predicted <= {"no", "yes", "so", "else", None}
     assert release.rows(20, seed=1).num_rows == 20
 
 
@@ -434,9 +436,9 @@ def test_several_classes_with_others_and_missing_ones(size, rounds):
 def test_predictors_of_one_value_leave_nothing_to_choose(rounds):
     schema = Schema((column("one", "category", values=["a"]), SCHEMA["class"]))
     rows = pa.table({"one": ["a"] * 50, "class": ["yes"] * 40 + ["no"] * 10})
-    purse = Budget(5)
-    release = publish(rows, purse=purse, rounds=rounds, schema=schema)
-    assert all(leaf.is_used for leaf in purse.account())
+    budget = Budget(5)
+    release = publish(rows, budget=budget, rounds=rounds, schema=schema)
+    assert all(leaf.is_used for leaf in budget.account())
     assert release.predict(pa.table({"one": ["a"]})).to_pylist() == ["yes"]
 
 
@@ -457,16 +459,16 @@ def test_tiny_and_huge_budgets_work(epsilon):
 
 
 @pytest.mark.parametrize("rounds", [0, 4])
-def test_a_clear_rule_is_learnt(rounds):
+def test_a_clear_rule_is_learned(rounds):
     rows = random_rows(20_000).drop_null()
     ages, sexes = (np.array(rows[name].to_pylist()) for name in ("age", "sex"))
     truth = np.where((ages > 3) ^ (sexes == "M"), "yes", "no")  # what most of such records are
-    foretold = publish(rows, epsilon=2, rounds=rounds).predict(rows).to_pylist()
-    assert np.mean(np.array(foretold) == truth) > 0.98
+    predicted = publish(rows, epsilon=2, rounds=rounds).predict(rows).to_pylist()
+    assert np.mean(np.array(predicted) == truth) > 0.98
 
 
 def test_refinements_add_what_the_grid_leaves_out(monkeypatch):
-    """With the grid of one cell, all that is learnt comes from refinements."""
+    """With the grid of one cell, all that is learned comes from refinements."""
     fixed_size(monkeypatch, 0)
     rng = plain_generator(2)
     sexes, works = rng.integers(0, 2, 4000), rng.integers(0, 3, 4000)
@@ -510,21 +512,21 @@ def test_what_release_refuses_the_forecast_refuses_too_and_nothing_is_spent(
     settings, schema, epsilon
 ):
     class Untouchable:
-        neighbours = AddRemoveRecord()
+        neighbors = AddRemoveRecord()
 
         def sum(self, kernel):
             pytest.fail("rows were read")
 
     table = Untouchable()
     table.schema = schema
-    recipe = GridChoice(**{"target": "class", **settings})
-    purse = Budget(epsilon)
-    with pytest.raises(InvalidParameter) as foretold:
-        recipe.expected_error(schema, None, Fraction(epsilon))
+    method = GridChoice(**{"target": "class", **settings})
+    budget = Budget(epsilon)
+    with pytest.raises(InvalidParameter) as predicted:
+        method.expected_error(schema, None, Fraction(epsilon))
     with pytest.raises(InvalidParameter) as refused:
-        recipe.release(table, budget=purse, rng=seeded(1))
-    assert str(foretold.value) == str(refused.value)
-    assert not purse.is_used
+        method.release(table, budget=budget, rng=seeded(1))
+    assert str(predicted.value) == str(refused.value)
+    assert not budget.is_used
 
 
 def test_more_sums_than_fit_are_refused_unless_there_are_no_refinements(monkeypatch):
@@ -535,12 +537,12 @@ def test_more_sums_than_fit_are_refused_unless_there_are_no_refinements(monkeypa
 
 
 def test_the_smallest_epsilon_that_is_not_refused_works(monkeypatch):
-    recipe = GridChoice(target="class")
+    method = GridChoice(target="class")
     low, high = Fraction(1, 10**6), Fraction(1)
     for _ in range(30):
         middle = (low + high) / 2
         try:
-            recipe.expected_error(SCHEMA, None, middle)
+            method.expected_error(SCHEMA, None, middle)
             high = middle
         except InvalidParameter:
             low = middle
@@ -549,9 +551,9 @@ def test_the_smallest_epsilon_that_is_not_refused_works(monkeypatch):
     assert len(release.refinements) == grid_choice.MAX_ROUNDS
 
 
-def test_tables_whose_neighbours_replace_records_are_refused():
+def test_tables_whose_neighbors_replace_records_are_refused():
     table = Watched(random_rows(5))
-    table.__class__ = type("Replacing", (Watched,), {"neighbours": ReplaceRecord()})
+    table.__class__ = type("Replacing", (Watched,), {"neighbors": ReplaceRecord()})
     with pytest.raises(InvalidParameter, match="added or removed"):
         GridChoice(target="class").release(table, budget=Budget(1), rng=seeded(1))
     assert table.kernels == []
@@ -577,17 +579,17 @@ def test_bad_settings_are_refused_at_once(settings):
         GridChoice(target="class", **settings)
 
 
-@pytest.mark.parametrize("n_hint", [None, 0, 10**6])
-def test_the_forecast_needs_no_number_of_records(n_hint):
-    figures = GridChoice(target="class").expected_error(SCHEMA, n_hint, Fraction(1)).figures
-    assert ("most_cells" in figures) == bool(n_hint)
-    assert (figures["rounds"] > 0) == bool(n_hint)
+@pytest.mark.parametrize("n_records", [None, 0, 10**6])
+def test_the_forecast_needs_no_number_of_records(n_records):
+    figures = GridChoice(target="class").expected_error(SCHEMA, n_records, Fraction(1)).figures
+    assert ("most_cells" in figures) == bool(n_records)
+    assert (figures["rounds"] > 0) == bool(n_records)
 
 
 def test_the_forecast_of_a_count_holds():
-    """One count in twenty, no more and not far fewer, is farther off than foretold."""
-    recipe = GridChoice(target="class", rounds=0, predictors=("sex",))
-    reach = recipe.expected_error(SCHEMA, None, Fraction(2)).figures["one_cell_95"]
+    """One count in twenty, no more and not far fewer, is farther off than predicted."""
+    method = GridChoice(target="class", rounds=0, predictors=("sex",))
+    reach = method.expected_error(SCHEMA, None, Fraction(2)).figures["one_cell_95"]
     rows = random_rows(500)
     exact = np.unique(np.array(rows["class"].to_pylist()), return_counts=True)[1]
     errors = []

@@ -108,7 +108,7 @@ def test_extreme_budgets_have_an_exact_range_and_a_small_table(text):
 
 
 def probability_first(apart, others, epsilon):
-    """Chance that a class stays ahead of others that all lie so far behind, by a fine sum."""
+    """Probability that a class stays ahead of others that all lie so far behind, by a fine sum."""
     width = 0.01 / epsilon
     noise = np.arange(-40 / epsilon, 40 / epsilon + apart, width) + width / 2
     density = epsilon / 2 * np.exp(-epsilon * np.abs(noise))
@@ -136,7 +136,7 @@ CELLS_OF_GRIDS = [[0, 0, 0, 0], [0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 2, 3]]  # of 
 
 
 def odds(table, quality, epsilon, sensitivity_range):
-    """Chances of the four grids under the exponential mechanism, from its definition."""
+    """Probabilities of the four grids under the exponential mechanism, from its definition."""
     scores = []
     for cells in CELLS_OF_GRIDS:
         counts = np.zeros((table.shape[0], 4), dtype=np.int64)
@@ -160,7 +160,7 @@ def largest_loss(text, epsilon, halved=1):
     return loss
 
 
-def test_neighbours_choose_alike_and_half_the_range_would_give_them_away():
+def test_neighbors_choose_alike_and_half_the_range_would_give_them_away():
     assert 0.8 < largest_loss("0.5", 1) <= 1
     assert largest_loss("0.5", 1, halved=2) > 1.5
 

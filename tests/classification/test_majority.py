@@ -1,4 +1,4 @@
-"""The commonest class: its law, its loss, and its forecast."""
+"""The majority class: its distribution, its loss, and its forecast."""
 
 from fractions import Fraction
 from math import exp
@@ -30,37 +30,39 @@ def table(a, b, c=0):
 
 
 def release(counts, epsilon=1, seed=1):
-    recipe = MajorityClass(target="class")
-    return recipe.release(table(*counts), budget=Budget(epsilon), rng=seeded(seed))
+    method = MajorityClass(target="class")
+    return method.release(table(*counts), budget=Budget(epsilon), rng=seeded(seed))
 
 
-def law(counts, epsilon):
-    """Exact chances of permute-and-flip among three, by listing which coins show heads."""
+def distribution(counts, epsilon):
+    """Exact probabilities of permute-and-flip among three, by listing which coins show heads."""
     odds = [exp(-epsilon * (max(counts) - count)) for count in counts]
-    chances = dict.fromkeys(range(3), 0.0)
+    probabilities = dict.fromkeys(range(3), 0.0)
     for heads in range(1, 8):
         shown = [i for i in range(3) if heads >> i & 1]
-        chance = 1.0
+        probability = 1.0
         for i in range(3):
-            chance *= odds[i] if i in shown else 1 - odds[i]
+            probability *= odds[i] if i in shown else 1 - odds[i]
         for i in shown:
-            chances[i] += chance / len(shown)
-    return chances
+            probabilities[i] += probability / len(shown)
+    return probabilities
 
 
-def test_classes_are_chosen_with_the_chances_of_the_proof():
+def test_classes_are_chosen_with_the_probabilities_of_the_proof():
     drawn = [release((3, 2, 1), seed=seed).label for seed in range(600)]
-    assert frequency_p_value(drawn, law((3, 2, 1), 1)) > 1e-3
-    assert frequency_p_value(drawn, law((3, 2, 1), 2)) < 1e-3
+    assert frequency_p_value(drawn, distribution((3, 2, 1), 1)) > 1e-3
+    assert frequency_p_value(drawn, distribution((3, 2, 1), 2)) < 1e-3
 
 
 @pytest.mark.parametrize("counts", [(0, 0, 0), (1, 0, 0), (3, 2, 1), (0, 9, 9)])
 def test_one_record_costs_the_budget_at_most(counts):
     for added in range(3):
         more = tuple(count + (i == added) for i, count in enumerate(counts))
-        assert privacy_loss(law(counts, 1), law(more, 1)) <= 1 + 1e-9
+        assert privacy_loss(distribution(counts, 1), distribution(more, 1)) <= 1 + 1e-9
     apart = (counts[0] + 3, *counts[1:])
-    assert privacy_loss(law((0, 9, 9), 1), law((3, 9, 9), 1)) > 1  # three records would be seen
+    assert (
+        privacy_loss(distribution((0, 9, 9), 1), distribution((3, 9, 9), 1)) > 1
+    )  # three records would be seen
     assert apart != counts
 
 
@@ -84,12 +86,14 @@ def test_the_receipt_shows_the_one_choice():
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1, 2), Fraction(2)])
 @pytest.mark.parametrize("gap", [1, 3, 10, 30])
 def test_the_forecast_holds_exactly(epsilon, gap):
-    """The chance to fall behind by more than foretold, by the exact law: at most 5 %."""
+    """The probability to fall behind by more than predicted, computed exactly: at most 5 %."""
     bound = shortfall_95(3, epsilon)
-    chances = law((gap, 0, 0), float(epsilon))
+    probabilities = distribution((gap, 0, 0), float(epsilon))
     if gap > bound:
-        assert chances[1] + chances[2] <= 0.05
-    assert sum(v for i, v in law((bound, 0, 0), float(epsilon)).items() if i) > 0.01  # not idle
+        assert probabilities[1] + probabilities[2] <= 0.05
+    assert (
+        sum(v for i, v in distribution((bound, 0, 0), float(epsilon)).items() if i) > 0.01
+    )  # not idle
 
 
 def test_numbers_are_no_classes():

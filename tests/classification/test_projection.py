@@ -1,4 +1,4 @@
-"""Projected histograms: the score and its range, the law and loss, the plan, the account."""
+"""Projected histograms: the score and its range, its distribution and loss, plan, account."""
 
 from collections import Counter
 from fractions import Fraction
@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from choice_law import choice_law
+from choice_distribution import choice_distribution
 from dpublish.aggregates.sparse_counts import OccupiedCells
 from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.classification import projection
 from dpublish.classification.projection import Projection, find_threshold
 from dpublish.classification.projection_plan import Plan, cell_limit, fit_axis, useful_axes
 from dpublish.classification.projection_score import SCORE_RANGE, STEPS, score_projection
-from dpublish.classification.published_cells import blur_cells
+from dpublish.classification.published_cells import add_noise_to_cells
 from dpublish.classification.task import Task
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
@@ -139,16 +139,16 @@ def test_the_range_holds_for_larger_tables_too():
 
 
 def choice(cube, rate, score):
-    """Exact chances to choose sex or town first."""
+    """Exact probabilities to choose sex or town first."""
     scores = [score(np.sum(cube, axis=1)), score(np.sum(cube, axis=0))]
-    return dict(enumerate(choice_law(scores, rate)))
+    return dict(enumerate(choice_distribution(scores, rate)))
 
 
 def steps_score(counts):
     return score_projection(as_cells(counts), 2)
 
 
-def neighbours():
+def neighbors():
     # All records have a low risk.  One with a high risk that shares its town with them, but not
     # its sex, moves one score by nearly 1 and the other not at all.
     many = np.zeros((2, 2, 2), dtype=np.int64)
@@ -165,7 +165,7 @@ def neighbours():
 def worst(rate, score):
     return max(
         privacy_loss(choice(before, rate, score), choice(after, rate, score))
-        for before, after in neighbours()
+        for before, after in neighbors()
     )
 
 
@@ -181,7 +181,7 @@ def test_half_the_range_or_pairs_that_are_not_divided_would_be_caught():
     assert worst(share / 1.5, lambda counts: -undiscerned(counts)) > 10 * share
 
 
-def test_columns_are_chosen_with_the_chances_of_the_proof():
+def test_columns_are_chosen_with_the_probabilities_of_the_proof():
     counts = [6, 1, 1, 2, 1, 1, 0, 6]
     private = table(counts)
     drawn = Counter()
@@ -197,10 +197,10 @@ def test_columns_are_chosen_with_the_chances_of_the_proof():
     assert frequency_p_value(samples, choice(cube, 1.8 / SCORE_RANGE, steps_score)) < 1e-3
 
 
-def release(rows, schema=SCHEMA, epsilon=2, seed=1, purse=None, **settings):
-    recipe = Projection(**{"target": "risk", **settings})
-    return recipe.release(
-        open_table(rows, schema), budget=purse or Budget(epsilon), rng=seeded(seed)
+def release(rows, schema=SCHEMA, epsilon=2, seed=1, budget=None, **settings):
+    method = Projection(**{"target": "risk", **settings})
+    return method.release(
+        open_table(rows, schema), budget=budget or Budget(epsilon), rng=seeded(seed)
     )
 
 
@@ -223,11 +223,11 @@ def wide_rows(size=3000):
     )
 
 
-def test_a_clear_rule_is_learnt():
+def test_a_clear_rule_is_learned():
     published = release(wide_rows(), WIDE, attributes=2)
     assert [axis.column for axis in published.predictors] == ["age", "job"]
-    foretold = published.predict(wide_rows(500)).to_pylist()
-    right = np.mean(np.array(foretold) == np.array(wide_rows(500)["risk"].to_pylist()))
+    predicted = published.predict(wide_rows(500)).to_pylist()
+    right = np.mean(np.array(predicted) == np.array(wide_rows(500)["risk"].to_pylist()))
     assert right > 0.97
     assert published.schema.names == ("age", "job", "sex", "town", "risk")
 
@@ -240,9 +240,9 @@ def test_counts_are_right_when_noise_is_negligible():
     assert [axis.column for axis in published.predictors] == ["age", "job", "sex", "town"]
 
 
-def test_the_purse_pays_for_size_rounds_and_counts():
-    purse = Budget("0.8")
-    published = release(wide_rows(), WIDE, purse=purse, attributes=2)
+def test_the_budget_pays_for_size_rounds_and_counts():
+    budget = Budget("0.8")
+    published = release(wide_rows(), WIDE, budget=budget, attributes=2)
     shares = dict(published.receipt.shares)
     assert shares == {
         "release/size": Fraction("0.024"),
@@ -252,8 +252,8 @@ def test_the_purse_pays_for_size_rounds_and_counts():
     }
     assert published.records.rate == Fraction("0.024")
     assert published.noise_rate == Fraction("0.48")
-    assert purse.cost() == purse.epsilon
-    assert all(leaf.is_used for leaf in purse.account())
+    assert budget.cost() == budget.epsilon
+    assert all(leaf.is_used for leaf in budget.account())
 
 
 def test_what_need_not_be_chosen_is_paid_out_to_the_counts():
@@ -263,7 +263,7 @@ def test_what_need_not_be_chosen_is_paid_out_to_the_counts():
     assert published.noise_rate == Fraction(2) * Fraction(97, 100)
 
 
-def test_a_noisy_size_below_nought_leaves_the_classes_only():
+def test_a_noisy_size_below_zero_leaves_the_classes_only():
     sizes = []
     for seed in range(40):
         published = release(wide_rows(0), WIDE, epsilon=1, seed=seed)
@@ -290,7 +290,7 @@ def test_the_size_has_the_noise_that_is_published():
 @pytest.mark.parametrize("threshold", [1, 3])
 def test_empty_cells_rise_above_the_threshold_as_noise_of_the_rate_does(threshold, rng):
     nothing = np.array([], dtype=np.int64)
-    cells, counts = blur_cells(
+    cells, counts = add_noise_to_cells(
         OccupiedCells(nothing, nothing), 20_000, threshold, budget=Budget("0.5"), rng=rng
     )
     decay = np.exp(-0.5)
@@ -394,9 +394,9 @@ def test_more_cells_than_can_be_numbered_are_refused_before_anything_is_paid():
 
 
 def test_the_forecast_says_more_when_it_knows_the_number_of_records():
-    recipe = Projection(target="risk")
-    blind = recipe.expected_error(WIDE, None, Fraction(1)).figures
-    told = recipe.expected_error(WIDE, 3000, Fraction(1)).figures
+    method = Projection(target="risk")
+    blind = method.expected_error(WIDE, None, Fraction(1)).figures
+    told = method.expected_error(WIDE, 3000, Fraction(1)).figures
     assert blind["one_cell_95"] == told["one_cell_95"] == 5
     assert set(told) - set(blind) == {"attributes", "cells_at_most", "threshold"}
     published = release(wide_rows(), WIDE, epsilon=1)

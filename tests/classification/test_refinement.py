@@ -7,9 +7,9 @@ from math import log
 import numpy as np
 import pytest
 
-from choice_law import choice_law
+from choice_distribution import choice_distribution
 from dpublish.aggregates.residual_sums import ResidualSums
-from dpublish.aggregates.score_card import LIMIT, STEP, UNIT, ScoreCard, ScoreTerm, to_chances
+from dpublish.aggregates.score_card import LIMIT, STEP, UNIT, ScoreCard, ScoreTerm, to_probabilities
 from dpublish.audit import frequency_p_value
 from dpublish.classification import refinement
 from dpublish.classification.refinement import CHOICE, SUMS, refine
@@ -17,9 +17,9 @@ from dpublish.classification.task import Task
 from dpublish.data.batch import Batch
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
-from dpublish.mechanisms.noise_law import noise_pmf
+from dpublish.mechanisms.noise_distribution import noise_pmf
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord, ReplaceRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, ReplaceRecord
 from dpublish.randomness import plain_generator, seeded
 from dpublish.release.refinement import Refinement
 
@@ -37,7 +37,7 @@ def task_of(classes):
 class Records:
     """A table of few records, given as codes; it counts how often it is read."""
 
-    neighbours = AddRemoveRecord()
+    neighbors = AddRemoveRecord()
 
     def __init__(self, records, task):
         self.schema = Schema((*task.predictors, task.target))
@@ -73,7 +73,8 @@ def cards(classes):
     ]
 
 
-# --- the exact law of a round -------------------------------------------------------------------
+# --- the exact distribution of a round
+# -------------------------------------------------------------------
 
 
 class Script:
@@ -81,12 +82,12 @@ class Script:
 
     def __init__(self, choices, answers=()):
         self.choices, self.answers = list(choices), list(answers)
-        self.laws, self.exact, self.rates = [], [], []
+        self.distributions, self.exact, self.rates = [], [], []
 
     def select(self, scores, *, sensitivity_range, budget, rng):
         rate = budget.spend() / sensitivity_range
-        self.laws.append(choice_law(scores, float(rate)))
-        return self.choices[len(self.laws) - 1]
+        self.distributions.append(choice_distribution(scores, float(rate)))
+        return self.choices[len(self.distributions) - 1]
 
     def add_geometric(self, counts, *, sensitivity, budget, rng):
         self.rates.append(float(budget.spend() / sensitivity))
@@ -116,11 +117,11 @@ def round_loss(records, extra, task, card, monkeypatch):
     choice, times exp(rate (|y - s'| - |y - s|)), which over all y is largest at y = s.
     """
     worst = 0.0
-    choices = len(Script([0]).run(records, task, card, monkeypatch).laws[0])
+    choices = len(Script([0]).run(records, task, card, monkeypatch).distributions[0])
     for chosen in range(choices):
         here = Script([chosen]).run(records, task, card, monkeypatch)
         there = Script([chosen]).run([*records, extra], task, card, monkeypatch)
-        odds = abs(log(here.laws[0][chosen] / there.laws[0][chosen]))
+        odds = abs(log(here.distributions[0][chosen] / there.distributions[0][chosen]))
         moved = int(np.abs(here.exact[0] - there.exact[0]).sum())
         worst = max(worst, odds + here.rates[0] * moved)
     return worst
@@ -139,7 +140,7 @@ def worst_loss(classes, monkeypatch, card, most=2):
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_no_output_of_a_round_tells_neighbours_apart_by_more_than_its_budget(number, monkeypatch):
+def test_no_output_of_a_round_tells_neighbors_apart_by_more_than_its_budget(number, monkeypatch):
     found = worst_loss(2, monkeypatch, cards(2)[number])
     assert found <= EPSILON + 1e-9
     assert found > EPSILON / 10
@@ -202,8 +203,8 @@ def replay_losses(extra, monkeypatch):
     task, card = task_of(2), card_of([[0, 0]])
     here = Script(PATH).run(BALANCED, task, card, monkeypatch, 2)
     there = Script(PATH, here.exact).run([*BALANCED, extra], task, card, monkeypatch, 2)
-    laws = zip(PATH, here.laws, there.laws, strict=True)
-    choices = [abs(log(a[chosen] / b[chosen])) for chosen, a, b in laws]
+    distributions = zip(PATH, here.distributions, there.distributions, strict=True)
+    choices = [abs(log(a[chosen] / b[chosen])) for chosen, a, b in distributions]
     moved = [np.abs(a - b).sum() for a, b in zip(here.exact, there.exact, strict=True)]
     return max(choices), max(here.rates[0] * float(one) for one in moved)
 
@@ -213,13 +214,13 @@ STEP_COSTS = tuple(EPSILON / 2 * part / (CHOICE + SUMS) for part in (CHOICE, SUM
 
 
 @pytest.mark.parametrize("extra", DOMAIN)
-def test_every_step_of_two_rounds_costs_no_more_than_its_purse(extra, monkeypatch):
-    for cost, purse in zip(replay_losses(extra, monkeypatch), STEP_COSTS, strict=True):
-        assert cost <= purse + 1e-9
+def test_every_step_of_two_rounds_costs_no_more_than_its_budget(extra, monkeypatch):
+    for cost, budget in zip(replay_losses(extra, monkeypatch), STEP_COSTS, strict=True):
+        assert cost <= budget + 1e-9
 
 
 def test_the_audit_notices_a_card_made_from_exact_sums(monkeypatch):
-    """Such a card lets one record move the chances of all records of its cell."""
+    """Such a card lets one record move the probabilities of all records of its cell."""
     exact = []
 
     class Leaky(Refinement):
@@ -237,10 +238,11 @@ def test_the_audit_notices_a_card_made_from_exact_sums(monkeypatch):
     assert max(costs) > STEP_COSTS[1] * 1.1
 
 
-# --- the laws that the audit assumes ------------------------------------------------------------
+# --- the distributions that the audit assumes
+# ------------------------------------------------------------
 
 
-def test_columns_are_chosen_and_sums_blurred_by_the_laws_of_the_proof():
+def test_columns_are_chosen_and_sums_perturbed_by_the_distributions_of_the_proof():
     task, card, budget = task_of(2), card_of([[0, 0]]), Fraction(20)
     records = [(0, 0, 1), (0, 1, 0), (3, 1, 1), (1, 0, 1)]
     script = Script([2])
@@ -256,8 +258,10 @@ def test_columns_are_chosen_and_sums_blurred_by_the_laws_of_the_proof():
         drawn.append((one.axis.column, one.axis.size))
         if one.axis.column == "sex":
             noise += (one.sums - script.exact[0]).ravel().tolist()
-    law = dict(zip([("age", 2), ("age", 4), ("sex", 2)], script.laws[0], strict=True))
-    assert frequency_p_value(drawn, law) > 1e-3
+    distribution = dict(
+        zip([("age", 2), ("age", 4), ("sex", 2)], script.distributions[0], strict=True)
+    )
+    assert frequency_p_value(drawn, distribution) > 1e-3
     rate = budget * SUMS / (CHOICE + SUMS) / UNIT
     assert one.rate == rate
     assert len(noise) > 400
@@ -275,34 +279,34 @@ def test_columns_are_chosen_and_sums_blurred_by_the_laws_of_the_proof():
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
-def test_every_purse_is_spent_and_each_round_reads_the_rows_once(rounds, rng):
-    task, purse = task_of(2), Budget("0.7")
+def test_every_budget_is_spent_and_each_round_reads_the_rows_once(rounds, rng):
+    task, budget = task_of(2), Budget("0.7")
     table = Records(BALANCED, task)
-    found = refine(table, task, card_of([[0, 0]]), rounds=rounds, budget=purse, rng=rng)
+    found = refine(table, task, card_of([[0, 0]]), rounds=rounds, budget=budget, rng=rng)
     assert len(found) == table.reads == rounds
-    assert all(leaf.is_used for leaf in purse.account())
-    assert purse.cost() == purse.epsilon
-    shares = [leaf.epsilon for leaf in purse.account()]
+    assert all(leaf.is_used for leaf in budget.account())
+    assert budget.cost() == budget.epsilon
+    shares = [leaf.epsilon for leaf in budget.account()]
     each = Fraction("0.7") / rounds / (CHOICE + SUMS)
     assert shares == [CHOICE * each, SUMS * each] * rounds
 
 
-def test_rows_are_read_only_after_the_purse_is_opened(rng):
-    task, purse = task_of(2), Budget(1)
+def test_rows_are_read_only_after_the_budget_is_opened(rng):
+    task, budget = task_of(2), Budget(1)
 
     class Watched(Records):
         def sum(self, kernel):
-            assert purse.is_used
-            assert not all(leaf.is_used for leaf in purse.account())
+            assert budget.is_used
+            assert not all(leaf.is_used for leaf in budget.account())
             return super().sum(kernel)
 
-    refine(Watched([], task), task, card_of([[0, 0]]), rounds=2, budget=purse, rng=rng)
+    refine(Watched([], task), task, card_of([[0, 0]]), rounds=2, budget=budget, rng=rng)
 
 
-def test_neighbours_that_replace_records_are_refused(rng):
+def test_neighbors_that_replace_records_are_refused(rng):
     task = task_of(2)
     table = Records([], task)
-    table.neighbours = ReplaceRecord()
+    table.neighbors = ReplaceRecord()
     with pytest.raises(InvalidParameter, match="single records"):
         refine(table, task, card_of([[0, 0]]), rounds=1, budget=Budget(1), rng=rng)
     assert table.reads == 0
@@ -329,7 +333,7 @@ def offered(task):
     """Among how many axes a round chooses."""
     script = Script([0])
     script.run([], task, card_of([[0] * task.target.size]), pytest.MonkeyPatch())
-    return len(script.laws[0])
+    return len(script.distributions[0])
 
 
 def test_each_level_that_tells_more_apart_is_a_candidate_once():
@@ -343,11 +347,11 @@ def test_each_level_that_tells_more_apart_is_a_candidate_once():
 def test_columns_that_tell_nothing_apart_refine_all_records_together(rng):
     single = column("one", "category", values=["a"])
     task = Task.of(Schema((single, column("y", "category", values=["n", "j"]))), target="y")
-    table, purse = Records([(0, 1)] * 500, task), Budget(5)
-    (one,) = refine(table, task, card_of([[0, 0]]), rounds=1, budget=purse, rng=rng)
+    table, budget = Records([(0, 1)] * 500, task), Budget(5)
+    (one,) = refine(table, task, card_of([[0, 0]]), rounds=1, budget=budget, rng=rng)
     assert one.axis.size == 1
     assert one.term.scores[0, 1] > STEP
-    assert all(leaf.is_used for leaf in purse.account())
+    assert all(leaf.is_used for leaf in budget.account())
 
 
 # --- what a round learns ------------------------------------------------------------------------
@@ -364,8 +368,8 @@ def test_rounds_bring_the_card_closer_to_the_classes(classes, rng):
     def surprise(terms):
         codes = {"age": records[:, 0], "sex": records[:, 1]}
         scores = ScoreCard((*card.terms, *terms)).score(codes, len(records))
-        chances = to_chances(scores)[np.arange(len(records)), records[:, 2]]
-        return -np.log(np.maximum(chances, 1) / UNIT).mean()
+        probabilities = to_probabilities(scores)[np.arange(len(records)), records[:, 2]]
+        return -np.log(np.maximum(probabilities, 1) / UNIT).mean()
 
     table = Records(records, task)
     found = refine(table, task, card, rounds=3, budget=Budget(5), rng=rng)

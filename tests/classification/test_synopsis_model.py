@@ -46,11 +46,11 @@ def make_table(rows=3000, seed=5):
 
 
 @pytest.mark.parametrize("model", ["logistic", "svm"])
-def test_what_rises_and_falls_again_is_learnt(model):
+def test_what_rises_and_falls_again_is_learned(model):
     rows = make_table()
     table = open_table(rows, SCHEMA)
-    recipe = SynopsisModel(target="class", predictors=("age", "work"), model=model)
-    release = recipe.release(table, budget=Budget(2), rng=seeded(1))
+    method = SynopsisModel(target="class", predictors=("age", "work"), model=model)
+    release = method.release(table, budget=Budget(2), rng=seeded(1))
     told = np.array(release.predict(rows).to_pylist())
     assert np.mean(told != np.array(rows["class"].to_pylist())) < 0.13
     assert release.model == model
@@ -70,12 +70,12 @@ def test_a_number_gets_a_line():
 @pytest.mark.parametrize("size", [0, 1, 40])
 @pytest.mark.parametrize("target", ["class", "work", "pay"])
 def test_every_share_is_spent_whatever_the_table_holds(target, size, tmp_path):
-    purse = Budget("0.7")
+    budget = Budget("0.7")
     release = SynopsisModel(target=target, pool=20).release(
-        open_table(make_table(size), SCHEMA), budget=purse, rng=seeded(3)
+        open_table(make_table(size), SCHEMA), budget=budget, rng=seeded(3)
     )
-    assert all(share.is_used for share in purse.account())
-    assert purse.cost() == release.receipt.epsilon == Fraction("0.7")
+    assert all(share.is_used for share in budget.account())
+    assert budget.cost() == release.receipt.epsilon == Fraction("0.7")
     release.save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert again == release
@@ -84,12 +84,12 @@ def test_every_share_is_spent_whatever_the_table_holds(target, size, tmp_path):
 
 
 def test_fitting_reads_no_rows_so_equal_synopses_give_equal_models(monkeypatch):
-    """What was published decides the model: replayed on a neighbour it is the same."""
+    """What was published decides the model: replayed on a neighbor it is the same."""
     found = []
 
     def release(table):
-        recipe = SynopsisModel(target="class", predictors=("age", "work"), pool=10)
-        found.append(recipe.release(table, budget=Budget(3), rng=seeded(4)))
+        method = SynopsisModel(target="class", predictors=("age", "work"), pool=10)
+        found.append(method.release(table, budget=Budget(3), rng=seeded(4)))
 
     here, there = (open_table(make_table(60).slice(0, size), SCHEMA) for size in (60, 59))
     modules = (noise, grid_choice, refinement)
@@ -107,8 +107,8 @@ def test_a_model_that_looks_at_the_rows_again_is_noticed(monkeypatch):
         monkeypatch.setattr(
             synopsis_model, "fit_to_grid", lambda *parts: honest(*parts) + count / 1000
         )
-        recipe = SynopsisModel(target="class", predictors=("age", "work"), pool=10)
-        found.append(recipe.release(table, budget=Budget(3), rng=seeded(4)))
+        method = SynopsisModel(target="class", predictors=("age", "work"), pool=10)
+        found.append(method.release(table, budget=Budget(3), rng=seeded(4)))
 
     here, there = (open_table(make_table(60).slice(0, size), SCHEMA) for size in (60, 59))
     privacy_loss(release, here, there, (noise, grid_choice, refinement), monkeypatch)
@@ -133,26 +133,26 @@ def test_separable_rows_have_a_finite_fit(model):
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_paid(settings, advice):
-    purse = Budget(1)
-    recipe = SynopsisModel(**settings)
+    budget = Budget(1)
+    method = SynopsisModel(**settings)
     with pytest.raises(InvalidParameter, match=advice):
-        recipe.expected_error(SCHEMA, None, Fraction(1))
+        method.expected_error(SCHEMA, None, Fraction(1))
     with pytest.raises(InvalidParameter, match=advice):
-        recipe.release(open_table(make_table(5), SCHEMA), budget=purse, rng=seeded(1))
-    assert not purse.is_used
+        method.release(open_table(make_table(5), SCHEMA), budget=budget, rng=seeded(1))
+    assert not budget.is_used
 
 
-def test_loans_are_foretold_better_than_by_the_commonest_class():
+def test_loans_are_predicted_better_than_by_the_majority_class():
     from dpublish.datasets.benchmarks import BENCHMARKS
 
-    made_up = BENCHMARKS["made-up"]
-    schema = made_up.schema(None)
+    simulated = BENCHMARKS["simulated"]
+    schema = simulated.schema(None)
     rows = loans(6000, 7)
-    release = SynopsisModel(target=made_up.target).release(
+    release = SynopsisModel(target=simulated.target).release(
         open_table(rows, schema), budget=Budget(1), rng=seeded(2)
     )
     fresh = loans(4000, 8)
-    truth = np.array(fresh[made_up.target].to_pylist())
+    truth = np.array(fresh[simulated.target].to_pylist())
     wrong = np.mean(np.array(release.predict(fresh).to_pylist()) != truth)
     _, counts = np.unique(truth, return_counts=True)
     assert wrong < 0.97 * (1 - counts.max() / truth.size)
@@ -162,20 +162,20 @@ def test_loans_are_foretold_better_than_by_the_commonest_class():
 
 
 def test_a_plan_without_a_size_states_no_error():
-    recipe = SynopsisModel(target="class", predictors=("age", "work"))
-    unknown = recipe.expected_error(SCHEMA, None, Fraction(1))
+    method = SynopsisModel(target="class", predictors=("age", "work"))
+    unknown = method.expected_error(SCHEMA, None, Fraction(1))
     assert "--rows" in unknown.summary
     assert not any(name.endswith("_95") for name in unknown.figures)
-    known = recipe.expected_error(SCHEMA, 20_000, Fraction(1))
+    known = method.expected_error(SCHEMA, 20_000, Fraction(1))
     assert known.figures["one_cell_95"] > 0
 
 
 def test_a_release_states_the_error_of_its_own_plan():
     """Refinements take from the grid's budget; a plan for no records would not know of them."""
     rows = make_table(22_000)
-    recipe = SynopsisModel(target="class", predictors=("age", "work"), pool=20)
-    release = recipe.release(open_table(rows, SCHEMA), budget=Budget(1), rng=seeded(1))
-    planned = recipe.expected_error(SCHEMA, 22_000, Fraction(1))
+    method = SynopsisModel(target="class", predictors=("age", "work"), pool=20)
+    release = method.release(open_table(rows, SCHEMA), budget=Budget(1), rng=seeded(1))
+    planned = method.expected_error(SCHEMA, 22_000, Fraction(1))
     assert release.expected_error()["rounds"] == planned.figures["rounds"] > 0
     assert release.expected_error()["one_cell_95"] == planned.figures["one_cell_95"]
 
@@ -199,8 +199,8 @@ def interacting_schema():
 @pytest.mark.parametrize("epsilon", ["0.2", "1"])
 def test_what_a_line_cannot_say_is_handed_out_as_the_grid(epsilon, tmp_path):
     table = open_table(interacting(2000, 1), interacting_schema())
-    recipe = SynopsisModel(target="class")
-    release = recipe.release(table, budget=Budget(epsilon), rng=seeded(2))
+    method = SynopsisModel(target="class")
+    release = method.release(table, budget=Budget(epsilon), rng=seeded(2))
     assert isinstance(release, GridClassifier)
     assert release.receipt.method == "model"
     assert release.receipt.epsilon == Fraction(epsilon)
@@ -213,5 +213,5 @@ def test_what_a_line_cannot_say_is_handed_out_as_the_grid(epsilon, tmp_path):
 
 def test_a_line_is_kept_where_it_says_what_the_grid_knows():
     table = open_table(make_table(3000), SCHEMA)
-    recipe = SynopsisModel(target="class", predictors=("age", "work"))
-    assert isinstance(recipe.release(table, budget=Budget(1), rng=seeded(1)), LinearModel)
+    method = SynopsisModel(target="class", predictors=("age", "work"))
+    assert isinstance(method.release(table, budget=Budget(1), rng=seeded(1)), LinearModel)

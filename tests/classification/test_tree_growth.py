@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from choice_law import choice_law
+from choice_distribution import choice_distribution
 from dpublish.audit import frequency_p_value
 from dpublish.classification import tree_growth
 from dpublish.classification.tree_growth import grow
@@ -85,7 +85,11 @@ class Transcript:
         draw = lambda: select(scores, sensitivity_range=sensitivity_range, budget=budget, rng=rng)  # noqa: E731
         output = self._answer(("choice", rate, scores.shape), draw)
         self.calls.append(
-            (("choice", rate, scores.shape), output, log(choice_law(scores, float(rate))[output]))
+            (
+                ("choice", rate, scores.shape),
+                output,
+                log(choice_distribution(scores, float(rate))[output]),
+            )
         )
         return output
 
@@ -133,7 +137,7 @@ PLANS = [
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=["1", "2", "3", "gini", "entropy", "staged"])
-def test_no_tree_tells_neighbours_apart_by_more_than_the_budget(plan, monkeypatch):
+def test_no_tree_tells_neighbors_apart_by_more_than_the_budget(plan, monkeypatch):
     found = worst_loss(plan, monkeypatch)
     assert found <= EPSILON + 1e-9
     assert found > EPSILON / 4  # the trees are not so noisy that nothing was tested
@@ -155,7 +159,7 @@ def test_the_audit_notices_choices_that_forget_the_range(monkeypatch):
 
 
 def test_the_audit_notices_leaves_that_spend_what_was_spent_above(monkeypatch):
-    def generous(purse, **parts):
+    def generous(budget, **parts):
         return {name: Budget(2 * EPSILON) for name, nodes in parts.items() if nodes}
 
     monkeypatch.setattr(tree_growth, "_part", generous)
@@ -182,11 +186,11 @@ def test_the_audit_notices_a_tree_that_stops_when_purity_stops_improving(monkeyp
 
 @pytest.mark.parametrize("plan", PLANS, ids=["1", "2", "3", "gini", "entropy", "staged"])
 @pytest.mark.parametrize("size", [0, 1, 200])
-def test_every_purse_is_used_and_the_tree_of_purses_costs_the_budget(plan, size, rng):
-    purse = Budget("1.5")
-    growth = grow(make_table(random_records(1, size)[0]), plan, budget=purse, rng=rng)
-    assert all(leaf.is_used for leaf in purse.account())
-    assert purse.cost() == purse.epsilon
+def test_every_budget_is_used_and_the_tree_of_budgets_costs_the_budget(plan, size, rng):
+    budget = Budget("1.5")
+    growth = grow(make_table(random_records(1, size)[0]), plan, budget=budget, rng=rng)
+    assert all(leaf.is_used for leaf in budget.account())
+    assert budget.cost() == budget.epsilon
     leaves = set(range(len(growth.parents))) - set(growth.branches)
     assert leaves == set(growth.counts)
 
@@ -204,7 +208,7 @@ def test_every_path_from_the_root_to_a_leaf_costs_the_budget(plan, monkeypatch):
     assert paid <= {share, *rates}
 
 
-def test_the_first_split_is_chosen_with_the_chances_of_the_proof():
+def test_the_first_split_is_chosen_with_the_probabilities_of_the_proof():
     plan = make_plan(1)
     records = [
         [*r[:3], int(r[0] >= 2)] if i % 3 else r for i, r in enumerate(random_records(2, 60)[0])
@@ -215,13 +219,13 @@ def test_the_first_split_is_chosen_with_the_chances_of_the_proof():
     scores = np.concatenate(
         [score_splits(many, root.counts[c], plan.score) for c, many in root.room.splits.items()]
     )
-    law = choice_law(scores, float(plan.share(epsilon)))
+    distribution = choice_distribution(scores, float(plan.share(epsilon)))
     drawn, rng = [], seeded(11)
     for _ in range(800):
         branches = tree_growth.choose(root, plan, budget=Budget(plan.share(epsilon)), rng=rng)
         drawn.append(splits.index(branches))
-    assert frequency_p_value(drawn, dict(enumerate(law))) > 1e-3
-    doubled = choice_law(scores, 2 * float(plan.share(epsilon)))
+    assert frequency_p_value(drawn, dict(enumerate(distribution))) > 1e-3
+    doubled = choice_distribution(scores, 2 * float(plan.share(epsilon)))
     assert frequency_p_value(drawn, dict(enumerate(doubled))) < 1e-3
 
 

@@ -48,7 +48,7 @@ def test_an_epsilon_that_is_none_costs_nothing(release, place, epsilon):
         ({"columns": ""}, 1, "column"),
         ({"columns": None}, 1, "--columns"),
         ({"method": "histogramm"}, 1, "did you mean 'histogram'"),
-        ({"colour": "red"}, 1, "colour"),
+        ({"color": "red"}, 1, "color"),
         ({"threshold": "many"}, 1, "threshold"),
         ({"threshold": "0"}, 1, "threshold"),
         ({"threshold": str(2**62)}, 1, "threshold"),
@@ -62,7 +62,7 @@ def test_an_epsilon_that_is_none_costs_nothing(release, place, epsilon):
         ({"dataset": "peoples"}, 1, "did you mean 'people'"),
         ({"data": "nobody.csv"}, 3, "nobody.csv"),
         ({"data": "-"}, 1, "standard input is for `dpublish stream next` only"),
-        ({"colour": "red"}, 1, "there is no histogram setting 'colour'"),
+        ({"color": "red"}, 1, "there is no histogram setting 'color'"),
         ({"schema": "nobody.toml"}, 3, "nobody.toml"),
         ({"ledger": "nobody.db"}, 3, "nobody.db"),
         ({"epsilon": "2.01"}, 2, "2"),
@@ -160,7 +160,7 @@ def test_a_read_only_ledger_is_refused(release, place):
     ],
     ids=["no head", "cut head", "not a head", "newer", "changed data", "no data"],
 )
-def test_a_corrupted_release_is_recognised(release, run, place, damage):
+def test_a_corrupted_release_is_recognized(release, run, place, damage):
     assert release().code == 0
     damage(place / "out")
     refused(run("count", "out", "age > 3"), 3, "out")

@@ -14,12 +14,12 @@ from dpublish.synthesis.histograms.noisy import NoisyHistogram
 SCHEMA = Schema(tuple(column(n, "numeric", bounds=[-1, 1], bins=4) for n in ("x", "y")))
 
 
-def publish(recipe, path):
+def publish(method, path):
     rng = plain_generator(8)
     middles = np.array([[-0.7, -0.7], [0.7, -0.6], [0.0, 0.7]])
     points = middles[rng.integers(0, 3, 9000)] + rng.normal(0, 0.05, (9000, 2))
     table = open_table(pa.table({"x": points[:, 0], "y": points[:, 1]}), SCHEMA)
-    return recipe.release(table, budget=Budget(1), rng=seeded(2)).save(path)
+    return method.release(table, budget=Budget(1), rng=seeded(2)).save(path)
 
 
 @pytest.fixture

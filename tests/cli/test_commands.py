@@ -9,10 +9,10 @@ from pyarrow import csv
 from dpublish.cli.plan import epsilon_for
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import open_table
+from dpublish.methods import make_method
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
-from dpublish.recipes import make_recipe
 from dpublish.release.folder import load
 
 
@@ -37,7 +37,7 @@ def test_a_release_is_published_paid_for_and_used(release, run, place):
     assert run("rows", "out", "-n", "5", "-o", "rows.arrow").code == 0
 
     assert run("report", "out", "-o", "page.html").code == 0
-    assert "What was promised" in (place / "page.html").read_text()
+    assert "What was guaranteed" in (place / "page.html").read_text()
     with Ledger(place / "books.db") as ledger:
         assert [g.state for g in ledger.status("people").grants] == ["published"]
     assert "the chain is whole" in run("ledger", "verify", "books.db", "--release", "out").out
@@ -103,11 +103,11 @@ def test_the_plan_tells_cost_and_error_and_reads_no_data(run, place):
 @pytest.mark.parametrize("wanted", [1000.0, 20.0, 3.0])
 def test_the_plan_finds_the_smallest_epsilon_for_a_wanted_error(place, wanted):
     schema = load_schema(place / "people.toml")
-    recipe = make_recipe("histogram", {"columns": ("age",)})
-    epsilon = epsilon_for(recipe, schema, None, wanted)
-    assert recipe.expected_error(schema, None, epsilon).figures["one_cell_95"] <= wanted
+    method = make_method("histogram", {"columns": ("age",)})
+    epsilon = epsilon_for(method, schema, None, wanted)
+    assert method.expected_error(schema, None, epsilon).figures["one_cell_95"] <= wanted
     less = epsilon * Fraction(97, 100)
-    assert recipe.expected_error(schema, None, less).figures["one_cell_95"] > wanted
+    assert method.expected_error(schema, None, less).figures["one_cell_95"] > wanted
 
 
 def test_methods_are_listed_with_their_settings(run):
@@ -125,7 +125,7 @@ def test_methods_are_listed_with_their_settings(run):
     assert more == f"{known - len(listed.split(', '))} more"
 
 
-def test_what_was_learnt_from_rows_is_stamped_in_json_too(run, place):
+def test_what_was_learned_from_rows_is_stamped_in_json_too(run, place):
     told = run("schema", "check", "people.toml", "people.csv", "--json").json()
     assert told["stamp"].startswith("NOT PRIVATE")
     assert "stamp" not in run("schema", "check", "people.toml", "--json").json()
@@ -192,8 +192,8 @@ def test_a_release_whose_books_were_not_closed_can_be_entered_later(release, run
             "people", epsilon="1", purpose="ages", hides=AddRemoveRecord(), rng=secure()
         )
     table = open_table(str(place / "people.csv"), load_schema(place / "people.toml"))
-    recipe = make_recipe("histogram", {"columns": ("age",)})
-    recipe.release(table, budget=budget, rng=secure()).save(place / "late")
+    method = make_method("histogram", {"columns": ("age",)})
+    method.release(table, budget=budget, rng=secure()).save(place / "late")
     assert run("ledger", "verify", "books.db", "--release", "late").code == 3
     assert run("ledger", "record", "books.db", "late").code == 0
     assert run("ledger", "verify", "books.db", "--release", "late").code == 0

@@ -56,7 +56,7 @@ def test_thousands_of_questions_are_answered(run, published):
 
 def test_rows_of_a_public_file_are_counted_as_they_are(run, published):
     done = run("count", "people.csv", "age >= 35 and sex = Male", "--schema", "people.toml")
-    assert done.out.startswith("40  (no error bar is offered)")
+    assert done.out.startswith("40  (no confidence interval is offered)")
     assert "read as public" in done.out
     found = run("count", "people.csv", "--schema", "people.toml", "--json").json()
     assert (found["value"], found["low"]) == (200, None)

@@ -13,7 +13,7 @@ from pyarrow import csv
 
 from dpublish.classification.grid_choice import GridChoice
 from dpublish.cli import predict as predict_module
-from dpublish.data.schema_file import from_plain
+from dpublish.data.schema_file import from_dict
 from dpublish.data.sources import open_table
 from dpublish.datasets.loans import SCHEMA, loans
 from dpublish.evaluation import evaluations
@@ -26,10 +26,10 @@ from dpublish.synthesis.histograms.noisy import NoisyHistogram
 def published(tmp_path_factory):
     """Publish home, late payments and class of some loans; keep others to measure on."""
     place = tmp_path_factory.mktemp("published")
-    schema = from_plain(tomllib.loads(SCHEMA))
-    recipe = NoisyHistogram(columns=("late_payments", "home", "repaid"))
+    schema = from_dict(tomllib.loads(SCHEMA))
+    method = NoisyHistogram(columns=("late_payments", "home", "repaid"))
     table = open_table(loans(3_000), schema)
-    recipe.release(table, budget=Budget(2), rng=seeded(1)).save(place / "loans")
+    method.release(table, budget=Budget(2), rng=seeded(1)).save(place / "loans")
     pq.write_table(loans(3_000), place / "train.parquet")
     pq.write_table(loans(1_000, seed=1), place / "test.parquet")
     csv.write_csv(loans(1_000, seed=1), place / "test.csv")
@@ -41,9 +41,9 @@ def published(tmp_path_factory):
 @pytest.fixture(scope="module")
 def refined(published):
     """Publish a classifier that a column outside its grid refines; say which columns refine it."""
-    schema = from_plain(tomllib.loads(SCHEMA))
-    recipe = GridChoice(target="repaid", rounds=4)
-    release = recipe.release(
+    schema = from_dict(tomllib.loads(SCHEMA))
+    method = GridChoice(target="repaid", rounds=4)
+    release = method.release(
         open_table(loans(3_000), schema), budget=Budget(Fraction(1, 5)), rng=seeded(1)
     )
     outside = {one.axis.column for one in release.refinements}
@@ -65,12 +65,12 @@ def test_a_release_is_measured_and_stamped(run, loan_release):
     assert done.code == 0, done.err
     assert done.out.startswith("NOT PRIVATE")
     assert "1,000 rows" in done.out
-    for name in ("decision tree", "logistic regression", "always the commonest class"):
+    for name in ("decision tree", "logistic regression", "always the majority class"):
         assert name in done.out
     told = run(*words, "--classifiers", "tree", "--json").json()
     assert told["stamp"].startswith("NOT PRIVATE")
     assert [one["name"] for one in told["evaluations"]] == [
-        "margins",
+        "marginals",
         "association",
         "queries",
         "classification",
@@ -98,7 +98,7 @@ def test_a_classifier_refined_by_columns_outside_its_grid_is_measured(run, refin
     done = run(*words, "--page", "good.html", "--json")
     assert done.code == 0, done.err
     names = [one["name"] for one in done.json()["evaluations"]]
-    assert names == ["margins", "association", "queries", "classification"]
+    assert names == ["marginals", "association", "queries", "classification"]
     assert (loan_release / "good.html").exists()
 
 
@@ -141,7 +141,7 @@ def test_what_cannot_be_measured_is_refused_in_one_line(run, loan_release, optio
     assert done.err.count("\n") == 1
 
 
-class Foretelling:
+class Predicting:
     """Says yes to owners; stands in for a release that classifies."""
 
     receipt = SimpleNamespace(settings={"target": "repaid"})
@@ -154,23 +154,23 @@ class Foretelling:
 
 
 def test_predict_adds_a_column_and_keeps_the_rows(run, loan_release, monkeypatch):
-    monkeypatch.setattr(predict_module, "load", lambda path: Foretelling())
-    done = run("predict", "loans", "test.csv", "-o", "foretold.csv")
+    monkeypatch.setattr(predict_module, "load", lambda path: Predicting())
+    done = run("predict", "loans", "test.csv", "-o", "predicted.csv")
     assert done.code == 0, done.err
-    foretold, rows = csv.read_csv("foretold.csv"), csv.read_csv("test.csv")
-    assert foretold.drop_columns(["predicted_repaid"]).equals(rows)
+    predicted, rows = csv.read_csv("predicted.csv"), csv.read_csv("test.csv")
+    assert predicted.drop_columns(["predicted_repaid"]).equals(rows)
     owners = [home in ("Paid off", "Mortgage") for home in rows["home"].to_pylist()]
-    assert [label == "yes" for label in foretold["predicted_repaid"].to_pylist()] == owners
-    again = run("predict", "loans", "foretold.csv", "-o", "twice.csv")
+    assert [label == "yes" for label in predicted["predicted_repaid"].to_pylist()] == owners
+    again = run("predict", "loans", "predicted.csv", "-o", "twice.csv")
     assert "already" in again.err
-    assert run("predict", "loans", "test.csv", "-o", "foretold.csv").code == 1
-    assert run("predict", "loans", "test.csv", "-o", "foretold.xls").code == 1
-    assert run("predict", "loans", "test.parquet", "-o", "foretold.parquet").code == 0
-    assert pq.read_table("foretold.parquet").num_rows == 1_000
+    assert run("predict", "loans", "test.csv", "-o", "predicted.csv").code == 1
+    assert run("predict", "loans", "test.csv", "-o", "predicted.xls").code == 1
+    assert run("predict", "loans", "test.parquet", "-o", "predicted.parquet").code == 0
+    assert pq.read_table("predicted.parquet").num_rows == 1_000
 
 
 def test_a_release_that_does_not_classify_says_so(run, loan_release):
-    done = run("predict", "loans", "test.csv", "-o", "foretold.csv")
+    done = run("predict", "loans", "test.csv", "-o", "predicted.csv")
     assert done.code == 1
     assert "does not classify" in done.err
 

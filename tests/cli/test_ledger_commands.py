@@ -9,10 +9,10 @@ import pytest
 from dpublish.cli.output import say_table
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import open_table
+from dpublish.methods import make_method
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import AddRemoveRecord, PersonalRecord, UserInWindow
+from dpublish.privacy.neighbors import AddRemoveRecord, PersonalRecord, UserInWindow
 from dpublish.randomness import secure
-from dpublish.recipes import make_recipe
 from privacy.ledger_forgery import edit_body, read, reseal, write
 
 
@@ -27,8 +27,8 @@ def grant(place, epsilon="1"):
 def late(place):
     """A release that is paid for and saved, but not yet recorded."""
     table = open_table(str(place / "people.csv"), load_schema(place / "people.toml"))
-    recipe = make_recipe("histogram", {"columns": ("age",)})
-    recipe.release(table, budget=grant(place), rng=secure()).save(place / "late")
+    method = make_method("histogram", {"columns": ("age",)})
+    method.release(table, budget=grant(place), rng=secure()).save(place / "late")
     return place / "late"
 
 
@@ -102,7 +102,7 @@ def test_a_receipt_that_names_another_grant_is_refused(late, run, place, changes
     ],
 )
 def test_a_receipt_that_claims_to_hide_more_than_was_paid_for_is_refused(late, run, claim):
-    forged = forge(late, "forged", neighbours=claim)
+    forged = forge(late, "forged", neighbors=claim)
     recorded = run("ledger", "record", "books.db", forged)
     assert recorded.code == 1
     assert "forged claims to hide" in recorded.err
@@ -216,7 +216,7 @@ def test_a_ledger_that_cannot_be_there_is_refused_in_one_line(run, name):
 
 
 @pytest.fixture
-def levelled(place, run):
+def leveled(place, run):
     """A dataset whose people have numbers of their own, and one grant by level."""
     run("ledger", "add", "books.db", "survey", "--levels", "0.01, 0.1,1")
     amounts = {level: level / 2 for level in map(Fraction, ("0.01", "0.1", "1"))}
@@ -251,7 +251,7 @@ def test_levels_that_cannot_be_are_refused_in_one_line(run, options, message):
     assert len(added.err.splitlines()) == 1
 
 
-def test_each_level_is_shown_with_a_bar_that_is_as_full_as_it_is_used(levelled, run):
+def test_each_level_is_shown_with_a_bar_that_is_as_full_as_it_is_used(leveled, run):
     shown = run("ledger", "show", "books.db", "survey").out
     assert "each person's own number" in shown
     assert shown.count("##########..........\n") == 3
@@ -280,18 +280,18 @@ def test_a_thousand_levels_fit_on_a_screen(run):
     ],
 )
 def test_a_receipt_is_believed_at_each_level_only_if_that_was_debited_there(
-    late, levelled, run, personal, message
+    late, leveled, run, personal, message
 ):
     hidden = {"column": "own", "levels": [level for level, _ in personal] or ["1"]}
     forged = forge(
         late,
         "forged",
         dataset="survey",
-        ledger_entry=levelled.entry,
-        ledger_hash=levelled.entry_hash,
+        ledger_entry=leveled.entry,
+        ledger_hash=leveled.entry_hash,
         epsilon="0.5",
         shares=[{"purpose": "ages", "epsilon": "0.5"}],
-        neighbours={"name": "personal-record", "mode": "levels", **hidden},
+        neighbors={"name": "personal-record", "mode": "levels", **hidden},
         personal=personal,
     )
     recorded = run("ledger", "record", "books.db", forged)

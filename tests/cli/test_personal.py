@@ -8,10 +8,10 @@ import pytest
 from pyarrow import csv
 
 from dpublish.cli.level_use import epsilon_left
-from dpublish.personalised.minimum import Minimum
+from dpublish.methods import make_method
+from dpublish.personalized.minimum import Minimum
 from dpublish.privacy.ledger import Ledger
 from dpublish.privacy.ledger_account import LevelStatus, Status
-from dpublish.recipes import make_recipe
 from dpublish.release.folder import load
 
 INNER = ("--inner", "histogram columns=age", "--levels", "0.01,0.1,1")
@@ -19,7 +19,7 @@ SIZES = ("--sizes", "500,3500,6000")
 
 
 @pytest.fixture
-def levelled(place):
+def leveled(place):
     rows = csv.read_csv(place / "people.csv")
     own = pa.array([0.02, 0.1, 0.5, 1.0, 0.001] * 40)
     csv.write_csv(rows.append_column("accepted", own), place / "people.csv")
@@ -29,7 +29,7 @@ def levelled(place):
 
 
 @pytest.fixture
-def publish(run, levelled):
+def publish(run, leveled):
     def call(*words, method="minimum", output="out", column="--epsilon-column", dataset="staff"):
         files = ("--data", "people.csv", "--schema", "people.toml", "--ledger", "books.db")
         where = ("--dataset", dataset, "-o", output)
@@ -45,21 +45,21 @@ def left(place):
         return [each.left for each in ledger.status("staff").levels]
 
 
-def test_a_personalised_release_is_published_shown_and_asked(publish, run, levelled):
+def test_a_personalized_release_is_published_shown_and_asked(publish, run, leveled):
     done = publish("--epsilon", "0.5")
     assert done.code == 0, done.err
     assert "spent: up to epsilon 0.005, by level" in done.out
-    assert left(levelled) == [Fraction(1, 200), Fraction(19, 200), Fraction(199, 200)]
+    assert left(leveled) == [Fraction(1, 200), Fraction(19, 200), Fraction(199, 200)]
     [row] = [line for line in done.out.splitlines() if line.startswith("0.01")]
     assert row.split() == ["0.01", "0.005", "0.005", "#" * 10 + "." * 10]
-    assert load(levelled / "out").receipt.is_private
+    assert load(leveled / "out").receipt.is_private
     assert run("count", "out", "age < 50").code == 0
     assert run("rows", "out", "-n", "5", "-o", "rows.csv").code == 0
     assert "levels" in run("ledger", "show", "books.db", "staff", "--json").json()[0]
     assert run("ledger", "verify", "books.db", "--release", "out").code == 0
 
 
-def test_without_epsilon_all_that_the_levels_have_left_is_spent(publish, levelled):
+def test_without_epsilon_all_that_the_levels_have_left_is_spent(publish, leveled):
     assert publish("--epsilon", "0.5").code == 0
     told = publish("--json", method="sampling", output="b", column="--preference").json()
     assert told["receipt"]["personal"] == [["0.01", "0.005"], ["0.1", "0.05"], ["1", "0.5"]]
@@ -69,7 +69,7 @@ def test_without_epsilon_all_that_the_levels_have_left_is_spent(publish, levelle
     assert "nothing left" in over.err
 
 
-def test_what_cannot_be_is_refused_in_words(publish, run, levelled):
+def test_what_cannot_be_is_refused_in_words(publish, run, leveled):
     assert "no levels" in publish("--epsilon", "0.5", dataset="people").err
     assert "same --levels" in publish(dataset="people").err
     assert "given twice" in publish("--preference", "age").err
@@ -78,10 +78,10 @@ def test_what_cannot_be_is_refused_in_words(publish, run, levelled):
     plain = run("release", "--method", "histogram", *words, *where)
     assert plain.code == 1
     assert "--epsilon" in plain.err
-    assert left(levelled) == [Fraction(1, 100), Fraction(1, 10), 1]
+    assert left(leveled) == [Fraction(1, 100), Fraction(1, 10), 1]
 
 
-def test_an_ordinary_release_from_people_with_levels_needs_the_owners_word(run, levelled):
+def test_an_ordinary_release_from_people_with_levels_needs_the_owners_word(run, leveled):
     words = ("--columns", "age", "--data", "people.csv", "--schema", "people.toml")
     where = ("--ledger", "books.db", "--epsilon", "0.001")
     release = ("release", "--method", "histogram", *words, *where)
@@ -89,17 +89,17 @@ def test_an_ordinary_release_from_people_with_levels_needs_the_owners_word(run, 
     assert refused.code == 1
     assert "below the first level (0.01)" in refused.err
     assert "--all-have-levels" in refused.err
-    assert left(levelled) == [Fraction(1, 100), Fraction(1, 10), 1]
-    assert not (levelled / "a").exists()
+    assert left(leveled) == [Fraction(1, 100), Fraction(1, 10), 1]
+    assert not (leveled / "a").exists()
     done = run(*release, "--dataset", "staff", "-o", "a", "--all-have-levels")
     assert done.code == 0, done.err
-    assert left(levelled)[0] == Fraction(9, 1000)
+    assert left(leveled)[0] == Fraction(9, 1000)
     needless = run(*release, "--dataset", "people", "-o", "b", "--all-have-levels")
     assert needless.code == 1
     assert "leave it out here" in needless.err
 
 
-def test_a_personalised_release_needs_no_such_word(publish):
+def test_a_personalized_release_needs_no_such_word(publish):
     refused = publish("--epsilon", "0.5", "--all-have-levels")
     assert refused.code == 1
     assert "leaves records without a level out by itself" in refused.err
@@ -113,7 +113,7 @@ def test_settings_may_be_zero_on_the_command_line(publish):
     assert (settings["spread"], settings["size_share"]) == ("0", "0")
 
 
-def test_the_plan_tells_what_each_level_pays(run, levelled):
+def test_the_plan_tells_what_each_level_pays(run, leveled):
     words = ("plan", "--method", "sampling", *INNER, "--epsilon-column", "accepted")
     [told] = run(*words, "--schema", "people.toml", "--json").json()
     assert told["epsilon"] == "1"
@@ -129,7 +129,7 @@ def test_the_plan_tells_what_each_level_pays(run, levelled):
     assert "no epsilon up to 1 " in none.err
 
 
-def test_methods_are_compared_before_anything_is_spent(run, levelled):
+def test_methods_are_compared_before_anything_is_spent(run, leveled):
     words = ("plan", "--method", "partitioning", *INNER, *SIZES, "--compare")
     shown = run(*words)
     assert shown.code == 0, shown.err
@@ -145,14 +145,14 @@ def test_methods_are_compared_before_anything_is_spent(run, levelled):
     assert [each["pays"] for each in told["levels"]] == ["0.01", "0.01", "0.01"]
     half = run(*words, "--epsilon", "0.5", "--json").json()
     assert half["methods"][0]["count_error"] == pytest.approx(2 * errors["minimum"], rel=1e-3)
-    assert left(levelled) == [Fraction(1, 100), Fraction(1, 10), 1]
+    assert left(leveled) == [Fraction(1, 100), Fraction(1, 10), 1]
 
 
 def test_a_comparison_needs_levels_and_sizes(run, place):
     assert "--sizes" in run("plan", "--method", "minimum", *INNER, "--compare").err
     plain = run("plan", "--method", "histogram", "--columns", "age", "--compare")
     assert plain.code == 1
-    assert "personalised" in plain.err
+    assert "personalized" in plain.err
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +169,7 @@ class Fickle(Minimum):
     ("spent", "wanted"), [(("0", "0"), "1"), (("0.01", "0.5"), "0.5"), (("0.08", "0.5"), "0.2")]
 )
 def test_what_is_left_is_never_more_than_every_level_can_pay(spent, wanted):
-    inner = make_recipe("histogram", {"columns": ("age",)})
+    inner = make_method("histogram", {"columns": ("age",)})
     levels = (Fraction(1, 10), Fraction(1))
     method = Fickle(inner=inner, preference="own", levels=levels)
     state = tuple(LevelStatus(e, Fraction(s)) for e, s in zip(levels, spent, strict=True))

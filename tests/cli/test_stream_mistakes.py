@@ -12,7 +12,7 @@ from dpublish.data.schema_file import dumps_toml
 from dpublish.privacy.ledger import Ledger
 from dpublish.publishing.stream_operator import StreamOperator
 from dpublish.release.stream_folder import load_stream
-from stream_world import RECIPE, SCHEMA, arguments, make_ledger, write_snapshots
+from stream_world import METHOD, SCHEMA, arguments, make_ledger, write_snapshots
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def place(tmp_path):
 
 @pytest.fixture
 def started(place):
-    StreamOperator.start(place / "rides.stream", RECIPE, SCHEMA, **arguments(place)).close()
+    StreamOperator.start(place / "rides.stream", METHOD, SCHEMA, **arguments(place)).close()
     return place
 
 

@@ -7,7 +7,7 @@ from dpublish.data.schema_file import dumps_toml
 from dpublish.publishing.stream_operator import StreamOperator
 from dpublish.release.folder import folder_hash
 from dpublish.release.stream_folder import head_hash
-from stream_world import RECIPE, SCHEMA, arguments, make_ledger, rows
+from stream_world import METHOD, SCHEMA, arguments, make_ledger, rows
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def place(tmp_path):
     make_ledger(tmp_path)
     (tmp_path / "rides.toml").write_text(dumps_toml(SCHEMA))
     path = tmp_path / "rides.stream"
-    with StreamOperator.start(path, RECIPE, SCHEMA, **arguments(tmp_path)) as operator:
+    with StreamOperator.start(path, METHOD, SCHEMA, **arguments(tmp_path)) as operator:
         operator.next(rows(1), "t1")
     return tmp_path
 

@@ -16,7 +16,7 @@ from dpublish.data.engines.bounded import hash_units
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import DPublishError, InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import plain_generator
 
 ITEMS = ["apple", "pear", "leek"]
@@ -86,7 +86,7 @@ NEW_ROW = st.tuples(st.just(9), st.sampled_from([*ITEMS, "stone"]), st.sampled_f
 
 
 @st.composite
-def neighbouring_rows(draw):
+def neighboring_rows(draw):
     """Rows, and the same with rows of one more user somewhere among them."""
     rows, added = draw(st.lists(ROW, max_size=10)), draw(st.lists(NEW_ROW, max_size=6))
     is_new = draw(st.permutations([False] * len(rows) + [True] * len(added)))
@@ -98,15 +98,15 @@ MOST = st.sampled_from([1, 2, 3])
 KEY = st.binary(max_size=4)
 
 
-@given(neighbours=neighbouring_rows(), most=MOST, key=KEY)
-def test_adding_a_user_adds_at_most_so_many_rows_and_all_of_them_are_his(neighbours, most, key):
-    rows, more = neighbours
+@given(neighbors=neighboring_rows(), most=MOST, key=KEY)
+def test_adding_a_user_adds_at_most_so_many_rows_and_all_of_them_are_his(neighbors, most, key):
+    rows, more = neighbors
     assert is_bounded(lambda rows, most: kept(rows, most, key), rows, more, most)
 
 
-@given(neighbours=neighbouring_rows(), most=MOST)
-def test_the_bound_and_the_order_need_nothing_of_the_hash(neighbours, most):
-    rows, more = neighbours
+@given(neighbors=neighboring_rows(), most=MOST)
+def test_the_bound_and_the_order_need_nothing_of_the_hash(neighbors, most):
+    rows, more = neighbors
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "dpublish.data.engines.bounded.hash_rows",
@@ -288,7 +288,7 @@ def test_the_result_is_a_table_of_records_for_every_verb(rng):
     table = open_table(frame, SCHEMA).bound(2, b"key")
     total = Counts(table.schema, ((),))
     assert table.schema == Schema(SCHEMA.columns)
-    assert table.neighbours == AddRemoveRecord()
+    assert table.neighbors == AddRemoveRecord()
     size = table.sum(total)[0]
     assert size == np.minimum(np.bincount(users), 2).sum()
     assert sum(part.sum(total)[0] for part in table.split(3, rng)) == size

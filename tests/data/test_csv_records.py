@@ -42,16 +42,16 @@ def by_the_standard_library(text, columns=2):
     return [row[:columns] for row in read if len(row) >= columns]
 
 
-def without_margin(found):
+def without_marginal(found):
     return [[(value or "").lstrip(" ") for value in row] for row in found]
 
 
 @settings(max_examples=400, deadline=None)
 @given(text=st.text('ab,"\n\r ', max_size=40), block=st.integers(1, 12))
 def test_records_are_those_of_the_standard_library_wherever_blocks_are_cut(text, block):
-    expected = without_margin(by_the_standard_library(text.encode()))
-    assert without_margin(rows(text.encode(), block=block)) == expected
-    assert without_margin(rows(text.encode())) == expected
+    expected = without_marginal(by_the_standard_library(text.encode()))
+    assert without_marginal(rows(text.encode(), block=block)) == expected
+    assert without_marginal(rows(text.encode())) == expected
 
 
 FIELD = st.text(st.sampled_from('ab,"\n\r \N{SNOWMAN}'), max_size=9)

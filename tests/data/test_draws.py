@@ -70,7 +70,7 @@ def test_records_are_chosen_as_often_as_they_should(rate, rng):
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 3, 7, 2**16 - 1])
-def test_words_that_would_favour_some_blocks_are_drawn_again(blocks):
+def test_words_that_would_favor_some_blocks_are_drawn_again(blocks):
     fair = WORD - WORD % blocks
     edges = [0, 1, blocks - 1, blocks, fair - 1]
     assert draw_blocks(blocks, 5, Script(*edges)).tolist() == [edge % blocks for edge in edges]
@@ -94,5 +94,5 @@ def test_a_rate_must_be_an_exact_fraction(rate):
 
 @pytest.mark.parametrize("blocks", [0, -1, 1.5, True])
 def test_a_number_of_blocks_must_be_a_count(blocks, rng):
-    with pytest.raises(InvalidParameter, match="must be a whole number"):
+    with pytest.raises(InvalidParameter, match="must be an integer"):
         draw_blocks(blocks, 3, rng)

@@ -32,7 +32,7 @@ CATEGORIES = {
     "texts": {"kind": "category", "values": ["a", "b", "c d"]},
     "with other": {"kind": "category", "values": ["a", "b", "1"], "other": "rest"},
     "other is listed": {"kind": "category", "values": ["a", "b"], "other": "b"},
-    "whole numbers": {"kind": "ordinal", "values": [3, 1, 2]},
+    "integers": {"kind": "ordinal", "values": [3, 1, 2]},
     "truth": {"kind": "category", "values": [False, True]},
     "tree": {"kind": "category", "taxonomy": {"B": ["b", "c d"], "a": {}}, "other": "rest"},
 }
@@ -225,7 +225,7 @@ def test_values_are_clipped_and_missing_ones_left_out_whatever_the_rule(numbers)
         assert [x for x, g in zip(values, gone, strict=True) if not g] == expected
 
 
-def test_whole_number_columns_round_down_before_they_clip():
+def test_integer_columns_round_down_before_they_clip():
     age = column("age", "integer", bounds=[0, 9])
     values, _ = age.values(pa.array(["3.99", "-0.5", "12", "9.5"]))
     assert list(values) == [3, 0, 9, 9]

@@ -19,7 +19,7 @@ from dpublish.data.engines.local import LocalTable
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, UnreadableData
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 
 LETTER = SCHEMA.names.index("letter")
 PAIR = Schema((column("level", "integer", bounds=[0, 4]), column("a", "integer", bounds=[0, 2])))
@@ -47,7 +47,7 @@ def test_every_source_picks_the_records_that_a_plain_loop_picks(disguise, cache,
         part = table.only("letter", leaves)
         others = tuple(name for name in SCHEMA.names if name != "letter")
         assert part.schema.names == others
-        assert part.neighbours == AddRemoveRecord()
+        assert part.neighbors == AddRemoveRecord()
         by_hand = expected.take(list(leaves), axis=LETTER).sum(axis=LETTER)
         assert np.array_equal(cells(part, *others).reshape(by_hand.shape), by_hand)
 

@@ -63,7 +63,7 @@ def test_records_are_kept_independently_at_their_own_rates(rng):
     table = pairs([0, 1, 1, 3, 2], [0, 1, 2, 3, 4])
     kept = [tuple(cells(table.sample_by("level", RATES, rng), "a")) for _ in range(4000)]
 
-    def law(first, second):
+    def distribution(first, second):
         sides = [{0: 1 - rate, 1: rate} for rate in (first, second, second)]
         return {
             (x, y, z, 0, 1, 0): sides[0][x] * sides[1][y] * sides[2][z]
@@ -72,11 +72,11 @@ def test_records_are_kept_independently_at_their_own_rates(rng):
             for z in (0, 1)
         }
 
-    assert frequency_p_value(kept, law(1 / 8, 5 / 8)) > 1e-3
-    assert frequency_p_value(kept, law(5 / 8, 1 / 8)) < 1e-20  # the rate of another level
-    assert frequency_p_value(kept, law(1 / 8 * 0.7, 5 / 8)) < 1e-8
-    assert frequency_p_value(kept, law(1 / 8 * 1.3, 5 / 8)) < 1e-8
-    assert frequency_p_value(kept, law(1 / 2, 1 / 2)) < 1e-20  # one rate for all
+    assert frequency_p_value(kept, distribution(1 / 8, 5 / 8)) > 1e-3
+    assert frequency_p_value(kept, distribution(5 / 8, 1 / 8)) < 1e-20  # the rate of another level
+    assert frequency_p_value(kept, distribution(1 / 8 * 0.7, 5 / 8)) < 1e-8
+    assert frequency_p_value(kept, distribution(1 / 8 * 1.3, 5 / 8)) < 1e-8
+    assert frequency_p_value(kept, distribution(1 / 2, 1 / 2)) < 1e-20  # one rate for all
 
 
 def test_many_records_are_kept_as_often_as_they_should_be(rng):
@@ -97,10 +97,10 @@ def test_a_twin_that_draws_once_per_level_is_caught(rng):
     for _ in range(2000):
         words = rng.words(4)
         kept.append(choose_by(RATES, np.array([1, 1]), Words(words[1], words[1])).tolist())
-    law = {(x, y): (5 if x else 3) * (5 if y else 3) / 64 for x in (0, 1) for y in (0, 1)}
-    assert frequency_p_value(map(tuple, kept), law) < 1e-20
+    distribution = {(x, y): (5 if x else 3) * (5 if y else 3) / 64 for x in (0, 1) for y in (0, 1)}
+    assert frequency_p_value(map(tuple, kept), distribution) < 1e-20
     honest = [tuple(choose_by(RATES, np.array([1, 1]), rng).tolist()) for _ in range(2000)]
-    assert frequency_p_value(honest, law) > 1e-3
+    assert frequency_p_value(honest, distribution) > 1e-3
 
 
 @pytest.mark.parametrize("cache", [True, False])

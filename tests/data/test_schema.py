@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema, column, parse_columns
 from dpublish.errors import InvalidParameter, InvalidQuery, InvalidSchema
-from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit
 
 AGE = column("age", "integer", bounds=[17, 90], branching=2)
 PAY = column("pay", "numeric", cuts=[0, 10, 15, 100], missing="category")
@@ -49,8 +49,8 @@ def test_a_schema_finds_its_columns_and_hints_at_the_nearest():
 
 
 def test_what_is_protected_follows_from_the_unit():
-    assert SCHEMA.neighbours == AddRemoveUnit("person")
-    assert Schema((AGE,)).neighbours == AddRemoveRecord()
+    assert SCHEMA.neighbors == AddRemoveUnit("person")
+    assert Schema((AGE,)).neighbors == AddRemoveRecord()
 
 
 def test_schemas_are_values():
@@ -94,8 +94,8 @@ def test_a_schema_that_contradicts_itself_is_refused(columns, unit, complaint):
         ({"kind": "numeric", "bounds": [0, 1], "branching": 1}, "branching"),
         ({"kind": "numeric", "taxonomy": ["[0, 1)", "[1, 3)"], "bounds": [0, 2]}, "contradict"),
         ({"kind": "numeric", "taxonomy": ["[0, 1)"], "branching": 2}, "exclude each other"),
-        ({"kind": "integer", "bounds": [0, 1.5]}, "whole numbers"),
-        ({"kind": "integer", "bounds": [0, 10**6]}, "1000001 whole numbers.*set bins"),
+        ({"kind": "integer", "bounds": [0, 1.5]}, "integers"),
+        ({"kind": "integer", "bounds": [0, 10**6]}, "1000001 integers.*set bins"),
         ({"kind": "integer", "bounds": [0, 2**60], "bins": 2}, "2\\^53"),
         ({"kind": "integer", "taxonomy": ["[0, 1)", "[1, 1e300)"]}, "2\\^53"),
         ({"kind": "integer", "bounds": [0, 3], "bins": 5}, "choose 1 to 4"),
@@ -134,11 +134,11 @@ def test_special_cells_come_last_on_every_level_but_the_root():
     assert PAY.axis(0).edges == (0, 100)
 
 
-def test_whole_number_cells_say_what_they_hold():
+def test_integer_cells_say_what_they_hold():
     ages = column("x", "integer", cuts=[0, 18, 65, 120]).axis()
     assert ages.labels == ("0..17", "18..64", "65..120")
     assert ages.edges == (0, 18, 65, 121)
-    assert ages.holds_whole_numbers
+    assert ages.holds_integers
 
 
 def test_labels_stay_distinct_when_edges_are_very_near():
@@ -154,7 +154,7 @@ def test_named_groups_of_intervals_keep_their_names():
 
 @pytest.mark.parametrize("axis", AXES, ids=lambda axis: f"{axis.column}@{axis.level}")
 def test_an_axis_survives_json_and_lists_every_leaf_once(axis):
-    assert Axis.from_plain(json.loads(json.dumps(axis.to_plain(), sort_keys=True))) == axis
+    assert Axis.from_dict(json.loads(json.dumps(axis.to_dict(), sort_keys=True))) == axis
     leaves = [leaf for cell in range(axis.size) for leaf in axis.leaves_of(cell)]
     assert tuple(leaves) == axis.leaf_labels
     assert list(np.bincount(axis.leaf_to_cell)) == [
@@ -174,7 +174,7 @@ def test_cells_are_covered_in_proportion_to_what_they_hold(
     assert not weights[cells:].any()
     covered = weights[:cells] * np.diff(axis.edges)
     first, last = axis.edges[0], axis.edges[-1]
-    if not axis.holds_whole_numbers:
+    if not axis.holds_integers:
         assert isclose(covered.sum(), max(0, min(high, last) - max(low, first)), abs_tol=1e-9)
         return
     for cell, held in enumerate(covered):
@@ -210,7 +210,7 @@ def test_a_value_in_a_coarser_cell_counts_as_one_of_its_leaves():
     np.testing.assert_allclose(WORK.axis().match("Any"), [1] * 6)
 
 
-def test_whole_numbers_match_their_share_of_a_bin():
+def test_integers_match_their_share_of_a_bin():
     bins = column("x", "integer", bounds=[0, 9], bins=2).axis()
     np.testing.assert_allclose(bins.match(3, "4", 4.0, 5), [0.4, 0.2])
     np.testing.assert_allclose(bins.match("0..4", 2), [1, 0])
@@ -234,8 +234,8 @@ def test_ordinal_ranges_follow_the_order_of_values_and_leave_out_the_rest():
         (lambda: WORK.axis().cover("State"), "has no order"),
         (lambda: LEVEL.axis().cover("rest"), "no place in the order"),
         (lambda: LEVEL.axis().cover("hihg"), "did you mean 'high'"),
-        (lambda: AGE.axis().match(200), "whole numbers from 17 to 90, not 200"),
-        (lambda: AGE.axis().match(20.5), "whole numbers from 17 to 90"),
+        (lambda: AGE.axis().match(200), "integers from 17 to 90, not 200"),
+        (lambda: AGE.axis().match(20.5), "integers from 17 to 90"),
         (lambda: AGE.axis().cover("old"), "holds numbers, and 'old' is none"),
         (lambda: AGE.axis().cover(float("nan")), "is none"),
         (lambda: PAY.axis().match(3), "ask for a range"),

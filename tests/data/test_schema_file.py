@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpublish.data.schema import Schema, column
-from dpublish.data.schema_file import dumps_toml, from_plain, load_schema, to_plain
+from dpublish.data.schema_file import dumps_toml, from_dict, load_schema, to_dict
 from dpublish.errors import InputError, InvalidSchema
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,10 +69,10 @@ def schemas(draw):
 @settings(deadline=None)
 @given(schema=schemas())
 def test_a_schema_survives_json_and_toml_exactly(schema):
-    plain = json.loads(json.dumps(to_plain(schema), sort_keys=True))
-    assert from_plain(plain) == schema
-    assert from_plain(tomllib.loads(dumps_toml(schema))) == schema
-    assert from_plain(plain).columns[0].axis() == schema.columns[0].axis()
+    plain = json.loads(json.dumps(to_dict(schema), sort_keys=True))
+    assert from_dict(plain) == schema
+    assert from_dict(tomllib.loads(dumps_toml(schema))) == schema
+    assert from_dict(plain).columns[0].axis() == schema.columns[0].axis()
 
 
 def write(folder, text, name="schema.toml"):
@@ -117,7 +117,7 @@ def test_every_key_of_a_file_has_its_meaning(tmp_path):
         name="survey",
     )
     assert Schema.read(path) == load_schema(str(path)) == expected
-    plain = write(tmp_path, json.dumps(to_plain(expected)), "schema.json")
+    plain = write(tmp_path, json.dumps(to_dict(expected)), "schema.json")
     assert load_schema(plain) == expected
 
 
@@ -130,7 +130,7 @@ def test_every_key_of_a_file_has_its_meaning(tmp_path):
         ('kind = "numeric"\nbounds = 3', "bounds must be a list of two numbers"),
         ('kind = "numeric"\nbounds = ["a", "b"]', "bounds must be a list of two numbers"),
         ('kind = "numeric"\nbounds = [0, nan]', "bounds must be two finite numbers"),
-        ('kind = "numeric"\nbounds = [0, 1]\nbins = 2.5', "bins must be a whole number"),
+        ('kind = "numeric"\nbounds = [0, 1]\nbins = 2.5', "bins must be an integer"),
         ('kind = "category"\nvalues = [1.5]', "values must be a list of texts"),
         ('kind = "category"\ntaxonomy = "gone.json"', "gone.json cannot be read"),
         ('kind = "category"\ntaxonomy = "list.json"', "must hold one object"),
@@ -193,9 +193,9 @@ def test_a_file_that_is_not_there_is_an_input_error(tmp_path):
 def test_a_release_cannot_point_to_a_taxonomy_file():
     plain = {"columns": [{"name": "a", "kind": "category", "taxonomy": "trees.json"}]}
     with pytest.raises(InvalidSchema, match="not the name of a file"):
-        from_plain(plain)
+        from_dict(plain)
     with pytest.raises(InvalidSchema, match="has no name"):
-        from_plain({"columns": [{"kind": "category"}]})
+        from_dict({"columns": [{"kind": "category"}]})
 
 
 @needs_adult
@@ -219,7 +219,7 @@ def test_the_adult_taxonomies_are_read_whole(tmp_path):
         tree = trees.get(name, trees.get(name.replace("_", "-")))
         assert size == count_leaves(tree)
         assert len(schema[name].taxonomy.render().splitlines()) == count_nodes(tree)
-    assert from_plain(to_plain(schema)) == schema
+    assert from_dict(to_dict(schema)) == schema
 
 
 @needs_adult

@@ -16,7 +16,7 @@ from dpublish.audit import frequency_p_value
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit
 
 TOTAL = Counts(SCHEMA, ((),))
 
@@ -107,9 +107,9 @@ def test_a_table_shows_names_and_nothing_else(unit):
 
 
 def test_the_schema_says_who_is_protected():
-    assert open_table(arrow(make_rows(3)), SCHEMA).neighbours == AddRemoveRecord()
+    assert open_table(arrow(make_rows(3)), SCHEMA).neighbors == AddRemoveRecord()
     by_letter = Schema(SCHEMA.columns, unit="letter")
-    assert open_table(arrow([]), by_letter).neighbours == AddRemoveUnit("letter")
+    assert open_table(arrow([]), by_letter).neighbors == AddRemoveUnit("letter")
 
 
 @pytest.mark.parametrize("disguise", ["csv", "parquet folder", "duckdb relation", "arrow reader"])
@@ -120,7 +120,7 @@ def test_a_sample_of_everything_is_everything(disguise, cache, tmp_path, rng):
     table = open_table(source, SCHEMA, cache=cache, **options)
     whole = table.sample(Fraction(1), rng)
     assert np.array_equal(whole.sum(Moments()), moments_by_hand(rows))
-    assert whole.neighbours == table.neighbours
+    assert whole.neighbors == table.neighbors
 
 
 def test_records_are_sampled_independently_and_exactly(rng):
@@ -128,8 +128,8 @@ def test_records_are_sampled_independently_and_exactly(rng):
     kernel = Counts(one, ((("a", None),),))
     table = open_table(pa.table({"a": [0, 1]}), one)
     taken = [tuple(table.sample(Fraction(1, 3), rng).sum(kernel).tolist()) for _ in range(3000)]
-    law = {(0, 0): 4 / 9, (1, 0): 2 / 9, (0, 1): 2 / 9, (1, 1): 1 / 9}
-    assert frequency_p_value(taken, law) > 1e-3
+    distribution = {(0, 0): 4 / 9, (1, 0): 2 / 9, (0, 1): 2 / 9, (1, 1): 1 / 9}
+    assert frequency_p_value(taken, distribution) > 1e-3
     together = {(0, 0): 2 / 3, (1, 1): 1 / 3, (0, 1): 1e-9, (1, 0): 1e-9}
     assert frequency_p_value(taken, together) < 1e-20
 
@@ -155,16 +155,16 @@ def test_blocks_share_the_records_out(cache, rng):
     sizes = [int(part.sum(TOTAL)[0]) for part in parts]
     assert sum(sizes) == 1000
     assert np.array_equal(sum(part.sum(Moments()) for part in parts), moments_by_hand(rows))
-    law = dict.fromkeys(range(7), 1 / 7)
+    distribution = dict.fromkeys(range(7), 1 / 7)
     seen = [block for block, size in enumerate(sizes) for _ in range(size)]
-    assert frequency_p_value(seen, law) > 1e-3
+    assert frequency_p_value(seen, distribution) > 1e-3
 
 
 NASTY = {"hours": 1e300, "slope": float("nan"), "count": -(10**15), "letter": "4711", "sign": "??"}
 
 
 @pytest.mark.parametrize("disguise", ["csv", "arrow", "pandas objects", "polars", "duckdb file"])
-def test_neighbouring_tables_raise_the_same_errors_word_for_word(disguise, tmp_path, rng):
+def test_neighboring_tables_raise_the_same_errors_word_for_word(disguise, tmp_path, rng):
     def errors(rows, folder):
         folder.mkdir()
         source, options = DISGUISES[disguise](rows, folder)

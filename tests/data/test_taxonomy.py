@@ -112,7 +112,7 @@ def test_a_tree_is_drawn_with_every_node_once():
         ([], "is empty"),
         (["a", " "], "blank"),
         ({"a": 3}, "tables and lists"),
-        (["a", 2.5], "text, whole numbers"),
+        (["a", 2.5], "text, integers"),
     ],
 )
 def test_what_is_not_a_tree_is_refused_in_words(tree, complaint):
@@ -129,7 +129,7 @@ def test_a_tree_without_end_is_refused():
 
 
 @given(count=st.integers(1, 70), branching=st.integers(2, 5), extra=st.integers(0, 2))
-def test_merging_joins_neighbours_until_one_step_below_the_root(count, branching, extra):
+def test_merging_joins_neighbors_until_one_step_below_the_root(count, branching, extra):
     names = [f"extra {number}" for number in range(extra)]
     leaves = [str(number) for number in range(count)]
     taxonomy = Taxonomy.merging(leaves, branching, lambda a, b: f"{a}-{b}", names)
@@ -172,7 +172,7 @@ def test_intervals_are_sorted_by_number_not_by_text():
     assert Taxonomy.from_tree(tree.root).labels(1) == ("[0, 100]", "(100, 300]")
 
 
-def test_whole_numbers_may_be_written_as_any_interval_that_holds_them():
+def test_integers_may_be_written_as_any_interval_that_holds_them():
     for leaves in (
         ["(14.0, 20.0]", "(20.0, 25.0]"],
         ["15..20", "21..25"],

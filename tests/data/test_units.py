@@ -14,7 +14,7 @@ from dpublish.aggregates.counts import Counts
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import UnreadableData
-from dpublish.privacy.neighbours import AddRemoveUnit
+from dpublish.privacy.neighbors import AddRemoveUnit
 from dpublish.randomness import seeded
 
 GOODS = Schema(
@@ -136,7 +136,7 @@ def test_units_that_are_not_utf_8_change_no_other_unit():
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.bool_(), pa.list_(pa.int8())])
 def test_units_of_other_types_are_refused_when_the_table_is_opened(kind):
-    with pytest.raises(UnreadableData, match="cast it to whole numbers or text"):
+    with pytest.raises(UnreadableData, match="cast it to integers or text"):
         open_table(baskets([], kind), GOODS)
 
 
@@ -156,7 +156,7 @@ def test_units_are_sampled_whole():
     apples, _, leeks, _ = part.sum(ITEMS).tolist()
     assert apples == leeks
     assert 400 < apples < 600
-    assert part.neighbours == AddRemoveUnit("basket")
+    assert part.neighbors == AddRemoveUnit("basket")
 
 
 def test_blocks_keep_units_together_and_may_be_empty(rng):

@@ -54,10 +54,10 @@ def test_the_folder_is_the_named_one_or_that_of_the_environment(tmp_path, monkey
         find_data_folder(tmp_path / "nowhere")
 
 
-def test_loans_are_made_up_from_their_seed_and_fit_their_schema():
+def test_loans_are_simulated_from_their_seed_and_fit_their_schema():
     assert loans(50) == loans(50)
     assert loans(50) != loans(50, seed=1)
     assert loans(0).num_rows == 0
-    assert check_table(BENCHMARKS["made-up"].schema(None), loans(2_000)) == []
+    assert check_table(BENCHMARKS["simulated"].schema(None), loans(2_000)) == []
     with pytest.raises(InvalidParameter):
         loans(-1)

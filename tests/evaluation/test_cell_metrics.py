@@ -105,7 +105,7 @@ def test_the_printed_closed_form_of_2ce_is_not_the_share_of_split_pairs():
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_equal_clusters_are_at_distance_nought_whatever_they_are_called(measure):
+def test_equal_clusters_are_at_distance_zero_whatever_they_are_called(measure):
     true = np.array([[0, 0, NONE], [1, 1, 2]])
     renamed = np.array([[9, 9, NONE], [0, 0, 4]])
     assert measure(true, renamed) == 0
@@ -129,7 +129,7 @@ def test_no_true_cluster_and_some_private_one_is_infinitely_far():
     assert f_measure(something, nothing) == f_measure(nothing, something) == 0
 
 
-def test_without_points_the_mismatch_of_classes_is_undefined_and_that_of_pairs_is_nought():
+def test_without_points_the_mismatch_of_classes_is_undefined_and_that_of_pairs_is_zero():
     empty, one = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
     with pytest.raises(InvalidParameter, match="no point"):
         class_mismatch(empty, empty)

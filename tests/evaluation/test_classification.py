@@ -33,13 +33,13 @@ class Told(Release):
 
     kind = "told"
     schema = SCHEMA
-    tables = facts = from_parts = summary = expected_error = None
+    tables = metadata = from_parts = summary = expected_error = None
 
     def __init__(self, settings=None):
         self.receipt = SimpleNamespace(settings=settings or {})
 
 
-class Foretelling(Told):
+class Predicting(Told):
     def predict(self, rows):
         return pa.array(["high"] * rows.num_rows)
 
@@ -50,7 +50,7 @@ class Drawing(Told):
 
 
 Silent = type("Silent", (Told,), {})
-for kind in (Told, Foretelling, Drawing, Silent):
+for kind in (Told, Predicting, Drawing, Silent):
     kind.__abstractmethods__ = frozenset()
 
 
@@ -70,7 +70,7 @@ def test_rows_whose_class_is_not_known_are_not_measured_on():
 
 
 def test_a_release_that_classifies_is_measured_as_it_is():
-    scores = evaluate_release(Foretelling(), held_out(), target="pay")
+    scores = evaluate_release(Predicting(), held_out(), target="pay")
     assert by_name(scores) == {"direct": 0.25}
     assert {score.basis for score in scores} == {"release"}
 
@@ -92,11 +92,11 @@ def test_references_come_from_the_rows_to_train_on_not_from_those_measured_on():
 @pytest.mark.parametrize("names", [[], ["forest"], ["tree", "Direct"]])
 def test_classifiers_that_are_not_known_are_refused(names):
     with pytest.raises(InvalidParameter, match="classifier"):
-        evaluate_release(Foretelling(), held_out(), target="pay", classifiers=names)
+        evaluate_release(Predicting(), held_out(), target="pay", classifiers=names)
 
 
 def test_the_evaluations_are_picked_by_what_the_release_can_do():
-    (found,) = evaluate(Request(Foretelling({"target": "pay"}), ROWS, classifiers=("direct",)))
+    (found,) = evaluate(Request(Predicting({"target": "pay"}), ROWS, classifiers=("direct",)))
     assert (found.name, found.figures["target"], found.figures["rows"]) == (
         "classification",
         "pay",
@@ -104,14 +104,14 @@ def test_the_evaluations_are_picked_by_what_the_release_can_do():
     )
     assert found.rows == [
         ["the release's own classifier", "0.2500", ""],
-        ["always the commonest class", "", "0.2500"],
+        ["always the majority class", "", "0.2500"],
     ]
     train = Request(Drawing(), ROWS, train=ROWS, target="pay", classifiers=("tree", "svm"))
     found = evaluate(train)[-1]
     assert found.name == "classification"
     assert [row[0].split()[0] for row in found.rows] == ["decision", "support", "always"]
     assert any("8,000" in note for note in found.notes)
-    for odd in (Silent({"target": "pay"}), Foretelling({"target": "nonsense"})):
+    for odd in (Silent({"target": "pay"}), Predicting({"target": "nonsense"})):
         with pytest.raises(InvalidParameter, match="nothing can be measured"):
             evaluate(Request(odd, ROWS))
     with pytest.raises(InvalidParameter, match="serves none"):

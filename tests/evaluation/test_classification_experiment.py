@@ -13,10 +13,10 @@ from dpublish.errors import InvalidParameter
 from dpublish.evaluation.experiment import Result, Trial, run_experiment
 from dpublish.evaluation.experiments import classification
 from dpublish.evaluation.experiments.classification_parts import PARTS, make_run, paid_twin
-from dpublish.evaluation.experiments.classification_summary import summarise
+from dpublish.evaluation.experiments.classification_summary import summarize
+from dpublish.methods import CATALOG, Entry
 from dpublish.privacy.budget import Budget
-from dpublish.recipes import RECIPES, Entry
-from dpublish.release.recipe import setting
+from dpublish.release.method import setting
 from dpublish.synthesis.histograms.noisy import NoisyHistogram
 
 FOUR = ("privpfc", "diffgen", "pph", "privbayes")
@@ -39,22 +39,22 @@ class StandIn:
 
     def release(self, table, *, budget, rng, progress=None):
         """Privacy: that of the histogram."""
-        recipe = NoisyHistogram(columns=("late_payments", "home", self.target))
-        return recipe.release(table, budget=budget, rng=rng)
+        method = NoisyHistogram(columns=("late_payments", "home", self.target))
+        return method.release(table, budget=budget, rng=rng)
 
 
 @pytest.fixture(autouse=True)
 def stand_ins(monkeypatch):
     for name in FOUR:
         entry = Entry(f"{__name__}:StandIn", task="", publishes="", prefer="")
-        monkeypatch.setitem(RECIPES, name, entry)
+        monkeypatch.setitem(CATALOG, name, entry)
     monkeypatch.delenv(VARIABLE, raising=False)
 
 
 @pytest.fixture(scope="module")
 def small():
     return {
-        "datasets": ("made-up",),
+        "datasets": ("simulated",),
         "methods": ("privpfc", "pph"),
         "epsilons": ("0.1", "2"),
         "classifiers": ("direct", "tree"),
@@ -72,7 +72,7 @@ def test_a_run_leaves_results_a_table_a_plot_and_a_page_and_is_not_run_again(tmp
         ["tree", "privpfc"],
         ["tree", "pph"],
         ["tree", "noise-free"],
-        ["none", "commonest class"],
+        ["none", "majority class"],
     ]
     assert "±" in summary.table.read_text()
     assert "<svg" in summary.plot.read_text()
@@ -84,13 +84,13 @@ def test_a_run_leaves_results_a_table_a_plot_and_a_page_and_is_not_run_again(tmp
 def test_more_budget_and_the_truth_are_better_than_noise(tmp_path, small):
     summary = run_experiment("classification", output=tmp_path, **small)
     errors = {row[2]: [float(cell.split()[0]) for cell in row[3:]] for row in summary.rows}
-    always = errors["commonest class"][0]
+    always = errors["majority class"][0]
     for name in ("privpfc", "pph"):
         assert errors["noise-free"][0] < errors[name][1] < always
 
 
 def test_the_axis_ends_where_the_dataset_does():
-    settings = {"datasets": ("made-up",), "methods": ("pph",), "classifiers": ("tree",)}
+    settings = {"datasets": ("simulated",), "methods": ("pph",), "classifiers": ("tree",)}
     planned = classification.plan(1, part="dimensions", **settings)
     used = [trial.setting["predictors"] for trial in planned.trials]
     assert sorted(set(used)) == [3, 5, 9]
@@ -103,14 +103,14 @@ def test_the_page_explains_itself(tmp_path, small):
         "NOT PRIVATE",
         "15 of 100",
         "smaller is stronger",
-        "Will a made-up person repay a loan?",
+        "Will a simulated person repay a loan?",
         "20,000 rows",
         "10 folds",
         "1 time with fresh noise",
         "PrivPfC: picks one grid",
-        "the commonest class",
+        "the majority class",
         "trained on the true rows",
-        "of 100 are foretold wrongly",
+        "of 100 are predicted wrongly",
     ):
         assert words in page, words
     assert "http" not in page.replace("http://www.w3.org/", "")
@@ -121,14 +121,14 @@ def test_a_classifier_that_no_method_serves_leaves_a_page_without_a_plot(tmp_pat
     one = small | {"folds": 1, "epsilons": ("1",), "classifiers": ("direct",)}
     summary = run_experiment("classification", output=tmp_path, **one)
     assert summary.plot is None
-    assert [row[2] for row in summary.rows] == ["commonest class"]
+    assert [row[2] for row in summary.rows] == ["majority class"]
     assert "There is no plot" in summary.page.read_text()
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_every_part_is_planned_tabled_and_told(part):
     chosen = PARTS[part]
-    settings = {"datasets": ("made-up",), "classifiers": ("tree",), "folds": 1, "part": part}
+    settings = {"datasets": ("simulated",), "classifiers": ("tree",), "folds": 1, "part": part}
     settings["methods"] = tuple(m for m in chosen.methods if m.removesuffix("-unpaid") in FOUR)[:2]
     planned = classification.plan(1, **settings)
     places = {trial.setting.get(chosen.key, trial.epsilon) for trial in planned.trials}
@@ -156,7 +156,7 @@ def test_parts_do_not_overwrite_each_other(tmp_path, small):
 def test_datasets_that_are_not_there_are_left_out_with_a_word(tmp_path):
     settings = {"methods": ("privpfc",), "classifiers": ("tree",)}
     planned = classification.plan(1, **settings)
-    assert {trial.setting["dataset"] for trial in planned.trials} == {"made-up"}
+    assert {trial.setting["dataset"] for trial in planned.trials} == {"simulated"}
     assert len(planned.notes) == len(BENCHMARKS) - 1
     assert "adult was left out: it needs adult_ten_folds.parquet" in planned.notes[0]
     with pytest.raises(InvalidParameter, match="DPUBLISH_DATA"):
@@ -192,29 +192,29 @@ def run_of(method, epsilon="0.4", **setting):
 
 
 def test_a_trial_sets_what_its_part_varies_and_nothing_else():
-    assert run_of("privpfc").recipe == StandIn(target="w")
+    assert run_of("privpfc").method == StandIn(target="w")
     assert run_of("privpfc").epsilon == Fraction(2, 5)
-    assert run_of("privpfc", pool=99).recipe == StandIn(target="w", pool=99)
-    shares = run_of("privpfc", selection_percent=20).recipe
+    assert run_of("privpfc", pool=99).method == StandIn(target="w", pool=99)
+    shares = run_of("privpfc", selection_percent=20).method
     assert shares.size_share + shares.selection_share + shares.counts_share == 1
     assert (shares.size_share, shares.selection_share) == (Fraction(3, 100), Fraction(1, 5))
-    assert run_of("privpfc", part="errors").recipe == StandIn(target="w", rounds=0)
-    fewer = run_of("pph", predictors=3).recipe
+    assert run_of("privpfc", part="errors").method == StandIn(target="w", rounds=0)
+    fewer = run_of("pph", predictors=3).method
     assert fewer.predictors == ("u", "v", "x")
 
 
 def test_an_unpaid_structure_leaves_the_rest_of_the_budget_as_it_was():
     epsilon = Fraction(2, 5)
     run = run_of("privpfc-unpaid")
-    assert run.recipe.size_share + run.recipe.selection_share + run.recipe.counts_share == 1
-    assert run.epsilon * run.recipe.counts_share == epsilon * Fraction(60, 100)
-    assert run.epsilon * run.recipe.size_share == epsilon * Fraction(3, 100)
+    assert run.method.size_share + run.method.selection_share + run.method.counts_share == 1
+    assert run.epsilon * run.method.counts_share == epsilon * Fraction(60, 100)
+    assert run.epsilon * run.method.size_share == epsilon * Fraction(3, 100)
     run = run_of("diffgen-unpaid")
-    assert run.epsilon * (1 - run.recipe.tree_share) == epsilon / 2
+    assert run.epsilon * (1 - run.method.tree_share) == epsilon / 2
     run = run_of("privbayes-unpaid")
     after_size = run.epsilon * Fraction(97, 100)
     kept = epsilon * Fraction(97, 100) * Fraction(7, 10)
-    assert after_size * (1 - run.recipe.structure_share) == kept
+    assert after_size * (1 - run.method.structure_share) == kept
     for method in ("privpfc", "diffgen", "privbayes"):
         lavish = run_of(f"{method}-unpaid")
         assert lavish.epsilon > 1000  # which its receipt will say: nobody takes it for private
@@ -236,10 +236,10 @@ def test_an_unpaid_structure_is_not_measured_where_there_was_nothing_to_choose()
 
 def test_means_and_deviations_are_over_folds_and_repeats():
     def result(method, epsilon, seed, error):
-        setting = {"part": "epsilon", "dataset": "made-up", "fold": 0, "classifiers": "tree"}
+        setting = {"part": "epsilon", "dataset": "simulated", "fold": 0, "classifiers": "tree"}
         return Result(Trial("classification", method, epsilon, seed, setting), {"tree": error})
 
-    cells = summarise(
+    cells = summarize(
         [
             result("privpfc", "0.5", 0, 0.2),
             result("privpfc", "0.5", 1, 0.4),
@@ -247,7 +247,7 @@ def test_means_and_deviations_are_over_folds_and_repeats():
             result("noise-free", "none", 0, 0.05),
         ]
     )
-    private, reference = (cells["made-up", "tree", m, ""] for m in ("privpfc", "noise-free"))
+    private, reference = (cells["simulated", "tree", m, ""] for m in ("privpfc", "noise-free"))
     assert private[0.5].mean == pytest.approx(0.3)
     assert private[0.5].spread == pytest.approx(0.2 / 2**0.5)
     assert private[1.0] == (0.1, 0.0)

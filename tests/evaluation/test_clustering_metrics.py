@@ -5,40 +5,40 @@ import pytest
 
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.metrics import clustering
-from dpublish.evaluation.metrics.clustering import normalised_intra_cluster_variance
-from dpublish.evaluation.plain_clusters import plain_centres
+from dpublish.evaluation.metrics.clustering import normalized_intra_cluster_variance
+from dpublish.evaluation.plain_clusters import plain_centers
 from dpublish.randomness import plain_generator
 
 
-def test_nicv_is_the_mean_squared_distance_from_the_nearest_centre(monkeypatch):
+def test_nicv_is_the_mean_squared_distance_from_the_nearest_center(monkeypatch):
     rng = plain_generator(1)
-    points, centres = rng.uniform(-1, 1, (200, 3)), rng.uniform(-1, 1, (4, 3))
+    points, centers = rng.uniform(-1, 1, (200, 3)), rng.uniform(-1, 1, (4, 3))
     expected = np.mean(
-        [min(sum((a - b) ** 2 for a, b in zip(p, c, strict=True)) for c in centres) for p in points]
+        [min(sum((a - b) ** 2 for a, b in zip(p, c, strict=True)) for c in centers) for p in points]
     )
-    assert normalised_intra_cluster_variance(points, centres) == pytest.approx(expected)
+    assert normalized_intra_cluster_variance(points, centers) == pytest.approx(expected)
     monkeypatch.setattr(clustering, "_BLOCK", 30)
-    assert normalised_intra_cluster_variance(points, centres) == pytest.approx(expected)
+    assert normalized_intra_cluster_variance(points, centers) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
-    ("points", "centres"), [((0, 2), (1, 2)), ((3, 2), (0, 2)), ((3, 2), (1, 3)), ((3,), (1, 3))]
+    ("points", "centers"), [((0, 2), (1, 2)), ((3, 2), (0, 2)), ((3, 2), (1, 3)), ((3,), (1, 3))]
 )
-def test_nicv_of_nothing_or_of_other_columns_is_refused(points, centres):
+def test_nicv_of_nothing_or_of_other_columns_is_refused(points, centers):
     with pytest.raises(InvalidParameter):
-        normalised_intra_cluster_variance(np.zeros(points), np.zeros(centres))
+        normalized_intra_cluster_variance(np.zeros(points), np.zeros(centers))
 
 
 def test_the_reference_finds_heaps_that_are_apart():
     rng = plain_generator(2)
     heaps = np.array([[-0.8, -0.8], [-0.8, 0.8], [0.8, -0.8], [0.8, 0.8], [0.0, 0.0]])
     points = heaps[rng.integers(5, size=1000)] + rng.normal(0, 0.02, (1000, 2))
-    found = plain_centres(points, 5)
+    found = plain_centers(points, 5)
     apart = np.linalg.norm(heaps[:, None] - found, axis=2).min(axis=1)
     assert apart.max() < 0.01
 
 
-def test_the_reference_works_where_there_are_fewer_points_than_centres():
-    found = plain_centres(np.array([[0.5, 0.5], [0.5, 0.5]]), 4)
+def test_the_reference_works_where_there_are_fewer_points_than_centers():
+    found = plain_centers(np.array([[0.5, 0.5], [0.5, 0.5]]), 4)
     assert found.shape == (4, 2)
-    assert normalised_intra_cluster_variance(np.array([[0.5, 0.5]]), found) == 0
+    assert normalized_intra_cluster_variance(np.array([[0.5, 0.5]]), found) == 0

@@ -18,11 +18,11 @@ from dpublish.evaluation.experiments.copula_parts import (
     SECONDS,
     available_methods,
 )
-from dpublish.evaluation.experiments.copula_summary import summarise
+from dpublish.evaluation.experiments.copula_summary import summarize
 from dpublish.evaluation.workload import true_counts
+from dpublish.methods import CATALOG, Entry
 from dpublish.randomness import plain_generator
-from dpublish.recipes import RECIPES, Entry
-from dpublish.release.recipe import ExpectedError, setting
+from dpublish.release.method import ExpectedError, setting
 
 
 class Answers:
@@ -53,7 +53,7 @@ class StandIn:
         budget.spend()
         return Answers(epsilon, {"kendall": 500}.get(self.correlation, 100))
 
-    def expected_error(self, schema, n_hint, epsilon):
+    def expected_error(self, schema, n_records, epsilon):
         if len(schema.names) > self.most:
             raise InvalidParameter(f"{len(schema.names)} columns are too many")
         return ExpectedError("", {}, "")
@@ -67,12 +67,12 @@ class Narrow(StandIn):
 
 @pytest.fixture(autouse=True)
 def stand_ins(monkeypatch):
-    for name in {method.recipe for method in METHODS.values()} & set(RECIPES):
-        monkeypatch.delitem(RECIPES, name)
-    for name, kind in (("dpcopula", StandIn), ("margins", StandIn), ("psd", Narrow)):
+    for name in {method.method for method in METHODS.values()} & set(CATALOG):
+        monkeypatch.delitem(CATALOG, name)
+    for name, kind in (("dpcopula", StandIn), ("marginals", StandIn), ("psd", Narrow)):
         place = f"{kind.__module__}:{kind.__name__}"
         publishes = f"what {name} publishes"
-        monkeypatch.setitem(RECIPES, name, Entry(place, "synthesis", publishes, ""))
+        monkeypatch.setitem(CATALOG, name, Entry(place, "synthesis", publishes, ""))
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr(copula_laboratory, "gives_rows", lambda release: False)
     for name, known in number_tables.NUMBER_TABLES.items():
@@ -81,13 +81,13 @@ def stand_ins(monkeypatch):
             monkeypatch.setitem(number_tables.NUMBER_TABLES, name, small)
 
 
-def test_methods_are_those_whose_recipe_is_there():
+def test_methods_are_those_whose_method_is_there():
     assert available_methods() == (
         "dpcopula",
         "dpcopula-spearman",
         "dpcopula-kendall",
         "dpcopula-mle",
-        "margins",
+        "marginals",
         "psd",
     )
     assert set(COMPARED) <= set(METHODS)
@@ -95,19 +95,19 @@ def test_methods_are_those_whose_recipe_is_there():
 
 
 def test_a_run_leaves_results_a_table_a_plot_and_a_page_and_is_not_run_again(tmp_path):
-    options = {"datasets": ("made-up",), "epsilons": ("0.1", "200"), "repeats": 2}
+    options = {"datasets": ("simulated",), "epsilons": ("0.1", "200"), "repeats": 2}
     summary = run_experiment("copula", output=tmp_path, **options)
     lines = summary.results.read_text().splitlines()
     assert len(lines) == 2 * (2 + 2 * 3)  # repeats; references, epsilons, methods
     assert all("NOT PRIVATE" in line for line in lines)
     assert summary.headers == ["dataset", "method", "epsilon 0.1", "epsilon 200"]
     told = {row[1]: row[2:] for row in summary.rows}
-    assert list(told) == ["dpcopula", "margins", "psd", "exact-margins", "always-zero"]
+    assert list(told) == ["dpcopula", "marginals", "psd", "exact-marginals", "always-zero"]
     assert told["psd"] == ["cannot run", "cannot run"]
     near, far = (float(told["dpcopula"][place].split()[0]) for place in (1, 0))
     assert near < far
-    assert told["exact-margins"][0] == told["exact-margins"][1]
-    assert summary.notes == ("psd cannot run on made-up: 8 columns are too many",)
+    assert told["exact-marginals"][0] == told["exact-marginals"][1]
+    assert summary.notes == ("psd cannot run on simulated: 8 columns are too many",)
     again = run_experiment("copula", output=tmp_path, **options)
     assert summary.results.read_text().splitlines() == lines
     assert again.rows == summary.rows
@@ -124,7 +124,7 @@ def test_the_page_explains_itself(tmp_path):
         "ranges between records",
         "1 time with fresh noise",
         "publishes what dpcopula publishes",
-        "psd cannot run on made-up: 8 columns are too many",
+        "psd cannot run on simulated: 8 columns are too many",
         "adult-numbers was left out",
         "= 1 dpcopula is nearest",
     ):
@@ -146,27 +146,27 @@ def test_every_part_is_planned_tabled_and_told():
         page = copula.page(results, ["a note"])
         assert page.title == chosen.title
         assert "a note" in page.sections[-1].paragraphs
-        has_reference = any(t.method == "exact-margins" for t in planned.trials)
+        has_reference = any(t.method == "exact-marginals" for t in planned.trials)
         assert has_reference is (chosen.measure != SECONDS)
 
 
 def test_columns_and_rows_are_what_their_parts_vary(tmp_path):
     laboratory = copula_laboratory.Laboratory(None)
     for key, value, place in (("columns", 3, (3, 0)), ("records", 70, (0, 70))):
-        trial = Trial("copula", "dpcopula", "1", 0, {"dataset": "made-up", key: str(value)})
+        trial = Trial("copula", "dpcopula", "1", 0, {"dataset": "simulated", key: str(value)})
         laboratory.run_trial(trial)
-        rows = laboratory._load("made-up", *place).rows
+        rows = laboratory._load("simulated", *place).rows
         assert value in rows.shape
-    refused = Trial("copula", "psd", "1", 0, {"dataset": "made-up", "columns": "6"})
+    refused = Trial("copula", "psd", "1", 0, {"dataset": "simulated", "columns": "6"})
     assert laboratory.run_trial(refused) == {"cannot_run": 1.0}
     assert "6 columns" in laboratory.refusal(refused)
-    narrow = Trial("copula", "psd", "1", 0, {"dataset": "made-up", "columns": "4"})
+    narrow = Trial("copula", "psd", "1", 0, {"dataset": "simulated", "columns": "4"})
     assert "relative" in laboratory.run_trial(narrow)
 
 
-def test_settings_of_a_trial_reach_its_recipe():
+def test_settings_of_a_trial_reach_its_method():
     def made(method, **given):
-        return copula_laboratory.recipe(Trial("copula", method, "1", 0, given))
+        return copula_laboratory.method(Trial("copula", method, "1", 0, given))
 
     assert made("dpcopula", ratio="8").ratio == "8"
     assert made("dpcopula-kendall").correlation == "kendall"
@@ -175,7 +175,7 @@ def test_settings_of_a_trial_reach_its_recipe():
 
 def test_methods_are_asked_the_same_questions_and_repeats_others():
     laboratory = copula_laboratory.Laboratory(None)
-    place = ("made-up", 0, 0)
+    place = ("simulated", 0, 0)
     assert laboratory._ask(place, 0, "") is laboratory._ask(place, 0, "")
     first, second = (laboratory._ask(place, seed, "").workload for seed in (0, 1))
     assert (first.lows != second.lows).any()
@@ -184,15 +184,15 @@ def test_methods_are_asked_the_same_questions_and_repeats_others():
     assert parts == pytest.approx(0.5, rel=0.01)
 
 
-def test_the_reference_multiplies_true_margins():
+def test_the_reference_multiplies_true_marginals():
     laboratory = copula_laboratory.Laboratory(None)
     figures = laboratory.run_trial(
-        Trial("copula", "exact-margins", "none", 0, {"dataset": "made-up-uniform"})
+        Trial("copula", "exact-marginals", "none", 0, {"dataset": "simulated-uniform"})
     )
-    task = laboratory._load("made-up-uniform", 0, 0)
+    task = laboratory._load("simulated-uniform", 0, 0)
     rng = plain_generator(7)
     shuffled = {name: rng.permutation(codes) for name, codes in task.codes.items()}
-    asked = laboratory._ask(("made-up-uniform", 0, 0), 0, "")
+    asked = laboratory._ask(("simulated-uniform", 0, 0), 0, "")
     by_shuffling = asked.errors(true_counts(shuffled, asked.workload).astype(np.float64))
     assert figures["absolute"] == pytest.approx(by_shuffling.mean_absolute, rel=0.2)
     assert "seconds" not in figures
@@ -200,27 +200,27 @@ def test_the_reference_multiplies_true_margins():
 
 def test_to_answer_zero_is_wrong_by_the_whole_count():
     laboratory = copula_laboratory.Laboratory(None)
-    trial = Trial("copula", "always-zero", "none", 0, {"dataset": "made-up"})
-    asked = laboratory._ask(("made-up", 0, 0), 0, "")
+    trial = Trial("copula", "always-zero", "none", 0, {"dataset": "simulated"})
+    asked = laboratory._ask(("simulated", 0, 0), 0, "")
     assert laboratory.run_trial(trial)["absolute"] == pytest.approx(asked.truth.mean())
     assert asked.sanity == pytest.approx(1.0)  # 0.05 % of 2,000 rows
 
 
 def test_means_and_deviations_are_over_repeats():
     def result(method, epsilon, seed, error):
-        setting = {"part": "epsilon", "dataset": "made-up"}
+        setting = {"part": "epsilon", "dataset": "simulated"}
         return Result(Trial("copula", method, epsilon, seed, setting), {"relative": error})
 
-    cells = summarise(
+    cells = summarize(
         [
-            result("exact-margins", "none", 0, 0.05),
-            result("exact-margins", "none", 1, 0.07),
+            result("exact-marginals", "none", 0, 0.05),
+            result("exact-marginals", "none", 1, 0.07),
             result("dpcopula", "0.5", 0, 0.2),
             result("dpcopula", "0.5", 1, 0.4),
             result("dpcopula", "1", 0, 0.1),
         ]
     )
-    line, reference = cells["made-up", "dpcopula", ""], cells["made-up", "exact-margins", ""]
+    line, reference = cells["simulated", "dpcopula", ""], cells["simulated", "exact-marginals", ""]
     assert line[0.5].mean == pytest.approx(0.3)
     assert line[0.5].spread == pytest.approx(0.2 / 2**0.5)
     assert reference[0.5] == reference[1.0]
@@ -232,7 +232,7 @@ def test_means_and_deviations_are_over_repeats():
     [
         ({"part": "epsilons"}, "epsilon"),
         ({"datasets": ("adult",)}, "adult-numbers"),
-        ({"part": "dimensions", "datasets": ("adult-numbers",)}, "made-up"),
+        ({"part": "dimensions", "datasets": ("adult-numbers",)}, "simulated"),
         ({"methods": ("dpcopla",)}, "dpcopula"),
         ({"methods": ("privelet",)}, "dpcopula"),
         ({"methods": ()}, "at least one"),

@@ -6,7 +6,7 @@ import pytest
 
 from dpublish.data.schema import column
 from dpublish.evaluation.features import encode_features
-from recipe_examples import SCHEMA, arrow_table
+from method_examples import SCHEMA, arrow_table
 
 
 def test_a_row_is_encoded_the_same_way_whatever_the_others_hold():

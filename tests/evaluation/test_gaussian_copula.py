@@ -1,4 +1,4 @@
-"""Made-up tables with Gaussian dependence, and the tables of numbers."""
+"""Simulated tables with Gaussian dependence, and the tables of numbers."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from dpublish.datasets.gaussian_copula import (
     correlation_matrix,
     gaussian_copula,
     gaussian_copula_schema,
-    margin_chances,
+    marginal_probabilities,
 )
 from dpublish.datasets.number_tables import NUMBER_TABLES
 from dpublish.errors import InvalidParameter, UnreadableData
@@ -20,18 +20,18 @@ def test_the_same_seed_makes_the_same_rows_and_another_seed_others():
     assert gaussian_copula(0, 2).num_rows == 0
 
 
-@pytest.mark.parametrize("margin", ["gaussian", "uniform", "zipf"])
-def test_margins_have_the_shape_that_is_asked_for(margin):
-    chances = margin_chances(margin, 20)
-    assert chances.sum() == pytest.approx(1)
-    rows = gaussian_copula(20_000, 2, values=20, margin=margin)
+@pytest.mark.parametrize("marginal", ["gaussian", "uniform", "zipf"])
+def test_marginals_have_the_shape_that_is_asked_for(marginal):
+    probabilities = marginal_probabilities(marginal, 20)
+    assert probabilities.sum() == pytest.approx(1)
+    rows = gaussian_copula(20_000, 2, values=20, marginal=marginal)
     for name in rows.column_names:
         counts = np.bincount(rows[name].to_numpy(), minlength=20)
-        assert stats.chisquare(counts, 20_000 * chances).pvalue > 1e-4
+        assert stats.chisquare(counts, 20_000 * probabilities).pvalue > 1e-4
 
 
-def test_margins_differ_from_each_other():
-    bell, even, falling = (margin_chances(m, 10) for m in ("gaussian", "uniform", "zipf"))
+def test_marginals_differ_from_each_other():
+    bell, even, falling = (marginal_probabilities(m, 10) for m in ("gaussian", "uniform", "zipf"))
     assert bell.argmax() in (4, 5)
     assert bell == pytest.approx(bell[::-1])
     assert np.ptp(even) < 1e-12
@@ -44,14 +44,14 @@ def test_columns_are_tied_as_the_matrix_says(dependence):
     assert np.linalg.eigvalsh(matrix).min() > 0
     assert (np.diag(matrix) == 1).all()
     assert (matrix == matrix.T).all()
-    rows = gaussian_copula(40_000, 4, margin="zipf", dependence=dependence)
+    rows = gaussian_copula(40_000, 4, marginal="zipf", dependence=dependence)
     ranks = stats.spearmanr(np.stack([rows[n].to_numpy() for n in rows.column_names], 1)).statistic
     bell = gaussian_copula(40_000, 4, dependence=dependence)
     plain = np.stack([bell[name].to_numpy() for name in bell.column_names], 1)
     spearman = stats.spearmanr(plain).statistic
     expected = 6 / np.pi * np.arcsin(matrix / 2)  # rank correlation of a normal distribution
     assert np.abs(spearman - expected).max() < 0.02
-    assert np.abs(ranks - expected).max() < 0.05  # ties of Zipf's first values blur it
+    assert np.abs(ranks - expected).max() < 0.05  # ties of Zipf's first values perturb it
 
 
 def test_exchangeable_columns_are_all_alike():
@@ -71,21 +71,21 @@ def test_the_schema_knows_every_value():
         ({"records": -1}, "records"),
         ({"columns": 0}, "columns"),
         ({"values": 0}, "values"),
-        ({"margin": "gausian"}, "gaussian"),
+        ({"marginal": "gausian"}, "gaussian"),
         ({"dependence": "none"}, "random"),
     ],
 )
-def test_what_cannot_be_made_up_is_refused(options, word):
+def test_what_cannot_be_simulated_is_refused(options, word):
     with pytest.raises(InvalidParameter, match=word):
         gaussian_copula(**({"records": 3, "columns": 2} | options))
 
 
-def test_tables_of_numbers_are_made_up_or_looked_for_in_a_folder(tmp_path):
-    made_up = NUMBER_TABLES["made-up-zipf"]
-    assert made_up.missing_file(None) is None
-    rows = made_up.rows(None)
-    assert rows.num_rows == made_up.records
-    assert tuple(rows.column_names) == made_up.schema.names
+def test_tables_of_numbers_are_simulated_or_looked_for_in_a_folder(tmp_path):
+    simulated = NUMBER_TABLES["simulated-zipf"]
+    assert simulated.missing_file(None) is None
+    rows = simulated.rows(None)
+    assert rows.num_rows == simulated.records
+    assert tuple(rows.column_names) == simulated.schema.names
     adult = NUMBER_TABLES["adult-numbers"]
     assert [column.size for column in adult.schema.columns] == [74, 16, 99, 1_000]
     assert adult.missing_file(tmp_path) == "adult.parquet"

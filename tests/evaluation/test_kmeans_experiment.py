@@ -13,18 +13,18 @@ from dpublish.errors import InvalidParameter
 from dpublish.evaluation.experiment import Result, Trial, run_experiment
 from dpublish.evaluation.experiments import kmeans
 from dpublish.evaluation.experiments.kmeans_parts import HEAT_MAP, PARTS, kmeans_methods
-from dpublish.evaluation.experiments.kmeans_summary import excesses, summarise
+from dpublish.evaluation.experiments.kmeans_summary import excesses, summarize
 from dpublish.evaluation.heat_map import HeatLayout, HeatPanel, heat_maps
+from dpublish.methods import CATALOG, Entry
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
-from dpublish.recipes import RECIPES, Entry
-from dpublish.release.centres import Centres
-from dpublish.release.recipe import setting, settings_of
+from dpublish.release.centers import Centers
+from dpublish.release.method import setting, settings_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class StandIn:
-    """Publishes centres drawn anywhere, and asks for clusters as the others do."""
+    """Publishes centers drawn anywhere, and asks for clusters as the others do."""
 
     name: ClassVar[str] = "stand-in"
     clusters: int = setting("clusters")
@@ -40,10 +40,10 @@ class StandIn:
             method=self.name,
             settings=settings_of(self),
             budget=budget,
-            neighbours=table.neighbours,
+            neighbors=table.neighbors,
             rng=rng,
         )
-        return Centres(receipt=receipt, schema=table.schema, centres=middles)
+        return Centers(receipt=receipt, schema=table.schema, centers=middles)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,21 +56,21 @@ class Shapes:
 
 @pytest.fixture(autouse=True)
 def stand_ins(monkeypatch):
-    for name in [name for name, entry in RECIPES.items() if entry.task == "clustering"]:
-        monkeypatch.delitem(RECIPES, name)
+    for name in [name for name, entry in CATALOG.items() if entry.task == "clustering"]:
+        monkeypatch.delitem(CATALOG, name)
     for name, kind in (("gkm", BlockMean), ("stand-in", StandIn), ("shapes", Shapes)):
         place = f"{kind.__module__}:{kind.__name__}"
         publishes = f"what {name} publishes"
-        monkeypatch.setitem(RECIPES, name, Entry(place, "clustering", publishes, ""))
+        monkeypatch.setitem(CATALOG, name, Entry(place, "clustering", publishes, ""))
     monkeypatch.delenv(VARIABLE, raising=False)
 
 
 @pytest.fixture(scope="module")
 def small():
-    return {"datasets": ("made-up",), "epsilons": ("0.1", "200"), "repeats": 2}
+    return {"datasets": ("simulated",), "epsilons": ("0.1", "200"), "repeats": 2}
 
 
-def test_methods_are_the_recipes_that_are_told_how_many_clusters_to_find():
+def test_methods_are_the_methods_that_are_told_how_many_clusters_to_find():
     assert kmeans_methods() == ("gkm", "stand-in")
 
 
@@ -88,7 +88,7 @@ def test_a_run_leaves_results_a_table_a_plot_and_a_page_and_is_not_run_again(tmp
     assert again.rows == summary.rows
 
 
-def test_budget_brings_centres_nearer_and_nothing_beats_the_reference(tmp_path, small):
+def test_budget_brings_centers_nearer_and_nothing_beats_the_reference(tmp_path, small):
     summary = run_experiment("kmeans", output=tmp_path, **small)
     means = {row[1]: [float(cell.split()[0]) for cell in row[2:]] for row in summary.rows}
     assert means["noise-free"][0] < means["gkm"][1] < means["gkm"][0]
@@ -102,11 +102,11 @@ def test_the_page_explains_itself(tmp_path, small):
         "smaller is stronger",
         "mean squared distance",
         "10,000 points",
-        "5 centres are looked for",
+        "5 centers are looked for",
         "2 times with fresh noise",
         "publishes what gkm publishes",
         "without privacy",
-        "= 200 the nearest centres are those of gkm",
+        "= 200 the nearest centers are those of gkm",
         "seconds",
     ):
         assert words in page, words
@@ -167,10 +167,10 @@ def test_excesses_are_over_the_reference_of_the_same_cloud():
 
 def test_means_and_deviations_are_over_repeats():
     def result(method, epsilon, seed, nicv):
-        setting = {"part": "epsilon", "dataset": "made-up"}
+        setting = {"part": "epsilon", "dataset": "simulated"}
         return Result(Trial("kmeans", method, epsilon, seed, setting), {"nicv": nicv})
 
-    cells = summarise(
+    cells = summarize(
         [
             result("noise-free", "none", 0, 0.05),
             result("gkm", "0.5", 0, 0.2),
@@ -178,18 +178,18 @@ def test_means_and_deviations_are_over_repeats():
             result("gkm", "1", 0, 0.1),
         ]
     )
-    line, reference = cells["made-up", "gkm", ""], cells["made-up", "noise-free", ""]
+    line, reference = cells["simulated", "gkm", ""], cells["simulated", "noise-free", ""]
     assert line[0.5].mean == pytest.approx(0.3)
     assert line[0.5].spread == pytest.approx(0.2 / 2**0.5)
     assert list(reference) == [0.5, 1.0]  # the same everywhere on the axis
 
 
 def test_a_method_that_takes_minutes_is_run_only_if_it_is_named(monkeypatch):
-    monkeypatch.setattr(kmeans, "SLOW", {("made-up", "stand-in"), ("s1", "gkm")})
+    monkeypatch.setattr(kmeans, "SLOW", {("simulated", "stand-in"), ("s1", "gkm")})
     planned = kmeans.plan(1)
     assert {trial.method for trial in planned.trials} == {"gkm", "noise-free"}
     assert [note for note in planned.notes if "takes minutes" in note] == [
-        "stand-in was left out on made-up, where it takes minutes; name it to run it"
+        "stand-in was left out on simulated, where it takes minutes; name it to run it"
     ]
     named = kmeans.plan(1, methods=("stand-in",))
     assert {trial.method for trial in named.trials} == {"stand-in", "noise-free"}
@@ -198,7 +198,7 @@ def test_a_method_that_takes_minutes_is_run_only_if_it_is_named(monkeypatch):
 
 def test_datasets_that_are_not_there_are_left_out_with_a_word(tmp_path):
     planned = kmeans.plan(1)
-    assert {trial.setting["dataset"] for trial in planned.trials} == {"made-up"}
+    assert {trial.setting["dataset"] for trial in planned.trials} == {"simulated"}
     assert len(planned.notes) == len(POINT_SETS) - 1
     assert "s1 was left out: it needs clustering_s_sets.parquet" in planned.notes[0]
     with pytest.raises(InvalidParameter, match="DPUBLISH_DATA"):

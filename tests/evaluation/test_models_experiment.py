@@ -21,18 +21,18 @@ from dpublish.evaluation.experiments.models_parts import (
     METHODS,
     PARTS,
     VARIANTS,
+    method_for,
     models_of,
-    recipe_for,
 )
 from dpublish.evaluation.experiments.models_reference import fit_plain_model
-from dpublish.evaluation.experiments.models_summary import summarise
+from dpublish.evaluation.experiments.models_summary import summarize
 from dpublish.evaluation.metrics.classification import area_under_curve, mean_area_under_curve
+from dpublish.methods import CATALOG, Entry, make_method
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
-from dpublish.recipes import RECIPES, Entry, make_recipe
 from dpublish.release.linear_model import LinearModel
-from dpublish.release.recipe import setting, settings_of
+from dpublish.release.method import setting, settings_of
 
 REAL = ("majority", "privpfc")
 
@@ -59,7 +59,7 @@ class StandIn:
             method=self.name,
             settings=settings_of(self),
             budget=budget,
-            neighbours=table.neighbours,
+            neighbors=table.neighbors,
             rng=rng,
         )
         return LinearModel(
@@ -85,14 +85,14 @@ def stand_ins(monkeypatch):
         if name not in REAL:
             kind = LogisticStandIn if name == "functional" else StandIn
             entry = Entry(f"{__name__}:{kind.__name__}", task="", publishes="", prefer="")
-            monkeypatch.setitem(RECIPES, name, entry)
+            monkeypatch.setitem(CATALOG, name, entry)
     monkeypatch.delenv(VARIABLE, raising=False)
 
 
 @pytest.fixture(scope="module")
 def small():
     return {
-        "datasets": ("made-up",),
+        "datasets": ("simulated",),
         "methods": ("privgene", "functional", "majority"),
         "epsilons": ("0.01", "10"),
         "folds": 2,
@@ -121,7 +121,7 @@ def test_a_run_leaves_results_a_table_a_plot_and_a_page_and_is_not_run_again(tmp
         ["misclassification", "svm", "privgene"],
         ["misclassification", "svm", "noise-free"],
         ["misclassification", "any", "majority"],
-        ["misclassification", "any", "commonest class"],
+        ["misclassification", "any", "majority class"],
     ]
     assert {row[1] for row in summary.rows} == {"misclassification", "auc"}
     assert "±" in summary.table.read_text()
@@ -138,8 +138,8 @@ def test_more_budget_and_the_truth_are_better_than_noise(tmp_path, small):
         free, private = (model, "noise-free"), (model, "privgene")
         assert wrong[free][0] < wrong[private][1] < wrong[private][0]
         assert curve[free][0] > curve[private][1] > curve[private][0]
-    assert curve[ANY, "majority"] == curve[ANY, "commonest class"] == [0.5, 0.5]
-    assert wrong[ANY, "majority"][1] == wrong[ANY, "commonest class"][1]
+    assert curve[ANY, "majority"] == curve[ANY, "majority class"] == [0.5, 0.5]
+    assert wrong[ANY, "majority"][1] == wrong[ANY, "majority class"][1]
 
 
 def test_the_page_explains_itself(tmp_path, small):
@@ -150,7 +150,7 @@ def test_the_page_explains_itself(tmp_path, small):
         "15 of 100",
         "0.5 is a coin",
         "smaller is stronger",
-        "Will a made-up person repay a loan?",
+        "Will a simulated person repay a loan?",
         "20,000 rows",
         "10 folds",
         "1 time with fresh noise",
@@ -167,7 +167,7 @@ def test_the_page_explains_itself(tmp_path, small):
 @pytest.mark.parametrize("part", PARTS)
 def test_every_part_is_planned_tabled_and_told(part):
     chosen = PARTS[part]
-    planned = models.plan(1, part=part, datasets=("made-up",), classifiers=("logistic",), folds=1)
+    planned = models.plan(1, part=part, datasets=("simulated",), classifiers=("logistic",), folds=1)
     assert {t.method for t in planned.trials if t.epsilon != "none"} == set(chosen.methods)
     figures = {"misclassification": 0.25, "auc": 0.75, "seconds": 2.0}
     results = [Result(trial, figures) for trial in planned.trials]
@@ -183,8 +183,8 @@ def test_every_part_is_planned_tabled_and_told(part):
 
 
 def test_k_means_is_that_of_its_own_experiment_with_three_methods(tmp_path):
-    options = {"part": "kmeans", "datasets": ("made-up",), "epsilons": ("1",), "repeats": 1}
-    planned = models.plan(1, part="kmeans", datasets=("made-up",), epsilons=("1",))
+    options = {"part": "kmeans", "datasets": ("simulated",), "epsilons": ("1",), "repeats": 1}
+    planned = models.plan(1, part="kmeans", datasets=("simulated",), epsilons=("1",))
     assert tuple(t.method for t in planned.trials) == ("noise-free", *KMEANS_METHODS)
     summary = run_experiment("model-fitting", output=tmp_path, methods=("dplloyd",), **options)
     assert summary.page.name == "model-fitting-kmeans.html"
@@ -196,7 +196,7 @@ def test_k_means_is_that_of_its_own_experiment_with_three_methods(tmp_path):
 
 
 def test_methods_and_datasets_that_are_not_there_are_left_out_with_a_word(monkeypatch):
-    monkeypatch.delitem(RECIPES, "privgene")
+    monkeypatch.delitem(CATALOG, "privgene")
     planned = models.plan(1, part="choice", folds=1)
     assert {trial.method for trial in planned.trials if trial.epsilon != "none"} == {"privlocal"}
     assert [note.partition(":")[0] for note in planned.notes] == [
@@ -230,19 +230,19 @@ def test_options_that_make_no_sense_are_refused_before_anything_is_run(tmp_path,
     assert not (tmp_path / "new").exists()
 
 
-def recipe(method, epsilon="1", **given):
+def method(method, epsilon="1", **given):
     given = {"model": "svm", "dataset": "adult", **given}
-    return recipe_for(Trial("model-fitting", method, epsilon, 0, given), "w")
+    return method_for(Trial("model-fitting", method, epsilon, 0, given), "w")
 
 
 def test_a_trial_sets_what_its_part_varies_and_nothing_else():
-    assert recipe("privgene") == StandIn(target="w", model="svm")
-    assert recipe("privgene-plain") == StandIn(target="w", model="svm", choice="plain")
+    assert method("privgene") == StandIn(target="w", model="svm")
+    assert method("privgene-plain") == StandIn(target="w", model="svm", choice="plain")
     fitted = BENCHMARKS["adult"].records * 9 // 10
-    assert recipe("privgene", records_per_round=800).rounds == -(-fitted // 800)
-    assert recipe("privgene", "0.1", records_per_round=800).rounds == -(-fitted // 8_000)
-    assert recipe("privgene", "0.001", records_per_round=6_400).rounds == 1
-    assert recipe("privgene", "100", records_per_round=200).rounds == 500
+    assert method("privgene", records_per_round=800).rounds == -(-fitted // 800)
+    assert method("privgene", "0.1", records_per_round=800).rounds == -(-fitted // 8_000)
+    assert method("privgene", "0.001", records_per_round=6_400).rounds == 1
+    assert method("privgene", "100", records_per_round=200).rounds == 500
     assert set(VARIANTS) == {"privgene-plain"}
 
 
@@ -255,10 +255,10 @@ def test_a_method_is_asked_only_for_models_that_it_fits():
 
 def test_means_and_deviations_are_over_folds_and_repeats():
     def result(method, epsilon, seed, error):
-        given = {"part": "epsilon", "dataset": "made-up", "fold": 0, "model": "svm"}
+        given = {"part": "epsilon", "dataset": "simulated", "fold": 0, "model": "svm"}
         return Result(Trial("model-fitting", method, epsilon, seed, given), {"auc": error})
 
-    cells = summarise(
+    cells = summarize(
         [
             result("privgene", "0.5", 0, 0.2),
             result("privgene", "0.5", 1, 0.4),
@@ -266,7 +266,7 @@ def test_means_and_deviations_are_over_folds_and_repeats():
             result("noise-free", "none", 0, 0.05),
         ]
     )
-    private, free = (cells["made-up", "auc", "svm", m, ""] for m in ("privgene", "noise-free"))
+    private, free = (cells["simulated", "auc", "svm", m, ""] for m in ("privgene", "noise-free"))
     assert private[0.5].mean == pytest.approx(0.3)
     assert private[0.5].spread == pytest.approx(0.2 / 2**0.5)
     assert list(free) == [0.5, 1.0]  # the same everywhere on the axis
@@ -274,18 +274,18 @@ def test_means_and_deviations_are_over_folds_and_repeats():
 
 def test_a_method_that_would_flatten_all_others_is_tabled_but_not_drawn():
     def result(method, epsilon, error, model="svm"):
-        given = {"part": "epsilon", "dataset": "made-up", "fold": 0, "model": model}
+        given = {"part": "epsilon", "dataset": "simulated", "fold": 0, "model": model}
         figures = {"misclassification": error, "auc": 0.7}
         return Result(Trial("model-fitting", method, epsilon, 0, given), figures)
 
     results = [
-        result("commonest class", "none", 0.3, ANY),
+        result("majority class", "none", 0.3, ANY),
         result("privgene", "0.5", 0.61),
         result("gupt", "0.5", 0.7),
         result("privgene", "1", 0.59),
         result("gupt", "1", 0.61),
     ]
-    wrong, curve = models_page._panels(summarise(results), PARTS["epsilon"], None)
+    wrong, curve = models_page._panels(summarize(results), PARTS["epsilon"], None)
     assert [line.label.partition(":")[0] for line in wrong.lines] == ["PrivGene", "No learning"]
     assert len(curve.lines) == 3
     assert [row[3] for row in models.table(results).rows if row[3] == "gupt"] == ["gupt"] * 2
@@ -316,7 +316,7 @@ def test_the_reference_is_the_best_model_and_finds_separable_classes(model):
 
 def test_the_reference_has_the_weights_of_scikit_learn():
     linear_model = pytest.importorskip("sklearn.linear_model")
-    benchmark = BENCHMARKS["made-up"]
+    benchmark = BENCHMARKS["simulated"]
     schema, rows = benchmark.schema(None), benchmark.rows(None).slice(0, 2_000)
     fitted = fit_plain_model(rows, schema, benchmark.target, "logistic")
     matrix = fitted.features.matrix(
@@ -328,21 +328,21 @@ def test_the_reference_has_the_weights_of_scikit_learn():
 
 
 def test_scores_follow_what_a_release_tells_of_its_certainty():
-    benchmark = BENCHMARKS["made-up"]
+    benchmark = BENCHMARKS["simulated"]
     schema, rows = benchmark.schema(None), benchmark.rows(None).slice(0, 500)
     table = open_table(rows, schema)
     for method in ("privgene", *REAL):
-        made = make_recipe(method, {"target": "repaid"})
+        made = make_method(method, {"target": "repaid"})
         release = made.release(table, budget=Budget(1), rng=seeded(3))
         scores = class_scores(release, rows, "repaid")
-        foretold = np.array(schema["repaid"].axis().labels)[scores.argmax(axis=1)]
-        assert foretold.tolist() == release.predict(rows).to_pylist()
+        predicted = np.array(schema["repaid"].axis().labels)[scores.argmax(axis=1)]
+        assert predicted.tolist() == release.predict(rows).to_pylist()
         if method == "privgene":
-            chances = release.predict_proba(rows).to_pandas().to_numpy()
-            assert np.array_equal(np.argsort(scores[:, 1]), np.argsort(chances[:, 1]))
+            probabilities = release.predict_proba(rows).to_pandas().to_numpy()
+            assert np.array_equal(np.argsort(scores[:, 1]), np.argsort(probabilities[:, 1]))
 
 
-def test_the_area_under_the_curve_is_the_chance_that_a_pair_is_in_order():
+def test_the_area_under_the_curve_is_the_probability_that_a_pair_is_in_order():
     draw = plain_generator(5)
     scores = draw.integers(0, 6, 60).astype(float)  # with ties
     positive = draw.random(60) < 0.3

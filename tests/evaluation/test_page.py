@@ -30,7 +30,7 @@ def test_text_is_escaped_and_figures_are_not():
     assert "NOT PRIVATE" in page
 
 
-def test_a_line_keeps_its_colour_where_others_are_absent():
+def test_a_line_keeps_its_color_where_others_are_absent():
     panels = [
         Panel("both", [line("first"), line("second"), line("reference", is_ours=False)]),
         Panel("one", [line("second"), line("reference", is_ours=False)]),

@@ -1,4 +1,4 @@
-"""Points to cluster: clouds that are as far apart as promised, tables that fit their bounds."""
+"""Points to cluster: clouds that are as far apart as guaranteed, tables that fit their bounds."""
 
 from itertools import combinations
 
@@ -9,8 +9,8 @@ from dpublish.data.check import check_table
 from dpublish.datasets import point_clouds
 from dpublish.datasets.point_clouds import POINT_SETS, cloud_schema, point_cloud
 from dpublish.errors import InvalidParameter, UnreadableData
-from dpublish.evaluation.metrics.clustering import normalised_intra_cluster_variance
-from dpublish.evaluation.plain_clusters import plain_centres
+from dpublish.evaluation.metrics.clustering import normalized_intra_cluster_variance
+from dpublish.evaluation.plain_clusters import plain_centers
 from dpublish.randomness import plain_generator
 
 
@@ -55,9 +55,9 @@ def test_the_nearest_two_heaps_are_as_far_apart_as_asked():
 
 def test_clouds_have_clusters_to_find():
     points = points_of(point_cloud(5, 4, 3000))
-    whole = normalised_intra_cluster_variance(points, points.mean(axis=0)[None])
-    best = normalised_intra_cluster_variance(points, plain_centres(points, 5))
-    fewer = normalised_intra_cluster_variance(points, plain_centres(points, 4))
+    whole = normalized_intra_cluster_variance(points, points.mean(axis=0)[None])
+    best = normalized_intra_cluster_variance(points, plain_centers(points, 5))
+    fewer = normalized_intra_cluster_variance(points, plain_centers(points, 4))
     assert best < 0.75 * fewer
     assert best < 0.3 * whole
 
@@ -73,7 +73,7 @@ def test_a_schema_fits_its_table(name, real_data):
 
 
 def test_a_file_that_is_not_there_or_no_table_is_named(tmp_path):
-    assert POINT_SETS["made-up"].missing_file(None) is None
+    assert POINT_SETS["simulated"].missing_file(None) is None
     assert POINT_SETS["s1"].missing_file(None) == "clustering_s_sets.parquet"
     assert POINT_SETS["s1"].missing_file(tmp_path) == "clustering_s_sets.parquet"
     with pytest.raises(UnreadableData, match="needs a data folder"):

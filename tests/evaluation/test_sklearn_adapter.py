@@ -42,7 +42,7 @@ def test_every_classifier_learns_a_simple_rule(name):
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 @pytest.mark.parametrize(
-    ("rows", "foretold"),
+    ("rows", "predicted"),
     [
         (fruits(0), 0),  # nothing to learn from: the first class
         (fruits(40).slice(0, 1), None),
@@ -51,11 +51,11 @@ def test_every_classifier_learns_a_simple_rule(name):
         (pa.table({"fruit": ["apple", "plum", "plum"]}), 2),  # nothing to tell them apart by
     ],
 )
-def test_where_there_is_nothing_to_learn_the_commonest_class_is_foretold(name, rows, foretold):
-    if foretold is None:
-        foretold = encode_classes(rows, SCHEMA, "fruit")[0]
+def test_where_there_is_nothing_to_learn_the_majority_class_is_predicted(name, rows, predicted):
+    if predicted is None:
+        predicted = encode_classes(rows, SCHEMA, "fruit")[0]
     fitted = fit(rows, SCHEMA, "fruit", name)
-    assert fitted.predict(fruits(5)).tolist() == [foretold] * 5
+    assert fitted.predict(fruits(5)).tolist() == [predicted] * 5
     assert fitted.predict(fruits(0)).tolist() == []
 
 

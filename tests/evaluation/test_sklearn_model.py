@@ -11,7 +11,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.evaluation.sklearn_adapter import as_classifier
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
 from dpublish.release.grid_classifier import GridClassifier
@@ -30,7 +30,7 @@ def make(values=("rich", "poor"), model="logistic", weights=WEIGHTS, target=None
     budget = Budget(1)
     budget.spend()
     receipt = Receipt.issue(
-        method="model", settings={}, budget=budget, neighbours=AddRemoveRecord(), rng=seeded(1)
+        method="model", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=seeded(1)
     )
     income = target or column("income", "category", values=list(values))
     return LinearModel(
@@ -50,14 +50,14 @@ def public_rows(count=60):
     )
 
 
-def test_classes_are_sorted_and_chances_follow_them():
+def test_classes_are_sorted_and_probabilities_follow_them():
     release, rows = make(), public_rows()
     classifier = as_classifier(release)
     assert classifier.classes_.tolist() == ["poor", "rich"]
     assert classifier.predict(rows).tolist() == release.predict(rows).to_pylist()
-    chances = classifier.predict_proba(rows)
-    assert chances[:, 0].tolist() == release.predict_proba(rows)["poor"].to_pylist()
-    found = classifier.classes_[chances.argmax(axis=1)]
+    probabilities = classifier.predict_proba(rows)
+    assert probabilities[:, 0].tolist() == release.predict_proba(rows)["poor"].to_pylist()
+    found = classifier.classes_[probabilities.argmax(axis=1)]
     assert found.tolist() == classifier.predict(rows).tolist()
     signs = classifier.decision_function(rows) > 0
     assert classifier.classes_[signs.astype(int)].tolist() == found.tolist()
@@ -82,7 +82,7 @@ def test_several_classes_are_scored_in_the_sorted_order():
     assert classifier.classes_[best].tolist() == classifier.predict(rows).tolist()
 
 
-def test_a_class_of_missing_values_is_foretold_by_its_name():
+def test_a_class_of_missing_values_is_predicted_by_its_name():
     missing = column("income", "category", values=["x", "y"], missing="category")
     weights = np.array([[0.0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]])
     classifier = as_classifier(make(target=missing, weights=weights))
@@ -145,7 +145,7 @@ def test_rows_without_names_are_read_in_order():
         classifier.predict(np.zeros((3, 5)))
 
 
-def test_a_support_vector_machine_has_scores_and_no_chances():
+def test_a_support_vector_machine_has_scores_and_no_probabilities():
     classifier = as_classifier(make(model="svm"))
     assert not hasattr(classifier, "predict_proba")
     assert classifier.decision_function(public_rows(4)).shape == (4,)
@@ -164,7 +164,7 @@ def test_a_grid_classifier_gives_probabilities_as_well():
         method="model",
         settings={"target": "income"},
         budget=budget,
-        neighbours=AddRemoveRecord(),
+        neighbors=AddRemoveRecord(),
         rng=seeded(1),
     )
     income = column("income", "category", values=["rich", "poor"])
@@ -179,7 +179,7 @@ def test_a_grid_classifier_gives_probabilities_as_well():
     )
     classifier, rows = as_classifier(release), public_rows()[["sex"]]
     probabilities = classifier.predict_proba(rows)
-    assert probabilities[:, ::-1].tolist() == release.predict_chances(rows).tolist()
+    assert probabilities[:, ::-1].tolist() == release.predict_proba(rows).tolist()
     found = classifier.classes_[probabilities.argmax(axis=1)]
     assert found.tolist() == classifier.predict(rows).tolist()
     assert set(found) == {"rich", "poor"}

@@ -37,9 +37,9 @@ def test_both_corners_are_uniform():
     queries = RangeQueries.draw((3, 2), 30_000, seed=5)
     widths = queries.highs - queries.lows
     # Two of three places: 3 of 9 pairs are one wide, 4 two, 2 three; two of two: 2 of 4, 2.
-    for axis, chances in enumerate(([3 / 9, 4 / 9, 2 / 9], [1 / 2, 1 / 2])):
-        found = np.bincount(widths[:, axis], minlength=len(chances) + 1)[1:] / 30_000
-        assert found == pytest.approx(chances, abs=0.015)  # five standard errors
+    for axis, probabilities in enumerate(([3 / 9, 4 / 9, 2 / 9], [1 / 2, 1 / 2])):
+        found = np.bincount(widths[:, axis], minlength=len(probabilities) + 1)[1:] / 30_000
+        assert found == pytest.approx(probabilities, abs=0.015)  # five standard errors
 
 
 @pytest.mark.parametrize(("share", "sides"), [(1, (10, 20)), (0.25, (5, 10)), (0.0001, (1, 1))])

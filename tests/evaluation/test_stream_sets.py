@@ -1,4 +1,4 @@
-"""Streams to try methods on: people are neither lost nor doubled, and change as promised."""
+"""Streams to try methods on: people are neither lost nor doubled, and change as guaranteed."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def moved(stream):
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_a_made_up_stream_follows_from_its_seed_and_keeps_its_people(make):
+def test_a_simulated_stream_follows_from_its_seed_and_keeps_its_people(make):
     stream = make(**SMALL)
     assert stream.counts.dtype == np.int64
     assert np.array_equal(stream.counts, make(**SMALL).counts)
@@ -52,7 +52,7 @@ def test_a_made_up_stream_follows_from_its_seed_and_keeps_its_people(make):
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_a_made_up_stream_may_be_empty(make):
+def test_a_simulated_stream_may_be_empty(make):
     assert not make(people=0, steps=6).counts.any()
 
 
@@ -127,7 +127,7 @@ def test_snapshots_count_to_the_stream_with_one_row_a_person_and_few_moving():
     assert not set(where[4]) & set(where[2])  # who has left does not come back
 
 
-def test_snapshots_of_a_made_up_stream_fit_its_schema():
+def test_snapshots_of_a_simulated_stream_fit_its_schema():
     stream = drifting_stream((3, 4), people=30, steps=4)
     for table, row in zip(snapshots(stream), stream.counts, strict=True):
         assert table.column_names == ["person", *stream.columns]
@@ -142,7 +142,7 @@ def test_snapshots_of_a_made_up_stream_fit_its_schema():
 # Roads
 
 
-def test_a_made_up_town_hangs_together_and_objects_stay_on_its_roads():
+def test_a_simulated_town_hangs_together_and_objects_stay_on_its_roads():
     town = grid_roads(8)
     assert len(town.roads) > len(town.places) - 2
     assert (town.lengths > 0).all()
@@ -155,7 +155,7 @@ def test_a_made_up_town_hangs_together_and_objects_stay_on_its_roads():
 def road_map(places, roads):
     places, roads = np.array(places, dtype=float), np.array(roads)
     lengths = np.linalg.norm(places[roads[:, 0]] - places[roads[:, 1]], axis=1)
-    return RoadMap("made-up", places, roads, lengths)
+    return RoadMap("simulated", places, roads, lengths)
 
 
 def test_objects_go_to_and_fro_at_their_speeds():

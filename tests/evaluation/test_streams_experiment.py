@@ -30,13 +30,13 @@ from dpublish.evaluation.experiments.streams_summary import (
     best_at,
     groups_of,
     over_time,
-    summarise,
+    summarize,
     table,
 )
 from dpublish.evaluation.metrics.streams import RangeQueries
-from dpublish.recipes.entries import Entry
-from dpublish.recipes.streams import STREAMS, make_stream_recipe, stream_settings
-from dpublish.release.recipe import setting
+from dpublish.methods.entries import Entry
+from dpublish.methods.streams import STREAMS, make_stream_method, stream_settings
+from dpublish.release.method import setting
 from dpublish.streams.method import StreamMethod
 from dpublish.streams.plan import Publish, Repeat
 
@@ -75,7 +75,7 @@ class StandIn(StreamMethod):
 
 @pytest.fixture
 def stand_ins(monkeypatch):
-    for name in {method.recipe for method in METHODS.values()}:
+    for name in {method.method for method in METHODS.values()}:
         place = f"{__name__}:StandIn"
         monkeypatch.setitem(STREAMS, name, Entry(place, "streams", "", ""))
 
@@ -233,9 +233,9 @@ def test_windows_are_for_methods_that_hide_within_windows():
 def test_every_contender_is_a_stream_method_that_takes_its_settings(name):
     contender = METHODS[name]
     settings = contender.settings(500, {})
-    assert settings.keys() <= {known.name for known in stream_settings(contender.recipe)}
-    recipe = make_stream_recipe(contender.recipe, {"columns": ("x",), **settings})
-    hides_for_ever = recipe.window is None or recipe.window == 500
+    assert settings.keys() <= {known.name for known in stream_settings(contender.method)}
+    method = make_stream_method(contender.method, {"columns": ("x",), **settings})
+    hides_for_ever = method.window is None or method.window == 500
     assert hides_for_ever == (contender.level == "stream")
 
 
@@ -257,12 +257,12 @@ RESULTS = [
 
 
 def test_means_and_deviations_are_over_repeats():
-    cell = summarise(RESULTS)["static", "dsat", ""][1.0]
+    cell = summarize(RESULTS)["static", "dsat", ""][1.0]
     assert (cell.mean, cell.spread) == (3.0, pytest.approx(2**0.5))
 
 
-def test_the_best_is_marked_among_methods_with_the_same_promise():
-    group = groups_of(summarise(RESULTS))["static", "stream"]
+def test_the_best_is_marked_among_methods_with_the_same_guarantee():
+    group = groups_of(summarize(RESULTS))["static", "stream"]
     assert best_at(group, 1.0, "").method == "dsat"
     assert best_at(group, 0.1, "").method == "bd-user"
     rows = {row[2]: [cell.endswith("*") for cell in row[3:]] for row in table(RESULTS).rows}

@@ -8,7 +8,7 @@ import pytest
 
 from dpublish.evaluation.experiment import Experiment, run_experiment
 from dpublish.evaluation.experiments import svt_vs_em
-from dpublish.evaluation.experiments.svt_vs_em import METHODS, summarise, trials, zipf_counts
+from dpublish.evaluation.experiments.svt_vs_em import METHODS, summarize, trials, zipf_counts
 
 REPEATS = 80
 # Mean SER of Tables 5.4 and 5.6 where the methods differ most: Zipf, epsilon 0.5, c = 100.
@@ -29,7 +29,7 @@ def cells(tmp_path_factory):
     path = tmp_path_factory.mktemp("results") / "svt-vs-em.jsonl"
     planned = tuple(trials(REPEATS, counts=[100], epsilons=["0.5"]))
     results = Experiment("svt-vs-em", planned).run(svt_vs_em.run_trial, path)
-    return {place[2]: cell for place, cell in summarise(results, "ser").items()}
+    return {place[2]: cell for place, cell in summarize(results, "ser").items()}
 
 
 def is_less(first, second):

@@ -10,27 +10,27 @@ import pyarrow as pa
 import pytest
 
 from dpublish.data.schema import Schema, column
-from dpublish.data.schema_file import from_plain
+from dpublish.data.schema_file import from_dict
 from dpublish.data.sources import open_table
 from dpublish.datasets.census import SCHEMA, census
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.evaluations import STAMP, Request, evaluate
 from dpublish.evaluation.heat_map import HeatLayout, HeatPanel, heat_maps
 from dpublish.evaluation.page import render_page
-from dpublish.evaluation.synthetic_page import _margin, evaluation_page
+from dpublish.evaluation.synthetic_page import _marginal, evaluation_page
 from dpublish.evaluation.synthetic_table import Comparison
 from dpublish.evaluation.table_plots import draw_errors
 from dpublish.evaluation.workload import Workload, true_counts
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
 from dpublish.release.prediction import encode_rows
 from dpublish.release.release import Release
-from dpublish.synthesis.histograms.column_margins import ColumnMargins
+from dpublish.synthesis.histograms.column_marginals import ColumnMarginals
 from dpublish.synthesis.histograms.noisy import NoisyHistogram
 
-CENSUS = from_plain(tomllib.loads(SCHEMA))
+CENSUS = from_dict(tomllib.loads(SCHEMA))
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Rows(Release):
     def tables(self):
         return {}
 
-    def facts(self):
+    def metadata(self):
         return {}
 
     def summary(self):
@@ -74,29 +74,29 @@ def rows_release(given, schema=CENSUS, kind=Rows):
     budget = Budget(1)
     budget.spend()
     receipt = Receipt.issue(
-        method="copy", settings={}, budget=budget, neighbours=AddRemoveRecord(), rng=seeded(1)
+        method="copy", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=seeded(1)
     )
     return kind(schema=schema, given=given, receipt=receipt)
 
 
 def test_a_copy_of_the_true_rows_has_no_error_at_all():
     found = Comparison.of(rows_release(census(3_000)), census(3_000))
-    assert {m.total_variation for m in found.margins} == {0.0}
-    assert {m.cdf_gap for m in found.margins} == {0.0, None}
+    assert {m.total_variation for m in found.marginals} == {0.0}
+    assert {m.cdf_gap for m in found.marginals} == {0.0, None}
     assert {pair.difference for pair in found.associations} == {0.0}
     assert len(found.associations) == 21
     assert [one.errors.mean_absolute for one in found.answered] == [0.0] * 4
     assert sum(len(one.truth) for one in found.answered) == 1_000
 
 
-def test_shuffled_columns_keep_margins_and_lose_what_ties_them():
+def test_shuffled_columns_keep_marginals_and_lose_what_ties_them():
     true = census(4_000)
     rng = plain_generator(2)
     shuffled = pa.table(
         {name: true[name].take(pa.array(rng.permutation(4_000))) for name in true.column_names}
     )
     found = Comparison.of(rows_release(shuffled), true)
-    assert {m.total_variation for m in found.margins} == {0.0}
+    assert {m.total_variation for m in found.marginals} == {0.0}
     by_pair = {(pair.first, pair.second): pair for pair in found.associations}
     ranks, nominal = by_pair["age", "education"], by_pair["education", "income"]
     assert (ranks.measure, nominal.measure) == ("rank correlation", "Cramer's V")
@@ -112,7 +112,7 @@ def test_numbers_are_those_of_two_tables_that_can_be_checked_by_hand():
     true = pa.table({"x": [0, 1, 2, 3], "y": [0, 1, 2, 3]})
     synthetic = pa.table({"x": [0, 0, 2, 3], "y": [3, 2, 1, 0]})
     found = Comparison.of(rows_release(synthetic, schema), true)
-    assert found.margins[0] == ("x", 0.25, 0.25)
+    assert found.marginals[0] == ("x", 0.25, 0.25)
     (pair,) = found.associations
     assert pair.true == pytest.approx(1.0)
     assert pair.synthetic < -0.9
@@ -133,7 +133,7 @@ def test_rows_that_the_schema_leaves_out_are_left_out():
     true = pa.table({"x": [0, 1, None, None]})
     found = Comparison.of(rows_release(pa.table({"x": [0, 1]}), schema), true)
     assert found.records == 2
-    assert found.margins[0].total_variation == 0
+    assert found.marginals[0].total_variation == 0
     with pytest.raises(InvalidParameter, match="every column"):
         Comparison.of(rows_release(true, schema), true.slice(2))
 
@@ -142,13 +142,13 @@ def test_missing_values_with_a_cell_of_their_own_count_as_values_but_have_no_ran
     schema = Schema((column("x", "integer", bounds=[0, 3], missing="category"),))
     true = pa.table({"x": [0, 1, 2, 3, None, None, None, None]})
     found = Comparison.of(rows_release(pa.table({"x": [0, 1, 2, 3]}), schema), true)
-    assert found.margins[0].total_variation == pytest.approx(0.5)
-    assert found.margins[0].cdf_gap == 0
+    assert found.marginals[0].total_variation == pytest.approx(0.5)
+    assert found.marginals[0].cdf_gap == 0
 
 
 def test_a_release_that_gives_no_rows_at_all_is_measured_too():
     found = Comparison.of(rows_release(census(0)), census(500))
-    assert {m.total_variation for m in found.margins} == {1.0}
+    assert {m.total_variation for m in found.marginals} == {1.0}
     assert all(pair.synthetic == 0 for pair in found.associations)
     assert all(0 < one.errors.mean_relative <= 1 for one in found.answered)
 
@@ -173,8 +173,8 @@ def test_wide_tables_are_asked_about_some_of_their_columns():
 
 def test_findings_are_told_worst_first_and_also_for_programs():
     request = Request(release=rows_release(census(3_000, seed=9)), against=census(3_000))
-    margins, association, queries = evaluate(request)
-    assert [row[0] for row in margins.rows] == list(CENSUS.names)
+    marginals, association, queries = evaluate(request)
+    assert [row[0] for row in marginals.rows] == list(CENSUS.names)
     assert len(association.rows) == 10
     differences = [float(row[-1]) for row in association.rows]
     assert differences == sorted(differences, reverse=True)
@@ -183,7 +183,7 @@ def test_findings_are_told_worst_first_and_also_for_programs():
     assert queries.figures["sanity"] == pytest.approx(1.5)
     assert "synthetic rows" in queries.title
     one = Request(release=rows_release(census(50).select(["age"])), against=census(50))
-    assert [finding.name for finding in evaluate(one)] == ["margins", "queries"]
+    assert [finding.name for finding in evaluate(one)] == ["marginals", "queries"]
 
 
 def test_a_column_that_the_true_rows_lack_is_refused():
@@ -199,7 +199,7 @@ def test_the_page_is_stamped_and_shows_both_tables(columns):
     page = evaluation_page(request.release, findings, request.comparison)
     text = render_page(page, STAMP)
     assert text.count("NOT PRIVATE") == 1
-    for words in ("Margins", "Random range counts", "nobody but their owner", "ε = 1"):
+    for words in ("Marginals", "Random range counts", "nobody but their owner", "ε = 1"):
         assert words in text, words
     assert "<script" not in text
     assert "http" not in text.replace("http://www.w3.org/", "")
@@ -212,7 +212,7 @@ def test_the_page_is_stamped_and_shows_both_tables(columns):
 def test_many_values_are_drawn_in_groups_that_keep_every_record():
     schema = Schema((column("x", "integer", bounds=[0, 999]),))
     rows = pa.table({"x": np.arange(1_000)})
-    drawn = _margin(Comparison.of(rows_release(rows, schema), rows), schema["x"].axis())
+    drawn = _marginal(Comparison.of(rows_release(rows, schema), rows), schema["x"].axis())
     assert len(drawn.labels) == 59
     assert drawn.true.sum() == pytest.approx(1)
     # Every value is in one row, so all groups are alike but for a shorter last one.
@@ -220,27 +220,27 @@ def test_many_values_are_drawn_in_groups_that_keep_every_record():
     assert drawn.synthetic[-1] == 0.014
 
 
-def test_axes_of_logarithms_are_labelled_by_plain_numbers():
+def test_axes_of_logarithms_are_labeled_by_plain_numbers():
     pytest.importorskip("matplotlib")
     wide = draw_errors([("x", np.array([1, 5000]), np.array([0.001, 0.5]))], 2.0)
     narrow = draw_errors([("x", np.array([3, 4]), np.array([0.2, 0.3]))], 2.0)
     squares = HeatPanel("x", {(1, 1): 0.002, (1, 2): 5.0})
-    coloured = heat_maps([squares], HeatLayout("a", "b", "c"))
-    for drawing, label in ((wide, "1000"), (narrow, "0.2"), (coloured, "0.01")):
+    colored = heat_maps([squares], HeatLayout("a", "b", "c"))
+    for drawing, label in ((wide, "1000"), (narrow, "0.2"), (colored, "0.01")):
         assert "mathdefault" not in drawing
         assert f">{label}<" in drawing
 
 
-def test_range_counts_of_margins_say_that_columns_are_taken_as_independent():
+def test_range_counts_of_marginals_say_that_columns_are_taken_as_independent():
     schema = Schema((column("x", "integer", bounds=[0, 9]), column("y", "integer", bounds=[0, 9])))
     rows = pa.table({"x": [1, 2, 3], "y": [3, 4, 5]})
     notes = []
-    for recipe, names in (
-        (ColumnMargins(), ["x", "y"]),
-        (ColumnMargins(columns=("x",)), ["x"]),
+    for method, names in (
+        (ColumnMarginals(), ["x", "y"]),
+        (ColumnMarginals(columns=("x",)), ["x"]),
         (NoisyHistogram(columns=("x", "y")), ["x", "y"]),
     ):
-        release = recipe.release(open_table(rows, schema), budget=Budget(9), rng=seeded(1))
+        release = method.release(open_table(rows, schema), budget=Budget(9), rng=seeded(1))
         findings = evaluate(Request(release, rows.select(names)))
         (told,) = [finding.notes for finding in findings if finding.name == "queries"]
         notes.append(any("taken as independent" in note for note in told))

@@ -1,4 +1,4 @@
-"""Distances between margins, rank correlation and Cramer's V."""
+"""Distances between marginals, rank correlation and Cramer's V."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from dpublish.evaluation.metrics.tables import (
 from dpublish.randomness import plain_generator
 
 
-def test_margins_without_a_common_value_are_at_distance_one():
+def test_marginals_without_a_common_value_are_at_distance_one():
     first, second = np.array([4, 0, 0]), np.array([0, 1, 1])
     assert total_variation(first, second) == 1
     assert largest_cdf_gap(first, second) == 1

@@ -15,7 +15,7 @@ from dpublish.clustering.wavecluster.wavelet import WaveTransform, wave_clusters
 from dpublish.data.box import Box
 from dpublish.data.sources import open_table
 from dpublish.datasets.benchmarks import VARIABLE
-from dpublish.datasets.shapes import SHAPES, made_up_shapes
+from dpublish.datasets.shapes import SHAPES, simulated_shapes
 from dpublish.errors import InvalidParameter, UnreadableData
 from dpublish.evaluation.experiment import Result, run_experiment
 from dpublish.evaluation.experiments import wavecluster
@@ -24,29 +24,29 @@ from dpublish.evaluation.experiments.wavecluster_parts import MEASURES, METHODS,
 from dpublish.evaluation.experiments.wavecluster_pictures import (
     Picture,
     draw_pictures,
-    in_colours_of,
+    in_colors_of,
 )
 from dpublish.evaluation.experiments.wavecluster_summary import (
     store_labels,
     stored_labels,
-    summarise,
+    summarize,
 )
 from dpublish.evaluation.metrics.cells import NONE, cluster_count
 from dpublish.evaluation.sklearn_adapter import label_points
 from dpublish.mechanisms.noise import add_geometric
+from dpublish.methods import CATALOG, Entry
 from dpublish.randomness import plain_generator
-from dpublish.recipes import RECIPES, Entry
-from dpublish.release.recipe import setting
+from dpublish.release.method import setting
 
 
 @dataclass(frozen=True, kw_only=True)
 class StandIn:
-    """Blurs the counts and clusters them, whatever it is called."""
+    """Perturbs the counts and clusters them, whatever it is called."""
 
     name: ClassVar[str] = "stand-in"
     cells: int = setting("cells")
     percentile: Fraction = setting("left out")
-    adjacency: str = setting("neighbours")
+    adjacency: str = setting("neighbors")
     variant: str = setting("variant", default="auto")
     counts_share: Fraction = setting("share", default=Fraction(1, 2))
 
@@ -63,14 +63,14 @@ class StandIn:
 
 @pytest.fixture(autouse=True)
 def stand_ins(monkeypatch):
-    for name in {method.recipe for method in METHODS.values()}:
+    for name in {method.method for method in METHODS.values()}:
         entry = Entry(f"{__name__}:StandIn", task="", publishes="", prefer="")
-        monkeypatch.setitem(RECIPES, name, entry)
+        monkeypatch.setitem(CATALOG, name, entry)
     monkeypatch.delenv(VARIABLE, raising=False)
 
 
 REACHED = MEASURES["reached"].title
-SMALL = {"datasets": ("made-up",), "methods": ("privthr", "privqt"), "epsilons": ("0.05", "2")}
+SMALL = {"datasets": ("simulated",), "methods": ("privthr", "privqt"), "epsilons": ("0.05", "2")}
 
 
 @pytest.fixture
@@ -110,11 +110,11 @@ def test_the_plain_algorithm_is_compared_with_by_its_size_only(summary):
 
 
 def test_a_published_threshold_is_also_tried_on_values_without_noise():
-    settings = {"datasets": ("made-up",), "methods": ("privthr-paper",), "epsilons": ("1",)}
+    settings = {"datasets": ("simulated",), "methods": ("privthr-paper",), "epsilons": ("1",)}
     planned = wavecluster.plan(1, **settings)
     plain, figures = (planned.run_trial(trial) for trial in planned.trials)
     # Haar's values are half the points of four cells; 24 points and more in four cells.
-    rows, shapes = made_up_shapes(), SHAPES["made-up"]
+    rows, shapes = simulated_shapes(), SHAPES["simulated"]
     away = plain_generator(2024).permutation(rows.num_rows) % 10 == 0
     x, y = (rows[name].to_numpy()[~away] for name in ("x", "y"))
     half = shapes.cells // 2
@@ -132,7 +132,7 @@ def test_the_page_explains_itself_and_shows_the_shapes(summary):
         "30,000 points",
         "one point in 10",
         "2 times with fresh noise",
-        "PrivTHR: blurs the counts",
+        "PrivTHR: perturbs the counts",
         "for every 100 true ones",
         "True clusters: 5; private ones:",
         ">true</text>",
@@ -146,7 +146,7 @@ def test_the_page_explains_itself_and_shows_the_shapes(summary):
 @pytest.mark.parametrize("part", PARTS)
 def test_every_part_is_planned_tabled_and_told(part):
     chosen = PARTS[part]
-    planned = wavecluster.plan(1, part=part, datasets=("made-up",), methods=("privqt",))
+    planned = wavecluster.plan(1, part=part, datasets=("simulated",), methods=("privqt",))
     places = {
         trial.setting[chosen.key] if chosen.key else trial.epsilon for trial in planned.trials
     }
@@ -166,10 +166,10 @@ def test_every_part_is_planned_tabled_and_told(part):
 
 
 def test_lines_of_several_budgets_are_kept_apart_where_something_else_varies():
-    settings = {"datasets": ("made-up",), "methods": ("privqt",), "epsilons": ("0.5", "1")}
+    settings = {"datasets": ("simulated",), "methods": ("privqt",), "epsilons": ("0.5", "1")}
     planned = wavecluster.plan(1, part="cells", **settings)
     results = [Result(trial, {"dsg": float(trial.epsilon != "1")}) for trial in planned.trials]
-    means = {key.epsilon: set(line.values()) for key, line in summarise(results).items()}
+    means = {key.epsilon: set(line.values()) for key, line in summarize(results).items()}
     assert {epsilon: [c.mean for c in cells] for epsilon, cells in means.items()} == {
         "": [1.0],
         "0.5": [1.0],
@@ -179,7 +179,7 @@ def test_lines_of_several_budgets_are_kept_apart_where_something_else_varies():
 
 def test_sets_that_are_not_there_are_left_out_and_said_to_be(tmp_path):
     planned = wavecluster.plan(1)
-    assert {trial.setting["dataset"] for trial in planned.trials} == {"made-up"}
+    assert {trial.setting["dataset"] for trial in planned.trials} == {"simulated"}
     assert [note.split()[0] for note in planned.notes] == ["ds1", "ds2"]
     with pytest.raises(InvalidParameter, match="ds2 was left out"):
         wavecluster.plan(1, datasets=("ds2",))
@@ -203,14 +203,14 @@ def test_nothing_to_run_is_refused():
 
 def test_every_repeat_leaves_another_tenth_aside():
     laboratory = Laboratory(None)
-    seen = [laboratory._cut("made-up", fold).held_out for fold in range(10)]
+    seen = [laboratory._cut("simulated", fold).held_out for fold in range(10)]
     together = np.concatenate(seen)
     assert [len(points) for points in seen] == [3_000] * 10
     assert len(np.unique(together, axis=0)) == len(together)
     assert np.abs(together).max() <= 1
 
 
-def test_equal_clusterings_are_at_distance_nought_and_none_is_far():
+def test_equal_clusterings_are_at_distance_zero_and_none_is_far():
     labels = np.full((8, 8), NONE)
     labels[1:3, 1:7], labels[5:7, 1:7] = 0, 1
     points = plain_generator(3).uniform(-1, 1, (500, 2))
@@ -220,12 +220,12 @@ def test_equal_clusterings_are_at_distance_nought_and_none_is_far():
     assert 0.3 < nothing["ocm"] < 0.7  # all in one class, where the truth has two
 
 
-def test_points_are_labelled_by_the_cells_around_them():
-    labelled, labels = np.array([[-0.5, 0.0], [0.5, 0.0]]), np.array([4, 2])
+def test_points_are_labeled_by_the_cells_around_them():
+    labeled, labels = np.array([[-0.5, 0.0], [0.5, 0.0]]), np.array([4, 2])
     points = np.array([[-0.9, 0.3], [0.2, -0.8]])
-    assert label_points(labelled, labels, points).tolist() == [4, 2]
-    assert label_points(labelled[:1], labels[:1], points).tolist() == [4, 4]
-    assert label_points(labelled[:0], labels[:0], points).tolist() == [0, 0]
+    assert label_points(labeled, labels, points).tolist() == [4, 2]
+    assert label_points(labeled[:1], labels[:1], points).tolist() == [4, 4]
+    assert label_points(labeled[:0], labels[:0], points).tolist() == [0, 0]
     line = np.linspace(-1, 1, 60).reshape(-1, 1)
     assert label_points(line, np.arange(60), line).tolist() == list(range(60))
 
@@ -245,26 +245,26 @@ def test_pictures_show_every_cell_once_with_the_second_coordinate_upwards():
     assert '<path d="M1 0h1' in drawn  # the cell at the right above
 
 
-def test_private_clusters_take_the_colours_of_the_true_ones_they_share_most_with():
+def test_private_clusters_take_the_colors_of_the_true_ones_they_share_most_with():
     true = np.array([0, 0, 0, 0, 1, 1, 1, NONE])
     private = np.array([7, 7, 2, 2, 5, 5, 5, 3])
-    assert in_colours_of(private, true).tolist() == [2, 2, 0, 0, 1, 1, 1, 3]
-    assert in_colours_of(np.full(8, NONE), true).tolist() == [NONE] * 8
+    assert in_colors_of(private, true).tolist() == [2, 2, 0, 0, 1, 1, 1, 3]
+    assert in_colors_of(np.full(8, NONE), true).tolist() == [NONE] * 8
 
 
-def test_the_plain_algorithm_finds_the_shapes_that_were_made_up():
-    shapes = SHAPES["made-up"]
+def test_the_plain_algorithm_finds_the_shapes_that_were_simulated():
+    shapes = SHAPES["simulated"]
     sides = (shapes.cells, shapes.cells)
-    table = open_table(made_up_shapes(), shapes.schema)
+    table = open_table(simulated_shapes(), shapes.schema)
     counts = table.sum(BoxGrid(Box.of(shapes.schema), sides))
     labels = wave_clusters(counts, WaveTransform(sides), Fraction(shapes.percentile), "full")
     assert cluster_count(labels) == shapes.clusters
 
 
-def test_made_up_shapes_depend_on_their_seed_only_and_lie_between_their_bounds():
-    first = made_up_shapes(500, 1)
-    assert first.equals(made_up_shapes(500, 1))
-    assert not first.equals(made_up_shapes(500, 2))
+def test_simulated_shapes_depend_on_their_seed_only_and_lie_between_their_bounds():
+    first = simulated_shapes(500, 1)
+    assert first.equals(simulated_shapes(500, 1))
+    assert not first.equals(simulated_shapes(500, 2))
     for name in ("x", "y"):
         assert 0 <= pa.compute.min(first[name]).as_py() < pa.compute.max(first[name]).as_py() <= 100
 

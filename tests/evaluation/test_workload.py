@@ -7,7 +7,7 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.evaluation.metrics.queries import relative_errors, summarise_errors
+from dpublish.evaluation.metrics.queries import relative_errors, summarize_errors
 from dpublish.evaluation.workload import (
     Workload,
     answers,
@@ -47,8 +47,8 @@ def test_a_random_range_runs_between_two_leaves_drawn_evenly():
     found, counts = np.unique(pairs, axis=0, return_counts=True)
     assert len(found) == 15  # five ranges of one leaf, ten of several
     for (low, high), count in zip(found, counts, strict=True):
-        chance = (1 if low == high else 2) / 25
-        assert abs(count / 40_000 - chance) < 5 * (chance / 40_000) ** 0.5
+        probability = (1 if low == high else 2) / 25
+        assert abs(count / 40_000 - probability) < 5 * (probability / 40_000) ** 0.5
     assert set(map(tuple, np.stack([drawn.lows[:, 1], drawn.highs[:, 1]], axis=1))) == {
         (0, 1), (1, 2), (0, 2),
     }  # fmt: skip
@@ -102,7 +102,7 @@ def test_ranges_between_records_end_at_values_that_are_there():
         ranges_between_records({"age": codes["age"][:1]}, ["age"], 1, plain_generator(1))
 
 
-def test_independent_counts_are_products_of_margins():
+def test_independent_counts_are_products_of_marginals():
     codes = {"age": np.array([0, 0, 1, 7]), "size": np.array([0, 1, 0, 1])}
     box = np.array([[0, 0]]), np.array([[2, 1]])
     assert independent_counts(codes, Workload(("age", "size"), *box))[0] == pytest.approx(1.5)
@@ -113,8 +113,8 @@ def test_independent_counts_are_products_of_margins():
 def test_a_release_that_gives_rows_only_is_asked_by_its_rows(monkeypatch):
     rows = pa.table({"age": [5, 6, None, 299] * 500, "size": [1, 2, 3, 4] * 500})
     rows = rows.append_column("town", pa.array(["A"] * 2_000))
-    recipe = NoisyHistogram(columns=("size",))
-    release = recipe.release(open_table(rows, SCHEMA), budget=Budget(50), rng=seeded(1))
+    method = NoisyHistogram(columns=("size",))
+    release = method.release(open_table(rows, SCHEMA), budget=Budget(50), rng=seeded(1))
     monkeypatch.setattr(type(release), "count_boxes", Release.count_boxes)
     workload = Workload(("size",), np.array([[1], [0]]), np.array([[3], [1]]))
     drawn = encode_rows(release.rows(seed=4), SCHEMA, ["size"])
@@ -134,7 +134,7 @@ def test_a_release_that_answers_itself_is_not_asked_for_rows():
 def test_errors_are_relative_to_the_count_or_to_the_sanity_bound():
     found = relative_errors(np.array([90.0, 7.0, -1.0]), np.array([100, 5, 0]), 10.0)
     assert found.tolist() == [0.1, 0.2, 0.1]
-    summary = summarise_errors(np.array([90.0, 7.0, -4.0]), np.array([100, 5, 0]), 10.0)
+    summary = summarize_errors(np.array([90.0, 7.0, -4.0]), np.array([100, 5, 0]), 10.0)
     assert summary.mean_relative == pytest.approx(0.7 / 3)
     assert summary.median_relative == pytest.approx(0.2)
     assert summary.mean_absolute == pytest.approx(16 / 3)
@@ -151,7 +151,7 @@ def test_what_makes_no_sense_is_refused():
         (lambda: random_ranges(SCHEMA, ["age"], 1, rng, coverage=1.5), "coverage"),
         (lambda: Workload(("age", "size"), empty, empty), "low and a high"),
         (lambda: relative_errors(np.ones(1), np.ones(1), 0.0), "sanity"),
-        (lambda: summarise_errors(np.ones(0), np.ones(0), 1.0), "no questions"),
+        (lambda: summarize_errors(np.ones(0), np.ones(0), 1.0), "no questions"),
     ]:
         with pytest.raises(InvalidParameter, match=word):
             call()

@@ -17,13 +17,21 @@ from threadpoolctl import threadpool_limits
 
 from dpublish.data.sources import open_table
 from dpublish.errors import DPublishError
+from dpublish.methods import make_method
+from dpublish.methods.streams import make_stream_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
-from dpublish.recipes import make_recipe
-from dpublish.recipes.streams import make_stream_recipe
-from recipe_examples import SCHEMA
-from test_replay import CASES, EPSILON, STREAM_CASES, STREAM_EPSILON, STREAM_SCHEMA, _number
-from test_replay import _people, _snapshots
+from method_examples import SCHEMA
+from test_replay import (
+    CASES,
+    EPSILON,
+    STREAM_CASES,
+    STREAM_EPSILON,
+    STREAM_SCHEMA,
+    _number,
+    _people,
+    _snapshots,
+)
 
 FILE = Path(__file__).with_name("published.json")
 ROWS = 2_000
@@ -45,14 +53,15 @@ def digest(case: str) -> str:
 
 
 def _publish(name, settings) -> list[str]:
-    recipe = make_recipe(name, settings)
-    schema = recipe.prepare(SCHEMA) if hasattr(recipe, "prepare") else SCHEMA
-    budget = recipe.purse(EPSILON) if hasattr(recipe, "purse") else Budget(EPSILON)
+    method = make_method(name, settings)
+    schema = method.prepare(SCHEMA) if hasattr(method, "prepare") else SCHEMA
+    budget = method.budget(EPSILON) if hasattr(method, "budget") else Budget(EPSILON)
     table = open_table(_people(ROWS, 8), schema)
-    release = recipe.release(table, budget=budget, rng=seeded(12))
-    content = sorted(_numbers(release.facts()))
+    release = method.release(table, budget=budget, rng=seeded(12))
+    content = sorted(_numbers(release.metadata()))
     for published in release.tables().values():
-        content += _cells(published)
+        numeric = [field.name for field in published.schema if not pa.types.is_string(field.type)]
+        content += _cells(published.select(numeric))  # texts name methods and kinds
     content += sorted(str(share) for share in _fractions(release.receipt.shares))
     for use in (
         lambda: release.rows(100, seed=3),
@@ -67,11 +76,11 @@ def _publish(name, settings) -> list[str]:
 
 
 def _stream(name, settings) -> list[str]:
-    recipe = make_stream_recipe(name, {"columns": ("zone", "hour"), **settings})
+    method = make_stream_method(name, {"columns": ("zone", "hour"), **settings})
     rng = seeded(21)
-    stream = recipe.start(STREAM_SCHEMA, budget=Budget(STREAM_EPSILON), rng=rng)
+    stream = method.start(STREAM_SCHEMA, budget=Budget(STREAM_EPSILON), rng=rng)
     content = []
-    for counts in _snapshots(5, 40, 8 if recipe.columns == ("hour",) else 24):
+    for counts in _snapshots(5, 40, 8 if method.columns == ("hour",) else 24):
         step = stream.next_counts(counts, rng=rng)
         content += [step.action, *_array(step.estimate), f"{step.noise:.7g}", f"{step.change:.7g}"]
         content += [str(step.epsilon), str(stream.spent)]

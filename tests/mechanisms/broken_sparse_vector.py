@@ -1,6 +1,6 @@
 """Published sparse vector algorithms that are not private, and the audit that tells.
 
-Algs. 19 to 22 of D. Su, PhD thesis, Purdue, 2016 (Figure 5.7), on whole numbers, with a
+Algs. 19 to 22 of D. Su, PhD thesis, Purdue, 2016 (Figure 5.7), on integers, with a
 sensitivity of 1.  Each looks like the proved one with something left out.
 """
 
@@ -10,7 +10,7 @@ from fractions import Fraction
 from dpublish.audit import privacy_loss
 from dpublish.mechanisms.exact import discrete_laplace
 from dpublish.randomness import RandomSource
-from mechanisms.sparse_vector_law import Outcome, Variant, is_over, probability
+from mechanisms.sparse_vector_distribution import Outcome, Variant, is_over, probability
 
 Answers = list[int]
 MOST_ROUNDS = 3
@@ -54,22 +54,22 @@ def run(variant: Variant, answers: Answers, rng: RandomSource) -> Outcome:
 
 
 def audit(
-    law: Callable[[Answers], Mapping[Hashable, float]],
-    neighbours: Iterable[tuple[Answers, Answers]],
+    distribution: Callable[[Answers], Mapping[Hashable, float]],
+    neighbors: Iterable[tuple[Answers, Answers]],
 ) -> float:
-    """Largest privacy loss of an algorithm's exact law on the given neighbours."""
-    return max(privacy_loss(law(here), law(there)) for here, there in neighbours)
+    """Largest privacy loss of an algorithm's exact distribution on the given neighbors."""
+    return max(privacy_loss(distribution(here), distribution(there)) for here, there in neighbors)
 
 
 def telling_outcomes(variant: Variant) -> Callable[[Answers], dict[Outcome, float]]:
-    """Law of a long stream, kept to the outcomes that gave the broken algorithms away.
+    """Distribution of a long stream, kept to the outcomes that gave the broken algorithms away.
 
     Those are negatives followed by positives, and the same in rounds that end with a positive.
     Leaving outcomes out can only make the audited loss smaller.
     """
     above = 0 if variant.publishes else True
 
-    def law(answers: Answers) -> dict[Outcome, float]:
+    def distribution(answers: Answers) -> dict[Outcome, float]:
         length = len(answers)
         cap = length if variant.max_positives is None else min(variant.max_positives, length)
         tails = {0, 1, cap, min(cap, length // 2)}
@@ -81,10 +81,10 @@ def telling_outcomes(variant: Variant) -> Callable[[Answers], dict[Outcome, floa
         }
         return {outcome: probability(variant, answers, outcome) for outcome in outcomes}
 
-    return law
+    return distribution
 
 
-def telling_neighbours(
+def telling_neighbors(
     variant: Variant, *, monotonic: bool = False, lengths: Iterable[int] = (1, 4, 16, 64)
 ) -> Iterable[tuple[Answers, Answers]]:
     """Streams of answers that one record changes in the way that hurts most.

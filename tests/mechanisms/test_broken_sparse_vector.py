@@ -18,10 +18,17 @@ from mechanisms.broken_sparse_vector import (
     lee_clifton,
     run,
     stoddard,
-    telling_neighbours,
+    telling_neighbors,
     telling_outcomes,
 )
-from mechanisms.sparse_vector_law import Variant, Walk, in_turn, law, probability, variant_of
+from mechanisms.sparse_vector_distribution import (
+    Variant,
+    Walk,
+    distribution,
+    in_turn,
+    probability,
+    variant_of,
+)
 
 EPSILON = Fraction(1)
 POSITIVES = 3
@@ -34,7 +41,7 @@ BROKEN = {
 
 
 def loss(variant: Variant, **changes) -> float:
-    return audit(telling_outcomes(variant), telling_neighbours(variant, **changes))
+    return audit(telling_outcomes(variant), telling_neighbors(variant, **changes))
 
 
 def standard(monotonic: bool, noise: str) -> Variant:
@@ -68,10 +75,10 @@ def test_calling_answers_monotonic_that_are_not_is_rejected(noise):
 def test_the_audit_accepts_the_textbook_algorithm():
     calibration = calibrate_book(sensitivity=1, max_positives=POSITIVES, budget=Budget(EPSILON))
     assert 0.95 < loss(variant_of(calibration, POSITIVES, redraws=True)) <= 1 + 1e-9
-    blurred_once_for_all = variant_of(
+    perturbed_once_for_all = variant_of(
         calibration, POSITIVES, redraws=True, threshold_rate=POSITIVES * calibration.threshold_rate
     )
-    assert loss(blurred_once_for_all) > 1.5  # redraws, but with noise for a single draw
+    assert loss(perturbed_once_for_all) > 1.5  # redraws, but with noise for a single draw
 
 
 @pytest.mark.parametrize("noise", ["exponential", "laplace"])
@@ -89,15 +96,17 @@ def test_the_audit_accepts_retraversal_but_no_fresh_start_in_a_pass(noise):
     moved = [([a, b, c, d], [a + 1, b + 1, c - 1, d - 1]) for a, b, c, d in pools]
 
     def transcripts(pool, positives=1):
-        return law(replace(variant, max_positives=positives), partial(walk.next_score, scores=pool))
+        return distribution(
+            replace(variant, max_positives=positives), partial(walk.next_score, scores=pool)
+        )
 
-    def blurred_anew_in_each_pass(pool):
+    def perturbed_anew_in_each_pass(pool):
         misses = probability(variant, pool, (None,) * size) ** (passes - 1)
         return {"last": misses * probability(variant, pool, (None,) * (size - 1) + (True,))}
 
     assert 0.95 < audit(transcripts, moved) <= 1 + 1e-9
-    assert audit(partial(transcripts, positives=2), moved) > 1.2  # each pass counts from nought
-    assert audit(blurred_anew_in_each_pass, moved) > 1.2
+    assert audit(partial(transcripts, positives=2), moved) > 1.2  # each pass counts from zero
+    assert audit(perturbed_anew_in_each_pass, moved) > 1.2
 
 
 def test_telling_the_compared_value_costs_more_with_every_negative():
@@ -115,7 +124,7 @@ def test_noise_that_forgets_the_count_costs_what_the_thesis_says():
     assert monotonic <= (1 + 3 * POSITIVES) / 4 + 1e-9
 
 
-def test_answers_without_noise_give_neighbours_away_for_certain():
+def test_answers_without_noise_give_neighbors_away_for_certain():
     assert loss(BROKEN["alg-21"], lengths=[1]) == float("inf")
 
 
@@ -127,10 +136,10 @@ def test_never_stopping_costs_more_with_every_question():
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_the_audited_laws_are_those_of_the_algorithms_as_printed(name):
+def test_the_audited_distributions_are_those_of_the_algorithms_as_printed(name):
     answers, rng = [1, -2, 2], seeded(19)
     # One positive is enough where every value told is an outcome of its own.
     variant = replace(BROKEN[name], max_positives=1) if name == "alg-19" else BROKEN[name]
-    expected = law(variant, in_turn(answers))
+    expected = distribution(variant, in_turn(answers))
     samples = [run(variant, answers, rng) for _ in range(4000)]
     assert frequency_p_value(samples, expected) > 1e-3

@@ -1,4 +1,4 @@
-"""Continuous noise: its laws, and how close each draw is to a real number of that law."""
+"""Continuous noise: its distributions, and how close each draw is to a real number."""
 
 from fractions import Fraction
 from math import log
@@ -44,14 +44,14 @@ def draw(shape, dimensions, rng, epsilon="1/2", sensitivity=Fraction(3), **furth
     )
 
 
-def test_coordinates_of_laplace_noise_have_the_laplace_law(rng):
+def test_coordinates_of_laplace_noise_have_the_laplace_distribution(rng):
     found = draw("laplace", DRAWS, rng)
     assert stats.kstest(found, stats.laplace(scale=6).cdf).pvalue > SURE
     assert stats.kstest(found, stats.laplace(scale=7).cdf).pvalue < SURE  # a twin is caught
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 5])
-def test_lengths_of_spherical_noise_have_the_gamma_law(dimensions, rng):
+def test_lengths_of_spherical_noise_have_the_gamma_distribution(dimensions, rng):
     found = np.array([draw("spherical", dimensions, rng) for _ in range(4000)])
     lengths = np.linalg.norm(found, axis=1)
     assert stats.kstest(lengths, stats.gamma(dimensions, scale=6).cdf).pvalue > SURE
@@ -70,7 +70,7 @@ def test_a_short_vector_of_normals_would_be_caught_as_a_twin(rng):
 
 
 @pytest.mark.parametrize("shape", ["laplace", "spherical"])
-def test_variances_are_as_foretold(shape, rng):
+def test_variances_are_as_predicted(shape, rng):
     found = np.array([draw(shape, 4, rng, sensitivity=Fraction(1, 2)) for _ in range(DRAWS // 4)])
     assert found.var() == pytest.approx(noise_variance(shape, 4), rel=0.1)
     assert np.linalg.norm(found, axis=1).max() < noise_length(4, Fraction(1))
@@ -105,7 +105,7 @@ def test_laplace_draws_lie_in_the_middle_of_cells_far_finer_than_the_noise(rng):
     assert noise_error("spherical", 100, Fraction(1)) < 2.0**-25
 
 
-def test_the_reserve_makes_noise_wider_and_the_purse_opens_once(rng):
+def test_the_reserve_makes_noise_wider_and_the_budget_opens_once(rng):
     budget = Budget(1)
     given = {"sensitivity": Fraction(1), "reserve": Fraction(1, 2)}
     found = continuous_noise("laplace", DRAWS, budget=budget, rng=rng, **given)
@@ -114,7 +114,7 @@ def test_the_reserve_makes_noise_wider_and_the_purse_opens_once(rng):
         continuous_noise("laplace", 1, budget=budget, rng=rng, **given)
 
 
-def test_what_cannot_be_drawn_is_refused_before_the_purse_opens(rng):
+def test_what_cannot_be_drawn_is_refused_before_the_budget_opens(rng):
     budget = Budget("1/2")
     for shape, size, more in [
         ("gauss", 1, {}),

@@ -13,8 +13,8 @@ import pytest
 from dpublish.mechanisms import enclosures, exact, weighted_choice
 from dpublish.mechanisms.enclosures import (
     Bounds,
+    Distribution,
     ExpRate,
-    Law,
     SkipRate,
     exp_bounds,
     floor_exp,
@@ -33,34 +33,41 @@ RATES = [
     Fraction(355, 113),
     Fraction(123456789, 987654321012345),
 ]
-LAWS = (
-    [Law(ExpRate(rate)) for rate in RATES]
-    + [Law(ExpRate(rate), signed=True) for rate in RATES]
-    + [Law(ExpRate(rate), 256, radix=256) for rate in RATES[:4]]
-    + [Law(ExpRate(rate), radix=256, signed=True) for rate in RATES]
-    + [Law(SkipRate(Fraction(1, 10), 40), scale) for scale in (1, 256)]
-    + [Law(SkipRate(Fraction(1, 10), 400), 65536, radix=17), Law(SkipRate(Fraction(2), 9), cap=5)]
-    + [Law(ExpRate(rate), cap=cap, signed=True) for rate in RATES for cap in (1, 2, 31)]
+DISTRIBUTIONS = (
+    [Distribution(ExpRate(rate)) for rate in RATES]
+    + [Distribution(ExpRate(rate), signed=True) for rate in RATES]
+    + [Distribution(ExpRate(rate), 256, radix=256) for rate in RATES[:4]]
+    + [Distribution(ExpRate(rate), radix=256, signed=True) for rate in RATES]
+    + [Distribution(SkipRate(Fraction(1, 10), 40), scale) for scale in (1, 256)]
+    + [
+        Distribution(SkipRate(Fraction(1, 10), 400), 65536, radix=17),
+        Distribution(SkipRate(Fraction(2), 9), cap=5),
+    ]
+    + [Distribution(ExpRate(rate), cap=cap, signed=True) for rate in RATES for cap in (1, 2, 31)]
 )
-SHORT_LAWS = [law for law in LAWS if law.largest or law.rate.power(law.scale, 64).low < 63 << 58]
+SHORT_DISTRIBUTIONS = [
+    distribution
+    for distribution in DISTRIBUTIONS
+    if distribution.largest or distribution.rate.power(distribution.scale, 64).low < 63 << 58
+]
 VALUES = [1, 2, 3, 4, 5, 62, 63, 64, 254, 255]
 
 
-def true_survival(law, value):
-    """S(value) as the docstring of `Law` defines it, at mpmath's working precision."""
-    rate = law.rate
+def true_survival(distribution, value):
+    """S(value) as the docstring of `Distribution` defines it, at mpmath's working precision."""
+    rate = distribution.rate
     factor = mpmath.exp(-real(rate.rate))
     if isinstance(rate, SkipRate):
         factor = 1 - factor**rate.threshold / (1 + factor)
-    step = factor**law.scale
-    magnitude, remainder = divmod(value, 2) if law.signed else (value, 0)
+    step = factor**distribution.scale
+    magnitude, remainder = divmod(value, 2) if distribution.signed else (value, 0)
 
     def at_least(k):
-        if law.cap is not None and k > law.cap:
+        if distribution.cap is not None and k > distribution.cap:
             return mpmath.mpf(0)
-        if law.radix is None:
+        if distribution.radix is None:
             return step**k
-        return (step**k - step**law.radix) / (1 - step**law.radix)
+        return (step**k - step**distribution.radix) / (1 - step**distribution.radix)
 
     is_set = step / (1 + step)
     return at_least(magnitude + 1) + remainder_mass(at_least, magnitude, remainder, is_set)
@@ -75,11 +82,16 @@ def remainder_mass(at_least, magnitude, remainder, is_set):
 def test_thresholds_are_the_floors_that_mpmath_finds(bits):
     checked = 0
     with mpmath.workprec(6 * bits + 800):
-        for law in LAWS:
+        for distribution in DISTRIBUTIONS:
             for value in VALUES:
-                if law.largest is None or value <= law.largest:
-                    wanted = int(mpmath.floor(mpmath.ldexp(true_survival(law, value), bits)))
-                    assert floor_survival(law, value, bits) == wanted, (law, value)
+                if distribution.largest is None or value <= distribution.largest:
+                    wanted = int(
+                        mpmath.floor(mpmath.ldexp(true_survival(distribution, value), bits))
+                    )
+                    assert floor_survival(distribution, value, bits) == wanted, (
+                        distribution,
+                        value,
+                    )
                     checked += 1
     assert checked > 150
 
@@ -99,11 +111,11 @@ def test_unary_minus_would_have_been_caught():
     assert int(careless_exp * 2**128) != floor_exp(Fraction(1, 3), 1, 128)
 
 
-@pytest.mark.parametrize("law", SHORT_LAWS, ids=str)
-def test_the_whole_table_agrees_with_its_entries(law):
-    table = floor_survivals(law, 64)
-    assert table == [floor_survival(law, k + 1, 64) for k in range(len(table))]
-    assert len(table) == law.largest or table[-1] == 0
+@pytest.mark.parametrize("distribution", SHORT_DISTRIBUTIONS, ids=str)
+def test_the_whole_table_agrees_with_its_entries(distribution):
+    table = floor_survivals(distribution, 64)
+    assert table == [floor_survival(distribution, k + 1, 64) for k in range(len(table))]
+    assert len(table) == distribution.largest or table[-1] == 0
 
 
 def test_enclosures_hold_the_number_and_are_tight():
@@ -164,21 +176,21 @@ def test_every_rounding_is_outwards(monkeypatch):
     assert misses(monkeypatch, turned=True) > 0
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
-def test_products_enclose_what_single_powers_enclose(law):
-    for value, bounds in enumerate(islice(law.survivals(160), 40), start=1):
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
+def test_products_enclose_what_single_powers_enclose(distribution):
+    for value, bounds in enumerate(islice(distribution.survivals(160), 40), start=1):
         with mpmath.workprec(1000):
-            truth = mpmath.ldexp(true_survival(law, value), 160)
+            truth = mpmath.ldexp(true_survival(distribution, value), 160)
             assert bounds.low <= truth <= bounds.high
 
 
 def test_too_little_precision_is_noticed_and_mended(monkeypatch):
-    law = Law(ExpRate(Fraction(1, 1 << 40)), radix=256, signed=True)
-    wanted = floor_survivals(law, 64)
+    distribution = Distribution(ExpRate(Fraction(1, 1 << 40)), radix=256, signed=True)
+    wanted = floor_survivals(distribution, 64)
     monkeypatch.setattr(enclosures, "_FIRST_GUARD", 1)
     floor_survival.cache_clear()
-    assert floor_survivals(law, 64) == wanted
-    assert [floor_survival(law, k, 64) for k in (1, 100, 511)] == [
+    assert floor_survivals(distribution, 64) == wanted
+    assert [floor_survival(distribution, k, 64) for k in (1, 100, 511)] == [
         wanted[k - 1] for k in (1, 100, 511)
     ]
 
@@ -203,7 +215,7 @@ def test_settings_of_the_callers_thread_do_not_matter():
 def test_extreme_exponents_are_decided_at_once():
     assert floor_exp(Fraction(20), 10**12, 64) == 0
     assert floor_exp(Fraction(1, 3), 0, 64) == 1 << 64
-    barely_ever = Law(SkipRate(Fraction(1), 10**12), scale=1 << 61, cap=1)
+    barely_ever = Distribution(SkipRate(Fraction(1), 10**12), scale=1 << 61, cap=1)
     assert floor_survival(barely_ever, 1, 64) == (1 << 64) - 1
 
 

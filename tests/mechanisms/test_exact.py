@@ -1,4 +1,4 @@
-"""Exact samplers: the law they follow, ties and tails included, and the words they use."""
+"""Exact samplers: the distribution they follow, ties and tails included, and the words they use."""
 
 from fractions import Fraction
 from functools import partial
@@ -38,7 +38,7 @@ SAMPLERS = [(geometric, geometric_survival), (discrete_laplace, two_sided_surviv
 
 @pytest.mark.parametrize("rate", RATES, ids=str)
 @pytest.mark.parametrize(("sampler", "survival"), SAMPLERS)
-def test_draws_follow_the_law(sampler, survival, rate):
+def test_draws_follow_the_distribution(sampler, survival, rate):
     samples = sampler(rate, DRAWS, seeded(1))
     assert fit_p_value(samples, partial(survival, rate)) > 1e-4
 
@@ -59,7 +59,7 @@ def test_noise_at_a_steep_rate_is_nearly_always_zero():
 @pytest.mark.parametrize("word_bits", [1, 4, 6])
 @pytest.mark.parametrize("rate", [Fraction(2), Fraction(1, 5), Fraction(1, 300)], ids=str)
 @pytest.mark.parametrize(("sampler", "survival"), SAMPLERS)
-def test_ties_are_broken_by_the_same_law(sampler, survival, rate, word_bits, monkeypatch):
+def test_ties_are_broken_by_the_same_distribution(sampler, survival, rate, word_bits, monkeypatch):
     monkeypatch.setattr(exact, "WORD_BITS", word_bits)
     source = CountingSource(seeded(4))
     samples = sampler(rate, 20_000, source)
@@ -69,7 +69,7 @@ def test_ties_are_broken_by_the_same_law(sampler, survival, rate, word_bits, mon
 
 def test_breaking_ties_without_more_bits_would_be_noticed(monkeypatch):
     monkeypatch.setattr(exact, "WORD_BITS", 4)
-    monkeypatch.setattr(exact, "_refine", lambda law, prefix, bits, rng: prefix % 2)
+    monkeypatch.setattr(exact, "_refine", lambda distribution, prefix, bits, rng: prefix % 2)
     samples = geometric(Fraction(1, 5), 20_000, seeded(4))
     assert fit_p_value(samples, partial(geometric_survival, Fraction(1, 5)), bins=40) < 1e-20
 
@@ -101,7 +101,7 @@ def test_the_size_of_a_chunk_does_not_matter(chunk, monkeypatch):
     assert fit_p_value(samples, partial(two_sided_survival, Fraction(1, 100)), bins=40) > 1e-4
 
 
-def test_neighbouring_draws_are_independent():
+def test_neighboring_draws_are_independent():
     samples = discrete_laplace(Fraction(1, 100), DRAWS, seeded(6)) > 0
     table = np.zeros((2, 2))
     np.add.at(table, (samples[:-1].astype(int), samples[1:].astype(int)), 1)
@@ -133,9 +133,9 @@ def test_coins_show_heads_as_often_as_they_should(rate, word_bits, monkeypatch):
     tosses = 200_000 if word_bits == 64 else 4000
     for distance in (0, 1, 2, 300, 1 << 40):
         heads = int(bernoulli_exp(rate, np.full(tosses, distance), seeded(8)).sum())
-        chance = np.exp(-float(rate) * distance)
-        assert binom.cdf(heads, tosses, chance) > 1e-5
-        assert binom.sf(heads - 1, tosses, chance) > 1e-5
+        probability = np.exp(-float(rate) * distance)
+        assert binom.cdf(heads, tosses, probability) > 1e-5
+        assert binom.sf(heads - 1, tosses, probability) > 1e-5
 
 
 @pytest.mark.parametrize("word_bits", [5, 64])
@@ -144,9 +144,9 @@ def test_coins_are_exact_up_to_the_largest_noise(word_bits, monkeypatch):
     monkeypatch.setattr(exact, "LARGEST_NOISE", 3)
     for distance in range(4):
         heads = int(bernoulli_exp(Fraction(1, 3), np.full(4000, distance), seeded(8)).sum())
-        chance = np.exp(-distance / 3)
-        assert binom.cdf(heads, 4000, chance) > 1e-5
-        assert binom.sf(heads - 1, 4000, chance) > 1e-5
+        probability = np.exp(-distance / 3)
+        assert binom.cdf(heads, 4000, probability) > 1e-5
+        assert binom.sf(heads - 1, 4000, probability) > 1e-5
 
 
 def test_coins_keep_the_shape_of_the_distances():
@@ -202,13 +202,15 @@ def test_every_set_of_positions_is_as_likely_as_independent_coins_make_it(
     monkeypatch.setattr(exact, "WORD_BITS", word_bits)
     monkeypatch.setattr(exact, "_CHUNK", chunk)  # gaps of a batch, after which another is drawn
     rate, size, source = Fraction(1, 2), 5, seeded(12)
-    chance = success(rate, threshold)
-    law = {}
+    probability = success(rate, threshold)
+    distribution = {}
     for code in range(1 << size):
         positions = tuple(i for i in range(size) if code >> i & 1)
-        law[positions] = chance ** len(positions) * (1 - chance) ** (size - len(positions))
+        distribution[positions] = probability ** len(positions) * (1 - probability) ** (
+            size - len(positions)
+        )
     samples = [tuple(skip_positions(size, rate, threshold, source).tolist()) for _ in range(4000)]
-    assert frequency_p_value(samples, law) > 1e-4
+    assert frequency_p_value(samples, distribution) > 1e-4
 
 
 @pytest.mark.parametrize("word_bits", [6, 64])
@@ -217,8 +219,8 @@ def test_rare_positions_are_as_many_as_they_should_be_and_lie_anywhere(word_bits
     rate, threshold, size, runs, source = Fraction(1, 10), 70, 10_000, 300, seeded(13)
     found = [skip_positions(size, rate, threshold, source) for _ in range(runs)]
     numbers = np.array([len(positions) for positions in found])
-    chance = success(rate, threshold)
-    assert fit_p_value(numbers, lambda k: binom.sf(k - 1, size, chance), bins=20) > 1e-4
+    probability = success(rate, threshold)
+    assert fit_p_value(numbers, lambda k: binom.sf(k - 1, size, probability), bins=20) > 1e-4
     assert chisquare(np.bincount(np.concatenate(found) // 1000, minlength=10)).pvalue > 1e-4
     assert all((np.diff(positions) > 0).all() for positions in found)
 

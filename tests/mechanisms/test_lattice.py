@@ -73,7 +73,7 @@ def test_a_value_too_small_to_be_scaled_keeps_its_sign():
     assert floor_units(np.array([-5e-324, 5e-324, -0.0, 0.0]), 10).tolist() == [-1, 0, 0, 0]
 
 
-def test_whole_numbers_and_fractions_are_floored_exactly():
+def test_integers_and_fractions_are_floored_exactly():
     exact = require_reals([Fraction(-1, 3), Fraction(7, 3), 2**80 + 1])
     assert floor_units(exact, -2).tolist() == [-2, 9, 2**60]
     assert floor_units(require_reals(np.array([5, -5])), 1).tolist() == [2, -3]

@@ -15,7 +15,7 @@ from dpublish.mechanisms import noise as module
 from dpublish.mechanisms.exact import LARGEST_NOISE
 from dpublish.mechanisms.lattice import UNIT_LIMIT
 from dpublish.mechanisms.noise import add_geometric, add_laplace, noisy_size
-from dpublish.mechanisms.noise_law import noise_pmf
+from dpublish.mechanisms.noise_distribution import noise_pmf
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, secure, seeded
 from noise_oracle import CountingSource, fit_p_value, two_sided_survival
@@ -23,7 +23,7 @@ from noise_oracle import CountingSource, fit_p_value, two_sided_survival
 WINDOW = range(-12, 16)
 
 
-def law(counts, rate):
+def distribution(counts, rate):
     """Probability of every noisy array with all entries in the window."""
     noisy = product(WINDOW, repeat=len(counts))
     return {y: float(np.prod(noise_pmf(rate, np.subtract(y, counts)))) for y in noisy}
@@ -33,20 +33,26 @@ def law(counts, rate):
     ("sensitivity", "here", "there"),
     [(1, [3], [4]), (1, [0], [1]), (1, [2, 5], [2, 4]), (2, [2, 5], [3, 4]), (2, [1, 1], [1, 3])],
 )
-def test_neighbours_learn_the_budget_and_no_more(sensitivity, here, there):
+def test_neighbors_learn_the_budget_and_no_more(sensitivity, here, there):
     epsilon = Fraction(1, 2)
-    loss = privacy_loss(law(here, epsilon / sensitivity), law(there, epsilon / sensitivity))
+    loss = privacy_loss(
+        distribution(here, epsilon / sensitivity), distribution(there, epsilon / sensitivity)
+    )
     assert loss == pytest.approx(0.5, abs=1e-12)
     if sensitivity > 1:  # the broken twin forgets the sensitivity
-        assert privacy_loss(law(here, epsilon), law(there, epsilon)) == pytest.approx(1.0)
+        assert privacy_loss(
+            distribution(here, epsilon), distribution(there, epsilon)
+        ) == pytest.approx(1.0)
 
 
 def test_noisy_counts_are_as_frequent_as_the_proof_assumes():
     pairs = np.tile([1, 3], 20_000)
     noisy = add_geometric(pairs, sensitivity=2, budget=Budget("1.5"), rng=seeded(1)).reshape(-1, 2)
     seen = [y for y in map(tuple, noisy.tolist()) if set(y) <= set(WINDOW)]
-    assert frequency_p_value(seen, law([1, 3], Fraction(3, 4))) > 1e-4
-    assert frequency_p_value(seen, law([1, 3], Fraction(3, 2))) < 1e-20  # sensitivity forgotten
+    assert frequency_p_value(seen, distribution([1, 3], Fraction(3, 4))) > 1e-4
+    assert (
+        frequency_p_value(seen, distribution([1, 3], Fraction(3, 2))) < 1e-20
+    )  # sensitivity forgotten
 
 
 @pytest.mark.parametrize("sensitivity", [1, 3])
@@ -71,7 +77,7 @@ def test_the_size_gets_noise_of_sensitivity_one():
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64, ">i8", ">u8"])
-def test_counts_of_any_width_and_shape_are_blurred_and_left_unchanged(dtype):
+def test_counts_of_any_width_and_shape_are_perturbed_and_left_unchanged(dtype):
     counts = np.arange(12, dtype=dtype).reshape(3, 2, 2)
     noisy = add_geometric(counts, sensitivity=1, budget=Budget(30), rng=seeded(4))
     assert noisy.dtype == np.int64
@@ -164,18 +170,18 @@ def test_reals_refuse_noise_that_is_too_wide_for_free():
     assert not budget.is_used
 
 
-def test_sizes_of_any_whole_type_are_blurred_and_others_refused_for_free():
+def test_sizes_of_any_whole_type_are_perturbed_and_others_refused_for_free():
     for size in (7, np.int64(7), np.uint8(7)):
         assert noisy_size(size, budget=Budget(50), rng=seeded(9)) == 7
     assert noisy_size(2**70, budget=Budget(50), rng=seeded(9)) == UNIT_LIMIT
     budget = Budget(1)
     for bad in (7.0, "7", None):
-        with pytest.raises(InvalidParameter, match="size must be a whole number"):
+        with pytest.raises(InvalidParameter, match="size must be an integer"):
             noisy_size(bad, budget=budget, rng=seeded(9))
     assert not budget.is_used
 
 
-def test_a_purse_pays_once_and_float_epsilons_do_not_exist():
+def test_a_budget_pays_once_and_float_epsilons_do_not_exist():
     budget = Budget("0.1")
     noisy_size(5, budget=budget, rng=seeded(9))
     with pytest.raises(BudgetAlreadyUsed):
@@ -194,7 +200,7 @@ def test_words_drawn_do_not_depend_on_the_counts():
 
 
 @pytest.mark.parametrize("values", [0.3, [0.1, -2.5, 1e3]])
-def test_noise_on_reals_has_the_law_of_the_lattice(values):
+def test_noise_on_reals_has_the_distribution_of_the_lattice(values):
     shape = np.shape(values)
     source, units = seeded(11), []
     for _ in range(3000):
@@ -251,8 +257,8 @@ def test_no_value_raises_a_floating_point_error():
     with np.errstate(all="raise"):
         for kind in (values, values.astype(object), values.tolist()):
             add_laplace(kind, sensitivity=1, granularity=2**20, budget=Budget(1), rng=seeded(13))
-        signalling = np.array([0x7FA00000], dtype=np.uint32).view(np.float32)  # a kind of NaN
-        add_laplace(signalling, sensitivity=1, budget=Budget(1), rng=seeded(13))
+        signaling = np.array([0x7FA00000], dtype=np.uint32).view(np.float32)  # a kind of NaN
+        add_laplace(signaling, sensitivity=1, budget=Budget(1), rng=seeded(13))
 
 
 def test_a_forked_process_draws_other_noise():

@@ -32,13 +32,13 @@ def exact_odds(values, probability, cells, epsilon, range_factor=1.0):
     return dict(enumerate(odds / odds.sum()))
 
 
-def worst_neighbours(probability, cells):
+def worst_neighbors(probability, cells):
     """Place values so that one more of them lifts nearly all points and sinks one.
 
     A long stretch beside the quantile comes nearer to it; the one point beyond it moves off.
     """
     if probability > HALF:
-        values, added = worst_neighbours(1 - probability, cells)
+        values, added = worst_neighbors(1 - probability, cells)
         return [cells - value for value in values], cells - added
     if probability == 0:
         return [], cells - 1
@@ -59,7 +59,7 @@ def published(values, count, seed, *, budget=1, **changes):
 @pytest.mark.parametrize("probability", PROBABILITIES)
 def test_the_worst_added_record_tells_the_budget_and_half_the_range_is_too_little(probability):
     cells = 10**5
-    values, added = worst_neighbours(probability, cells)
+    values, added = worst_neighbors(probability, cells)
 
     def loss(**changes):
         here = exact_odds(values, probability, cells, 1, **changes)
@@ -72,7 +72,7 @@ def test_the_worst_added_record_tells_the_budget_and_half_the_range_is_too_littl
 
 @pytest.mark.parametrize("probability", PROBABILITIES)
 def test_no_added_record_changes_scores_by_more_than_the_range(probability):
-    values, added = worst_neighbours(probability, 4)
+    values, added = worst_neighbors(probability, 4)
     widest = np.ptp(scores([*values, added], probability, 4) - scores(values, probability, 4))
     assert widest == rank_range(probability)
     for size in range(7):
@@ -129,8 +129,8 @@ def test_no_value_raises_a_floating_point_error():
     with np.errstate(all="raise"):
         for lower, upper in [(0, 6), (-5e-324, 1e-320), (-8e307, 8e307)]:
             quantile(odd, lower=lower, upper=upper, **rest, budget=Budget(1))
-        signalling = np.array([0x7FA00000], dtype=np.uint32).view(np.float32)  # a kind of NaN
-        quantile(signalling, lower=0, upper=1, **rest, budget=Budget(1))
+        signaling = np.array([0x7FA00000], dtype=np.uint32).view(np.float32)  # a kind of NaN
+        quantile(signaling, lower=0, upper=1, **rest, budget=Budget(1))
 
 
 def test_bounds_and_cells_of_any_numeric_type_are_the_same_settings():
@@ -158,12 +158,12 @@ def test_quantiles_of_many_values_are_near_the_truth():
 # --- what they cost ----------------------------------------------------------------------------
 
 
-def test_one_purse_pays_for_one_quantile():
+def test_one_budget_pays_for_one_quantile():
     call = {"probability": HALF, "lower": 0, "upper": 1, "cells": 10, "rng": seeded(1)}
-    purse = Budget(1)
-    quantile(np.array([], dtype=float), **call, budget=purse)
+    budget = Budget(1)
+    quantile(np.array([], dtype=float), **call, budget=budget)
     with pytest.raises(BudgetAlreadyUsed):
-        quantile(np.array([0.5]), **call, budget=purse)
+        quantile(np.array([0.5]), **call, budget=budget)
 
 
 @pytest.mark.parametrize(
@@ -196,5 +196,5 @@ def test_one_purse_pays_for_one_quantile():
 def test_a_refused_call_costs_nothing(bad):
     call = {"values": np.zeros(1), "probability": HALF, "lower": 0, "upper": 1, "cells": 9} | bad
     with pytest.raises(InvalidParameter):
-        quantile(**call, budget=(purse := Budget(1)), rng=seeded(1))
-    assert not purse.is_used
+        quantile(**call, budget=(budget := Budget(1)), rng=seeded(1))
+    assert not budget.is_used

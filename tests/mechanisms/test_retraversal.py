@@ -11,7 +11,7 @@ from dpublish.mechanisms.retraversal import noisy_order_statistic, retraverse
 from dpublish.mechanisms.sparse_vector_calibration import calibrate
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from mechanisms.sparse_vector_law import mass, retraversal_law, variant_of
+from mechanisms.sparse_vector_distribution import mass, retraversal_distribution, variant_of
 
 SCORES = np.array([4, -6, 9])
 
@@ -27,16 +27,16 @@ def test_choices_are_as_frequent_as_the_proof_assumes(noise):
     calibration = calibrate(max_positives=2, **settings, budget=Budget(1))
     rise = round(calibration.answer_deviation)
     gaps = (SCORES - rise).tolist()
-    expected = retraversal_law(variant_of(calibration, 2), gaps, passes=3)
+    expected = retraversal_distribution(variant_of(calibration, 2), gaps, passes=3)
     samples = [
         tuple(choose(seed, threshold=0, deviations=1, max_passes=3, **settings))
         for seed in range(6000)
     ]
     assert frequency_p_value(samples, expected) > 1e-3
     for twin in (
-        retraversal_law(variant_of(calibration, 2), gaps, passes=2),
-        retraversal_law(variant_of(calibration, 3), gaps, passes=3),
-        retraversal_law(variant_of(calibration, 2), SCORES.tolist(), passes=3),
+        retraversal_distribution(variant_of(calibration, 2), gaps, passes=2),
+        retraversal_distribution(variant_of(calibration, 3), gaps, passes=3),
+        retraversal_distribution(variant_of(calibration, 2), SCORES.tolist(), passes=3),
     ):
         assert frequency_p_value(samples, twin) < 1e-20
 
@@ -45,10 +45,10 @@ def test_choices_are_as_frequent_as_the_proof_assumes(noise):
 def test_an_order_statistic_has_noise_for_one_sensitivity(rank):
     settings = {"rank": rank, "sensitivity": 2, "rng": seeded(5)}
     values = [noisy_order_statistic(SCORES, **settings, budget=Budget(1)) for _ in range(6000)]
-    centre = sorted(SCORES.tolist())[-rank]
+    center = sorted(SCORES.tolist())[-rank]
     places = np.arange(-90, 91)
     for rate, holds in ((0.5, True), (0.35, False), (0.65, False)):
-        expected = dict(zip((places + centre).tolist(), mass("laplace", rate, places), strict=True))
+        expected = dict(zip((places + center).tolist(), mass("laplace", rate, places), strict=True))
         p_value = frequency_p_value(values, expected)
         assert p_value > 1e-3 if holds else p_value < 1e-20
 
@@ -61,21 +61,21 @@ def test_no_record_moves_an_order_statistic_by_more_than_it_moves_a_score():
 
 
 def test_a_bought_threshold_and_the_search_add_up_to_the_budget():
-    purse = Budget(1, "search")
-    choose(budget=purse)
-    spent = {leaf.purpose: leaf.epsilon for leaf in purse.account()}
+    budget = Budget(1, "search")
+    choose(budget=budget)
+    spent = {leaf.purpose: leaf.epsilon for leaf in budget.account()}
     assert spent["search/level"] == Fraction(1, 10)
     assert len(spent) == 3
-    assert purse.cost() == 1
-    assert all(leaf.is_used for leaf in purse.account())
+    assert budget.cost() == 1
+    assert all(leaf.is_used for leaf in budget.account())
     with pytest.raises(BudgetAlreadyUsed):
-        choose(budget=purse)
+        choose(budget=budget)
 
 
 def test_a_given_threshold_leaves_the_whole_budget_to_the_search():
-    purse = Budget(1, "search")
-    choose(budget=purse, threshold=3)
-    assert {leaf.purpose for leaf in purse.account()} == {"search/threshold", "search/answers"}
+    budget = Budget(1, "search")
+    choose(budget=budget, threshold=3)
+    assert {leaf.purpose for leaf in budget.account()} == {"search/threshold", "search/answers"}
 
 
 def test_high_scores_are_found_in_many_passes_and_never_twice():
@@ -117,14 +117,14 @@ def test_scores_beyond_all_thresholds_are_no_obstacle():
     ],
 )
 def test_a_refused_call_costs_nothing(bad):
-    purse = Budget(1)
+    budget = Budget(1)
     with pytest.raises(InvalidParameter):
-        choose(**bad, budget=purse)
-    assert not purse.is_used
+        choose(**bad, budget=budget)
+    assert not budget.is_used
 
 
 def test_a_rank_that_is_not_there_is_refused_for_free():
-    purse = Budget(1)
+    budget = Budget(1)
     with pytest.raises(InvalidParameter, match="rank"):
-        noisy_order_statistic(SCORES, rank=4, sensitivity=1, budget=purse, rng=seeded(1))
-    assert not purse.is_used
+        noisy_order_statistic(SCORES, rank=4, sensitivity=1, budget=budget, rng=seeded(1))
+    assert not budget.is_used

@@ -20,7 +20,7 @@ from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 
 METHODS = ["permute-and-flip", "exponential"]
-NEIGHBOURS = st.lists(st.tuples(st.integers(-6, 6), st.integers(-2, 3)), min_size=1, max_size=5)
+NEIGHBORS = st.lists(st.tuples(st.integers(-6, 6), st.integers(-2, 3)), min_size=1, max_size=5)
 
 
 def exact_odds(scores, rate, method="exponential", weights=None):
@@ -33,11 +33,11 @@ def exact_odds(scores, rate, method="exponential", weights=None):
 
 
 def _first_heads(coins):
-    """Add up, over all sets of heads, an even chance for each head."""
+    """Add up, over all sets of heads, an even probability for each head."""
     odds = np.zeros(len(coins))
     for heads in product([0, 1], repeat=len(coins)):
-        chance = prod(c if head else 1 - c for c, head in zip(coins, heads, strict=True))
-        odds += chance * np.array(heads) / max(sum(heads), 1)
+        probability = prod(c if head else 1 - c for c, head in zip(coins, heads, strict=True))
+        odds += probability * np.array(heads) / max(sum(heads), 1)
     return odds
 
 
@@ -57,15 +57,15 @@ def chosen(scores, count, seed, *, budget=1, **changes):
 
 @pytest.mark.parametrize("method", METHODS)
 @settings(deadline=None)
-@given(pairs=NEIGHBOURS)
-def test_no_neighbours_learn_more_than_the_budget(method, pairs):
+@given(pairs=NEIGHBORS)
+def test_no_neighbors_learn_more_than_the_budget(method, pairs):
     changes = [change for _, change in pairs]
     spread = max(max(changes) - min(changes), 1)
     assert loss(pairs, 1 / spread, method) < 1 + 1e-9
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_worst_neighbours_learn_the_budget_and_half_the_range_is_too_little(method):
+def test_the_worst_neighbors_learn_the_budget_and_half_the_range_is_too_little(method):
     worst = [(0, 1), (-30, -1)]  # changes in [-1, 1]: R is 2, although no score moves by 2
     assert loss(worst, 1 / 2, method) == pytest.approx(1, abs=1e-6)
     assert loss(worst, 1 / 1, method) > 1.9  # takes the sensitivity for the range
@@ -83,7 +83,7 @@ def test_flipping_all_coins_finds_the_first_head_of_a_random_order():
 
 
 @settings(deadline=None)
-@given(pairs=NEIGHBOURS, most=st.integers(1, 5))
+@given(pairs=NEIGHBORS, most=st.integers(1, 5))
 def test_a_floor_below_the_best_leaves_the_range_alone_and_a_fixed_ceiling_does_not(pairs, most):
     here, there = np.array(pairs).T.cumsum(axis=0)
 
@@ -182,12 +182,12 @@ def test_scores_may_lie_any_distance_apart():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_even_a_single_candidate_empties_the_purse(method):
+def test_even_a_single_candidate_empties_the_budget(method):
     call = {"sensitivity_range": 1, "method": method, "rng": seeded(1)}
-    purse = Budget(1)
-    assert select(np.array([5]), **call, budget=purse) == 0
+    budget = Budget(1)
+    assert select(np.array([5]), **call, budget=budget) == 0
     with pytest.raises(BudgetAlreadyUsed):
-        select(np.array([5]), **call, budget=purse)
+        select(np.array([5]), **call, budget=budget)
 
 
 @pytest.mark.parametrize(
@@ -219,5 +219,5 @@ def test_even_a_single_candidate_empties_the_purse(method):
 def test_a_refused_call_costs_nothing(bad):
     call = {"scores": np.array([1, 2]), "sensitivity_range": 1} | bad
     with pytest.raises(InvalidParameter):
-        select(**call, budget=(purse := Budget(1)), rng=seeded(1))
-    assert not purse.is_used
+        select(**call, budget=(budget := Budget(1)), rng=seeded(1))
+    assert not budget.is_used

@@ -1,4 +1,4 @@
-"""Thresholded counts of a huge domain: the law of noising every cell, at the price of few."""
+"""Thresholded counts of a huge domain: as if every cell got noise, at the price of few."""
 
 from fractions import Fraction
 from itertools import product
@@ -15,7 +15,7 @@ from dpublish.mechanisms import sparse_counts as module
 from dpublish.mechanisms.exact import LARGEST_NOISE
 from dpublish.mechanisms.lattice import UNIT_LIMIT
 from dpublish.mechanisms.noise import add_geometric
-from dpublish.mechanisms.noise_law import noise_pmf, noise_survival
+from dpublish.mechanisms.noise_distribution import noise_pmf, noise_survival
 from dpublish.mechanisms.sparse_counts import auto_threshold, sparse_counts
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -26,21 +26,23 @@ HIDDEN = 0  # what a cell shows that is not published
 
 
 def dense_cell(count, rate, threshold):
-    """Law of one cell when every cell is noised and the small ones are dropped."""
-    law = {v: float(noise_pmf(rate, v - count)) for v in range(threshold, LAST)}
-    law[LAST] = float(noise_survival(rate, LAST - count))
-    return {HIDDEN: 1 - float(noise_survival(rate, threshold - count))} | law
+    """Distribution of one cell when every cell is noised and the small ones are dropped."""
+    distribution = {v: float(noise_pmf(rate, v - count)) for v in range(threshold, LAST)}
+    distribution[LAST] = float(noise_survival(rate, LAST - count))
+    return {HIDDEN: 1 - float(noise_survival(rate, threshold - count))} | distribution
 
 
 def sparse_cell(count, rate, threshold, empty_cells_appear=True):
-    """Law of one cell as the algorithm draws it: an empty cell takes another way."""
+    """Distribution of one cell as the algorithm draws it: an empty cell takes another way."""
     if count > 0:
         return dense_cell(count, rate, threshold)
     step = exp(-rate)
-    chance = step**threshold / (1 + step) if empty_cells_appear else 0.0
-    law = {v: chance * (1 - step) * step ** (v - threshold) for v in range(threshold, LAST)}
-    law[LAST] = chance * step ** (LAST - threshold)
-    return {HIDDEN: 1 - chance} | law
+    probability = step**threshold / (1 + step) if empty_cells_appear else 0.0
+    distribution = {
+        v: probability * (1 - step) * step ** (v - threshold) for v in range(threshold, LAST)
+    }
+    distribution[LAST] = probability * step ** (LAST - threshold)
+    return {HIDDEN: 1 - probability} | distribution
 
 
 def joint(cells):
@@ -64,7 +66,7 @@ def drawn(keys, counts, threshold, runs, budget="0.8", **changes):
 
 @pytest.mark.parametrize("count", range(4))
 @pytest.mark.parametrize("threshold", [1, 2, 5])
-def test_the_short_way_has_the_law_of_the_long_way(count, threshold):
+def test_the_short_way_has_the_distribution_of_the_long_way(count, threshold):
     short, long = sparse_cell(count, 0.8, threshold), dense_cell(count, 0.8, threshold)
     assert sum(short.values()) == pytest.approx(1)
     assert short == pytest.approx(long)
@@ -80,8 +82,8 @@ def test_outcomes_are_as_frequent_as_noising_every_cell_makes_them(
     runs = 3000 if word_bits == 64 else 1500
     keys = np.flatnonzero(true)
     outcomes = drawn(keys, np.array(true)[keys], threshold, runs)
-    law = joint([dense_cell(c, 0.8, threshold) for c in true])
-    assert frequency_p_value(outcomes, law) > 1e-4
+    distribution = joint([dense_cell(c, 0.8, threshold) for c in true])
+    assert frequency_p_value(outcomes, distribution) > 1e-4
     other = joint([dense_cell(c, 0.8 / 1.4, threshold) for c in true])
     assert frequency_p_value(outcomes, other) < 1e-12
 
@@ -91,26 +93,26 @@ def test_dense_noise_gives_the_same_frequencies():
     stack = np.tile(true, 3000)
     noisy = add_geometric(stack, sensitivity=1, budget=Budget("0.8"), rng=seeded(2))
     shown = np.where(noisy >= 2, np.minimum(noisy, LAST), HIDDEN).reshape(-1, 3)
-    law = joint([sparse_cell(c, 0.8, 2) for c in true])
-    assert frequency_p_value(map(tuple, shown.tolist()), law) > 1e-4
+    distribution = joint([sparse_cell(c, 0.8, 2) for c in true])
+    assert frequency_p_value(map(tuple, shown.tolist()), distribution) > 1e-4
 
 
 @pytest.mark.parametrize("here", [(0, 1), (0, 0), (2, 5)])
-def test_neighbours_learn_the_budget_and_no_more(here):
+def test_neighbors_learn_the_budget_and_no_more(here):
     there = (here[0] + 1, here[1])
 
     def loss(cell):
         return privacy_loss(*(joint([cell(c, 0.8, 2) for c in counts]) for counts in (here, there)))
 
     assert loss(sparse_cell) == pytest.approx(0.8)
-    if here[0] == 0:  # the broken twin blurs only what is not empty
+    if here[0] == 0:  # the broken twin perturbs only what is not empty
         assert loss(lambda *cell: sparse_cell(*cell, empty_cells_appear=False)) == np.inf
 
 
 def test_what_is_listed_makes_no_difference():
-    law = joint([dense_cell(c, 0.8, 1) for c in (2, 0, 0)])
+    distribution = joint([dense_cell(c, 0.8, 1) for c in (2, 0, 0)])
     for keys, counts in [([0], [2]), ([0, 1], [2, 0]), ([0, 0], [1, 1]), ([7, 0, -1], [9, 2, 9])]:
-        assert frequency_p_value(drawn(keys, counts, 1, 1000), law) > 1e-4
+        assert frequency_p_value(drawn(keys, counts, 1, 1000), distribution) > 1e-4
 
 
 def test_false_cells_of_a_huge_domain_are_as_many_as_expected_and_lie_anywhere():
@@ -127,8 +129,8 @@ def test_false_cells_of_a_huge_domain_are_as_many_as_expected_and_lie_anywhere()
     assert (np.diff(keys) > 0).all()
     assert keys[0] == 5
     assert abs(counts[0] - 10**6) < 100
-    chance = exp(-0.5 * threshold) / (1 + exp(-0.5))
-    assert 1e-4 < poisson.cdf(len(keys) - 1, size * chance) < 1 - 1e-4
+    probability = exp(-0.5 * threshold) / (1 + exp(-0.5))
+    assert 1e-4 < poisson.cdf(len(keys) - 1, size * probability) < 1 - 1e-4
     assert chisquare(np.bincount(keys[1:] // 10**14, minlength=10)).pvalue > 1e-4
     assert fit_p_value(counts[1:] - threshold, lambda k: geometric_survival(rate, k), 20) > 1e-4
 
@@ -167,7 +169,7 @@ def test_a_repeated_key_stands_for_the_exact_sum_of_its_counts(counts, dtype, to
     assert merged.counts.tolist() == [6, 5, total]
 
 
-def test_totals_of_neighbours_are_no_farther_apart_than_their_counts():
+def test_totals_of_neighbors_are_no_farther_apart_than_their_counts():
     rng = plain_generator(7)
     for _ in range(200):
         counts = rng.integers(-INT64, INT64, 6)

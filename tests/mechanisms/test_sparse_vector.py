@@ -14,7 +14,7 @@ from dpublish.mechanisms.sparse_vector_book import above_threshold_book, calibra
 from dpublish.mechanisms.sparse_vector_calibration import calibrate
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
-from mechanisms.sparse_vector_law import in_turn, law, loss, mass, variant_of
+from mechanisms.sparse_vector_distribution import distribution, in_turn, loss, mass, variant_of
 
 KINDS = ["exponential", "laplace"]
 ANSWERS = [6, -8, 10, 0]
@@ -40,7 +40,7 @@ def vector(seed=1, **changes):
 @both_kinds
 @pytest.mark.parametrize("monotonic", [False, True])
 @pytest.mark.parametrize(("sensitivity", "max_positives"), [(1, 1), (1, 2), (3, 2)])
-def test_the_worst_neighbours_learn_the_budget_and_no_more(
+def test_the_worst_neighbors_learn_the_budget_and_no_more(
     noise, monotonic, sensitivity, max_positives
 ):
     variant = calibrated(
@@ -62,7 +62,7 @@ def test_the_worst_neighbours_learn_the_budget_and_no_more(
 @both_kinds
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(pairs=st.lists(st.tuples(st.integers(-9, 9), st.integers(-2, 2)), min_size=1, max_size=4))
-def test_no_other_neighbours_learn_more(noise, pairs):
+def test_no_other_neighbors_learn_more(noise, pairs):
     variant = calibrated(noise, sensitivity=2)
     here, moves = zip(*pairs, strict=True)
     there = [answer + move for answer, move in pairs]
@@ -105,13 +105,13 @@ def test_the_default_split_makes_the_comparison_least_noisy(noise):
     ],
 )
 def test_the_budget_is_split_by_name_and_spent_to_the_last(changes, shares):
-    purse = Budget(1, "run")
+    budget = Budget(1, "run")
     calibrate(
-        **({"sensitivity": 1, "max_positives": 4, "monotonic": False} | changes), budget=purse
+        **({"sensitivity": 1, "max_positives": 4, "monotonic": False} | changes), budget=budget
     )
-    spent = {leaf.purpose.removeprefix("run/"): leaf for leaf in purse.account()}
+    spent = {leaf.purpose.removeprefix("run/"): leaf for leaf in budget.account()}
     assert {name: str(spent[name].epsilon) for name in shares} == shares
-    assert purse.cost() == 1
+    assert budget.cost() == 1
     assert all(leaf.is_used for leaf in spent.values())
 
 
@@ -158,7 +158,7 @@ def by_generator(noise, seed):
 @both_kinds
 @pytest.mark.parametrize("run", [one_at_a_time, in_a_block, in_two_ways, by_generator])
 def test_outcomes_are_as_frequent_as_the_proof_assumes(noise, run):
-    expected = law(calibrated(noise), in_turn(ANSWERS))
+    expected = distribution(calibrated(noise), in_turn(ANSWERS))
     samples = [run(noise, seed) for seed in range(4000)]
     assert frequency_p_value(samples, expected) > 1e-3
 
@@ -167,13 +167,13 @@ def test_outcomes_are_as_frequent_as_the_proof_assumes(noise, run):
 def test_noise_of_another_width_or_place_would_be_noticed(noise):
     right = calibrated(noise)
     samples = [in_a_block(noise, seed) for seed in range(12_000)]
-    assert frequency_p_value(samples, law(right, in_turn(ANSWERS))) > 1e-3
+    assert frequency_p_value(samples, distribution(right, in_turn(ANSWERS))) > 1e-3
     wrong = [replace(right, redraws=True), replace(right, offset=right.offset + 1)]
     for factor in (Fraction(7, 10), Fraction(13, 10)):
         wrong.append(replace(right, answer_rate=right.answer_rate * factor))
         wrong.append(replace(right, threshold_rate=right.threshold_rate * factor))
     for twin in wrong:
-        assert frequency_p_value(samples, law(twin, in_turn(ANSWERS))) < 1e-20
+        assert frequency_p_value(samples, distribution(twin, in_turn(ANSWERS))) < 1e-20
 
 
 def test_a_published_value_has_noise_of_its_own_and_not_the_compared_one():
@@ -195,7 +195,7 @@ def test_a_published_value_has_noise_of_its_own_and_not_the_compared_one():
 
 def test_the_textbook_run_is_as_frequent_as_its_proof_assumes():
     calibration = calibrate_book(sensitivity=1, max_positives=2, budget=Budget(1))
-    expected = law(variant_of(calibration, 2, redraws=True), in_turn(ANSWERS))
+    expected = distribution(variant_of(calibration, 2, redraws=True), in_turn(ANSWERS))
     samples = [book_flags(seed) for seed in range(12_000)]
     assert frequency_p_value(samples, expected) > 1e-3
     right = variant_of(calibration, 2, redraws=True)
@@ -204,7 +204,7 @@ def test_the_textbook_run_is_as_frequent_as_its_proof_assumes():
         replace(right, threshold_rate=right.threshold_rate * 2),
         replace(right, answer_rate=right.answer_rate * 2),
     ):
-        assert frequency_p_value(samples, law(twin, in_turn(ANSWERS))) < 1e-20
+        assert frequency_p_value(samples, distribution(twin, in_turn(ANSWERS))) < 1e-20
 
 
 def book_flags(seed):

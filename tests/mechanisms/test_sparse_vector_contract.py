@@ -22,13 +22,13 @@ def vector(seed=1, **changes):
     return SparseVector(**(defaults | changes))
 
 
-def test_one_purse_pays_for_one_run_which_ends_at_the_last_positive():
-    answers, purse = iter([-(10**6), 10**6, 10**6, 7]), Budget(1)
+def test_one_budget_pays_for_one_run_which_ends_at_the_last_positive():
+    answers, budget = iter([-(10**6), 10**6, 10**6, 7]), Budget(1)
     settings = {"threshold": 0, "sensitivity": 1, "max_positives": 2, "rng": seeded(1)}
-    assert list(above_threshold(answers, **settings, budget=purse)) == [False, True, True]
+    assert list(above_threshold(answers, **settings, budget=budget)) == [False, True, True]
     assert next(answers) == 7  # it was never read
     with pytest.raises(BudgetAlreadyUsed):
-        above_threshold(answers, **settings, budget=purse)
+        above_threshold(answers, **settings, budget=budget)
 
 
 def test_blocks_end_at_the_last_positive_and_count_on_from_each_other():
@@ -84,20 +84,20 @@ def test_each_positive_pays_for_one_value_and_none_without_a_share():
     ],
 )
 def test_a_refused_call_costs_nothing(bad):
-    purse = Budget(1)
+    budget = Budget(1)
     with pytest.raises(InvalidParameter):
-        vector(**bad, budget=purse)
-    assert not purse.is_used
+        vector(**bad, budget=budget)
+    assert not budget.is_used
 
 
 @pytest.mark.parametrize("bad", [{"threshold": 0.5}, {"max_positives": 0}, {"sensitivity": 2**45}])
 def test_a_refused_stream_costs_nothing(bad):
     settings = {"threshold": 0, "sensitivity": 1, "max_positives": 2, "rng": seeded(1)} | bad
     for run in (above_threshold, above_threshold_book):
-        purse = Budget(1)
+        budget = Budget(1)
         with pytest.raises(InvalidParameter):
-            run(np.array([0]), **settings, budget=purse)
-        assert not purse.is_used
+            run(np.array([0]), **settings, budget=budget)
+        assert not budget.is_used
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_refused_stream_costs_nothing(bad):
         (np.array([1]), 2**61),
     ],
 )
-def test_blocks_that_are_not_whole_numbers_are_refused(answers, thresholds):
+def test_blocks_that_are_not_integers_are_refused(answers, thresholds):
     with pytest.raises(InvalidParameter):
         vector().above_each(answers, thresholds)
 

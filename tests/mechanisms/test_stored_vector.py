@@ -1,4 +1,4 @@
-"""Stored vector: it answers as the proved law says, and goes on from a file."""
+"""Stored vector: it answers as the proved distribution says, and goes on from a file."""
 
 import json
 from fractions import Fraction
@@ -11,7 +11,7 @@ from dpublish.mechanisms.sparse_vector_calibration import Calibration, calibrate
 from dpublish.mechanisms.stored_vector import StoredVector, comparison_deviation
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
-from mechanisms.sparse_vector_law import in_turn, law, variant_of
+from mechanisms.sparse_vector_distribution import distribution, in_turn, variant_of
 
 ANSWERS = [-3, 4, 0, 2]
 TERMS = {"sensitivity": 1, "max_positives": 2}
@@ -24,7 +24,7 @@ def ask(rng, answers=ANSWERS, stores=False):
         if not vector.positives_left:
             break
         if stores:
-            vector = StoredVector.from_plain(json.loads(json.dumps(vector.to_plain())))
+            vector = StoredVector.from_dict(json.loads(json.dumps(vector.to_dict())))
         is_above, vector = vector.above(answer, 0, rng)
         told = (*told, True if is_above else None)
     return told
@@ -33,9 +33,12 @@ def ask(rng, answers=ANSWERS, stores=False):
 def test_outcomes_are_as_frequent_as_the_proof_assumes(rng):
     calibration = calibrate(**TERMS, monotonic=False, budget=Budget(1))
     samples = [ask(rng) for _ in range(4000)]
-    assert frequency_p_value(samples, law(variant_of(calibration, 2), in_turn(ANSWERS))) > 1e-3
+    assert (
+        frequency_p_value(samples, distribution(variant_of(calibration, 2), in_turn(ANSWERS)))
+        > 1e-3
+    )
     narrower = variant_of(calibration, 2, answer_rate=2 * calibration.answer_rate)
-    assert frequency_p_value(samples, law(narrower, in_turn(ANSWERS))) < 1e-9
+    assert frequency_p_value(samples, distribution(narrower, in_turn(ANSWERS))) < 1e-9
 
 
 def test_a_vector_that_was_stored_answers_as_one_that_was_not():
@@ -43,12 +46,12 @@ def test_a_vector_that_was_stored_answers_as_one_that_was_not():
         assert ask(seeded(seed), stores=True) == ask(seeded(seed))
 
 
-def test_the_purse_is_spent_when_the_threshold_is_drawn(rng):
-    purse = Budget(1)
-    StoredVector.draw(**TERMS, budget=purse, rng=rng)
-    assert purse.cost() == 1
+def test_the_budget_is_spent_when_the_threshold_is_drawn(rng):
+    budget = Budget(1)
+    StoredVector.draw(**TERMS, budget=budget, rng=rng)
+    assert budget.cost() == 1
     with pytest.raises(BudgetAlreadyUsed):
-        StoredVector.draw(**TERMS, budget=purse, rng=rng)
+        StoredVector.draw(**TERMS, budget=budget, rng=rng)
 
 
 def test_positives_are_counted_and_the_last_one_ends_the_run(rng):

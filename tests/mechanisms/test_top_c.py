@@ -52,13 +52,16 @@ def ranked_odds(scores, rate, count, priority):
 def one_shot_odds(scores, rate, count):
     """Probability of each ordered outcome if a random order breaks ties."""
     orders = list(permutations(range(len(scores))))
-    laws = [ranked_odds(scores, rate, count, order) for order in orders]
-    return {winners: sum(law[winners] for law in laws) / len(orders) for winners in laws[0]}
+    distributions = [ranked_odds(scores, rate, count, order) for order in orders]
+    return {
+        winners: sum(distribution[winners] for distribution in distributions) / len(orders)
+        for winners in distributions[0]
+    }
 
 
-def loss(pairs, rate, count, law=one_shot_odds):
+def loss(pairs, rate, count, distribution=one_shot_odds):
     here, there = np.array(pairs).T.cumsum(axis=0).tolist()
-    return privacy_loss(law(here, rate, count), law(there, rate, count))
+    return privacy_loss(distribution(here, rate, count), distribution(there, rate, count))
 
 
 def winners(scores, draws, seed, *, budget=1, **changes):
@@ -70,19 +73,19 @@ def winners(scores, draws, seed, *, budget=1, **changes):
 # --- what one-shot noise hides -----------------------------------------------------------------
 
 
-def test_the_law_agrees_with_a_list_of_all_noises():
+def test_the_distribution_agrees_with_a_list_of_all_noises():
     scores, rate, priority = [2, 0, 1], 0.9, (1, 2, 0)
     listed = dict.fromkeys(permutations(range(3), 2), 0.0)
     for noise in product(range(40), repeat=3):
-        chance = prod((1 - exp(-rate)) * exp(-rate * z) for z in noise)
+        probability = prod((1 - exp(-rate)) * exp(-rate * z) for z in noise)
         ranking = sorted(priority, key=lambda index: -scores[index] - noise[index])
-        listed[tuple(ranking[:2])] += chance
+        listed[tuple(ranking[:2])] += probability
     assert ranked_odds(scores, rate, 2, priority) == pytest.approx(listed, rel=1e-9)
 
 
 @settings(deadline=None, max_examples=60)
 @given(pairs=st.lists(PAIRS, min_size=2, max_size=4), count=st.integers(1, 4))
-def test_no_neighbours_learn_more_than_the_budget_whatever_breaks_ties(pairs, count):
+def test_no_neighbors_learn_more_than_the_budget_whatever_breaks_ties(pairs, count):
     count, changes = min(count, len(pairs)), [change for _, change in pairs]
     spread = max(max(changes) - min(changes), 1)
     rate = 1 / (max(1, min(count, len(pairs) - 1)) * spread)
@@ -91,7 +94,7 @@ def test_no_neighbours_learn_more_than_the_budget_whatever_breaks_ties(pairs, co
     assert loss(pairs, rate, count, in_list_order) < 1 + 1e-9
 
 
-def test_the_worst_neighbours_learn_the_budget_and_forgetting_the_count_doubles_it():
+def test_the_worst_neighbors_learn_the_budget_and_forgetting_the_count_doubles_it():
     worst = [(0, -1), (0, -1), (9, 1), (9, 1)]  # both winners fall, both losers rise: R is 2
     assert loss(worst, 1 / (2 * 2), 2) == pytest.approx(1, abs=1e-9)
     assert loss(worst, 1 / 2, 2) == pytest.approx(2, abs=1e-9)
@@ -147,12 +150,12 @@ def test_a_rate_off_by_a_quarter_or_ties_in_list_order_show_in_the_frequencies()
 
 
 def test_noise_beyond_the_largest_is_drawn_on_and_changes_no_odds(monkeypatch):
-    scores, law = [5, 3, 4, 4], one_shot_odds([5, 3, 4, 4], 0.4, 2)
+    scores, distribution = [5, 3, 4, 4], one_shot_odds([5, 3, 4, 4], 0.4, 2)
     monkeypatch.setattr(exact, "LARGEST_NOISE", 2)
     cut_off = winners(scores, 4000, 5, budget="0.8")  # noise above 2 counts as 2
-    assert frequency_p_value(cut_off, law) < 1e-9
+    assert frequency_p_value(cut_off, distribution) < 1e-9
     monkeypatch.setattr(module, "LARGEST_NOISE", 2)
-    assert frequency_p_value(winners(scores, 4000, 5, budget="0.8"), law) > 1e-4
+    assert frequency_p_value(winners(scores, 4000, 5, budget="0.8"), distribution) > 1e-4
 
 
 def test_sums_too_large_for_64_bits_are_compared_exactly(monkeypatch):
@@ -160,7 +163,7 @@ def test_sums_too_large_for_64_bits_are_compared_exactly(monkeypatch):
     script = [[largest, largest, 3, largest], [largest, 7, largest], [largest, 6], [0]]
     monkeypatch.setattr(module, "geometric", lambda *_: np.array(script.pop(0)))
     distances = np.array([5, 0, 0, largest])
-    keys = module._blur(Fraction(1), distances, seeded(1))
+    keys = module._perturb(Fraction(1), distances, seeded(1))
     assert keys.tolist() == [3 * largest - 5, largest + 7, 3, largest + 6]
     assert module._highest(keys, 3, seeded(1)) == [0, 1, 3]
 
@@ -177,9 +180,9 @@ def test_peeling_chooses_one_after_another_at_a_share_of_the_budget(method):
         return dict(zip(candidates, odds / odds.sum(), strict=True))
 
     expected = {}
-    for first, chance in choice([0, 1, 2, 3]).items():
-        for second, next_chance in choice([i for i in range(4) if i != first]).items():
-            expected[first, second] = chance * next_chance
+    for first, probability in choice([0, 1, 2, 3]).items():
+        for second, next_probability in choice([i for i in range(4) if i != first]).items():
+            expected[first, second] = probability * next_probability
     seen = winners(scores, 4000, 2, method=method)
     assert frequency_p_value(seen, expected) > 1e-4
 
@@ -209,18 +212,18 @@ def test_orders_are_equally_likely_and_drawn_afresh_on_equal_words():
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("size", "count", "shares"), [(5, 3, 3), (3, 3, 2), (3, 8, 2), (1, 1, 1)])
-def test_one_purse_pays_for_one_list(method, size, count, shares):
-    purse = Budget("0.7")
+def test_one_budget_pays_for_one_list(method, size, count, shares):
+    budget = Budget("0.7")
     call = {"count": count, "sensitivity_range": 1, "method": method, "rng": seeded(1)}
-    chosen = top_c(np.arange(size), **call, budget=purse)
+    chosen = top_c(np.arange(size), **call, budget=budget)
     assert sorted(set(chosen)) == sorted(chosen)
     assert len(chosen) == min(size, count)
-    spent = purse.account()
+    spent = budget.account()
     assert len(spent) == (1 if method == "one-shot" else shares)
     assert all(share.is_used for share in spent)
     assert sum(share.epsilon for share in spent) == Fraction(7, 10)
     with pytest.raises(BudgetAlreadyUsed):
-        top_c(np.arange(size), **call, budget=purse)
+        top_c(np.arange(size), **call, budget=budget)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -239,5 +242,5 @@ def test_one_purse_pays_for_one_list(method, size, count, shares):
 def test_a_refused_call_costs_nothing(bad, method):
     call = {"scores": np.arange(3), "count": 2, "sensitivity_range": 1, "method": method} | bad
     with pytest.raises(InvalidParameter):
-        top_c(**call, budget=(purse := Budget(1)), rng=seeded(1))
-    assert not purse.is_used
+        top_c(**call, budget=(budget := Budget(1)), rng=seeded(1))
+    assert not budget.is_used

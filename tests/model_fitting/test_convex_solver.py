@@ -9,7 +9,7 @@ from dpublish.data.batch import Batch
 from dpublish.data.features import Features
 from dpublish.data.schema import Schema, column
 from dpublish.model_fitting import convex_solver
-from dpublish.model_fitting.convex_solver import FARTHEST, minimise
+from dpublish.model_fitting.convex_solver import FARTHEST, minimize
 from dpublish.model_fitting.fitting_passes import PASSES
 from dpublish.model_fitting.solver_error import TOLERANCE
 
@@ -46,7 +46,7 @@ def test_the_gradient_is_within_the_tolerance(case, length, ridge):
     pull = length * np.array([0.6, -0.8, 0.0])
     calls = []
     sums = logistic(rows, signs, calls)
-    weights = minimise(sums, ridge=ridge, pull=pull, tolerance=1e-5, passes=10)
+    weights = minimize(sums, ridge=ridge, pull=pull, tolerance=1e-5, passes=10)
     assert 10 <= len(calls) < 60
     assert gradient_at(weights, sums, ridge, pull) <= 1e-5
 
@@ -59,7 +59,7 @@ def test_all_passes_are_made_even_if_the_first_step_is_enough():
         return Gradient(float(weights @ SQUARES @ weights) / 2, SQUARES @ weights, SQUARES)
 
     pull = np.array([1.0, 2.0, 3.0])
-    weights = minimise(sums, ridge=0.5, pull=pull, tolerance=1e-6, passes=7)
+    weights = minimize(sums, ridge=0.5, pull=pull, tolerance=1e-6, passes=7)
     assert len(calls) == 7
     assert weights == pytest.approx(-pull / np.array([1.5, 100.5, 0.5]))
 
@@ -67,12 +67,12 @@ def test_all_passes_are_made_even_if_the_first_step_is_enough():
 def test_points_stay_where_the_rows_can_be_evaluated():
     calls = []
     sums = logistic(np.zeros((1, 1)), np.ones(1), calls)
-    minimise(sums, ridge=1e-6, pull=np.array([1e6]), tolerance=1e-9, passes=3)
+    minimize(sums, ridge=1e-6, pull=np.array([1e6]), tolerance=1e-9, passes=3)
     assert max(np.linalg.norm(weights) for weights in calls) <= FARTHEST * (1 + 1e-9)
 
 
 def many_rows(loss, records):
-    """Sums over very many equal rows, from the very kernel that recipes use."""
+    """Sums over very many equal rows, from the very kernel that methods use."""
     columns = (
         column("sex", "category", values=["F", "M"]),
         column("income", "category", values=["low", "high"]),
@@ -109,7 +109,7 @@ def test_separable_tables_of_millions_are_searched_to_the_end(loss, records, rid
         calls.append(weights)
         return sums(weights)
 
-    weights = minimise(counted, ridge=ridge, pull=pull, tolerance=TOLERANCE, passes=PASSES[loss])
+    weights = minimize(counted, ridge=ridge, pull=pull, tolerance=TOLERANCE, passes=PASSES[loss])
     assert gradient_at(weights, sums, ridge, pull) <= TOLERANCE
     assert len(calls) < 200
 
@@ -146,7 +146,7 @@ def _steepness_where_the_search_ends():
         curvature = (rows * (counts * bends)[:, None]).T @ rows
         return Gradient(float(counts @ losses), -(counts * slopes * signs) @ rows, curvature)
 
-    found = convex_solver.minimise(sums, ridge=2.0, pull=_PULL, tolerance=2.0**-16, passes=48)
+    found = convex_solver.minimize(sums, ridge=2.0, pull=_PULL, tolerance=2.0**-16, passes=48)
     return float(np.linalg.norm(sums(found).slope + 2 * found + _PULL))
 
 

@@ -30,7 +30,7 @@ MODULES = (noise, genetic_search)
 EPSILON = Fraction(6)
 
 
-def recipe_of(**settings):
+def method_of(**settings):
     return EvolvedModel(**({"target": "ill", "rounds": 3, "population": 24} | settings))
 
 
@@ -57,21 +57,21 @@ def replayable(monkeypatch):
 
 @pytest.mark.usefixtures("replayable")
 @pytest.mark.parametrize("model", ["logistic", "svm"])
-def test_no_release_tells_neighbours_apart_by_more_than_the_budget(model, monkeypatch):
-    found = worst_loss(monkeypatch, recipe_of(model=model), EPSILON, MODULES)
+def test_no_release_tells_neighbors_apart_by_more_than_the_budget(model, monkeypatch):
+    found = worst_loss(monkeypatch, method_of(model=model), EPSILON, MODULES)
     assert float(EPSILON) / 4 < found <= float(EPSILON) * (1 + 1e-6)
 
 
 @pytest.mark.usefixtures("replayable")
 def test_the_audit_notices_a_range_taken_too_small(monkeypatch):
     scaled_range(monkeypatch, evolved_model, 0.2)
-    assert worst_loss(monkeypatch, recipe_of(), EPSILON, MODULES) > float(EPSILON)
+    assert worst_loss(monkeypatch, method_of(), EPSILON, MODULES) > float(EPSILON)
 
 
 @pytest.mark.usefixtures("replayable")
 def test_the_audit_notices_a_range_of_the_records_present(monkeypatch):
     range_of_records_present(monkeypatch, evolved_model)
-    assert worst_loss(monkeypatch, recipe_of(), EPSILON, MODULES, runs=3) > float(EPSILON)
+    assert worst_loss(monkeypatch, method_of(), EPSILON, MODULES, runs=3) > float(EPSILON)
 
 
 @pytest.mark.parametrize("model", ["logistic", "svm"])
@@ -99,12 +99,12 @@ def test_generations_shrink_and_their_range_with_them(monkeypatch):
         return real(noted, first, plan, **more)
 
     monkeypatch.setattr(evolved_model, "search", spy)
-    recipe_of().release(make_table(random_records(1, 20)), budget=Budget(1), rng=seeded(1))
+    method_of().release(make_table(random_records(1, 20)), budget=Budget(1), rng=seeded(1))
     assert len(seen) == 3
     assert seen[0][1] > 3 * seen[1][1] > 0
     assert seen[2][1] <= seen[1][1] <= 2 * 0.5 * LOSS_UNIT + 1
     seen.clear()
-    recipe_of(choice="plain").release(make_table([]), budget=Budget(1), rng=seeded(1))
+    method_of(choice="plain").release(make_table([]), budget=Budget(1), rng=seeded(1))
     task = ModelTask.of(SCHEMA, "ill")
     assert {reach for _, reach in seen} == {largest_score(task)}
 
@@ -133,32 +133,32 @@ def test_twenty_of_the_first_models_are_bare(rng):
 )
 def test_odd_tables_work_and_all_is_spent(choice, records):
     for model, target, epsilon in (("logistic", "ill", "0.01"), ("svm", "town", "5")):
-        purse = Budget(epsilon)
-        recipe = recipe_of(choice=choice, model=model, target=target, rounds=None)
-        release = recipe.release(make_table(records), budget=purse, rng=seeded(2))
+        budget = Budget(epsilon)
+        method = method_of(choice=choice, model=model, target=target, rounds=None)
+        release = method.release(make_table(records), budget=budget, rng=seeded(2))
         assert np.abs(release.weights).max() <= 5
         assert len(release.weights) == (3 if target == "town" else 1)
-        assert all(share.is_used for share in purse.account())
-        assert purse.cost() == release.receipt.epsilon == Fraction(epsilon)
+        assert all(share.is_used for share in budget.account())
+        assert budget.cost() == release.receipt.epsilon == Fraction(epsilon)
         assert release.notes == ("8 generations",)
 
 
-def test_choices_by_range_beat_plain_choices_on_made_up_loans():
+def test_choices_by_range_beat_plain_choices_on_simulated_loans():
     ranged, plain = loans_errors(
         [EvolvedModel(target="repaid"), EvolvedModel(target="repaid", choice="plain")], "1"
     )
     assert ranged < plain - 0.02
 
 
-def test_the_foretold_shortfall_never_grows_with_the_budget():
+def test_the_predicted_shortfall_never_grows_with_the_budget():
     for settings in ({"rounds": None}, {}, {"choice": "plain", "rounds": None}):
-        recipe = recipe_of(**settings)
+        method = method_of(**settings)
         for records in (None, 1_000, 100_000):
-            foretold = [
-                recipe.expected_error(SCHEMA, records, Fraction(part, 100))
+            predicted = [
+                method.expected_error(SCHEMA, records, Fraction(part, 100))
                 for part in (1, 5, 20, 50, 100, 300)
             ]
-            figures = [one.figures[one.target] for one in foretold]
+            figures = [one.figures[one.target] for one in predicted]
             assert all(later <= one * (1 + 1e-9) for one, later in pairwise(figures))
             assert figures[-1] < figures[0]
 
@@ -176,7 +176,7 @@ def test_the_foretold_shortfall_never_grows_with_the_budget():
 )
 def test_settings_without_sense_are_refused(bad):
     with pytest.raises(InvalidParameter):
-        recipe_of(**bad)
+        method_of(**bad)
 
 
 def test_what_cannot_be_done_is_refused_before_anything_is_spent():
@@ -187,14 +187,14 @@ def test_what_cannot_be_done_is_refused_before_anything_is_spent():
         ({"model": "linear"}, "1"),
         ({"target": "age"}, "1"),
     ):
-        purse = Budget(epsilon)
-        recipe = recipe_of(**settings)
+        budget = Budget(epsilon)
+        method = method_of(**settings)
         with pytest.raises(InvalidParameter):
-            recipe.release(table, budget=purse, rng=seeded(1))
+            method.release(table, budget=budget, rng=seeded(1))
         with pytest.raises(InvalidParameter):
-            recipe.expected_error(SCHEMA, None, Fraction(epsilon))
-        assert not purse.is_used
+            method.expected_error(SCHEMA, None, Fraction(epsilon))
+        assert not budget.is_used
     used = Budget(1)
     used.spend()
     with pytest.raises(BudgetAlreadyUsed):
-        recipe_of().release(table, budget=used, rng=seeded(1))
+        method_of().release(table, budget=used, rng=seeded(1))

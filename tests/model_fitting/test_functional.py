@@ -37,7 +37,7 @@ SCHEMA = Schema(
 LINEAR = Functional(target="pay", predictors=("age", "rent", "town"), model="linear")
 TWO = Functional(target="sex", predictors=("age", "rent", "town"))
 MANY = Functional(target="town", predictors=("age", "rent", "sex"))
-RECIPES = pytest.mark.parametrize("recipe", [LINEAR, TWO, MANY], ids=["linear", "two", "many"])
+CATALOG = pytest.mark.parametrize("method", [LINEAR, TWO, MANY], ids=["linear", "two", "many"])
 EPSILON = Fraction(2)
 
 
@@ -67,8 +67,8 @@ def draw(count, seed=0):
     return np.stack([ages, rents, towns, sexes, pays], axis=1)
 
 
-def release_of(recipe, table, epsilon=EPSILON, seed=1):
-    return recipe.release(table, budget=Budget(epsilon), rng=seeded(seed))
+def release_of(method, table, epsilon=EPSILON, seed=1):
+    return method.release(table, budget=Budget(epsilon), rng=seeded(seed))
 
 
 EXTREMES = [
@@ -77,39 +77,39 @@ EXTREMES = [
 ]
 
 
-def worst_loss(monkeypatch, recipe, records):
+def worst_loss(monkeypatch, method, records):
     losses = []
     for seed, extra in enumerate(EXTREMES):
         pair = table_of(records), table_of([*records, extra])
-        run = lambda table, seed=seed: release_of(recipe, table, seed=seed)  # noqa: E731
+        run = lambda table, seed=seed: release_of(method, table, seed=seed)  # noqa: E731
         losses.append(privacy_loss(run, *pair, (functional,), monkeypatch))
         losses.append(privacy_loss(run, *pair[::-1], (functional,), monkeypatch))
     return max(losses)
 
 
-@RECIPES
+@CATALOG
 @pytest.mark.parametrize("size", [0, 1, 20])
-def test_no_release_tells_neighbours_apart_by_more_than_the_budget(recipe, size, monkeypatch):
-    found = worst_loss(monkeypatch, recipe, draw(size).tolist())
+def test_no_release_tells_neighbors_apart_by_more_than_the_budget(method, size, monkeypatch):
+    found = worst_loss(monkeypatch, method, draw(size).tolist())
     assert found <= float(EPSILON) * (1 + 1e-9)
     assert found > float(EPSILON) / 4  # the noise is not so wide that nothing was tested
 
 
 @pytest.mark.parametrize("name", ["matrix_sensitivity", "vector_sensitivity"])
-@RECIPES
-def test_the_audit_notices_too_small_a_sensitivity(recipe, name, monkeypatch):
+@CATALOG
+def test_the_audit_notices_too_small_a_sensitivity(method, name, monkeypatch):
     """Twin: as if a record changed a few of the sums only."""
     whole = getattr(LinearMoments, name)
     monkeypatch.setattr(LinearMoments, name, lambda kernel, notion: whole(kernel, notion) // 8)
-    assert worst_loss(monkeypatch, recipe, draw(20).tolist()) > float(EPSILON)
+    assert worst_loss(monkeypatch, method, draw(20).tolist()) > float(EPSILON)
 
 
-@RECIPES
-def test_both_sums_can_change_by_all_that_is_paid_for(recipe):
+@CATALOG
+def test_both_sums_can_change_by_all_that_is_paid_for(method):
     """Attained: the loss of the worst record is the budget, neither more nor less."""
-    kernel = moment_kernel(recipe._task(SCHEMA))
-    notion = SCHEMA.neighbours
-    shares = recipe._shares(kernel)
+    kernel = moment_kernel(method._task(SCHEMA))
+    notion = SCHEMA.neighbors
+    shares = method._shares(kernel)
     size = kernel.features.size
     losses = []
     for extra in EXTREMES:
@@ -125,14 +125,14 @@ def test_both_sums_can_change_by_all_that_is_paid_for(recipe):
 def test_the_number_of_records_has_noise_too(rng):
     kernel = moment_kernel(TWO._task(SCHEMA))
     table = table_of(draw(50))
-    purses = Budget(1).split(vector=1, matrix=1)
-    moments = release_moments(table, kernel, rng=rng, **purses)
+    budgets = Budget(1).split(vector=1, matrix=1)
+    moments = release_moments(table, kernel, rng=rng, **budgets)
     assert moments.matrix[-1, -1] != 50
 
 
-def true_rows(recipe, records):
+def true_rows(method, records):
     """Features and responses (-1 to 1) of records, in the clear."""
-    task = recipe._task(SCHEMA)
+    task = method._task(SCHEMA)
     codes = dict(zip(SCHEMA.names, np.asarray(records).T, strict=True))
     rows = task.features.matrix(codes) / FEATURE_UNIT
     return rows, codes
@@ -143,8 +143,8 @@ def test_linear_regression_is_ordinary_least_squares_when_noise_is_small():
     found = release_of(LINEAR, table_of(records), epsilon=10**6)
     rows, codes = true_rows(LINEAR, records)
     best, *_ = np.linalg.lstsq(rows, codes["pay"].astype(float), rcond=None)
-    foretold = found.predict_numbers(codes)
-    assert foretold == pytest.approx(np.clip(rows @ best, 0, 40), abs=0.05)
+    predicted = found.predict_numbers(codes)
+    assert predicted == pytest.approx(np.clip(rows @ best, 0, 40), abs=0.05)
     # One year more adds as much as least squares says, in the owner's units.
     table = found.coefficients().to_pydict()
     own = dict(zip(table["feature"], table["weight_in_own_units"], strict=True))
@@ -155,7 +155,7 @@ def test_linear_regression_is_ordinary_least_squares_when_noise_is_small():
     assert found.predict_numbers(record) == pytest.approx([start], abs=0.01)  # features are rounded
 
 
-def test_logistic_regression_minimises_the_second_order_of_the_loss():
+def test_logistic_regression_minimizes_the_second_order_of_the_loss():
     records = draw(3000)
     found = release_of(TWO, table_of(records), epsilon=10**6)
     rows, codes = true_rows(TWO, records)
@@ -180,11 +180,11 @@ def test_many_classes_are_each_set_against_the_rest():
         assert rows @ weights == pytest.approx(rows @ best, abs=0.02)
 
 
-@RECIPES
-def test_the_spread_is_that_of_many_releases(recipe):
+@CATALOG
+def test_the_spread_is_that_of_many_releases(method):
     """Noise far smaller than the sums: first order is then all there is."""
     table = table_of(draw(3000))
-    many = [release_of(recipe, table, epsilon=200, seed=seed) for seed in range(150)]
+    many = [release_of(method, table, epsilon=200, seed=seed) for seed in range(150)]
     measured = np.std([model.weights for model in many], axis=0)
     told = np.mean([model.spread for model in many], axis=0)
     ratio = measured / told
@@ -239,18 +239,18 @@ def test_weights_are_no_longer_than_the_bound():
     assert np.linalg.norm(model.weights) * model.features.norms <= 0.1 + 1e-9
 
 
-@RECIPES
+@CATALOG
 @pytest.mark.parametrize("case", ["none", "one", "same", "one class"])
 @pytest.mark.parametrize("epsilon", ["0.001", "1000"])
-def test_degenerate_tables_have_a_model(recipe, case, epsilon):
+def test_degenerate_tables_have_a_model(method, case, epsilon):
     records = {"none": [], "one": [(1, 4, 0, 0, 3)], "same": [(8, 0, 2, 1, 40)] * 30}
     records["one class"] = [(age, age % 5, 0, 1, 40) for age in range(9)]
-    purse = Budget(epsilon)
-    model = recipe.release(table_of(records[case]), budget=purse, rng=seeded(3))
+    budget = Budget(epsilon)
+    model = method.release(table_of(records[case]), budget=budget, rng=seeded(3))
     assert np.isfinite(model.weights).all()
-    assert purse.cost() == purse.epsilon
-    assert [share.purpose for share in purse.account()] == ["release/vector", "release/matrix"]
-    assert all(share.is_used for share in purse.account())
+    assert budget.cost() == budget.epsilon
+    assert [share.purpose for share in budget.account()] == ["release/vector", "release/matrix"]
+    assert all(share.is_used for share in budget.account())
 
 
 def test_separable_classes_are_told_apart():
@@ -260,23 +260,23 @@ def test_separable_classes_are_told_apart():
     assert np.mean(model.predict_codes(codes) == codes["sex"]) > 0.85
 
 
-@RECIPES
-def test_the_noise_is_foretold_and_falls_with_the_budget(recipe):
-    figures = [recipe.expected_error(SCHEMA, None, Fraction(e)).figures for e in (1, 2)]
+@CATALOG
+def test_the_noise_is_predicted_and_falls_with_the_budget(method):
+    figures = [method.expected_error(SCHEMA, None, Fraction(e)).figures for e in (1, 2)]
     for name in ("vector_deviation", "matrix_deviation"):
         assert figures[0][name] == pytest.approx(2 * figures[1][name], rel=1e-3)
-    kernel = moment_kernel(recipe._task(SCHEMA))
-    most = recipe._shares(kernel)
+    kernel = moment_kernel(method._task(SCHEMA))
+    most = method._shares(kernel)
     scale = sum(most.values()) / FEATURE_UNIT**2  # all coefficients have the same noise, S / ε
     assert figures[0]["matrix_deviation"] == pytest.approx(2**0.5 * scale, rel=1e-3)
 
 
 def test_what_cannot_be_fitted_is_refused_before_anything_is_spent():
     for wrong in ({"target": "pay"}, {"target": "sex", "model": "linear"}):
-        purse = Budget(1)
+        budget = Budget(1)
         with pytest.raises(InvalidParameter):
-            Functional(**wrong).release(table_of([]), budget=purse, rng=seeded(1))
-        assert not purse.is_used
+            Functional(**wrong).release(table_of([]), budget=budget, rng=seeded(1))
+        assert not budget.is_used
     with pytest.raises(InvalidParameter):
         Functional(target="sex", model="svm").expected_error(SCHEMA, None, Fraction(1))
     with pytest.raises(InvalidParameter, match="rate"):
@@ -285,12 +285,12 @@ def test_what_cannot_be_fitted_is_refused_before_anything_is_spent():
         Functional(target="sex", bound=Fraction(0))
 
 
-def test_a_used_purse_is_refused_before_any_row_is_read(monkeypatch):
+def test_a_used_budget_is_refused_before_any_row_is_read(monkeypatch):
     monkeypatch.setattr(functional, "release_moments", lambda *_, **__: pytest.fail("read"))
-    purse = Budget(1)
-    purse.spend()
+    budget = Budget(1)
+    budget.spend()
     with pytest.raises(BudgetAlreadyUsed):
-        TWO.release(table_of([]), budget=purse, rng=seeded(1))
+        TWO.release(table_of([]), budget=budget, rng=seeded(1))
 
 
 def test_the_task_says_which_sums_are_needed():

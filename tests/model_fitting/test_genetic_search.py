@@ -7,7 +7,7 @@ from math import log
 import numpy as np
 import pytest
 
-from choice_law import choice_law
+from choice_distribution import choice_distribution
 from dpublish.audit import frequency_p_value
 from dpublish.errors import InvalidParameter
 from dpublish.model_fitting import genetic_search
@@ -44,30 +44,34 @@ def score_by(data, measure=pulled_apart):
     return lambda generation: Scores(losses(generation, data), max(measure(generation), 1))
 
 
-def outcome_law(data, epsilon, measure=pulled_apart):
-    """The exact law of two rounds with a population of two: first choice, then the last."""
+def outcome_distribution(data, epsilon, measure=pulled_apart):
+    """The exact distribution of two rounds with a population of two: first, then last choice."""
     plan = Breeding(reach=REACH, rounds=2, population=2)
     step = plan.step(1)
     first = score_by(data, measure)(FIRST)
-    law = Counter()
-    chances = choice_law(first.values.tolist(), epsilon / 2 / first.sensitivity_range)
-    for parent, chance in zip(FIRST[:, 0].tolist(), chances, strict=True):
+    distribution = Counter()
+    probabilities = choice_distribution(
+        first.values.tolist(), epsilon / 2 / first.sensitivity_range
+    )
+    for parent, probability in zip(FIRST[:, 0].tolist(), probabilities, strict=True):
         for signs in ((-1, -1), (-1, 1), (1, -1), (1, 1)):
             generation = np.clip([[parent + sign * step] for sign in signs], -REACH, REACH)
             last = score_by(data, measure)(generation)
-            winners = choice_law(last.values.tolist(), epsilon / 2 / last.sensitivity_range)
+            winners = choice_distribution(
+                last.values.tolist(), epsilon / 2 / last.sensitivity_range
+            )
             for child, win in zip(generation[:, 0].tolist(), winners, strict=True):
                 # Which parent, which generation, which child: all that a reader could learn.
-                law[parent, signs, child] += chance * win / 4
-    return law
+                distribution[parent, signs, child] += probability * win / 4
+    return distribution
 
 
 def largest_loss(epsilon, measure=pulled_apart):
     worst = 0.0
     for data in ([], [0], [-10, 10], [5, 5, 5]):
-        here = outcome_law(data, epsilon, measure)
+        here = outcome_distribution(data, epsilon, measure)
         for t in RANGES:
-            there = outcome_law([*data, t], epsilon, measure)
+            there = outcome_distribution([*data, t], epsilon, measure)
             worst = max(worst, *(abs(log(here[o] / there[o])) for o in here))
     return worst
 
@@ -84,11 +88,11 @@ def test_a_range_taken_over_the_data_instead_of_the_domain_is_caught():
     assert largest_loss(2.0, over_the_data) > 2.0 * 1.5
 
 
-def test_runs_are_as_frequent_as_the_law_says():
+def test_runs_are_as_frequent_as_the_distribution_says():
     data, epsilon = [1, 2, 8], 40
-    law = Counter()
-    for (_, _, child), chance in outcome_law(data, epsilon).items():
-        law[child] += chance
+    distribution = Counter()
+    for (_, _, child), probability in outcome_distribution(data, epsilon).items():
+        distribution[child] += probability
     seen = []
     for seed in range(3000):
         found = search(
@@ -99,10 +103,10 @@ def test_runs_are_as_frequent_as_the_law_says():
             rng=seeded(seed),
         )
         seen.append(int(found[0]))
-    assert frequency_p_value(seen, law) > 1e-6
+    assert frequency_p_value(seen, distribution) > 1e-6
     off = Counter()
-    for (_, _, child), chance in outcome_law(data, epsilon * 1.5).items():
-        off[child] += chance
+    for (_, _, child), probability in outcome_distribution(data, epsilon * 1.5).items():
+        off[child] += probability
     assert frequency_p_value(seen, off) < 1e-6
 
 
@@ -133,20 +137,20 @@ def test_every_round_chooses_by_the_scores_and_the_range_that_it_was_told(monkey
 
 
 @pytest.mark.parametrize("parents", [1, 3])
-def test_every_round_costs_an_equal_share_and_the_purse_is_emptied(parents, rng):
-    purse = Budget("0.7")
+def test_every_round_costs_an_equal_share_and_the_budget_is_emptied(parents, rng):
+    budget = Budget("0.7")
     plan = Breeding(reach=REACH, rounds=5, population=6, parents=parents)
     calls = []
     search(
         score_by([1]),
         draw_uniform(6, 1, REACH, rng),
         plan,
-        budget=purse,
+        budget=budget,
         rng=rng,
         watcher=lambda *call: calls.append(call),
     )
-    assert [share.epsilon for share in purse.account()] == [Fraction("0.7") / 5] * 5
-    assert all(share.is_used for share in purse.account())
+    assert [share.epsilon for share in budget.account()] == [Fraction("0.7") / 5] * 5
+    assert all(share.is_used for share in budget.account())
     assert calls == [(1, 5), (2, 5), (3, 5), (4, 5)]
 
 
@@ -206,8 +210,8 @@ def test_rounds_follow_the_noisy_size_within_limits(records, epsilon, parents, r
 def test_the_first_generation_is_uniform(rng):
     drawn = draw_uniform(500, 3, 2, rng)
     assert drawn.shape == (500, 3)
-    law = dict.fromkeys(range(-2, 3), 0.2)
-    assert frequency_p_value(drawn.ravel().tolist(), law) > 1e-6
+    distribution = dict.fromkeys(range(-2, 3), 0.2)
+    assert frequency_p_value(drawn.ravel().tolist(), distribution) > 1e-6
 
 
 @pytest.mark.parametrize(

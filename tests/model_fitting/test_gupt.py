@@ -21,7 +21,7 @@ from dpublish.model_fitting.block_average import (
 )
 from dpublish.model_fitting.block_model import BlockModel, count_blocks, fit_block
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveUnit
+from dpublish.privacy.neighbors import AddRemoveUnit
 from dpublish.randomness import plain_generator, seeded
 from transcript import Transcript, privacy_loss
 
@@ -34,8 +34,8 @@ SCHEMA = Schema(
     )
 )
 EPSILON = Fraction(2)
-RECIPES = pytest.mark.parametrize(
-    "recipe",
+CATALOG = pytest.mark.parametrize(
+    "method",
     [
         BlockModel(target="sex"),
         BlockModel(target="town", predictors=("age",), blocks=3),
@@ -101,7 +101,7 @@ def test_one_more_record_changes_one_block(size):
         assert sum(a != b for a, b in zip(here, there, strict=True)) <= 1
 
 
-def test_blocks_of_neighbouring_records_are_caught():
+def test_blocks_of_neighboring_records_are_caught():
     """Twin: cut in order into equal parts, one more record moves the ends of most blocks."""
 
     def parts_of(records):
@@ -211,15 +211,15 @@ def test_what_cannot_be_averaged_is_refused(wrong, match):
 
 def test_only_single_records_are_hidden():
     class Owned:
-        schema, neighbours = SCHEMA, AddRemoveUnit("person")
+        schema, neighbors = SCHEMA, AddRemoveUnit("person")
 
     with pytest.raises(InvalidParameter, match="one record"):
         average(Owned(), count)
 
 
-def test_a_used_purse_is_refused_before_any_row_is_read():
-    purse = Budget(1)
-    purse.spend()
+def test_a_used_budget_is_refused_before_any_row_is_read():
+    budget = Budget(1)
+    budget.spend()
     with pytest.raises(BudgetAlreadyUsed):
         block_average(
             table_of([]),
@@ -228,46 +228,46 @@ def test_a_used_purse_is_refused_before_any_row_is_read():
             high=np.ones(1),
             blocks=2,
             columns=SCHEMA.names,
-            budget=purse,
+            budget=budget,
             rng=seeded(1),
         )
 
 
-@RECIPES
-def test_no_release_tells_neighbours_apart_by_more_than_the_budget(recipe, monkeypatch):
+@CATALOG
+def test_no_release_tells_neighbors_apart_by_more_than_the_budget(method, monkeypatch):
     losses = []
     for seed in range(12):
         records = draw(6, seed)
         pair = table_of(records[:-1]), table_of(records)
 
         def run(table, seed=seed):
-            return recipe.release(table, budget=Budget(EPSILON), rng=seeded(seed))
+            return method.release(table, budget=Budget(EPSILON), rng=seeded(seed))
 
         losses.append(privacy_loss(run, *pair, (averaging, noise), monkeypatch))
     assert max(losses) <= float(EPSILON) * (1 + 1e-9)
     assert max(losses) > 0
 
 
-@RECIPES
+@CATALOG
 @pytest.mark.parametrize("case", ["none", "one", "same", "missing"])
-def test_degenerate_tables_have_a_model(recipe, case):
+def test_degenerate_tables_have_a_model(method, case):
     records = {"none": [], "one": [(1, 0, 0, 3)], "same": [(8, 2, 1, 40)] * 30}
     records["missing"] = [(age, 3, 1, 40) for age in range(9)]
-    purse = Budget("0.001")
-    model = recipe.release(table_of(records[case]), budget=purse, rng=seeded(3))
-    assert np.abs(model.weights).max() <= recipe.bound
-    assert purse.cost() == purse.epsilon
-    assert all(share.is_used for share in purse.account())
+    budget = Budget("0.001")
+    model = method.release(table_of(records[case]), budget=budget, rng=seeded(3))
+    assert np.abs(model.weights).max() <= method.bound
+    assert budget.cost() == budget.epsilon
+    assert all(share.is_used for share in budget.account())
 
 
 def test_a_block_is_fitted_by_least_squares():
     records = draw(500)
     codes = dict(zip(SCHEMA.names, np.array(records).T, strict=True))
-    for recipe, signs, factor in (
+    for method, signs, factor in (
         (BlockModel(target="sex"), 2.0 * codes["sex"] - 1, 2),
         (BlockModel(target="pay", model="linear"), codes["pay"] / 20 - 1, 1),
     ):
-        task = recipe._task(SCHEMA)
+        task = method._task(SCHEMA)
         rows = task.features.matrix(codes) / FEATURE_UNIT
         best = factor * np.linalg.lstsq(rows, signs, rcond=None)[0]
         found = fit_block(table_of(records), task)
@@ -275,10 +275,10 @@ def test_a_block_is_fitted_by_least_squares():
     assert fit_block(table_of([]), task).tolist() == np.zeros((1, task.features.size)).tolist()
 
 
-def test_with_much_budget_the_mean_foretells_well():
-    recipe = BlockModel(target="pay", model="linear", predictors=("age", "town"), blocks=20)
+def test_with_much_budget_the_mean_predicts_well():
+    method = BlockModel(target="pay", model="linear", predictors=("age", "town"), blocks=20)
     records = draw(4000)
-    model = recipe.release(table_of(records), budget=Budget(10**4), rng=seeded(1))
+    model = method.release(table_of(records), budget=Budget(10**4), rng=seeded(1))
     codes = dict(zip(SCHEMA.names, np.array(records).T, strict=True))
     assert np.abs(model.predict_numbers(codes) - codes["pay"]).mean() < 1.6
 
@@ -292,11 +292,11 @@ def test_the_number_of_blocks_follows_from_the_noisy_number_of_records():
     assert shares == {"release/size": 1, "release/mean/answers": 49}
 
 
-@RECIPES
-def test_the_noise_is_foretold_and_falls_with_the_budget(recipe):
-    one, two = (recipe.expected_error(SCHEMA, 1000, Fraction(e)).figures for e in (1, 2))
+@CATALOG
+def test_the_noise_is_predicted_and_falls_with_the_budget(method):
+    one, two = (method.expected_error(SCHEMA, 1000, Fraction(e)).figures for e in (1, 2))
     assert one["weight_deviation"] == pytest.approx(2 * two["weight_deviation"])
-    model = recipe.release(table_of(draw(50)), budget=Budget(1), rng=seeded(1))
+    model = method.release(table_of(draw(50)), budget=Budget(1), rng=seeded(1))
     blocks = int(model.notes[0].split()[2])
     exact = one["weight_deviation"] * one["blocks"] / blocks
     assert model.spread == pytest.approx(np.full(model.weights.shape, exact))
@@ -308,6 +308,6 @@ def test_wrong_settings_are_refused():
             BlockModel(target="sex", **wrong)
     with pytest.raises(InvalidParameter):
         BlockModel(target="pay").expected_error(SCHEMA, None, Fraction(1))
-    for recipe in (BlockModel(target="sex"), BlockModel(target="sex", blocks=2)):
+    for method in (BlockModel(target="sex"), BlockModel(target="sex", blocks=2)):
         with pytest.raises(InvalidParameter, match="rate"):
-            recipe.expected_error(SCHEMA, None, Fraction(1, 10**30))
+            method.expected_error(SCHEMA, None, Fraction(1, 10**30))

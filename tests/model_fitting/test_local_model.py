@@ -29,34 +29,34 @@ MODULES = (noise, local_search)
 EPSILON = Fraction(4)
 
 
-def recipe_of(**settings):
+def method_of(**settings):
     return LocalModel(**({"target": "ill", "rounds": 2} | settings))
 
 
 @pytest.mark.parametrize("moves", ["group", "single"])
 @pytest.mark.parametrize("model", ["logistic", "svm"])
-def test_no_release_tells_neighbours_apart_by_more_than_the_budget(moves, model, monkeypatch):
-    found = worst_loss(monkeypatch, recipe_of(moves=moves, model=model), EPSILON, MODULES)
+def test_no_release_tells_neighbors_apart_by_more_than_the_budget(moves, model, monkeypatch):
+    found = worst_loss(monkeypatch, method_of(moves=moves, model=model), EPSILON, MODULES)
     assert float(EPSILON) * 0.35 < found <= float(EPSILON) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("settings", [{"rounds": None}, {"target": "town", "rounds": 1}])
 def test_nor_with_a_noisy_size_or_several_classes(settings, monkeypatch):
-    found = worst_loss(monkeypatch, recipe_of(**settings), EPSILON, MODULES, runs=12)
+    found = worst_loss(monkeypatch, method_of(**settings), EPSILON, MODULES, runs=12)
     assert float(EPSILON) / 8 < found <= float(EPSILON) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(("moves", "factor"), [("group", 0.3), ("single", 0.5)])
 def test_the_audit_notices_a_range_taken_too_small(moves, factor, monkeypatch):
     scaled_range(monkeypatch, local_model, factor)
-    recipe = recipe_of(moves=moves, rounds=1)
-    assert worst_loss(monkeypatch, recipe, EPSILON, MODULES) > float(EPSILON)
+    method = method_of(moves=moves, rounds=1)
+    assert worst_loss(monkeypatch, method, EPSILON, MODULES) > float(EPSILON)
 
 
 @pytest.mark.parametrize("moves", ["group", "single"])
 def test_the_audit_notices_a_range_of_the_records_present(moves, monkeypatch):
     range_of_records_present(monkeypatch, local_model)
-    found = worst_loss(monkeypatch, recipe_of(moves=moves), EPSILON, MODULES, runs=3)
+    found = worst_loss(monkeypatch, method_of(moves=moves), EPSILON, MODULES, runs=3)
     assert found > float(EPSILON)
 
 
@@ -69,7 +69,7 @@ def test_the_audit_notices_steps_whose_groups_share_records(monkeypatch):
         return real(score, start, (together, together), plan, **more)
 
     monkeypatch.setattr(local_model, "climb_by_groups", as_one)
-    assert worst_loss(monkeypatch, recipe_of(rounds=1), Fraction(40), MODULES) > 40
+    assert worst_loss(monkeypatch, method_of(rounds=1), Fraction(40), MODULES) > 40
 
 
 def test_the_audit_notices_a_choice_that_is_not_paid_for(monkeypatch):
@@ -91,7 +91,7 @@ def test_the_audit_notices_a_choice_that_is_not_paid_for(monkeypatch):
         return candidates[again]
 
     monkeypatch.setattr(local_model, "climb", once_more)
-    assert worst_loss(monkeypatch, recipe_of(moves="single"), EPSILON, MODULES) > float(EPSILON)
+    assert worst_loss(monkeypatch, method_of(moves="single"), EPSILON, MODULES) > float(EPSILON)
 
 
 @pytest.mark.parametrize("moves", ["group", "single"])
@@ -110,19 +110,19 @@ def test_the_audit_notices_a_choice_that_is_not_paid_for(monkeypatch):
 )
 def test_odd_tables_work_and_all_is_spent(moves, model, records):
     for seed, epsilon in ((1, "0.01"), (2, "5")):  # the noisy size is often negative
-        purse = Budget(epsilon)
-        recipe = recipe_of(moves=moves, model=model, rounds=None)
-        release = recipe.release(make_table(records), budget=purse, rng=seeded(seed))
+        budget = Budget(epsilon)
+        method = method_of(moves=moves, model=model, rounds=None)
+        release = method.release(make_table(records), budget=budget, rng=seeded(seed))
         assert np.abs(release.weights).max() <= 5
-        assert all(share.is_used for share in purse.account())
-        assert purse.cost() == release.receipt.epsilon == Fraction(epsilon)
+        assert all(share.is_used for share in budget.account())
+        assert budget.cost() == release.receipt.epsilon == Fraction(epsilon)
 
 
 def test_separable_records_are_told_apart_with_enough_budget():
     records = [(0, "a", "no"), (2, "c", "yes")] * 200
     for model in ("logistic", "svm"):
-        recipe = recipe_of(model=model, rounds=None)
-        release = recipe.release(make_table(records), budget=Budget(20), rng=seeded(3))
+        method = method_of(model=model, rounds=None)
+        release = method.release(make_table(records), budget=Budget(20), rng=seeded(3))
         codes = {"age": np.array([0, 2]), "town": np.array([0, 2])}
         assert release.predict_codes(codes).tolist() == [0, 1]
 
@@ -130,9 +130,9 @@ def test_separable_records_are_told_apart_with_enough_budget():
 def test_more_than_two_classes_get_a_row_of_weights_each():
     schema = Schema((SCHEMA["age"], SCHEMA["ill"], SCHEMA["town"]))
     records = [(age, "no", "abc"[age]) for age in (0, 1, 2)] * 300
-    purse = Budget(300)
+    budget = Budget(300)
     release = LocalModel(target="town").release(
-        make_table(records, schema), budget=purse, rng=seeded(1)
+        make_table(records, schema), budget=budget, rng=seeded(1)
     )
     assert release.weights.shape == (3, 5)
     names = {purpose.split("/")[2] for purpose, _ in release.receipt.shares if "search" in purpose}
@@ -143,22 +143,22 @@ def test_more_than_two_classes_get_a_row_of_weights_each():
     ]
 
 
-def test_moves_of_groups_beat_a_genetic_search_on_made_up_loans():
+def test_moves_of_groups_beat_a_genetic_search_on_simulated_loans():
     local, evolved = loans_errors(
         [LocalModel(target="repaid"), EvolvedModel(target="repaid")], "0.2"
     )
     assert local < evolved
 
 
-def test_the_foretold_shortfall_falls_with_the_budget():
+def test_the_predicted_shortfall_falls_with_the_budget():
     for moves in ("group", "single"):
-        recipe = recipe_of(moves=moves, rounds=None)
+        method = method_of(moves=moves, rounds=None)
         for records in (None, 1_000, 100_000):
-            foretold = [
-                recipe.expected_error(SCHEMA, records, Fraction(part, 100))
+            predicted = [
+                method.expected_error(SCHEMA, records, Fraction(part, 100))
                 for part in (1, 5, 20, 50, 100, 300)
             ]
-            figures = [one.figures[one.target] for one in foretold]
+            figures = [one.figures[one.target] for one in predicted]
             assert all(later <= one * (1 + 1e-9) for one, later in pairwise(figures))
             assert figures[-1] < figures[0]
 
@@ -177,7 +177,7 @@ def test_progress_counts_the_rounds_of_all_classes():
 @pytest.mark.parametrize("bad", [{"rounds": 0}, {"rounds": 501}, {"moves": "all"}])
 def test_settings_without_sense_are_refused(bad):
     with pytest.raises(InvalidParameter):
-        recipe_of(**bad)
+        method_of(**bad)
 
 
 def test_what_cannot_be_done_is_refused_before_anything_is_spent():
@@ -190,17 +190,17 @@ def test_what_cannot_be_done_is_refused_before_anything_is_spent():
         ({"target": "nowhere"}, "1"),
         ({"predictors": ("ill",)}, "1"),
     ):
-        purse = Budget(epsilon)
-        recipe = recipe_of(**settings)
+        budget = Budget(epsilon)
+        method = method_of(**settings)
         with pytest.raises(InvalidParameter):
-            recipe.release(table, budget=purse, rng=seeded(1))
+            method.release(table, budget=budget, rng=seeded(1))
         with pytest.raises(InvalidParameter):
-            recipe.expected_error(SCHEMA, None, Fraction(epsilon))
-        assert not purse.is_used
+            method.expected_error(SCHEMA, None, Fraction(epsilon))
+        assert not budget.is_used
     used = Budget(1)
     used.spend()
     with pytest.raises(BudgetAlreadyUsed):
-        recipe_of().release(table, budget=used, rng=seeded(1))
+        method_of().release(table, budget=used, rng=seeded(1))
     unit = Schema((*SCHEMA.columns, column("who", "category", values=["x"])), unit="who")
     with pytest.raises(InvalidParameter):
-        recipe_of().expected_error(unit, None, Fraction(1))
+        method_of().expected_error(unit, None, Fraction(1))

@@ -26,7 +26,7 @@ def plan_of(rounds=40, reach=1000, first_step=200, shrink="0.95"):
     return Climb(reach=reach, rounds=rounds, first_step=first_step, shrink=Fraction(shrink))
 
 
-def towards_the_goal(candidates):
+def toward_the_goal(candidates):
     return Scores(-np.abs(candidates - GOAL).sum(axis=1), 1)
 
 
@@ -42,14 +42,14 @@ def test_steps_shrink_and_never_vanish():
 
 def test_with_much_budget_single_moves_come_near_the_best():
     found = climb(
-        towards_the_goal, np.zeros(4, np.int64), plan_of(), budget=Budget(40_000), rng=seeded(1)
+        toward_the_goal, np.zeros(4, np.int64), plan_of(), budget=Budget(40_000), rng=seeded(1)
     )
     assert np.abs(found - GOAL).max() < 60
 
 
 def test_with_much_budget_moves_of_groups_come_near_the_best():
     found = climb_by_groups(
-        towards_the_goal,
+        toward_the_goal,
         np.zeros(4, np.int64),
         GROUPS,
         plan_of(),
@@ -77,21 +77,21 @@ def test_all_coordinates_of_the_chosen_group_move_in_one_round_and_no_others():
 def test_where_nothing_is_better_the_search_stays():
     for search, more in ((climb, ()), (climb_by_groups, (GROUPS,))):
         found = search(
-            towards_the_goal, GOAL, *more, plan_of(rounds=5), budget=Budget(10_000), rng=seeded(1)
+            toward_the_goal, GOAL, *more, plan_of(rounds=5), budget=Budget(10_000), rng=seeded(1)
         )
         assert found.tolist() == GOAL.tolist()
 
 
 def test_every_round_costs_an_equal_share_and_groups_halve_it():
-    purse = Budget("0.9")
-    climb(towards_the_goal, GOAL, plan_of(rounds=3), budget=purse, rng=seeded(1))
-    assert [share.epsilon for share in purse.account()] == [Fraction(3, 10)] * 3
-    assert all(share.is_used for share in purse.account())
-    purse = Budget("0.9")
-    climb_by_groups(towards_the_goal, GOAL, GROUPS, plan_of(rounds=3), budget=purse, rng=seeded(1))
-    assert {share.epsilon for share in purse.account()} == {Fraction(3, 20)}
-    assert all(share.is_used for share in purse.account())
-    assert purse.cost() == Fraction("0.9")
+    budget = Budget("0.9")
+    climb(toward_the_goal, GOAL, plan_of(rounds=3), budget=budget, rng=seeded(1))
+    assert [share.epsilon for share in budget.account()] == [Fraction(3, 10)] * 3
+    assert all(share.is_used for share in budget.account())
+    budget = Budget("0.9")
+    climb_by_groups(toward_the_goal, GOAL, GROUPS, plan_of(rounds=3), budget=budget, rng=seeded(1))
+    assert {share.epsilon for share in budget.account()} == {Fraction(3, 20)}
+    assert all(share.is_used for share in budget.account())
+    assert budget.cost() == Fraction("0.9")
 
 
 class Choices:
@@ -159,7 +159,7 @@ def test_progress_counts_rounds():
     calls = []
     for search, more in ((climb, ()), (climb_by_groups, (GROUPS,))):
         search(
-            towards_the_goal,
+            toward_the_goal,
             GOAL,
             *more,
             plan_of(rounds=2),

@@ -13,12 +13,12 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.model_fitting import perturbed_objective as module
-from dpublish.model_fitting.objective_blur import Blur, least_ridge, volume_cost
+from dpublish.model_fitting.objective_noise import Perturb, least_ridge, volume_cost
 from dpublish.model_fitting.perturbed_objective import PerturbedObjective
 from dpublish.model_fitting.task import ModelTask
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
-from recipe_examples import ROWS, SCHEMA, arrow_table
+from method_examples import ROWS, SCHEMA, arrow_table
 
 WEIGHTS = np.linspace(-60, 60, 24_001)
 RECORDS = [(x, y) for x in (-1.0, 0.3, 1.0) for y in (-1, 1)]
@@ -45,13 +45,11 @@ def log_density(loss, records, ridge, rate):
     return np.log(rate / 2) - rate * np.abs(pull) + np.log(volume)
 
 
-def worst_loss(
-    loss, ridge, rate_of, neighbours_of=lambda records: [(*records, r) for r in RECORDS]
-):
+def worst_loss(loss, ridge, rate_of, neighbors_of=lambda records: [(*records, r) for r in RECORDS]):
     worst = 0.0
     for records in DATASETS:
         here = log_density(loss, records, ridge, rate_of(records))
-        for other in neighbours_of(records):
+        for other in neighbors_of(records):
             there = log_density(loss, other, ridge, rate_of(other))
             worst = max(worst, np.abs(here - there).max())
     return worst
@@ -159,17 +157,17 @@ def small_table(size, seed=1, separable=False):
 
 
 def released(rows, epsilon="1", seed=3, **settings):
-    recipe = PerturbedObjective(**{"target": "good", **settings})
-    purse = Budget(epsilon)
-    release = recipe.release(open_table(rows, SMALL), budget=purse, rng=seeded(seed))
-    assert purse.cost() == purse.epsilon == release.receipt.epsilon
-    assert all(leaf.is_used for leaf in purse.account())
+    method = PerturbedObjective(**{"target": "good", **settings})
+    budget = Budget(epsilon)
+    release = method.release(open_table(rows, SMALL), budget=budget, rng=seeded(seed))
+    assert budget.cost() == budget.epsilon == release.receipt.epsilon
+    assert all(leaf.is_used for leaf in budget.account())
     return release
 
 
 @pytest.mark.parametrize("model", ["logistic", "svm"])
 @pytest.mark.parametrize("noise", ["laplace", "spherical"])
-def test_it_publishes_the_minimum_of_the_blurred_objective(model, noise, monkeypatch):
+def test_it_publishes_the_minimum_of_the_perturbed_objective(model, noise, monkeypatch):
     """Compared with the gradient of a plain loop over the rows."""
     rows, drawn, found = small_table(200), [], []
 
@@ -187,8 +185,8 @@ def test_it_publishes_the_minimum_of_the_blurred_objective(model, noise, monkeyp
     released(rows, model=model, noise=noise, predictors=("size", "town"))
     ((weights, error, published),) = found
     task = ModelTask.of(SMALL, "good", ("size", "town"), model)
-    blur = Blur.of(task, noise, Fraction(99, 100), None)
-    gradient = drawn[0] * np.array(blur.widths) + float(blur.ridge) * weights
+    perturb = Perturb.of(task, noise, Fraction(99, 100), None)
+    gradient = drawn[0] * np.array(perturb.widths) + float(perturb.ridge) * weights
     for size, town, good in zip(
         *(rows[c].to_pylist() for c in ("size", "town", "good")), strict=True
     ):
@@ -198,7 +196,7 @@ def test_it_publishes_the_minimum_of_the_blurred_objective(model, noise, monkeyp
         loss = "logistic" if model == "logistic" else "huber"
         falls, _ = slope_and_bend(loss, np.array(sign * x @ weights))
         gradient -= sign * falls * x
-    assert np.linalg.norm(gradient) <= float(error * blur.ridge)
+    assert np.linalg.norm(gradient) <= float(error * perturb.ridge)
     spread = 2 * 5**0.5 * float(error) / 0.01
     assert 0 < np.abs(published - weights).max() < 40 * spread
 
@@ -221,8 +219,8 @@ def test_degenerate_and_separable_rows_are_fitted(rows, model):
 
 def test_it_learns_what_there_is_to_learn():
     rows = small_table(3000, separable=True)
-    foretold = released(rows, epsilon="2").predict(rows).to_pylist()
-    right = np.mean([a == b for a, b in zip(foretold, rows["good"].to_pylist(), strict=True)])
+    predicted = released(rows, epsilon="2").predict(rows).to_pylist()
+    right = np.mean([a == b for a, b in zip(predicted, rows["good"].to_pylist(), strict=True)])
     assert right > 0.9
 
 
@@ -235,7 +233,7 @@ def test_each_of_many_classes_has_its_own_weights_and_its_own_share():
 
 
 def test_a_ridge_for_each_record_costs_a_noisy_size():
-    release = released(small_table(100), regularisation=Fraction(1, 10))
+    release = released(small_table(100), regularization=Fraction(1, 10))
     assert any(name.endswith("size") for name, _ in release.receipt.shares)
     plain = released(small_table(100))
     assert not any(name.endswith("size") for name, _ in plain.receipt.shares)
@@ -244,34 +242,34 @@ def test_a_ridge_for_each_record_costs_a_noisy_size():
 def test_auto_takes_the_noise_with_the_smaller_variance():
     wide = ModelTask.of(SCHEMA, "sex")
     few = ModelTask.of(SMALL, "good", ("size",))
-    recipe = PerturbedObjective(target="sex")
+    method = PerturbedObjective(target="sex")
     for task, best in ((wide, "laplace"), (few, "spherical")):
         pulls = {
-            shape: Blur.of(task, shape, Fraction(1), None).pull
+            shape: Perturb.of(task, shape, Fraction(1), None).pull
             for shape in ("laplace", "spherical")
         }
-        assert recipe._shape(task) == best == min(pulls, key=pulls.get)
+        assert method._shape(task) == best == min(pulls, key=pulls.get)
 
 
 def test_a_record_is_never_longer_than_the_noise_is_calibrated_for():
     """In the norm of the noise, over all records of the domain; the longest uses it up."""
     for task in (ModelTask.of(SCHEMA, "sex"), ModelTask.of(SMALL, "good")):
         features = task.features
-        blur = Blur.of(task, "laplace", Fraction(1), None)
+        perturb = Perturb.of(task, "laplace", Fraction(1), None)
         codes = np.array(list(product(*(range(c.size) for c in features.predictors))))
         records = features.matrix(dict(zip(features.columns, codes.T, strict=True)))
-        lengths = np.abs(records / 1024 / features.norms / np.array(blur.widths)).sum(axis=1)
-        assert 0.9 * float(blur.sensitivity) < lengths.max() <= float(blur.sensitivity)
+        lengths = np.abs(records / 1024 / features.norms / np.array(perturb.widths)).sum(axis=1)
+        assert 0.9 * float(perturb.sensitivity) < lengths.max() <= float(perturb.sensitivity)
         even = len(features.groups) ** 0.5 * (2 * features.size) ** 0.5
-        assert float(blur.pull) < even * 1.05  # no louder than even noise
+        assert float(perturb.pull) < even * 1.05  # no louder than even noise
 
 
 def test_the_rounding_noise_is_far_below_the_noise_of_the_objective():
     task = ModelTask.of(SCHEMA, "sex")
     for epsilon in (Fraction(1, 100), Fraction(1), Fraction(10)):
-        blur = Blur.of(task, "laplace", epsilon, None)
-        rounding = 2 * task.features.size**0.5 * float(blur.error / (epsilon / 100))
-        assert rounding < 0.1 * min(blur.widths) * float(blur.scale / blur.ridge)
+        perturb = Perturb.of(task, "laplace", epsilon, None)
+        rounding = 2 * task.features.size**0.5 * float(perturb.error / (epsilon / 100))
+        assert rounding < 0.1 * min(perturb.widths) * float(perturb.scale / perturb.ridge)
 
 
 @pytest.mark.parametrize(
@@ -283,18 +281,18 @@ def test_the_rounding_noise_is_far_below_the_noise_of_the_objective():
         {"target": "nobody"},
     ],
 )
-def test_what_cannot_be_fitted_is_refused_before_the_purse_opens(settings):
-    recipe = PerturbedObjective(**settings)
-    purse = Budget(1)
+def test_what_cannot_be_fitted_is_refused_before_the_budget_opens(settings):
+    method = PerturbedObjective(**settings)
+    budget = Budget(1)
     with pytest.raises(InvalidParameter):
-        recipe.expected_error(SMALL, None, Fraction(1))
+        method.expected_error(SMALL, None, Fraction(1))
     with pytest.raises(InvalidParameter):
-        recipe.release(open_table(small_table(3), SMALL), budget=purse, rng=seeded(1))
-    assert not purse.is_used
+        method.release(open_table(small_table(3), SMALL), budget=budget, rng=seeded(1))
+    assert not budget.is_used
 
 
 @pytest.mark.parametrize(
-    "settings", [{"noise": "gauss"}, {"regularisation": Fraction(0)}, {"regularisation": 0.1}]
+    "settings", [{"noise": "gauss"}, {"regularization": Fraction(0)}, {"regularization": 0.1}]
 )
 def test_settings_that_mean_nothing_are_refused(settings):
     with pytest.raises(InvalidParameter):
@@ -302,16 +300,16 @@ def test_settings_that_mean_nothing_are_refused(settings):
 
 
 def test_a_tiny_epsilon_is_refused_and_errors_fall_with_epsilon():
-    recipe = PerturbedObjective(target="good")
+    method = PerturbedObjective(target="good")
     with pytest.raises(InvalidParameter):
-        recipe.expected_error(SMALL, None, Fraction(1, 10**30))
-    figures = [recipe.expected_error(SMALL, 100, Fraction(e)).figures for e in ("1/10", "1")]
+        method.expected_error(SMALL, None, Fraction(1, 10**30))
+    figures = [method.expected_error(SMALL, 100, Fraction(e)).figures for e in ("1/10", "1")]
     assert figures[1]["pull_of_noise"] < figures[0]["pull_of_noise"] < inf
 
 
-def test_the_example_table_of_all_recipes_is_fitted():
-    recipe = PerturbedObjective(target="town")
-    release = recipe.release(
+def test_the_example_table_of_all_methods_is_fitted():
+    method = PerturbedObjective(target="town")
+    release = method.release(
         open_table(arrow_table(ROWS), SCHEMA), budget=Budget("1.5"), rng=seeded(1)
     )
     assert len(release.weights) == release.classes.size

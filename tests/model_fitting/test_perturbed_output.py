@@ -10,12 +10,12 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.model_fitting import perturbed_output as module
-from dpublish.model_fitting.fitting_passes import minimise_on
-from dpublish.model_fitting.perturbed_output import OutputBlur, PerturbedOutput
+from dpublish.model_fitting.fitting_passes import minimize_on
+from dpublish.model_fitting.perturbed_output import OutputNoise, PerturbedOutput
 from dpublish.model_fitting.task import ModelTask
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
-from recipe_examples import ROWS, SCHEMA, arrow_table
+from method_examples import ROWS, SCHEMA, arrow_table
 
 SMALL = Schema(
     (
@@ -34,7 +34,7 @@ def table_of(records):
 
 def minimum(records, model, ridge):
     task = ModelTask.of(SMALL, "good", model=model)
-    return minimise_on(table_of(records), task, (1,), ridge, np.zeros(task.features.size))
+    return minimize_on(table_of(records), task, (1,), ridge, np.zeros(task.features.size))
 
 
 ALL = [(town, good) for town in "ab" for good in ("no", "yes")]
@@ -57,11 +57,11 @@ def test_the_bound_is_attained_and_half_of_it_is_too_little():
 
 
 def released(table, epsilon="1", seed=3, **settings):
-    recipe = PerturbedOutput(**{"target": "good", **settings})
-    purse = Budget(epsilon)
-    release = recipe.release(table, budget=purse, rng=seeded(seed))
-    assert purse.cost() == purse.epsilon == release.receipt.epsilon
-    assert all(leaf.is_used for leaf in purse.account())
+    method = PerturbedOutput(**{"target": "good", **settings})
+    budget = Budget(epsilon)
+    release = method.release(table, budget=budget, rng=seeded(seed))
+    assert budget.cost() == budget.epsilon == release.receipt.epsilon
+    assert all(leaf.is_used for leaf in budget.account())
     return release
 
 
@@ -72,7 +72,7 @@ def test_degenerate_and_separable_rows_are_fitted(records, model):
 
 
 def test_the_noise_has_the_size_that_the_release_states(monkeypatch):
-    monkeypatch.setattr(module, "minimise_on", lambda *given: np.zeros(3))
+    monkeypatch.setattr(module, "minimize_on", lambda *given: np.zeros(3))
     monkeypatch.setattr(module, "count_records", lambda *given, budget, rng: budget.spend() and 100)
     found = [released(table_of(ALL), seed=seed) for seed in range(300)]
     stated = found[0].spread
@@ -84,35 +84,35 @@ def test_the_noise_has_the_size_that_the_release_states(monkeypatch):
 def test_noise_and_rounding_are_calibrated_to_the_ridge():
     task = ModelTask.of(SMALL, "good")
     for ridge in (Fraction(1, 1000), Fraction(3), Fraction(500)):
-        blur = OutputBlur.of(task, Fraction(1, 2), ridge)
-        assert blur.ridge >= max(ridge, Fraction(1, 16))
-        assert blur.scale == 2 / blur.ridge
-        assert blur.error * 400 < blur.scale
+        perturb = OutputNoise.of(task, Fraction(1, 2), ridge)
+        assert perturb.ridge >= max(ridge, Fraction(1, 16))
+        assert perturb.scale == 2 / perturb.ridge
+        assert perturb.error * 400 < perturb.scale
 
 
 def test_each_of_many_classes_has_its_own_weights():
-    recipe = PerturbedOutput(target="town", regularisation=Fraction(1, 100))
+    method = PerturbedOutput(target="town", regularization=Fraction(1, 100))
     table = open_table(arrow_table(ROWS), SCHEMA)
-    release = recipe.release(table, budget=Budget("1.5"), rng=seeded(1))
+    release = method.release(table, budget=Budget("1.5"), rng=seeded(1))
     assert len(release.weights) == release.classes.size > 2
     assert len(np.unique(release.weights)) == release.weights.size
 
 
-def test_what_cannot_be_fitted_is_refused_before_the_purse_opens():
-    purse = Budget(1)
+def test_what_cannot_be_fitted_is_refused_before_the_budget_opens():
+    budget = Budget(1)
     with pytest.raises(InvalidParameter):
-        PerturbedOutput(target="x").release(table_of([]), budget=purse, rng=seeded(1))
-    assert not purse.is_used
+        PerturbedOutput(target="x").release(table_of([]), budget=budget, rng=seeded(1))
+    assert not budget.is_used
     with pytest.raises(InvalidParameter):
         PerturbedOutput(target="good").expected_error(SMALL, None, Fraction(1, 10**30))
     with pytest.raises(InvalidParameter):
-        PerturbedOutput(target="good", regularisation=Fraction(-1))
+        PerturbedOutput(target="good", regularization=Fraction(-1))
 
 
 def test_errors_fall_with_epsilon_and_with_records():
-    recipe = PerturbedOutput(target="good")
+    method = PerturbedOutput(target="good")
     figures = [
-        recipe.expected_error(SMALL, n, Fraction(e)).figures["one_weight"]
+        method.expected_error(SMALL, n, Fraction(e)).figures["one_weight"]
         for n, e in ((None, "1/10"), (10_000, "1"), (1_000_000, "1"))
     ]
     assert figures == sorted(figures, reverse=True)

@@ -1,4 +1,4 @@
-"""What a model is to foretell: checked from the schema alone, and paid for class by class."""
+"""What a model is to predict: checked from the schema alone, and paid for class by class."""
 
 from fractions import Fraction
 
@@ -18,7 +18,7 @@ WAGE = column("wage", "numeric", bounds=[0, 9], missing="category")
 SCHEMA = Schema((SEX, AGE, WORK, WAGE))
 
 
-def test_two_classes_make_one_problem_that_gets_the_whole_purse():
+def test_two_classes_make_one_problem_that_gets_the_whole_budget():
     task = ModelTask.of(SCHEMA, "sex", ("work", "age"))
     assert task.schema.names == ("work", "age", "sex")
     assert task.features.columns == ("work", "age")
@@ -28,16 +28,16 @@ def test_two_classes_make_one_problem_that_gets_the_whole_purse():
     assert not budget.is_used
 
 
-def test_more_classes_make_a_problem_each_and_their_purses_add_up():
+def test_more_classes_make_a_problem_each_and_their_budgets_add_up():
     task = ModelTask.of(SCHEMA, "work")
     assert task.problems == ((0,), (1,), (2,))
     budget = Budget("0.5")
-    purses = task.split(budget)
-    assert [purse.purpose for purse in purses] == [
+    budgets = task.split(budget)
+    assert [share.purpose for share in budgets] == [
         f"release/class {x}" for x in ("none", "part", "full")
     ]
-    assert {purse.epsilon for purse in purses} == {task.share(Fraction(1, 2))} == {Fraction(1, 6)}
-    assert budget.cost() == sum(purse.spend() for purse in purses) == Fraction(1, 2)
+    assert {share.epsilon for share in budgets} == {task.share(Fraction(1, 2))} == {Fraction(1, 6)}
+    assert budget.cost() == sum(share.spend() for share in budgets) == Fraction(1, 2)
 
 
 def test_a_linear_model_has_one_problem_without_classes():

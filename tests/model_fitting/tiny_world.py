@@ -1,4 +1,4 @@
-"""A world so small that whole releases can be replayed on every neighbour."""
+"""A world so small that whole releases can be replayed on every neighbor."""
 
 import tomllib
 from itertools import product
@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpublish.data.schema import Schema, column
-from dpublish.data.schema_file import from_plain
+from dpublish.data.schema_file import from_dict
 from dpublish.data.sources import open_table
 from dpublish.datasets.loans import SCHEMA as LOANS_SCHEMA
 from dpublish.datasets.loans import loans
@@ -39,7 +39,7 @@ def random_records(seed, size):
     return [DOMAIN[draw] for draw in draws]
 
 
-def worst_loss(monkeypatch, recipe, epsilon, modules, runs=24, sizes=(0, 1, 6, 30)):
+def worst_loss(monkeypatch, method, epsilon, modules, runs=24, sizes=(0, 1, 6, 30)):
     """The largest exact privacy loss of what some releases published, both ways."""
     losses = []
     for seed in range(runs):
@@ -47,7 +47,7 @@ def worst_loss(monkeypatch, recipe, epsilon, modules, runs=24, sizes=(0, 1, 6, 3
         extra = DOMAIN[seed % len(DOMAIN)]
 
         def release(table, seed=seed):
-            return recipe.release(table, budget=Budget(epsilon), rng=seeded(seed))
+            return method.release(table, budget=Budget(epsilon), rng=seeded(seed))
 
         pair = make_table(records), make_table([*records, extra])
         RECORDS_OF.update({id(pair[0]): records, id(pair[1]): [*records, extra]})
@@ -90,16 +90,16 @@ def range_of_records_present(monkeypatch, module):
     monkeypatch.setattr(module, "score_models", local)
 
 
-def loans_errors(recipes, epsilon, runs=4, records=8000):
-    """Mean error of some recipes on made-up loans."""
-    schema = from_plain(tomllib.loads(LOANS_SCHEMA))
+def loans_errors(methods, epsilon, runs=4, records=8000):
+    """Mean error of some methods on simulated loans."""
+    schema = from_dict(tomllib.loads(LOANS_SCHEMA))
     rows = loans(records)
     table = open_table(rows, schema)
     codes = encode_rows(rows, schema, schema.names)
     errors = []
-    for recipe in recipes:
+    for method in methods:
         found = [
-            recipe.release(table, budget=Budget(epsilon), rng=seeded(seed)).predict_codes(codes)
+            method.release(table, budget=Budget(epsilon), rng=seeded(seed)).predict_codes(codes)
             for seed in range(runs)
         ]
         errors.append(float(np.mean(np.array(found) != codes["repaid"])))

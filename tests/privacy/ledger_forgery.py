@@ -7,7 +7,7 @@ from dataclasses import replace
 from dpublish.privacy.ledger import Ledger
 from dpublish.privacy.ledger_chain import ORIGIN
 from dpublish.privacy.ledger_store import seal_fingerprint
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
 
 KINDS = ("create", "add", "grant", "publish", "add", "grant", "cap", "grant")

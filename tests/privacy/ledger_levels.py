@@ -1,6 +1,6 @@
-"""What personalised releases hide, for tests that grant by level."""
+"""What personalized releases hide, for tests that grant by level."""
 
-from dpublish.privacy.neighbours import PersonalRecord
+from dpublish.privacy.neighbors import PersonalRecord
 
 
 def personal(levels, mode="levels", column="own", rule=None, cells=None):

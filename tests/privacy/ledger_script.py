@@ -8,7 +8,7 @@ PREAMBLE = """
 import os, sys
 from dpublish.errors import LedgerUnavailable
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
 def grant(ledger):
     asked = {"epsilon": "0.1", "purpose": "ages", "hides": AddRemoveRecord(), "rng": secure()}

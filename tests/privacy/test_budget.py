@@ -42,7 +42,7 @@ def test_even_parts_are_equal_and_add_up(epsilon, count):
     assert whole.cost() == epsilon
 
 
-# A way of taking a purse apart: leave it, split it by weights, or share it over disjoint parts.
+# A way of taking a budget apart: leave it, split it by weights, or share it over disjoint parts.
 TREES = st.recursive(
     st.just(("leave", [])),
     lambda inner: st.tuples(
@@ -54,18 +54,18 @@ TREES = st.recursive(
 
 
 @given(epsilon=EPSILONS, tree=TREES)
-def test_however_a_purse_is_taken_apart_it_costs_its_epsilon(epsilon, tree):
+def test_however_a_budget_is_taken_apart_it_costs_its_epsilon(epsilon, tree):
     whole = Budget(epsilon)
     take_apart(whole, tree)
     assert whole.cost() == epsilon
 
 
-def take_apart(purse, tree):
+def take_apart(budget, tree):
     verb, branches = tree
     if verb == "leave":
         return
     weights = {f"part{place}": weight for place, (weight, _) in enumerate(branches)}
-    parts = purse.split(**weights) if verb == "split" else purse.share_disjoint(weights)
+    parts = budget.split(**weights) if verb == "split" else budget.share_disjoint(weights)
     for part, (_, branch) in zip(parts.values(), branches, strict=True):
         take_apart(part, branch)
 
@@ -87,29 +87,29 @@ def test_parts_are_named_after_the_whole_and_keep_its_grant():
 
 
 OPENERS = {
-    "spend": lambda purse: purse.spend(),
-    "split": lambda purse: purse.split(one=1, other=2),
-    "split_evenly": lambda purse: purse.split_evenly(2),
-    "share_disjoint": lambda purse: purse.share_disjoint("ab"),
+    "spend": lambda budget: budget.spend(),
+    "split": lambda budget: budget.split(one=1, other=2),
+    "split_evenly": lambda budget: budget.split_evenly(2),
+    "share_disjoint": lambda budget: budget.share_disjoint("ab"),
 }
 
 
 @pytest.mark.parametrize("first", OPENERS)
 @pytest.mark.parametrize("second", OPENERS)
-def test_a_purse_opens_once(first, second):
-    purse = Budget("1", "ages")
-    OPENERS[first](purse)
-    before = purse.account()
-    assert purse.is_used
+def test_a_budget_opens_once(first, second):
+    budget = Budget("1", "ages")
+    OPENERS[first](budget)
+    before = budget.account()
+    assert budget.is_used
     with pytest.raises(BudgetAlreadyUsed, match="'ages' is already used"):
-        OPENERS[second](purse)
-    assert purse.account() == before
+        OPENERS[second](budget)
+    assert budget.account() == before
 
 
-def test_a_purse_opens_once_for_threads_that_grab_it_together():
+def test_a_budget_opens_once_for_threads_that_grab_it_together():
     for _ in range(50):
-        purse, barrier, got = Budget("1"), Barrier(4), []
-        threads = [Thread(target=grab, args=(purse, barrier, got)) for _ in range(4)]
+        budget, barrier, got = Budget("1"), Barrier(4), []
+        threads = [Thread(target=grab, args=(budget, barrier, got)) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -117,16 +117,16 @@ def test_a_purse_opens_once_for_threads_that_grab_it_together():
         assert sorted(got) == [0, 0, 0, 1]
 
 
-def grab(purse, barrier, got):
+def grab(budget, barrier, got):
     barrier.wait()
     try:
-        got.append(purse.spend())
+        got.append(budget.spend())
     except BudgetAlreadyUsed:
         got.append(0)
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
-def test_a_purse_cannot_be_duplicated(duplicate):
+def test_a_budget_cannot_be_duplicated(duplicate):
     with pytest.raises(TypeError, match="cannot be copied or pickled"):
         duplicate(Budget("1"))
 
@@ -134,53 +134,53 @@ def test_a_purse_cannot_be_duplicated(duplicate):
 @pytest.mark.parametrize(
     "refused",
     [
-        lambda purse: purse.split(),
-        lambda purse: purse.split(a=0),
-        lambda purse: purse.split(a=-1, b=2),
-        lambda purse: purse.split(a=0.5),
-        lambda purse: purse.split(a=True),
-        lambda purse: purse.split_evenly(0),
-        lambda purse: purse.split_evenly(1.5),
-        lambda purse: purse.share_disjoint([]),
+        lambda budget: budget.split(),
+        lambda budget: budget.split(a=0),
+        lambda budget: budget.split(a=-1, b=2),
+        lambda budget: budget.split(a=0.5),
+        lambda budget: budget.split(a=True),
+        lambda budget: budget.split_evenly(0),
+        lambda budget: budget.split_evenly(1.5),
+        lambda budget: budget.share_disjoint([]),
     ],
 )
 def test_a_refused_split_costs_nothing(refused):
-    purse = Budget("1")
+    budget = Budget("1")
     with pytest.raises(InvalidParameter):
-        refused(purse)
-    assert not purse.is_used
-    assert purse.spend() == 1
+        refused(budget)
+    assert not budget.is_used
+    assert budget.spend() == 1
 
 
-def test_a_purse_of_float_epsilon_does_not_exist():
+def test_a_budget_of_float_epsilon_does_not_exist():
     with pytest.raises(InvalidParameter, match="binary float"):
         Budget(0.1)
 
 
-def test_a_purse_shows_its_epsilon_its_purpose_and_whether_it_is_used():
-    purse = Budget("0.5", "ages")
-    assert repr(purse) == "Budget('0.5', 'ages', full)"
-    purse.spend()
-    assert repr(purse) == "Budget('0.5', 'ages', used)"
+def test_a_budget_shows_its_epsilon_its_purpose_and_whether_it_is_used():
+    budget = Budget("0.5", "ages")
+    assert repr(budget) == "Budget('0.5', 'ages', full)"
+    budget.spend()
+    assert repr(budget) == "Budget('0.5', 'ages', used)"
 
 
 FORK = """
 import os
 from dpublish.errors import BudgetAlreadyUsed
 from dpublish.privacy.budget import Budget
-purse = Budget(1)
+budget = Budget(1)
 child = os.fork()
 if child == 0:
     try:
-        purse.spend()
+        budget.spend()
     except BudgetAlreadyUsed:
         os._exit(7)
     os._exit(0)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), purse.spend())
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), budget.spend())
 """
 
 
-def test_a_purse_does_not_open_in_another_process():
+def test_a_budget_does_not_open_in_another_process():
     done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["7", "1"]
 
@@ -189,7 +189,7 @@ def test_a_purse_does_not_open_in_another_process():
     ("name", "value"),
     [("epsilon", Fraction(50)), ("purpose", "other"), ("grant", Grant("census", 3, "h"))],
 )
-def test_what_a_purse_holds_cannot_be_changed(name, value):
+def test_what_a_budget_holds_cannot_be_changed(name, value):
     budget = Budget("0.1")
     with pytest.raises(AttributeError):
         setattr(budget, name, value)

@@ -13,7 +13,7 @@ from dpublish.errors import BudgetExhausted, InvalidParameter
 from dpublish.privacy.budget import Grant
 from dpublish.privacy.ledger import Ledger
 from dpublish.privacy.ledger_chain import Entry, Granted, read_exact
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import SystemSource, secure, seeded
 
 
@@ -261,7 +261,7 @@ def test_only_this_ledgers_own_grants_are_published(ledger):
 
 def test_the_status_can_be_written_as_json_without_fingerprints(ledger):
     grant(ledger, fingerprint="secret-of-rows")
-    plain = json.dumps(ledger.status("census").to_plain())
+    plain = json.dumps(ledger.status("census").to_dict())
     assert json.loads(plain)["left"] == "0.7"
     assert "secret-of-rows" not in plain
 

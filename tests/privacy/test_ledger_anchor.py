@@ -9,7 +9,7 @@ import pytest
 from dpublish.errors import InvalidParameter, LedgerTampered, LedgerUnavailable
 from dpublish.privacy.ledger import Ledger
 from dpublish.privacy.ledger_anchor import Anchor
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
 from privacy.ledger_forgery import edit_body, read, reseal, verify, write
 from privacy.ledger_script import start_script

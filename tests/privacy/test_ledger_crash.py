@@ -17,7 +17,7 @@ from statistics import median
 import pytest
 
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import plain_generator, secure
 
 EPSILON = Fraction(1, 1000)
@@ -41,7 +41,7 @@ def test_kills_are_not_taken_for_tampering_where_there_is_an_anchor(tmp_path):
     assert result["handed out"] <= result["debited"] <= result["handed out"] + 80
 
 
-def test_the_same_kills_catch_a_release_that_is_paid_for_afterwards(tmp_path):
+def test_the_same_kills_catch_a_release_that_is_paid_for_afterward(tmp_path):
     result = kill_children(tmp_path, kills=60, order="hand out first")
     assert result["debited"] < result["handed out"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from dpublish.errors import LedgerUnavailable
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
 from privacy.ledger_script import run_script
 

@@ -8,7 +8,7 @@ import pytest
 
 from dpublish.errors import LedgerTampered
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
 from privacy.ledger_forgery import (
     edit_body,

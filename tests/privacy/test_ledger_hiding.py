@@ -7,7 +7,7 @@ import pytest
 
 from dpublish.errors import BudgetExhausted, LedgerTampered
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
 from privacy.ledger_forgery import make_honest, tamper, verify
 
@@ -77,7 +77,7 @@ def test_a_trigger_that_hides_behind_a_tables_name_is_found(path):
     ],
 )
 def test_an_entry_that_does_not_stay_is_not_granted(path, trigger):
-    """A second line of defence: a trigger of this connection alone is in no schema."""
+    """A second line of defense: a trigger of this connection alone is in no schema."""
     with Ledger(open_books(path)) as ledger:
         connection = ledger._store._connection
         ours = ("entry_is_final", "head_follows_entry")

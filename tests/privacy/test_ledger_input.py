@@ -9,7 +9,7 @@ from dpublish.errors import BudgetExhausted, InvalidParameter, LedgerTampered, L
 from dpublish.privacy.budget import Grant
 from dpublish.privacy.ledger import Ledger
 from dpublish.privacy.ledger_chain import Added
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import is_secure, secure, seeded
 
 

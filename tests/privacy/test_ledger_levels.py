@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dpublish.errors import BudgetExhausted, InvalidParameter
 from dpublish.privacy import ledger as ledger_module
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure, seeded
 from privacy.ledger_forgery import verify
 from privacy.ledger_levels import personal
@@ -257,7 +257,7 @@ def test_datasets_with_and_without_levels_live_side_by_side(ledger):
 def test_the_status_can_be_written_as_json_with_its_levels(ledger):
     ask(ledger, ("0", "0.05", "0.5"))
     ask(ledger, "0.001")
-    plain = json.loads(json.dumps(ledger.status("survey").to_plain()))
+    plain = json.loads(json.dumps(ledger.status("survey").to_dict()))
     assert plain["levels"][1] == {"level": "0.1", "spent": "0.051", "left": "0.049"}
     by_level, ordinary = plain["grants"]
     assert by_level["levels"][0] == {"level": "0.01", "epsilon": "0"}

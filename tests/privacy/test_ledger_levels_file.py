@@ -8,7 +8,7 @@ import pytest
 
 from dpublish.errors import InvalidParameter
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
 from privacy.ledger_forgery import edit_body, read, reseal, verify, write
 from privacy.ledger_levels import personal

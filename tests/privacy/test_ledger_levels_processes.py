@@ -18,7 +18,7 @@ import pytest
 
 from dpublish.errors import BudgetExhausted
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import AddRemoveRecord, PersonalRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, PersonalRecord
 from dpublish.randomness import plain_generator, secure
 
 LEVELS = (Fraction(1, 100), Fraction(1, 10), Fraction(1))

@@ -10,13 +10,13 @@ import pytest
 from dpublish.errors import BudgetExhausted, InvalidParameter, LedgerTampered
 from dpublish.privacy import ledger as ledger_module
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import (
+from dpublish.privacy.neighbors import (
     AddRemoveRecord,
     AddRemoveUnit,
     PersonalRecord,
     ReplaceRecord,
     UserInWindow,
-    to_plain,
+    to_dict,
 )
 from dpublish.randomness import secure
 from privacy.ledger_forgery import edit_body, read, reseal, verify, write
@@ -126,21 +126,21 @@ def test_a_grant_says_what_it_hides(ledger):
 
 
 def test_the_status_and_every_grant_say_what_is_hidden(ledger):
-    assert ledger.status("census").to_plain()["hides"] is None
+    assert ledger.status("census").to_dict()["hides"] is None
     ordinary(ledger, "0.1", "census", NOTIONS["a unit"])
     status = ledger.status("census")
     assert status.hides == status.grants[0].hides == NOTIONS["a unit"]
-    plain = json.loads(json.dumps(status.to_plain()))
-    assert plain["hides"] == plain["grants"][0]["hides"] == to_plain(NOTIONS["a unit"])
+    plain = json.loads(json.dumps(status.to_dict()))
+    assert plain["hides"] == plain["grants"][0]["hides"] == to_dict(NOTIONS["a unit"])
     assert "per_window_of" not in plain
-    assert json.loads(ledger.entries()[-1].body)["hides"] == to_plain(NOTIONS["a unit"])
+    assert json.loads(ledger.entries()[-1].body)["hides"] == to_dict(NOTIONS["a unit"])
 
 
 def test_what_is_paid_per_window_is_marked(ledger):
     ordinary(ledger, "0.1", "census", NOTIONS["a window"])
     status = ledger.status("census")
     assert (status.window, status.grants[0].window) == (24, 24)
-    plain = status.to_plain()
+    plain = status.to_dict()
     assert (plain["per_window_of"], plain["grants"][0]["per_window_of"]) == (24, 24)
     assert json.loads(ledger.entries()[-1].body)["hides"]["window"] == 24
 
@@ -173,7 +173,7 @@ def test_the_first_grant_decides_what_all_others_hide(path, first, second):
         assert ledger.verify().problems == ()
 
 
-def test_ordinary_and_personalised_grants_of_one_account_keep_their_own_notions(ledger):
+def test_ordinary_and_personalized_grants_of_one_account_keep_their_own_notions(ledger):
     for act in (ordinary, by_level, ordinary, by_level):
         act(ledger)
     found = [type(grant.hides) for grant in ledger.status("survey").grants]
@@ -284,7 +284,7 @@ def lost(ledger):
     return found
 
 
-def test_whoever_is_promised_that_values_are_hidden_loses_her_level_at_most(ledger):
+def test_whoever_is_guaranteed_that_values_are_hidden_loses_her_level_at_most(ledger):
     assert all(0 < cost <= level for level, cost in lost(ledger).items())
 
 
@@ -301,9 +301,9 @@ def test_a_ledger_that_adds_up_whatever_is_asked_for_is_caught(ledger, monkeypat
 # Forgeries
 
 
-RECORD, UNIT = to_plain(NOTIONS["a record"]), to_plain(NOTIONS["a unit"])
-WINDOW = to_plain(NOTIONS["a window"])
-PERSONAL = to_plain(personal(LEVELS)) | {"levels": ["0.1", "1"]}
+RECORD, UNIT = to_dict(NOTIONS["a record"]), to_dict(NOTIONS["a unit"])
+WINDOW = to_dict(NOTIONS["a window"])
+PERSONAL = to_dict(personal(LEVELS)) | {"levels": ["0.1", "1"]}
 FORGERIES = {  # entries: 0 create, 1 and 2 add, 3 and 4 grants by level, 5 publish, 6 and 7 census
     "a later grant": (4, PERSONAL | {"column": "theirs"}, "earlier releases hide one record"),
     "another rule": (4, PERSONAL | {"rule": "..17=1; *=0.1"}, "earlier releases hide one record"),

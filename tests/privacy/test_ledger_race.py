@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dpublish.errors import BudgetExhausted
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
 
 CAP, EPSILON = Fraction(2), Fraction(3, 200)

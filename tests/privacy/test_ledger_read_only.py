@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
 from privacy.ledger_script import run_script, start_script
 

@@ -8,7 +8,7 @@ import pytest
 
 from dpublish.errors import LedgerTampered, LedgerUnavailable
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import plain_generator, secure
 from privacy.ledger_forgery import KINDS, make_honest, read, renumber, reseal, tamper, verify, write
 

@@ -1,4 +1,4 @@
-"""Purses that are shared over levels, and receipts that say what each level paid."""
+"""Budgets that are shared over levels, and receipts that say what each level paid."""
 
 import json
 from dataclasses import replace
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dpublish.errors import BudgetAlreadyUsed, CorruptRelease, InvalidParameter
 from dpublish.privacy.budget import Budget, Grant
-from dpublish.privacy.neighbours import AddRemoveRecord, PersonalRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, PersonalRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import secure
 
@@ -20,17 +20,17 @@ HALVES = ((CENT, CENT / 2), (TENTH, TENTH / 2), (ONE, ONE / 2))
 PERSONAL = PersonalRecord("pref", ("0.01", "0.1", "1"), "levels")
 
 
-def purse(levels=HALVES):
+def budget(levels=HALVES):
     return Budget(max(amount for _, amount in levels), "ages", grant=GRANT, levels=levels)
 
 
 def issue(budget=None, **changes):
     settings = {"method": "partitioning", "settings": {}, "rng": secure()}
-    settings |= {"budget": budget or purse(), "neighbours": PERSONAL}
+    settings |= {"budget": budget or budget(), "neighbors": PERSONAL}
     return Receipt.issue(**settings | changes)
 
 
-# Purses
+# Budgets
 
 
 @given(
@@ -51,36 +51,36 @@ def test_groups_get_their_own_amounts_and_cost_the_largest(amounts, weight):
     ("amounts", "message"),
     [
         ({}, "at least one part"),
-        ({"a": TENTH}, r"largest amount \(0\.1\) must be the whole purse \(1\)"),
-        ({"a": ONE, "b": ONE + CENT}, r"largest amount \(1\.01\) must be the whole purse"),
+        ({"a": TENTH}, r"largest amount \(0\.1\) must be the whole budget \(1\)"),
+        ({"a": ONE, "b": ONE + CENT}, r"largest amount \(1\.01\) must be the whole budget"),
         ({"a": ONE, "b": Fraction(0)}, "greater than 0"),
         ({"a": ONE, "b": -ONE}, "greater than 0"),
         ({"a": ONE, "b": 0.5}, "must be a Fraction"),
     ],
 )
-def test_groups_that_lose_or_invent_budget_are_refused_and_the_purse_stays_shut(amounts, message):
+def test_groups_that_lose_or_invent_budget_are_refused_and_the_budget_stays_shut(amounts, message):
     whole = Budget(ONE)
     with pytest.raises(InvalidParameter, match=message):
         whole.share_groups(amounts)
     assert not whole.is_used
 
 
-def test_a_purse_is_shared_over_groups_once():
+def test_a_budget_is_shared_over_groups_once():
     whole = Budget(ONE)
     whole.share_groups({"a": ONE})
     with pytest.raises(BudgetAlreadyUsed):
         whole.share_groups({"a": ONE})
 
 
-def test_the_levels_of_a_grant_are_known_to_all_its_purses():
-    whole = purse()
+def test_the_levels_of_a_grant_are_known_to_all_its_budgets():
+    whole = budget()
     size, rest = whole.split(size=1, rest=3).values()
     (part,) = rest.share_groups({"all": rest.epsilon}).values()
     assert whole.levels == size.levels == part.levels == HALVES
     assert Budget(ONE).split(only=1)["only"].levels is None
 
 
-def test_a_purse_holds_what_its_highest_payer_pays():
+def test_a_budget_holds_what_its_highest_payer_pays():
     with pytest.raises(InvalidParameter, match="epsilon must be the largest amount"):
         Budget(ONE, levels=HALVES)
 
@@ -95,11 +95,11 @@ def test_a_purse_holds_what_its_highest_payer_pays():
 )
 def test_no_level_pays_more_than_was_granted_there(amounts, message):
     with pytest.raises(InvalidParameter, match=message):
-        purse().require_levels(amounts)
+        budget().require_levels(amounts)
 
 
-def test_less_than_was_granted_is_fine_and_an_ordinary_purse_covers_all_levels_alike():
-    purse().require_levels(tuple((level, amount / 2) for level, amount in HALVES))
+def test_less_than_was_granted_is_fine_and_an_ordinary_budget_covers_all_levels_alike():
+    budget().require_levels(tuple((level, amount / 2) for level, amount in HALVES))
     Budget(ONE / 2).require_levels(HALVES)
     with pytest.raises(InvalidParameter, match=r"level 1 0\.5, but only 0\.4"):
         Budget("0.4").require_levels(HALVES)
@@ -111,7 +111,7 @@ def test_less_than_was_granted_is_fine_and_an_ordinary_purse_covers_all_levels_a
 def test_a_receipt_says_in_plain_words_what_each_level_paid():
     receipt = issue()
     assert receipt.personal == HALVES
-    assert receipt.promise() == (
+    assert receipt.guarantee() == (
         "Whatever anyone learns from this release would have been almost as likely if any one "
         "record, with the level that 'pref' gives it, were added to the table or removed from "
         "it: no outcome's probability differs by more than a factor of e^ε, where ε goes by the "
@@ -123,21 +123,21 @@ def test_a_receipt_says_in_plain_words_what_each_level_paid():
 
 def test_a_personal_receipt_survives_a_file():
     receipt = issue()
-    plain = json.loads(json.dumps(receipt.to_plain()))
+    plain = json.loads(json.dumps(receipt.to_dict()))
     assert plain["personal"] == [["0.01", "0.005"], ["0.1", "0.05"], ["1", "0.5"]]
-    assert Receipt.from_plain(plain) == receipt
+    assert Receipt.from_dict(plain) == receipt
 
 
 def test_other_receipts_are_written_and_read_as_they_always_were():
-    receipt = issue(Budget(ONE), neighbours=AddRemoveRecord())
-    assert "personal" not in receipt.to_plain()
-    assert Receipt.from_plain(receipt.to_plain()).personal == ()
-    assert "level" not in receipt.promise()
+    receipt = issue(Budget(ONE), neighbors=AddRemoveRecord())
+    assert "personal" not in receipt.to_dict()
+    assert Receipt.from_dict(receipt.to_dict()).personal == ()
+    assert "level" not in receipt.guarantee()
 
 
 def test_a_budget_granted_by_level_never_pays_for_an_ordinary_release():
     with pytest.raises(InvalidParameter, match="must hide records of the same levels"):
-        issue(neighbours=AddRemoveRecord())
+        issue(neighbors=AddRemoveRecord())
 
 
 def test_a_receipt_cannot_claim_more_at_a_level_than_was_granted():
@@ -151,7 +151,7 @@ def test_a_receipt_cannot_claim_more_at_a_level_than_was_granted():
     ("changes", "message"),
     [
         ({"personal": HALVES[:2]}, "most that any level pays"),
-        ({"neighbours": PersonalRecord("pref", ("0.1", "1"), "levels")}, "the same levels"),
+        ({"neighbors": PersonalRecord("pref", ("0.1", "1"), "levels")}, "the same levels"),
         ({"personal": ((CENT, ONE / 2), *HALVES[1:])}, "up to its own number"),
         ({"personal": HALVES[::-1]}, "must rise"),
     ],
@@ -163,6 +163,6 @@ def test_a_personal_receipt_that_contradicts_itself_does_not_exist(changes, mess
 
 @pytest.mark.parametrize("personal", ["x", [["1"]], [[1, 1]], [["1", "-1"]], [["1", "2"]], None])
 def test_a_broken_personal_receipt_is_refused_as_such(personal):
-    plain = issue().to_plain() | {"personal": personal}
+    plain = issue().to_dict() | {"personal": personal}
     with pytest.raises(CorruptRelease):
-        Receipt.from_plain(plain)
+        Receipt.from_dict(plain)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dpublish.errors import CorruptRelease, InvalidParameter
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit, UserInWindow
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, UserInWindow
 from dpublish.privacy.receipt import SEEDED, UNACCOUNTED, Receipt, refuse_seeded_grant
 from dpublish.randomness import secure, seeded
 
@@ -24,14 +24,14 @@ def issue(budget=None, **changes):
         "method": "histogram",
         "settings": {"columns": ["age"]},
         "budget": budget or Budget("0.5", "ages", grant=GRANT),
-        "neighbours": AddRemoveRecord(),
+        "neighbors": AddRemoveRecord(),
         "rng": secure(),
     }
     return Receipt.issue(**settings | changes)
 
 
 def round_trip(receipt):
-    return Receipt.from_plain(json.loads(json.dumps(receipt.to_plain())))
+    return Receipt.from_dict(json.loads(json.dumps(receipt.to_dict())))
 
 
 def test_a_receipt_states_the_budget_and_where_it_came_from():
@@ -102,27 +102,27 @@ def test_two_receipts_for_the_same_release_differ_in_their_time_and_id_alone():
     assert len(bytes.fromhex(first.release_id)) == 16
 
 
-def test_the_promise_is_in_plain_words():
-    assert issue().promise() == (
+def test_the_guarantee_is_in_plain_words():
+    assert issue().guarantee() == (
         "Whatever anyone learns from this release would have been almost as likely if any one "
         "record were added to the table or removed from it: no outcome's probability differs by "
         "more than a factor of e^ε = e^0.5 ≈ 1.64872."
     )
-    assert "rows of any one 'person'" in issue(neighbours=AddRemoveUnit("person")).promise()
-    assert "e^(1/3) ≈ 1.39561" in issue(Budget("1/3", grant=GRANT)).promise()
-    assert "factor of e^ε = e^1000000." in issue(Budget("1e6", grant=GRANT)).promise()
+    assert "rows of any one 'person'" in issue(neighbors=AddRemoveUnit("person")).guarantee()
+    assert "e^(1/3) ≈ 1.39561" in issue(Budget("1/3", grant=GRANT)).guarantee()
+    assert "factor of e^ε = e^1000000." in issue(Budget("1e6", grant=GRANT)).guarantee()
 
 
-def test_a_release_that_hides_nothing_promises_nothing():
-    promise = issue(Budget("0.5"), rng=seeded(1)).promise()
-    assert promise.startswith("This release promises nothing")
-    assert "e^" not in promise
+def test_a_release_that_hides_nothing_guarantees_nothing():
+    guarantee = issue(Budget("0.5"), rng=seeded(1)).guarantee()
+    assert guarantee.startswith("This release guarantees nothing")
+    assert "e^" not in guarantee
 
 
-def test_a_release_without_a_ledger_says_what_the_promise_leaves_out():
+def test_a_release_without_a_ledger_says_what_the_guarantee_leaves_out():
     assert (
         issue(Budget("0.5"))
-        .promise()
+        .guarantee()
         .endswith("No ledger adds it to other releases from the same data.")
     )
 
@@ -150,7 +150,7 @@ SETTINGS = st.dictionaries(
 def test_a_receipt_survives_a_file_exactly(settings, epsilon, weights):
     budget = Budget(epsilon, "ages", grant=GRANT)
     budget.split(**{f"part{place}": weight for place, weight in enumerate(weights)})
-    receipt = issue(budget, settings=settings, neighbours=UserInWindow("person", 3))
+    receipt = issue(budget, settings=settings, neighbors=UserInWindow("person", 3))
     again = round_trip(receipt)
     assert again == receipt
     assert (again.created, again.release_id) == (receipt.created, receipt.release_id)
@@ -187,8 +187,8 @@ BROKEN = {
     "a bomb": lambda plain: plain.update(epsilon="1e999999999"),
     "another epsilon": lambda plain: plain.update(epsilon="0.4"),
     "a larger share": lambda plain: plain["shares"][0].update(epsilon="0.6"),
-    "unknown neighbours": lambda plain: plain.update(neighbours={"name": "everyone"}),
-    "neighbours with more": lambda plain: plain["neighbours"].update(window=3),
+    "unknown neighbors": lambda plain: plain.update(neighbors={"name": "everyone"}),
+    "neighbors with more": lambda plain: plain["neighbors"].update(window=3),
     "settings that are a list": lambda plain: plain.update(settings=[]),
     "a stamp that is a number": lambda plain: plain.update(stamps=[1]),
     "no stamps": lambda plain: plain.pop("stamps"),
@@ -198,21 +198,21 @@ BROKEN = {
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_broken_receipt_is_refused(case):
-    plain = issue().to_plain()
+    plain = issue().to_dict()
     BROKEN[case](plain)
     with pytest.raises(CorruptRelease, match="the receipt cannot be read"):
-        Receipt.from_plain(plain)
+        Receipt.from_dict(plain)
 
 
 @pytest.mark.parametrize("plain", [None, [], "receipt", 5])
 def test_what_is_no_receipt_at_all_is_refused(plain):
     with pytest.raises(CorruptRelease, match="the receipt cannot be read"):
-        Receipt.from_plain(plain)
+        Receipt.from_dict(plain)
 
 
 def test_fields_of_a_later_version_are_ignored():
     receipt = issue()
-    assert Receipt.from_plain(receipt.to_plain() | {"later": 1}) == receipt
+    assert Receipt.from_dict(receipt.to_dict() | {"later": 1}) == receipt
 
 
 def test_a_receipt_cannot_be_changed():
@@ -235,4 +235,4 @@ def test_a_receipt_anchors_the_ledger_and_shows_no_fingerprint(tmp_path):
         ledger.publish(budget.grant, receipt.release_id, "hash")
         assert ledger.verify(anchors=[receipt.anchor]).is_intact
         assert not ledger.verify(anchors=[(receipt.ledger_entry, "0" * 64)]).is_intact
-    assert "of-the-rows" not in json.dumps(receipt.to_plain())
+    assert "of-the-rows" not in json.dumps(receipt.to_dict())

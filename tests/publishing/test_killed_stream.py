@@ -162,9 +162,9 @@ def test_a_threshold_that_moved_with_every_restart_would_be_seen(tmp_path, monke
     make_ledger(tmp_path)
     operate(tmp_path, 2, THRESHOLD)
     killed_stream_worker.note_threshold(tmp_path)
-    original = StoredVector.from_plain
+    original = StoredVector.from_dict
     moved = classmethod(lambda cls, plain: replace(original(plain), bar=plain["bar"] + 1))
-    monkeypatch.setattr(StoredVector, "from_plain", moved)
+    monkeypatch.setattr(StoredVector, "from_dict", moved)
     operate(tmp_path, 3)
     killed_stream_worker.note_threshold(tmp_path)
     with pytest.raises(AssertionError):

@@ -9,9 +9,9 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetExhausted, InvalidParameter
+from dpublish.methods import make_method
 from dpublish.privacy.ledger import Ledger
 from dpublish.publishing import publish
-from dpublish.recipes import make_recipe
 from dpublish.release.folder import load
 from dpublish.release.personal import PersonalRelease
 
@@ -33,9 +33,9 @@ def ledger(tmp_path):
         yield books
 
 
-def recipe(method="minimum", **settings):
+def configured(method="minimum", **settings):
     given = {"inner": "histogram columns=age", "preference": "own", "levels": LEVELS}
-    return make_recipe(method, given | settings)
+    return make_method(method, given | settings)
 
 
 def go(ledger, output, method, epsilon="1", dataset="people", schema=None):
@@ -56,7 +56,7 @@ def spent(ledger):
     ],
 )
 def test_each_level_is_debited_what_the_method_spends(ledger, tmp_path, method, settings, paid):
-    release = go(ledger, tmp_path / "out", recipe(method, **settings), "0.5")
+    release = go(ledger, tmp_path / "out", configured(method, **settings), "0.5")
     assert isinstance(release, PersonalRelease)
     assert spent(ledger) == list(map(Fraction, paid))
     assert [amount for _, amount in release.receipt.personal] == spent(ledger)
@@ -69,10 +69,10 @@ def test_each_level_is_debited_what_the_method_spends(ledger, tmp_path, method, 
 
 
 def test_an_overdrawn_level_is_named_and_nothing_is_debited(ledger, tmp_path):
-    go(ledger, tmp_path / "a", recipe(), "0.7")
+    go(ledger, tmp_path / "a", configured(), "0.7")
     before = spent(ledger)
     with pytest.raises(BudgetExhausted, match=r"level 0\.01 has 0\.003 left"):
-        go(ledger, tmp_path / "b", recipe(), "0.7")
+        go(ledger, tmp_path / "b", configured(), "0.7")
     assert spent(ledger) == before
     assert not (tmp_path / "b").exists()
 
@@ -83,12 +83,12 @@ def test_an_overdrawn_level_is_named_and_nothing_is_debited(ledger, tmp_path):
         ({"schema": SCHEMA}, "open the table with"),
         ({"dataset": "plain"}, "has no levels"),
         ({"epsilon": "1.5"}, "above the largest level"),
-        ({"method": recipe(levels=("0.01", "0.1"))}, "must be the same"),
-        ({"method": recipe(inner="histogram columns=wealth")}, "wealth"),
+        ({"method": configured(levels=("0.01", "0.1"))}, "must be the same"),
+        ({"method": configured(inner="histogram columns=wealth")}, "wealth"),
     ],
 )
 def test_what_does_not_fit_is_refused_for_free(ledger, tmp_path, change, message):
-    given = {"method": recipe(), "epsilon": "0.1"} | change
+    given = {"method": configured(), "epsilon": "0.1"} | change
     with pytest.raises(InvalidParameter, match=message):
         go(ledger, tmp_path / "out", given.pop("method"), **given)
     assert spent(ledger) == [0, 0, 0]
@@ -96,7 +96,7 @@ def test_what_does_not_fit_is_refused_for_free(ledger, tmp_path, change, message
 
 
 def ordinary(ledger, output, **changes):
-    plain = make_recipe("histogram", {"columns": "age"})
+    plain = make_method("histogram", {"columns": "age"})
     given = {"ledger": ledger, "dataset": "people", "epsilon": "0.004"} | changes
     return publish(plain, open_table(ROWS, SCHEMA), output, **given)
 
@@ -104,7 +104,7 @@ def ordinary(ledger, output, **changes):
 def test_an_ordinary_release_costs_every_level_the_same(ledger, tmp_path):
     ordinary(ledger, tmp_path / "a", all_have_levels=True)
     assert spent(ledger) == [Fraction(1, 250)] * 3
-    go(ledger, tmp_path / "b", recipe("sampling"), "0.6")
+    go(ledger, tmp_path / "b", configured("sampling"), "0.6")
     assert spent(ledger) == [Fraction(1, 100), Fraction(16, 250), Fraction(151, 250)]
 
 
@@ -121,30 +121,30 @@ def test_an_ordinary_release_is_refused_before_the_debit_unless_all_have_levels(
 def test_opposite_rules_on_one_account_are_refused(ledger, tmp_path):
     ledger.add("wards", levels=("0.1", "1"))
     rules = {"preference": "age", "levels": ("0.1", "1"), "derived": True}
-    first = recipe("sampling", rule="..49=0.1, 50..=1", **rules)
+    first = configured("sampling", rule="..49=0.1, 50..=1", **rules)
     go(ledger, tmp_path / "a", first, "0.5", dataset="wards")
     go(ledger, tmp_path / "b", first, "0.1", dataset="wards")
     before = ledger.entries()
-    opposite = recipe("sampling", rule="..49=1, 50..=0.1", **rules)
+    opposite = configured("sampling", rule="..49=1, 50..=0.1", **rules)
     with pytest.raises(InvalidParameter, match="one level here and another there"):
         go(ledger, tmp_path / "c", opposite, "0.4", dataset="wards")
     assert ledger.entries() == before
-    other_words = recipe("sampling", rule=" 50.. = 1.0 ; ..49=0.10", **rules)
+    other_words = configured("sampling", rule=" 50.. = 1.0 ; ..49=0.10", **rules)
     go(ledger, tmp_path / "d", other_words, "0.4", dataset="wards")
     assert "50..=1" in ledger.status("wards").hides.brief()
 
 
 def test_releases_that_hide_values_alone_have_a_dataset_of_their_own(ledger, tmp_path):
-    alone = recipe(mode="values-only")
-    go(ledger, tmp_path / "a", recipe(), "0.1")
+    alone = configured(mode="values-only")
+    go(ledger, tmp_path / "a", configured(), "0.1")
     before = spent(ledger)
     with pytest.raises(InvalidParameter, match="add it under another name"):
         go(ledger, tmp_path / "b", alone, "0.1")
     assert spent(ledger) == before
     ledger.add("members", levels=("0.01", "0.1", "1"))
     go(ledger, tmp_path / "c", alone, "0.1", dataset="members")
-    assert ledger.status("members").hides == alone.preferences.neighbours(SCHEMA)
+    assert ledger.status("members").hides == alone.preferences.neighbors(SCHEMA)
     with pytest.raises(InvalidParameter, match="'members' has paid for releases that hide the val"):
-        go(ledger, tmp_path / "d", recipe(), "0.1", dataset="members")
+        go(ledger, tmp_path / "d", configured(), "0.1", dataset="members")
     go(ledger, tmp_path / "e", alone, "0.1", dataset="members")
     assert ledger.verify().is_intact

@@ -13,7 +13,7 @@ from dpublish.publishing import stream_operator
 from dpublish.publishing.stream_file import STARTING, StreamFile
 from dpublish.publishing.stream_operator import StreamOperator
 from dpublish.release.stream_folder import load_stream, put_line
-from stream_world import RECIPE, SCHEMA, arguments, make_ledger, rows
+from stream_world import METHOD, SCHEMA, arguments, make_ledger, rows
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def state(place):
 
 def start(place, **changes):
     path = changes.pop("path", place / "rides.stream")
-    return StreamOperator.start(path, RECIPE, SCHEMA, **arguments(place, **changes))
+    return StreamOperator.start(path, METHOD, SCHEMA, **arguments(place, **changes))
 
 
 def interrupt(monkeypatch, place, owner, name, when=lambda: None):

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 
 from dpublish.errors import DPublishError, InputError, LedgerTampered
+from dpublish.methods.streams import make_stream_method
 from dpublish.publishing.stream_file import StreamFile
 from dpublish.publishing.stream_grant import check_grant
 from dpublish.publishing.stream_operator import StreamOperator
 from dpublish.publishing.stream_status import stream_status
-from dpublish.recipes.streams import make_stream_recipe
 from stream_world import SCHEMA, arguments, make_ledger, rows
 
-RECIPE = make_stream_recipe("dsft", {"columns": ("zone", "hour"), "horizon": 9, "releases": 3})
+METHOD = make_stream_method("dsft", {"columns": ("zone", "hour"), "horizon": 9, "releases": 3})
 SECRET = "nobody may read this"
 WRONG = ["null", "7", "[]", "{}", '"text"', f'["{SECRET}"]', f'{{"{SECRET}": 1}}', f"{SECRET}"]
 
@@ -25,7 +25,7 @@ def state(tmp_path):
     """A stream that has a threshold, a step in its list and one that waits to be delivered."""
     make_ledger(tmp_path)
     path = tmp_path / "rides.stream"
-    with StreamOperator.start(path, RECIPE, SCHEMA, **arguments(tmp_path)) as operator:
+    with StreamOperator.start(path, METHOD, SCHEMA, **arguments(tmp_path)) as operator:
         for number in (1, 2):
             operator.next(rows(number), f"t{number}")
     return path
@@ -50,7 +50,7 @@ def use(path):
     """Look at a stream and take it up; give the complaints."""
     complaints = []
     try:
-        stream_status(path).to_plain()
+        stream_status(path).to_dict()
     except DPublishError as error:
         complaints.append(error)
     try:
@@ -80,14 +80,14 @@ def use(path):
 def test_a_fact_that_is_lost_or_wrong_is_told_without_its_text(state, name):
     whole = state.read_bytes()
     for value in WRONG:
-        change(state, "UPDATE facts SET value = ? WHERE name = ?", value, name)
+        change(state, "UPDATE metadata SET value = ? WHERE name = ?", value, name)
         for error in use(state):
             assert SECRET not in str(error)
             assert error.exit_code in (1, 3)
         state.write_bytes(whole)
     if name == "operator":  # nobody has opened it yet: that is allowed
         return
-    change(state, "DELETE FROM facts WHERE name = ?", name)
+    change(state, "DELETE FROM metadata WHERE name = ?", name)
     complaints = use(state)
     assert complaints
     assert all(isinstance(error, InputError) for error in complaints)
@@ -110,7 +110,7 @@ def test_a_part_that_is_missing_is_damage(state, part, key):
     plain = file.fact(part)
     file.close()
     del plain[key]
-    change(state, "UPDATE facts SET value = ? WHERE name = ?", json.dumps(plain), part)
+    change(state, "UPDATE metadata SET value = ? WHERE name = ?", json.dumps(plain), part)
     assert [str(error) for error in use(state)] == [f"the state file {state} is damaged"] * 2
 
 
@@ -124,12 +124,12 @@ def test_a_part_that_is_missing_is_damage(state, part, key):
         "UPDATE arrays SET data = NULL",
         "DELETE FROM arrays",
         "DROP TABLE arrays",
-        "DROP TABLE facts",
+        "DROP TABLE metadata",
         "DROP TABLE steps",
         "UPDATE steps SET line = 'text'",
         "UPDATE steps SET line = x'7b7d'",
         "DELETE FROM steps WHERE number = 2",
-        "UPDATE facts SET value = CAST(x'ff' || value AS TEXT) WHERE name = 'secret'",
+        "UPDATE metadata SET value = CAST(x'ff' || value AS TEXT) WHERE name = 'secret'",
     ],
 )
 def test_tables_that_were_tampered_with_are_damage(state, statement):

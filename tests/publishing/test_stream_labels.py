@@ -6,14 +6,14 @@ import pytest
 
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
+from dpublish.methods.streams import STREAMS, make_stream_method
 from dpublish.privacy.ledger import Ledger
 from dpublish.publishing.stream_operator import StreamOperator
-from dpublish.recipes.streams import STREAMS, make_stream_recipe
 from dpublish.release.stream_folder import load_stream
 from dpublish.streams.adaptive_threshold import AdaptiveThreshold
 from dpublish.streams.fixed_threshold import FixedThreshold
 from dpublish.streams.per_snapshot import PerSnapshot
-from stream_world import RECIPE, SCHEMA, arguments, make_ledger, rows
+from stream_world import METHOD, SCHEMA, arguments, make_ledger, rows
 
 NOBODY = "a file that nobody opens"
 
@@ -24,9 +24,9 @@ def place(tmp_path):
     return tmp_path
 
 
-def start(place, recipe=RECIPE, schema=SCHEMA, **changes):
+def start(place, method=METHOD, schema=SCHEMA, **changes):
     return StreamOperator.start(
-        place / "rides.stream", recipe, schema, **arguments(place, **changes)
+        place / "rides.stream", method, schema, **arguments(place, **changes)
     )
 
 
@@ -83,9 +83,9 @@ def test_a_label_that_is_too_long_is_told_how_length_is_counted(place):
 
 
 def test_a_setting_that_could_not_be_read_back_is_refused_before_it_is_paid_for(place):
-    recipe = FixedThreshold(columns=("zone",), horizon=9, threshold=Fraction(10**31))
+    method = FixedThreshold(columns=("zone",), horizon=9, threshold=Fraction(10**31))
     with pytest.raises(InvalidParameter, match=r"read its settings back.*threshold"):
-        start(place, recipe)
+        start(place, method)
     require_untouched(place)
 
 
@@ -99,7 +99,7 @@ def test_a_method_or_a_schema_that_would_come_back_changed_is_refused(place, mon
     with pytest.raises(InvalidParameter, match="no method 'own'"):
         start(place, Own(columns=("zone",), window=3))
     other = Schema((column("zone", "category", values=["north"]),), unit="user")
-    monkeypatch.setattr("dpublish.data.schema_file.from_plain", lambda _: other)
+    monkeypatch.setattr("dpublish.data.schema_file.from_dict", lambda _: other)
     with pytest.raises(InvalidParameter, match="come back changed"):
         start(place)
     require_untouched(place)
@@ -114,21 +114,21 @@ def require_untouched(place):
 @pytest.mark.parametrize("method", STREAMS)
 def test_every_method_can_be_read_back_and_taken_up(place, method):
     reach = {"dsat-w": "window", "bd": "window", "ba": "window"}.get(method, "horizon")
-    recipe = make_stream_recipe(method, {"columns": "zone,hour", reach: 6, "static": "grouped"})
-    start(place, recipe).close()
+    chosen = make_stream_method(method, {"columns": "zone,hour", reach: 6, "static": "grouped"})
+    start(place, chosen).close()
     with StreamOperator.open(place / "rides.stream") as operator:
-        assert operator.stream.recipe == recipe
+        assert operator.stream.chosen == chosen
         assert operator.next(rows(1), "t1").number == 1
 
 
 @pytest.mark.parametrize("name", ["gain", "integral_gain", "slope_gain"])
 def test_a_gain_beyond_all_use_is_refused_as_a_wrong_value(name):
     with pytest.raises(InvalidParameter, match=f"{name} must be at most 1,000"):
-        make_stream_recipe(
+        make_stream_method(
             "dsat",
             {"columns": "zone", "horizon": 9, "controller": "schedule", name: "9" * 400 + "/1"},
         )
-    recipe = AdaptiveThreshold(
+    method = AdaptiveThreshold(
         columns=("zone",), horizon=9, controller="schedule", **{name: Fraction(1000)}
     )
-    assert recipe.expected_error(SCHEMA, None, Fraction(1)).figures
+    assert method.expected_error(SCHEMA, None, Fraction(1)).figures

@@ -9,7 +9,7 @@ from dpublish.errors import CorruptRelease
 from dpublish.publishing.stream_operator import StreamOperator
 from dpublish.release.folder import differences, is_signed, load, sign_folder
 from dpublish.release.signing import SigningKey, create_key
-from stream_world import RECIPE, SCHEMA, arguments, make_ledger, rows
+from stream_world import METHOD, SCHEMA, arguments, make_ledger, rows
 
 COUNTS = "data/time=t1/counts.parquet"
 
@@ -18,7 +18,7 @@ COUNTS = "data/time=t1/counts.parquet"
 def place(tmp_path):
     make_ledger(tmp_path)
     path = tmp_path / "rides.stream"
-    with StreamOperator.start(path, RECIPE, SCHEMA, **arguments(tmp_path)) as operator:
+    with StreamOperator.start(path, METHOD, SCHEMA, **arguments(tmp_path)) as operator:
         operator.next(rows(1), "t1")
         operator.write_pages()
     return tmp_path

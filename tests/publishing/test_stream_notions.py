@@ -4,14 +4,14 @@ import pytest
 
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, LedgerTampered
+from dpublish.methods import make_method
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import AddRemoveUnit, UserInWindow, to_plain
+from dpublish.privacy.neighbors import AddRemoveUnit, UserInWindow, to_dict
 from dpublish.publishing import publish
 from dpublish.publishing.stream_file import StreamFile
 from dpublish.publishing.stream_operator import StreamOperator
-from dpublish.recipes import make_recipe
 from dpublish.streams.per_snapshot import PerSnapshot
-from stream_world import RECIPE, SCHEMA, THRESHOLD, arguments, make_ledger, rows
+from stream_world import METHOD, SCHEMA, THRESHOLD, arguments, make_ledger, rows
 
 FINITE = PerSnapshot(columns=("zone", "hour"), horizon=4)
 
@@ -24,9 +24,9 @@ def place(tmp_path):
     return tmp_path
 
 
-def start(place, recipe=RECIPE, name="a", **changes):
+def start(place, method=METHOD, name="a", **changes):
     given = arguments(place, output=place / f"{name}-out", epsilon="0.1") | changes
-    return StreamOperator.start(place / f"{name}.stream", recipe, SCHEMA, **given)
+    return StreamOperator.start(place / f"{name}.stream", method, SCHEMA, **given)
 
 
 def books(place):
@@ -35,11 +35,11 @@ def books(place):
 
 
 @pytest.mark.parametrize(
-    ("recipe", "hides"),
-    [(RECIPE, UserInWindow("user", 4)), (THRESHOLD, AddRemoveUnit("user"))],
+    ("method", "hides"),
+    [(METHOD, UserInWindow("user", 4)), (THRESHOLD, AddRemoveUnit("user"))],
 )
-def test_the_grant_says_what_the_stream_hides(place, recipe, hides):
-    with start(place, recipe, epsilon="2") as operator:
+def test_the_grant_says_what_the_stream_hides(place, method, hides):
+    with start(place, method, epsilon="2") as operator:
         operator.next(rows(1), "t1")
     status, _, found = books(place)
     assert status.hides == status.grants[0].hides == hides
@@ -59,7 +59,7 @@ def test_endless_and_finite_streams_have_accounts_of_their_own(place):
 
 def test_a_stream_and_a_table_that_hide_the_same_unit_share_an_account(place):
     with Ledger(place / "books.db") as ledger:
-        ranking = make_recipe("topc", {"column": "zone", "count": "1"})
+        ranking = make_method("topc", {"column": "zone", "count": "1"})
         publish(
             ranking,
             open_table(rows(1), SCHEMA),
@@ -117,7 +117,7 @@ def test_a_repeated_start_gives_the_same_word(place, monkeypatch):
 def test_a_stream_that_says_it_hides_something_else_than_was_paid_for_does_not_go_on(place):
     start(place).close()
     file = StreamFile(place / "a.stream")
-    file.put(receipt=file.fact("receipt") | {"neighbours": to_plain(AddRemoveUnit("user"))})
+    file.put(receipt=file.fact("receipt") | {"neighbors": to_dict(AddRemoveUnit("user"))})
     file.close()
     with pytest.raises(LedgerTampered, match="did not debit what this stream costs"):
         StreamOperator.open(place / "a.stream")

@@ -24,15 +24,15 @@ from dpublish.errors import (
     LedgerUnavailable,
     UnreadableData,
 )
+from dpublish.methods.streams import make_stream_method
 from dpublish.privacy.ledger import Ledger
 from dpublish.publishing import stream_delivery, stream_start
 from dpublish.publishing.stream_file import StreamFile
 from dpublish.publishing.stream_operator import StreamOperator
 from dpublish.publishing.stream_status import stream_status
-from dpublish.recipes.streams import make_stream_recipe
 from dpublish.release.stream_folder import head_hash, load_stream
 from dpublish.streams.per_snapshot import PerSnapshot
-from stream_world import RECIPE, SCHEMA, arguments, make_ledger, rows, write_snapshots
+from stream_world import METHOD, SCHEMA, arguments, make_ledger, rows, write_snapshots
 
 
 @pytest.fixture
@@ -46,9 +46,9 @@ def state(place):
     return place / "rides.stream"
 
 
-def start(place, recipe=RECIPE, **changes):
+def start(place, method=METHOD, **changes):
     path = changes.pop("path", place / "rides.stream")
-    return StreamOperator.start(path, recipe, SCHEMA, **arguments(place, **changes))
+    return StreamOperator.start(path, method, SCHEMA, **arguments(place, **changes))
 
 
 def spent(place):
@@ -63,7 +63,7 @@ class Watched:
 
     def __init__(self, error=None):
         self._table = open_table(rows(1), SCHEMA)
-        self.neighbours = self._table.neighbours
+        self.neighbors = self._table.neighbors
         self.error = error
         self.reads = 0
 
@@ -108,8 +108,8 @@ def test_a_stream_goes_on_where_it_was_left(place, state):
 
 
 def test_the_secret_noise_of_a_threshold_survives_and_is_kept_in_the_state_file_only(place, state):
-    recipe = make_stream_recipe("dsft", {"columns": ("zone", "hour"), "horizon": 50, "releases": 5})
-    with start(place, recipe, epsilon="0.00000001") as operator:  # so that the bar is long
+    method = make_stream_method("dsft", {"columns": ("zone", "hour"), "horizon": 50, "releases": 5})
+    with start(place, method, epsilon="0.00000001") as operator:  # so that the bar is long
         for number in range(1, 6):
             operator.next(rows(1), f"t{number}")
         operator.write_pages()
@@ -355,8 +355,8 @@ def test_a_ledger_that_was_moved_is_found_again(place, state):
 
 
 def test_after_the_horizon_nothing_more_is_published(place, state):
-    recipe = PerSnapshot(columns=("zone",), horizon=2)
-    with start(place, recipe) as operator:
+    method = PerSnapshot(columns=("zone",), horizon=2)
+    with start(place, method) as operator:
         operator.next(rows(1), "t1")
         operator.next(rows(2), "t2")
         assert operator.is_over
@@ -387,8 +387,8 @@ def test_a_stopped_stream_is_over_for_good_and_its_budget_stays_debited(place, s
         ({"purpose": "two\nlines"}, InvalidParameter),
         ({"output": "/nowhere/at/all"}, InputError),
         ({"ledger": "/nowhere.db"}, LedgerUnavailable),
-        ({"recipe": PerSnapshot(columns=("wealth",), window=3)}, InvalidParameter),
-        ({"recipe": PerSnapshot(columns=("user",), window=3)}, InvalidParameter),
+        ({"method": PerSnapshot(columns=("wealth",), window=3)}, InvalidParameter),
+        ({"method": PerSnapshot(columns=("user",), window=3)}, InvalidParameter),
     ],
 )
 def test_a_start_that_is_refused_is_free_and_leaves_nothing_behind(place, state, changes, error):
@@ -474,7 +474,7 @@ def test_a_missing_a_newer_and_a_damaged_state_file_are_refused(place, state):
         StreamOperator.open(state)
     with sqlite3.connect(state) as connection:
         connection.execute("PRAGMA user_version = 1")
-        connection.execute("UPDATE facts SET value = '{' WHERE name = 'public'")
+        connection.execute("UPDATE metadata SET value = '{' WHERE name = 'public'")
     connection.close()
     with pytest.raises(InputError, match="damaged"):
         StreamOperator.open(state)
@@ -508,7 +508,7 @@ def test_the_status_tells_what_coming_windows_have_used(place, state):
     assert (found.spent, found.worst, found.steps) == (1, 1, 2)
     assert found.commitments == ((3, 2 * half), (4, 2 * half), (5, half), (6, 0))
     assert (found.last.time, found.folder_problem) == ("t2", None)
-    assert json.loads(json.dumps(found.to_plain()))["commitments"][2] == {"step": 5, "used": "0.5"}
+    assert json.loads(json.dumps(found.to_dict()))["commitments"][2] == {"step": 5, "used": "0.5"}
 
 
 def test_empty_and_one_row_snapshots_are_published_like_any_other(place):

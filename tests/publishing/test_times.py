@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 import pytest
 
 from dpublish.data.sources import open_table
-from dpublish.personalised.method import PersonalSettings
+from dpublish.methods import make_method
+from dpublish.personalized.method import PersonalSettings
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.ledger import Ledger
 from dpublish.publishing import publish
 from dpublish.randomness import secure
-from dpublish.recipes import make_recipe
-from recipe_examples import EXAMPLES, SCHEMA, arrow_table
+from method_examples import EXAMPLES, SCHEMA, arrow_table
 
 GRANTED = datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC)
 STAMP = re.compile(r"20\d\d-\d\d-\d\d")
@@ -25,11 +25,11 @@ def slow(*_):
 
 
 def test_a_slow_release_shows_the_time_of_its_grant(tmp_path):
-    recipe = make_recipe("histogram", {"columns": ("age", "sex")})
+    method = make_method("histogram", {"columns": ("age", "sex")})
     with Ledger.create(tmp_path / "books.db", clock=lambda: GRANTED) as ledger:
         ledger.add("people", cap=1)
         publish(
-            recipe,
+            method,
             open_table(arrow_table(), SCHEMA),
             tmp_path / "out",
             ledger=ledger,
@@ -50,8 +50,8 @@ def test_a_budget_without_a_ledger_shows_when_it_was_made():
     before = datetime.now(UTC).replace(microsecond=0)
     budget = Budget(1)
     time.sleep(1.1)
-    recipe = make_recipe("histogram", {"columns": ("age",)})
-    release = recipe.release(open_table(arrow_table(), SCHEMA), budget=budget, rng=secure())
+    method = make_method("histogram", {"columns": ("age",)})
+    release = method.release(open_table(arrow_table(), SCHEMA), budget=budget, rng=secure())
     assert release.receipt.created == budget.opened
     made = datetime.fromisoformat(release.receipt.created)
     assert before <= made < datetime.now(UTC).replace(microsecond=0)
@@ -69,10 +69,10 @@ def times_in(value):
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_receipt_shows_the_time_of_the_grant(name, tmp_path):
-    recipe = make_recipe(name, EXAMPLES[name][0])
-    budget = recipe.purse(1) if isinstance(recipe, PersonalSettings) else Budget(1)
+    method = make_method(name, EXAMPLES[name][0])
+    budget = method.budget(1) if isinstance(method, PersonalSettings) else Budget(1)
     grant = Grant("people", 3, "ab" * 32, GRANTED.isoformat())
     granted = Budget(budget.epsilon, grant=grant, levels=budget.levels)
-    release = recipe.release(open_table(arrow_table(), SCHEMA), budget=granted, rng=secure())
+    release = method.release(open_table(arrow_table(), SCHEMA), budget=granted, rng=secure())
     head = json.loads((release.save(tmp_path / "out") / "release.json").read_text())
     assert set(times_in(head)) == {GRANTED.isoformat()}

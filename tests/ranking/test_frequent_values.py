@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpublish.aggregates.counts import Counts
-from dpublish.data.schema_file import from_plain
+from dpublish.data.schema_file import from_dict
 from dpublish.data.sources import open_table
 from dpublish.datasets.baskets import baskets, baskets_schema
 from dpublish.errors import InvalidParameter, InvalidQuery
-from dpublish.mechanisms.noise_law import noise_variance
+from dpublish.mechanisms.noise_distribution import noise_variance
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveUnit, ReplaceRecord
+from dpublish.privacy.neighbors import AddRemoveUnit, ReplaceRecord
 from dpublish.randomness import seeded
 from dpublish.ranking.frequent_values import FrequentValues
 
-BASKETS = from_plain(tomllib.loads(baskets_schema(20)))
+BASKETS = from_dict(tomllib.loads(baskets_schema(20)))
 PAIRS = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["item-001", "item-002", "?"])))
 
 
@@ -43,8 +43,8 @@ def test_one_basket_moves_every_count_by_at_most_one_and_all_upwards(pairs, item
 
 
 def release(source, schema=BASKETS, epsilon="1", seed=1, **settings):
-    recipe = FrequentValues(**{"column": "item", "count": 3} | settings)
-    return recipe.release(open_table(source, schema), budget=Budget(epsilon), rng=seeded(seed))
+    method = FrequentValues(**{"column": "item", "count": 3} | settings)
+    return method.release(open_table(source, schema), budget=Budget(epsilon), rng=seeded(seed))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_with_a_large_budget_the_truly_most_frequent_are_found(selection):
     assert sorted(found.values) == sorted(wanted)
     if selection != "sparse-vector":
         assert list(found.values) == wanted
-    assert found.receipt.neighbours == AddRemoveUnit("basket")
+    assert found.receipt.neighbors == AddRemoveUnit("basket")
 
 
 def test_counts_of_units_carry_noise_for_as_many_values_as_were_chosen():
@@ -72,14 +72,14 @@ def test_counts_of_units_carry_noise_for_as_many_values_as_were_chosen():
 
 
 def test_counts_of_single_records_carry_noise_for_one():
-    plain = from_plain(tomllib.loads(baskets_schema(20).replace('unit = "basket"\n', "")))
+    plain = from_dict(tomllib.loads(baskets_schema(20).replace('unit = "basket"\n', "")))
     noisy = release(baskets(50, items=20), schema=plain, with_counts=True)
     assert noisy.noise_rate == Fraction(1, 2)
 
 
 def test_published_counts_spread_as_the_noise_rate_says():
     data, truth = baskets(200, items=5), None
-    schema = from_plain(tomllib.loads(baskets_schema(5)))
+    schema = from_dict(tomllib.loads(baskets_schema(5)))
     truth = open_table(data, schema).sum(Counts(schema, ((("item", None),),)))
     errors = []
     for seed in range(600):
@@ -91,11 +91,11 @@ def test_published_counts_spread_as_the_noise_rate_says():
 
 
 @pytest.mark.parametrize("selection", ["one-shot", "peel-permute-and-flip", "peel-exponential"])
-def test_the_foretold_error_holds_in_nineteen_of_twenty_releases(selection):
+def test_the_predicted_error_holds_in_nineteen_of_twenty_releases(selection):
     data = baskets(400, items=20)
     truth = open_table(data, BASKETS).sum(Counts(BASKETS, ((("item", None),),)))
-    recipe = FrequentValues(column="item", count=4, selection=selection)
-    bound = recipe.expected_error(BASKETS, None, Fraction(1, 5)).figures["omitted_excess_95"]
+    method = FrequentValues(column="item", count=4, selection=selection)
+    bound = method.expected_error(BASKETS, None, Fraction(1, 5)).figures["omitted_excess_95"]
     misses = 0
     for seed in range(200):
         chosen = release(data, epsilon="0.2", seed=seed, count=4, selection=selection).chosen
@@ -122,12 +122,12 @@ def test_the_sparse_vector_claims_no_order_that_it_does_not_know(with_counts):
 
 def test_tables_that_hide_something_else_are_refused():
     class Replacing:
-        schema, neighbours = BASKETS, ReplaceRecord()
+        schema, neighbors = BASKETS, ReplaceRecord()
 
-    purse = Budget(1)
+    budget = Budget(1)
     with pytest.raises(InvalidParameter, match="nothing else"):
-        FrequentValues(column="item").release(Replacing(), budget=purse, rng=seeded(1))
-    assert not purse.is_used
+        FrequentValues(column="item").release(Replacing(), budget=budget, rng=seeded(1))
+    assert not budget.is_used
 
 
 def test_more_values_than_there_are_gives_all_of_them():

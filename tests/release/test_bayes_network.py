@@ -15,9 +15,9 @@ from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import seeded
-from dpublish.release.bayes_chances import add_up, conditional
 from dpublish.release.bayes_network import BayesNetwork
 from dpublish.release.bayes_nodes import Node, joint_sets
+from dpublish.release.bayes_probabilities import add_up, conditional
 from dpublish.report.bayes_network import section
 
 WORK = column("work", "category", taxonomy={"Paid": ["Private", "State"], "Unpaid": {}})
@@ -40,7 +40,7 @@ def network(nodes=NODES, counts=None, **changes):
         method="privbayes",
         settings={},
         budget=budget,
-        neighbours=SCHEMA.neighbours,
+        neighbors=SCHEMA.neighbors,
         rng=seeded(1),
     )
     sizes = [
@@ -62,21 +62,21 @@ def network(nodes=NODES, counts=None, **changes):
     return BayesNetwork(**settings | changes)
 
 
-def chain_law(release):
+def chain_distribution(release):
     """Probability of each combination of drawn cells, by the chain rule."""
-    law = {}
+    distribution = {}
     sizes = [release.axes[node.column].size for node in release.nodes]
     for cells in product(*map(range, sizes)):
         at = dict(zip([node.column for node in release.nodes], cells, strict=True))
-        chance = 1.0
+        probability = 1.0
         for node in release.nodes:
             row = 0
             for axis in node.axes(SCHEMA)[1:]:
                 leaf = release.axes[axis.column].leaf_starts[at[axis.column]]
                 row = row * axis.size + int(axis.leaf_to_cell[leaf])
-            chance *= release.chances[node.column][row, at[node.column]]
-        law[cells] = chance
-    return law
+            probability *= release.probabilities[node.column][row, at[node.column]]
+        distribution[cells] = probability
+    return distribution
 
 
 def test_what_a_later_joint_holds_is_not_counted_again():
@@ -95,9 +95,9 @@ def test_counts_add_up_to_coarser_and_fewer_axes_in_any_order():
     assert add_up(counts, axes, ()) == counts.sum()
 
 
-def test_chances_add_up_to_one_also_where_nothing_was_counted():
-    chances = conditional(np.array([[2.0, 0.0, 1.0], [2.0, 0.0, 0.0]]))
-    assert chances.tolist() == [[0.5, 0.5], [0.6, 0.4], [1.0, 0.0]]
+def test_probabilities_add_up_to_one_also_where_nothing_was_counted():
+    probabilities = conditional(np.array([[2.0, 0.0, 1.0], [2.0, 0.0, 0.0]]))
+    assert probabilities.tolist() == [[0.5, 0.5], [0.6, 0.4], [1.0, 0.0]]
     assert conditional(np.zeros((4, 2))).tolist() == [[0.25] * 4] * 2
 
 
@@ -109,12 +109,12 @@ def test_rows_follow_the_chain_rule():
         codes, _ = SCHEMA[name].encode(rows[name])
         cells[name] = axis.leaf_to_cell[codes]
     seen = list(zip(*(cells[node.column].tolist() for node in NODES), strict=True))
-    law = chain_law(release)
-    assert sum(law.values()) == pytest.approx(1)
-    assert frequency_p_value(seen, law) > 1e-4
-    # A twin that draws every column by itself has the same margins and fails.
-    alone = {key: np.prod([sum(p for other, p in law.items() if other[i] == cell)
-                           for i, cell in enumerate(key)]) for key in law}  # fmt: skip
+    distribution = chain_distribution(release)
+    assert sum(distribution.values()) == pytest.approx(1)
+    assert frequency_p_value(seen, distribution) > 1e-4
+    # A twin that draws every column by itself has the same marginals and fails.
+    alone = {key: np.prod([sum(p for other, p in distribution.items() if other[i] == cell)
+                           for i, cell in enumerate(key)]) for key in distribution}  # fmt: skip
     assert frequency_p_value(seen, alone) < 1e-20
 
 
@@ -131,7 +131,7 @@ def test_nothing_but_negative_counts_gives_uniform_rows():
     release = network(counts=np.full(45, -10), size=-100)
     assert release.total == 0
     assert release.rows().num_rows == 0
-    assert all(np.ptp(chances) == 0 for chances in release.chances.values())
+    assert all(np.ptp(probabilities) == 0 for probabilities in release.probabilities.values())
     assert release.rows(5, seed=1).num_rows == 5
 
 
@@ -141,7 +141,7 @@ def leaves_of(names):
 
 
 @pytest.mark.parametrize("start", [0, 1])
-def test_the_foretold_class_has_the_highest_joint_probability(start):
+def test_the_predicted_class_has_the_highest_joint_probability(start):
     nodes = NODES
     if start:  # the class comes last
         nodes = (
@@ -153,13 +153,15 @@ def test_the_foretold_class_has_the_highest_joint_probability(start):
     sizes = sum(int(np.prod([SCHEMA[n].axis(at).size for n, at in one]))
                 for one in joint_sets(nodes))  # fmt: skip
     release = network(nodes, counts=np.random.Generator(np.random.Philox(2)).integers(9, 40, sizes))
-    law, order = chain_law(release), [node.column for node in nodes]
+    distribution, order = chain_distribution(release), [node.column for node in nodes]
     codes = leaves_of(["age", "sex", "work"])
     found = release.predict_codes(codes)
     for row, predicted in enumerate(found):
         cells = {n: int(release.axes[n].leaf_to_cell[codes[n][row]]) for n in codes}
-        chances = [law[tuple((cells | {"income": y})[n] for n in order)] for y in range(3)]
-        assert chances[predicted] == pytest.approx(max(chances))
+        probabilities = [
+            distribution[tuple((cells | {"income": y})[n] for n in order)] for y in range(3)
+        ]
+        assert probabilities[predicted] == pytest.approx(max(probabilities))
     assert len(set(found.tolist())) > 1
 
 
@@ -167,7 +169,7 @@ def test_an_unknown_value_says_nothing():
     release = network(counts=np.random.Generator(np.random.Philox(2)).integers(9, 40, 45))
     size = np.full(1, -1)
     blind = release.predict_codes({"age": size, "sex": size, "work": size})
-    assert blind.tolist() == [int(np.argmax(release.chances["income"][0]))]
+    assert blind.tolist() == [int(np.argmax(release.probabilities["income"][0]))]
     rows = pa.table({"age": [None, 3], "sex": ["?", "F"], "work": ["Paid", "State"]})
     labels = release.predict(rows).to_pylist()
     assert labels[0] == CLASS.axis().labels[blind[0]]
@@ -175,23 +177,23 @@ def test_an_unknown_value_says_nothing():
     assert labels[1] == CLASS.axis().labels[release.predict_codes(known)[0]]
 
 
-def test_a_network_of_the_class_alone_foretells_the_commonest():
+def test_a_network_of_the_class_alone_predicts_the_most_frequent():
     alone = network(
         (Node("income", 1),), counts=np.array([3, 9, 1]), schema=Schema((CLASS,))
     )  # fmt: skip
     assert alone.predict(pa.table({"note": [1, 2]})).to_pylist() == ["high", "high"]
 
 
-def test_without_a_target_nothing_is_foretold():
+def test_without_a_target_nothing_is_predicted():
     with pytest.raises(InvalidQuery, match="target"):
         network(target=None).predict(pa.table({"age": [1]}))
 
 
 def test_it_is_rebuilt_from_its_parts():
     release = network()
-    facts = json.loads(json.dumps(release.facts()))
+    metadata = json.loads(json.dumps(release.metadata()))
     parts = {"receipt": release.receipt, "schema": release.schema}
-    assert BayesNetwork.from_parts(**parts, facts=facts, tables=release.tables()) == release
+    assert BayesNetwork.from_parts(**parts, metadata=metadata, tables=release.tables()) == release
     assert network(size=301) != release
     assert network(counts=release.counts + 1) != release
 
@@ -218,18 +220,18 @@ BAD = [
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_what_no_recipe_publishes_is_refused(bad):
+def test_what_no_method_publishes_is_refused(bad):
     good = network()
     with pytest.raises(InvalidParameter):
         replace(good, **bad)
 
 
-def test_margins_are_sums_of_noisy_counts():
+def test_marginals_are_sums_of_noisy_counts():
     release = network()
-    margin = release.margin("age")
-    assert margin.counts.tolist() == release.joints[1].sum(axis=(1, 2)).tolist()
-    assert margin.labels == AGE.axis(2).labels
-    assert margin.half_width > network().expected_error()["one_cell_95"]
+    marginal = release.marginal("age")
+    assert marginal.counts.tolist() == release.joints[1].sum(axis=(1, 2)).tolist()
+    assert marginal.labels == AGE.axis(2).labels
+    assert marginal.half_width > network().expected_error()["one_cell_95"]
 
 
 def test_the_report_lists_what_depends_on_what():

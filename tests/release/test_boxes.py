@@ -1,4 +1,4 @@
-"""Published boxes: least squares on a tree, error bars that hold, range counts and rows."""
+"""Published boxes: least squares on a tree, intervals that hold, range counts and rows."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.mechanisms.exact import discrete_laplace
-from dpublish.mechanisms.noise_law import noise_variance, sum_quantile
+from dpublish.mechanisms.noise_distribution import noise_variance, sum_quantile
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
 from dpublish.release.box_tree import BoxTree
 from dpublish.release.boxes import EVENLY, Boxes
-from dpublish.release.error_bars import mixed_half_width
-from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.intervals import mixed_half_width
+from dpublish.release.labeled_histogram import NoisySize
 
 SCHEMA = Schema(
     (
@@ -35,7 +35,7 @@ def receipt():
     budget, rng = Budget(1), seeded(1)
     budget.spend()
     return Receipt.issue(
-        method="test", settings={}, budget=budget, neighbours=AddRemoveRecord(), rng=rng
+        method="test", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=rng
     )
 
 
@@ -159,7 +159,7 @@ def test_the_variance_of_the_total_is_that_of_its_weights():
     assert shape.total_variance == pytest.approx(weights[counted] ** 2 @ variances[counted])
 
 
-# Error bars
+# Confidence intervals
 
 
 def test_one_count_has_the_exact_bar_and_none_has_no_error():
@@ -189,7 +189,7 @@ def test_bars_of_several_rates_hold_as_often_as_they_say(rates, many):
 
 
 def simulate(shape, rates, size_rate, rng, drawn, records):
-    """Strew records evenly, count them in boxes and blur the counts."""
+    """Strew records evenly, count them in boxes and perturb the counts."""
     codes = rng.integers(0, SIZES, (records, 2))
     ends = np.array(shape["ends"])
     inside = np.all((ends[:, None, :, 0] <= codes) & (codes < ends[:, None, :, 1]), axis=2)
@@ -220,7 +220,7 @@ QUESTIONS = {
         (GRID, (Fraction(1, 3),), Fraction(1, 20)),
     ],
 )
-def test_error_bars_cover_the_truth_as_often_as_they_say(shape, rates, size_rate):
+def test_intervals_cover_the_truth_as_often_as_they_say(shape, rates, size_rate):
     rng, drawn = plain_generator(5), seeded(5)
     hits = dict.fromkeys(QUESTIONS, 0)
     runs = 200
@@ -341,7 +341,7 @@ def test_boxes_of_nothing_still_draw_from_the_domain():
 def test_it_loads_as_it_was_saved():
     for boxes in (tree_boxes(), tree_boxes(size=NoisySize(90, Fraction(1, 50)))):
         again = Boxes.from_parts(
-            receipt=boxes.receipt, schema=SCHEMA, facts=boxes.facts(), tables=boxes.tables()
+            receipt=boxes.receipt, schema=SCHEMA, metadata=boxes.metadata(), tables=boxes.tables()
         )
         assert again == boxes
         assert again.estimates.tolist() == boxes.estimates.tolist()
@@ -365,9 +365,9 @@ def moved(name, box, along, value):
 @pytest.mark.parametrize(
     ("broken", "reason"),
     [
-        (changed(parents=np.array([-1, 0, 0, 1, 1, 2])), "one for each box|whole numbers"),
+        (changed(parents=np.array([-1, 0, 0, 1, 1, 2])), "one for each box|integers"),
         (changed(parents=np.array([-1, 0, 2, 1, 1, 2, 2])), "listed after"),
-        (changed(parents=np.full(0, -1), lows=np.zeros((0, 2), np.int64)), "whole numbers"),
+        (changed(parents=np.full(0, -1), lows=np.zeros((0, 2), np.int64)), "integers"),
         (moved("lows", 1, 0, -1), "at least one leaf"),
         (moved("highs", 1, 0, 0), "at least one leaf"),
         (moved("highs", 2, 0, 17), "at least one leaf"),
@@ -377,12 +377,12 @@ def moved(name, box, along, value):
         (changed(levels=np.array([0, 1, 1, 2, 2, 2, 3])), "one of the rates"),
         (changed(levels=np.array([0, 1, 1, 2, 2, 2, 0])), "has parts"),
         (changed(counts=np.array([1, 40, 60, 30, 10, 20, 40])), "counts 0"),
-        (changed(counts=np.zeros(7)), "whole numbers"),
+        (changed(counts=np.zeros(7)), "integers"),
         (changed(rates=(None, 0.5, Fraction(1))), "exact Fraction"),
-        (changed(size=NoisySize(1.5, Fraction(1))), "whole number"),
+        (changed(size=NoisySize(1.5, Fraction(1))), "integer"),
         (changed(size=NoisySize(1, 0.5)), "exact Fraction"),
     ],
 )
-def test_what_no_recipe_would_publish_is_refused(broken, reason):
+def test_what_no_method_would_publish_is_refused(broken, reason):
     with pytest.raises(InvalidParameter, match=reason):
         broken()

@@ -1,4 +1,4 @@
-"""Published cells and copulas: error bars that hold, rows that fit, and nothing odd accepted."""
+"""Published cells and copulas: intervals that hold, rows that fit, nothing odd accepted."""
 
 import json
 from dataclasses import replace
@@ -14,7 +14,7 @@ from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from dpublish.release.cell_copulas import CellCopulas
-from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.release.noisy_marginal import NoisyMarginal
 from dpublish.report.cell_copulas import section
 from dpublish.report.section import Listing
 from dpublish.synthesis.cell_copulas import release_cells
@@ -52,12 +52,12 @@ FRAME = ROWS.to_pandas()
 TABLE = open_table(ROWS, SCHEMA)
 
 
-def publish(seed=1, epsilon=4, numbers=("age", "pay"), least_records=100, margin="auto"):
+def publish(seed=1, epsilon=4, numbers=("age", "pay"), least_records=100, marginal="auto"):
     return release_cells(
         TABLE,
         numbers=numbers,
         categories=tuple(name for name in SCHEMA.names if name not in ("age", "pay")),
-        margin=margin,
+        marginal=marginal,
         least_records=least_records,
         method="test",
         settings={},
@@ -71,7 +71,7 @@ def coverage(releases, query, truth):
     return np.mean([answer.low <= truth <= answer.high for answer in answers])
 
 
-def test_error_bars_of_cells_hold_as_often_as_they_say():
+def test_intervals_of_cells_hold_as_often_as_they_say():
     releases = [publish(seed, Fraction(1, 3), numbers=()) for seed in range(400)]
     truth = {
         "": RECORDS,
@@ -87,7 +87,7 @@ def test_error_bars_of_cells_hold_as_often_as_they_say():
     assert np.mean(held) < 0.9
 
 
-def test_error_bars_of_one_column_in_whole_groups_hold_as_often_as_they_say():
+def test_intervals_of_one_column_in_whole_groups_hold_as_often_as_they_say():
     releases = [publish(seed) for seed in range(250)]
     truth = {
         "age in 5..12": FRAME.age.between(5, 12).sum(),
@@ -118,8 +118,8 @@ def test_a_column_in_part_of_the_rest_is_answered_by_the_model():
     assert release.count("age < 10").low is not None
 
 
-def test_biased_margins_offer_no_bar():
-    release = publish(1, 4, margin="noise-first")
+def test_biased_marginals_offer_no_bar():
+    release = publish(1, 4, marginal="noise-first")
     assert release.count("age < 10").low is None
     assert release.count("sex = a").low is not None
 
@@ -141,7 +141,7 @@ def test_boxes_are_counted_as_queries_are():
     assert mixed == pytest.approx(((FRAME.sex == "b") & (FRAME.age < 10)).sum(), abs=60)
 
 
-def test_rows_follow_cells_margins_and_correlations():
+def test_rows_follow_cells_marginals_and_correlations():
     release = publish(4, 100)
     rows = release.rows(seed=5).to_pandas()
     assert len(rows) == pytest.approx(RECORDS, abs=5)
@@ -160,8 +160,8 @@ def test_rows_follow_cells_margins_and_correlations():
 def test_the_number_of_records_is_weighed_from_all_that_was_counted():
     found = [publish(seed) for seed in range(150)]
     spread = np.std([release.groups.sizes.sum() for release in found])
-    foretold = np.mean([release.groups.records_deviation for release in found])
-    assert spread == pytest.approx(foretold, rel=0.2)
+    predicted = np.mean([release.groups.records_deviation for release in found])
+    assert spread == pytest.approx(predicted, rel=0.2)
     cells = np.std([release.groups.counts.sum() for release in found])
     assert spread < cells
 
@@ -174,11 +174,11 @@ def test_it_is_rebuilt_from_its_parts():
     assert publish(seed=1) != publish(seed=2)
 
 
-def rebuilt(release, facts=None, tables=None):
+def rebuilt(release, metadata=None, tables=None):
     return CellCopulas.from_parts(
         receipt=release.receipt,
         schema=release.schema,
-        facts=json.loads(json.dumps(release.facts())) | (facts or {}),
+        metadata=json.loads(json.dumps(release.metadata())) | (metadata or {}),
         tables=release.tables() | (tables or {}),
     )
 
@@ -189,7 +189,7 @@ def test_odd_parts_are_refused():
     with pytest.raises(CorruptRelease, match="out of order"):
         rebuilt(release, tables={"cells": tables["cells"][::-1]})
     with pytest.raises(CorruptRelease, match="not those"):
-        rebuilt(release, tables={"margins": tables["margins"][:10]})
+        rebuilt(release, tables={"marginals": tables["marginals"][:10]})
     for odd in ([3, 1], [-1, 2], [0, 99], [1, 1]):
         with pytest.raises(InvalidParameter, match="in order"):
             rebuilt(release, {"kept": odd})
@@ -203,10 +203,10 @@ def test_odd_parts_are_refused():
         replace(release, correlation=None)
     with pytest.raises(InvalidParameter, match="those of the schema"):
         replace(release, schema=Schema(SCHEMA.columns[:3]))
-    short = NoisyMargin("identity", 3, np.zeros(3, dtype=np.int64), Fraction(1))
-    margins = ((short, short), *release.groups.margins[1:])
+    short = NoisyMarginal("identity", 3, np.zeros(3, dtype=np.int64), Fraction(1))
+    marginals = ((short, short), *release.groups.marginals[1:])
     with pytest.raises(InvalidParameter, match="all its leaves"):
-        replace(release.groups, margins=margins)
+        replace(release.groups, marginals=marginals)
 
 
 def test_unknown_columns_and_bad_numbers_are_refused():

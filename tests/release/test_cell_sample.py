@@ -53,7 +53,7 @@ def test_without_noise_and_with_room_for_all_cells_answers_are_the_truth():
     assert drawn["height"].null_count / 200_000 == pytest.approx(0.1, abs=0.02)
 
 
-def test_answers_have_no_error_bar_and_say_what_they_miss():
+def test_answers_have_no_interval_and_say_what_they_miss():
     answer = publish().count("age in 3..7 and height < 130")
     assert answer.low is None
     assert answer.high is None
@@ -61,7 +61,7 @@ def test_answers_have_no_error_bar_and_say_what_they_miss():
     assert "not counted" in answer.assumption
 
 
-def test_boxes_agree_with_counts_and_margins():
+def test_boxes_agree_with_counts_and_marginals():
     release = publish(sample=30)
     assert release.cells.size == 30
     assert release.cutoff > 0
@@ -70,7 +70,7 @@ def test_boxes_agree_with_counts_and_margins():
     assert boxes.tolist() == pytest.approx(
         [release.count("age in 3..7").value, release.count().value]
     )
-    assert release.margin("age").counts.sum() == pytest.approx(release.weights.sum())
+    assert release.marginal("age").counts.sum() == pytest.approx(release.weights.sum())
     with pytest.raises(InvalidQuery):
         release.count_boxes(("income",), lows, highs)
     with pytest.raises(InvalidQuery):
@@ -91,7 +91,7 @@ def test_it_is_rebuilt_from_its_parts_and_refuses_others():
     again = CellSample.from_parts(
         receipt=release.receipt,
         schema=release.schema,
-        facts=release.facts(),
+        metadata=release.metadata(),
         tables=release.tables(),
     )
     assert again == release
@@ -111,7 +111,7 @@ def test_it_is_rebuilt_from_its_parts_and_refuses_others():
             replace(release, **bad)
 
 
-def test_the_report_shows_margins_and_the_largest_cells():
+def test_the_report_shows_marginals_and_the_largest_cells():
     shown = section(publish(sample=30), with_charts=True)
     assert len(shown.figures) == 2
     assert len(shown.listings[0].rows) == 20

@@ -13,14 +13,14 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, InvalidParameter
-from dpublish.personalised.method import PersonalSettings
+from dpublish.methods import make_method
+from dpublish.personalized.method import PersonalSettings
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.ledger import Ledger
 from dpublish.publishing import publish
 from dpublish.randomness import seeded
-from dpublish.recipes import make_recipe
 from dpublish.release.claims import MOST_VALUES, require_loadable, require_modest_claims
-from recipe_examples import EXAMPLES, SCHEMA, arrow_table
+from method_examples import EXAMPLES, SCHEMA, arrow_table
 
 SIZES = {"bins", "leaves", "grid", "sizes", "shape", "coarse_bins", "noisy_size", "clusters"}
 """Keys under which some kind of release says how large something is."""
@@ -46,10 +46,10 @@ def claim(value, number):
 
 
 def publish_example(name, settings):
-    recipe = make_recipe(name, settings)
-    is_personal = isinstance(recipe, PersonalSettings)
-    budget = recipe.purse(Fraction(1)) if is_personal else Budget(1)
-    return recipe.release(open_table(arrow_table(), SCHEMA), budget=budget, rng=seeded(1))
+    method = make_method(name, settings)
+    is_personal = isinstance(method, PersonalSettings)
+    budget = method.budget(Fraction(1)) if is_personal else Budget(1)
+    return method.release(open_table(arrow_table(), SCHEMA), budget=budget, rng=seeded(1))
 
 
 def save_forged(release, place):
@@ -58,7 +58,7 @@ def save_forged(release, place):
     folder = release.save(place / "out")
     head = json.loads((folder / "release.json").read_text())
     for number in (1_000, 50_000, 10**9, 2**62, 10**30):
-        for parts in (("schema",), ("facts",), ("schema", "facts")):
+        for parts in (("schema",), ("metadata",), ("schema", "metadata")):
             forged = copy.deepcopy(head)
             for part in parts:
                 claim(forged[part], number)
@@ -125,7 +125,7 @@ def test_no_claim_takes_memory(tmp_path, part):
 )
 def test_claims_that_multiply_take_no_memory(tmp_path, name, settings):
     table = open_table(pa.table({"x": [0.1, 0.9], "y": [0.2, 0.8]}), PLANE)
-    release = make_recipe(name, settings).release(table, budget=Budget(1), rng=seeded(1))
+    release = make_method(name, settings).release(table, budget=Budget(1), rng=seeded(1))
     save_forged(release, tmp_path / name)
     require_modest_memory(tmp_path, 15)
 
@@ -135,7 +135,7 @@ def test_claims_of_all_schemas_are_added_up():
     require_modest_claims({"schema": {"columns": [many, many, many]}})
     for head in (
         {"schema": {"columns": [many, many, many, many]}},
-        {"facts": {"parts": [{"schema": {"columns": [many, many]}}] * 2}},
+        {"metadata": {"parts": [{"schema": {"columns": [many, many]}}] * 2}},
         {"schema": {"columns": [{"kind": "integer", "bounds": [-(10**9), 10**9]}]}},
         {"schema": {"columns": [{"bins": 10**30}]}},
     ):
@@ -150,11 +150,11 @@ def test_a_schema_that_could_not_be_read_back_is_refused_before_it_is_paid_for(t
     with pytest.raises(InvalidParameter, match="take fewer bins"):
         require_loadable(wide)
     require_loadable(SCHEMA, parts=100)
-    recipe = make_recipe("histogram", {"columns": ("c0",)})
+    method = make_method("histogram", {"columns": ("c0",)})
     rows = pa.table({name: [0.5, 0.25] for name in names})
     table = open_table(rows, wide)
     with Ledger.create(tmp_path / "books.db") as ledger:
         ledger.add("people", cap=1)
         with pytest.raises(InvalidParameter, match="take fewer bins"):
-            publish(recipe, table, tmp_path / "out", ledger=ledger, dataset="people", epsilon=1)
+            publish(method, table, tmp_path / "out", ledger=ledger, dataset="people", epsilon=1)
         assert ledger.status("people").spent == 0

@@ -21,8 +21,8 @@ GEOMETRIC = 0.7 ** np.arange(20) / (0.7 ** np.arange(20)).sum()
 EVEN = np.full(1000, 1e-3)
 
 
-def terms_of(*chances, most=128):
-    return tau_terms([classed_column(x, most) for x in chances])
+def terms_of(*probabilities, most=128):
+    return tau_terms([classed_column(x, most) for x in probabilities])
 
 
 def tau_at(correlation, terms):
@@ -33,11 +33,11 @@ def plain_tau(one, other, correlation):
     """Add up over all pairs of pairs of classes."""
     cuts = [np.clip(ndtri(np.append(0, np.cumsum(x)).clip(0, 1)), -9, 9) for x in (one, other)]
     grid = np.array([[(a, b) for b in cuts[1]] for a in cuts[0]])
-    law = multivariate_normal([0, 0], [[1, correlation], [correlation, 1]])
-    below = law.cdf(grid.reshape(-1, 2)).reshape(grid.shape[:2])
-    chances = np.diff(np.diff(below, axis=0), axis=1)
+    distribution = multivariate_normal([0, 0], [[1, correlation], [correlation, 1]])
+    below = distribution.cdf(grid.reshape(-1, 2)).reshape(grid.shape[:2])
+    probabilities = np.diff(np.diff(below, axis=0), axis=1)
     signs = [np.sign(np.subtract.outer(np.arange(x.size), np.arange(x.size))) for x in (one, other)]
-    return float(((signs[0] @ chances @ signs[1].T) * chances).sum())
+    return float(((signs[0] @ probabilities @ signs[1].T) * probabilities).sum())
 
 
 @pytest.mark.parametrize("correlation", [-0.9, -0.4, 0.0, 0.3, 0.6, 0.9])
@@ -60,9 +60,9 @@ def test_at_the_ends_only_ties_matter():
     assert tau_at(-1.0, terms)[0] == pytest.approx(-(1 - 2 * (0.09 + 0.49) + 0.09 + 0.09 + 0.16))
 
 
-@pytest.mark.parametrize("chances", [BINARY, FIVE, GEOMETRIC, EVEN])
-def test_correlations_are_found_again(chances):
-    terms = terms_of(chances, chances)
+@pytest.mark.parametrize("probabilities", [BINARY, FIVE, GEOMETRIC, EVEN])
+def test_correlations_are_found_again(probabilities):
+    terms = terms_of(probabilities, probabilities)
     for correlation in (-0.9, -0.3, 0.0, 0.6, 0.95):
         found = correlation_of_tau(tau_at(correlation, terms), terms)
         assert found[0] == pytest.approx(correlation, abs=5e-3)
@@ -77,16 +77,16 @@ def test_the_slope_is_that_of_tau():
         assert slope_of_tau(np.array([correlation]), terms) == pytest.approx(rise, rel=1e-6)
 
 
-def test_classes_are_neighbouring_leaves_of_nearly_equal_chance():
+def test_classes_are_neighboring_leaves_of_nearly_equal_probability():
     rng = np.random.Generator(np.random.Philox(key=2))
-    for chances in (EVEN, rng.dirichlet(np.full(500, 0.1)), np.eye(300)[7]):
-        classes = class_of_leaves(chances, 16)
+    for probabilities in (EVEN, rng.dirichlet(np.full(500, 0.1)), np.eye(300)[7]):
+        classes = class_of_leaves(probabilities, 16)
         assert set(np.diff(classes)) <= {0, 1}
         assert classes[0] == 0
         assert classes[-1] < 16
-        sizes = np.bincount(classes, weights=chances)
-        crowded = np.bincount(classes, weights=chances > 0) > 1
-        assert (sizes[crowded] < 2 / 16 + 2 * chances.max()).all()
+        sizes = np.bincount(classes, weights=probabilities)
+        crowded = np.bincount(classes, weights=probabilities > 0) > 1
+        assert (sizes[crowded] < 2 / 16 + 2 * probabilities.max()).all()
     assert class_of_leaves(FIVE, 16).tolist() == [0, 1, 2, 3, 4]
 
 

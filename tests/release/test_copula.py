@@ -17,12 +17,12 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import seeded
 from dpublish.release.copula import Copula
-from dpublish.release.copula_rows import LeafLaw, draw_codes
+from dpublish.release.copula_rows import LeafDistribution, draw_codes
 from dpublish.release.copula_shrinkage import shrunk
-from dpublish.release.labelled_histogram import NoisySize
-from dpublish.release.margins import SMOOTHED
+from dpublish.release.labeled_histogram import NoisySize
+from dpublish.release.marginals import SMOOTHED
 from dpublish.release.noisy_correlation import NoisyCorrelation
-from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.release.noisy_marginal import NoisyMarginal
 from dpublish.release.score_bridge import SCORE_UNIT, latent_correlation, score_table
 
 SCHEMA = Schema(
@@ -43,8 +43,8 @@ ORDERED = ("age", "height", "rank")
 PRODUCTS = (0.12, -0.08, 0.05)  # mean products of scores: age-height, age-rank, height-rank
 
 
-def margin(counts, method="identity"):
-    return NoisyMargin(method, len(counts), np.array(counts, dtype=np.int64), Fraction(1))
+def marginal(counts, method="identity"):
+    return NoisyMarginal(method, len(counts), np.array(counts, dtype=np.int64), Fraction(1))
 
 
 def correlation(products=PRODUCTS, noise=Fraction(1)):
@@ -62,13 +62,13 @@ def copula(**changes):
         method="dpcopula",
         settings={},
         budget=budget,
-        neighbours=SCHEMA.neighbours,
+        neighbors=SCHEMA.neighbors,
         rng=seeded(1),
     )
     settings = {
         "receipt": receipt,
         "schema": SCHEMA,
-        "margins": tuple(margin(counts) for counts in COUNTS.values()),
+        "marginals": tuple(marginal(counts) for counts in COUNTS.values()),
         "correlation": correlation(),
         "size": NoisySize(1000, Fraction(1, 10)),
         "shrink": False,
@@ -76,34 +76,34 @@ def copula(**changes):
     return Copula(**settings | changes)
 
 
-def cell_law(release):
-    """Chance of each combination of leaves, by boxes of the normal law."""
+def cell_distribution(release):
+    """Probability of each combination of leaves, by boxes of the normal distribution."""
     names = list(COUNTS)
-    laws = [release.laws[name] for name in names]
+    distributions = [release.distributions[name] for name in names]
     order = [names.index(name) for name in ORDERED]
     normal = multivariate_normal(cov=release.matrix, abseps=1e-7, releps=1e-6)
     ordinary = {}
-    for leaves in product(*(range(laws[j].ordinary) for j in order)):
-        low = [laws[j].starts[leaf] for j, leaf in zip(order, leaves, strict=True)]
-        high = [laws[j].ends[leaf] for j, leaf in zip(order, leaves, strict=True)]
-        chance = normal.cdf(high, lower_limit=low)
-        ordinary[leaves] = float(chance) if np.less(low, high).all() else 0.0
-    law = {}
-    for codes in product(*(range(one.chances.size) for one in laws)):
-        chance = laws[2].chances[codes[2]]
+    for leaves in product(*(range(distributions[j].ordinary) for j in order)):
+        low = [distributions[j].starts[leaf] for j, leaf in zip(order, leaves, strict=True)]
+        high = [distributions[j].ends[leaf] for j, leaf in zip(order, leaves, strict=True)]
+        probability = normal.cdf(high, lower_limit=low)
+        ordinary[leaves] = float(probability) if np.less(low, high).all() else 0.0
+    distribution = {}
+    for codes in product(*(range(one.probabilities.size) for one in distributions)):
+        probability = distributions[2].probabilities[codes[2]]
         for j in order:
-            one, special = laws[j], codes[j] >= laws[j].ordinary
-            chance *= one.chances[codes[j]] if special else 1 - one.special
-        chance *= sum(
+            one, special = distributions[j], codes[j] >= distributions[j].ordinary
+            probability *= one.probabilities[codes[j]] if special else 1 - one.special
+        probability *= sum(
             part
             for leaves, part in ordinary.items()
             if all(
-                codes[j] in (leaf, *range(laws[j].ordinary, 99))
+                codes[j] in (leaf, *range(distributions[j].ordinary, 99))
                 for j, leaf in zip(order, leaves, strict=True)
             )
         )
-        law[codes] = chance
-    return law
+        distribution[codes] = probability
+    return distribution
 
 
 def codes_of(rows):
@@ -113,40 +113,48 @@ def codes_of(rows):
 
 def test_the_correlations_are_those_of_the_published_products():
     release = copula()
-    chances = [release.laws[name].ordinary_chances for name in ORDERED]
-    tables = [score_table(part, 1.0) for part in chances]
+    probabilities = [release.distributions[name].ordinary_probabilities for name in ORDERED]
+    tables = [score_table(part, 1.0) for part in probabilities]
     # The sums were made for values missing separately; they are read as missing together.
-    kept = np.array([1 - release.laws[name].special for name in ORDERED])
+    kept = np.array([1 - release.distributions[name].special for name in ORDERED])
     first, second = np.triu_indices(3, 1)
     parts = kept[first] * kept[second] / np.minimum(kept[first], kept[second])
-    wanted = latent_correlation(np.array(PRODUCTS) * parts, tables, chances)
+    wanted = latent_correlation(np.array(PRODUCTS) * parts, tables, probabilities)
     assert release.matrix[np.triu_indices(3, 1)] == pytest.approx(wanted, abs=1e-3)
     assert release.ordered == ORDERED
     assert release.records == pytest.approx(1000)
 
 
-def test_rows_follow_margins_and_correlations():
+def test_rows_follow_marginals_and_correlations():
     release = copula()
     seen = codes_of(release.rows(30_000, seed=4))
-    law = cell_law(release)
-    assert sum(law.values()) == pytest.approx(1, abs=1e-4)
-    assert {codes[0] for codes in seen} == {0, 1, 3}  # nobody is in the leaf without chance
-    possible = {codes: chance / sum(law.values()) for codes, chance in law.items() if chance > 0}
+    distribution = cell_distribution(release)
+    assert sum(distribution.values()) == pytest.approx(1, abs=1e-4)
+    assert {codes[0] for codes in seen} == {0, 1, 3}  # nobody is in the leaf without probability
+    possible = {
+        codes: probability / sum(distribution.values())
+        for codes, probability in distribution.items()
+        if probability > 0
+    }
     assert frequency_p_value(seen, possible) > 1e-4
-    # A twin without correlations has the same margins and fails.
+    # A twin without correlations has the same marginals and fails.
     alone = {
-        codes: np.prod([release.laws[n].chances[c] for n, c in zip(COUNTS, codes, strict=True)])
+        codes: np.prod(
+            [release.distributions[n].probabilities[c] for n, c in zip(COUNTS, codes, strict=True)]
+        )
         for codes in possible
     }
     assert frequency_p_value(seen, alone) < 1e-20
 
 
-def test_counts_add_up_the_chances_of_cells():
+def test_counts_add_up_the_probabilities_of_cells():
     release = copula()
-    law = cell_law(release)
+    distribution = cell_distribution(release)
 
     def part(test):
-        return 1000 * sum(chance for codes, chance in law.items() if test(*codes))
+        return 1000 * sum(
+            probability for codes, probability in distribution.items() if test(*codes)
+        )
 
     questions = {
         "age >= 1 and sex = F": lambda a, h, s, r: a >= 1 and s == 0,
@@ -168,9 +176,9 @@ def test_counts_add_up_the_chances_of_cells():
         assert ("sex is assumed to depend on no other" in answer.assumption) == ("sex" in asked)
 
 
-def test_one_column_is_answered_by_its_margin_and_none_by_all():
-    negative = margin([-30, 500, 0, 200])
-    release = copula(margins=(negative, *copula().margins[1:]))
+def test_one_column_is_answered_by_its_marginal_and_none_by_all():
+    negative = marginal([-30, 500, 0, 200])
+    release = copula(marginals=(negative, *copula().marginals[1:]))
     answer = release.count("age = 0")
     assert (answer.value, answer.low) == (-30, 0)  # the unbiased estimate, without any model
     assert answer.assumption is None
@@ -260,9 +268,9 @@ def test_columns_without_correlation_are_independent():
 
 def test_noise_alone_still_makes_a_release():
     """An empty table: noisy numbers may all be negative, and so may the size."""
-    nothing = tuple(margin([-2] * len(counts)) for counts in COUNTS.values())
+    nothing = tuple(marginal([-2] * len(counts)) for counts in COUNTS.values())
     release = copula(
-        margins=nothing, size=NoisySize(-40, Fraction(1, 10)), correlation=correlation([-9, 9, 9])
+        marginals=nothing, size=NoisySize(-40, Fraction(1, 10)), correlation=correlation([-9, 9, 9])
     )
     assert release.records == 0
     assert release.rows(seed=1).num_rows == 0
@@ -271,20 +279,20 @@ def test_noise_alone_still_makes_a_release():
     assert answer.value == 0
     assert answer.high > 0
     assert np.linalg.eigvalsh(release.matrix).min() > 0
-    certain = copula(margins=tuple(margin([7, *[0] * (len(c) - 1)]) for c in COUNTS.values()))
+    certain = copula(marginals=tuple(marginal([7, *[0] * (len(c) - 1)]) for c in COUNTS.values()))
     assert set(codes_of(certain.rows(30, seed=1))) == {(0, 0, 0, 0)}
     assert certain.count("age = 0 and sex = F").value == pytest.approx(certain.records)
     assert certain.count("age = 1 and sex = F").value == 0
 
 
-def test_a_leaf_without_chance_is_never_drawn():
-    law = LeafLaw(np.array([0, 0.2, 0, 0.5, 0, 0.3, 0]), 5)
+def test_a_leaf_without_probability_is_never_drawn():
+    distribution = LeafDistribution(np.array([0, 0.2, 0, 0.5, 0, 0.3, 0]), 5)
     draws = np.random.Generator(np.random.Philox(2))
-    extreme = np.array([-40.0, 40.0, *law.ends[np.isfinite(law.ends)]])
-    assert set(law.choose(extreme, draws).tolist()) <= {1, 3, 5}
-    codes = draw_codes(np.eye(1), {"a": law}, 5000, draws)["a"]
+    extreme = np.array([-40.0, 40.0, *distribution.ends[np.isfinite(distribution.ends)]])
+    assert set(distribution.choose(extreme, draws).tolist()) <= {1, 3, 5}
+    codes = draw_codes(np.eye(1), {"a": distribution}, 5000, draws)["a"]
     assert set(codes.tolist()) == {1, 3, 5}
-    only_special = LeafLaw(np.array([0.0, 0.0, 1.0]), 2)
+    only_special = LeafDistribution(np.array([0.0, 0.0, 1.0]), 2)
     assert set(only_special.choose(np.zeros(50), draws).tolist()) == {2}
 
 
@@ -311,7 +319,7 @@ def again(release, tables=None, **changes):
     return Copula.from_parts(
         receipt=release.receipt,
         schema=release.schema,
-        facts=json.loads(json.dumps(release.facts(), allow_nan=False)) | changes,
+        metadata=json.loads(json.dumps(release.metadata(), allow_nan=False)) | changes,
         tables=release.tables() | (tables or {}),
     )
 
@@ -321,30 +329,35 @@ def test_a_release_survives_its_folder():
         assert again(release) == release
     assert copula() != copula(shrink=True)
     assert copula() != copula(size=NoisySize(999, Fraction(1, 10)))
-    tree = NoisyMargin("hierarchical", 4, np.array([1, 2, 3, 4]), Fraction(1))
-    assert again(copula(margins=(tree, *copula().margins[1:]))).margins[0] == tree
+    tree = NoisyMarginal("hierarchical", 4, np.array([1, 2, 3, 4]), Fraction(1))
+    assert again(copula(marginals=(tree, *copula().marginals[1:]))).marginals[0] == tree
 
 
 def test_tables_say_what_follows_from_the_noisy_numbers():
     tables = copula().tables()
-    assert tables["chances"].column_names == ["column", "cell", "chance", "expected_count"]
-    assert tables["chances"].num_rows == tables["margins"].num_rows == 14
+    assert tables["probabilities"].column_names == [
+        "column",
+        "cell",
+        "probability",
+        "expected_count",
+    ]
+    assert tables["probabilities"].num_rows == tables["marginals"].num_rows == 14
     assert tables["correlations"]["first"].to_pylist() == ["age", "age", "height"]
-    assert sum(tables["chances"]["expected_count"].to_pylist()) == pytest.approx(4000)
+    assert sum(tables["probabilities"]["expected_count"].to_pylist()) == pytest.approx(4000)
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"margins": copula().margins[:3]},
-        {"margins": copula().margins[::-1]},
+        {"marginals": copula().marginals[:3]},
+        {"marginals": copula().marginals[::-1]},
         {"size": NoisySize(2.5, Fraction(1))},
         {"size": NoisySize(2, Fraction(0))},
         {"shrink": 1},
         {"correlation": replace(correlation(), columns=("age", "height", "town"))},
     ],
 )
-def test_what_no_recipe_publishes_is_refused(changes):
+def test_what_no_method_publishes_is_refused(changes):
     with pytest.raises(InvalidParameter):
         copula(**changes)
 
@@ -352,13 +365,13 @@ def test_what_no_recipe_publishes_is_refused(changes):
 def test_a_folder_that_was_changed_is_refused():
     release = copula()
     tables = release.tables()
-    numbers, pairs = tables["margins"], tables["correlations"]
+    numbers, pairs = tables["marginals"], tables["correlations"]
     for changed in (
-        {"margins": numbers.slice(1)},
-        {"margins": numbers.slice(0, 13)},
-        {"margins": numbers.set_column(2, "noisy_number", pa.array([0.5] * 14))},
-        {"margins": pa.concat_tables([numbers, numbers.slice(0, 1)])},
-        {"margins": pa.concat_tables([numbers.slice(1), numbers.slice(0, 1)])},
+        {"marginals": numbers.slice(1)},
+        {"marginals": numbers.slice(0, 13)},
+        {"marginals": numbers.set_column(2, "noisy_number", pa.array([0.5] * 14))},
+        {"marginals": pa.concat_tables([numbers, numbers.slice(0, 1)])},
+        {"marginals": pa.concat_tables([numbers.slice(1), numbers.slice(0, 1)])},
         {"correlations": pairs.slice(1)},
         {"correlations": pairs.set_column(0, "first", pa.array(["age", "rank", "age"]))},
     ):
@@ -372,28 +385,28 @@ def test_a_folder_that_was_changed_is_refused():
         0, "column", pa.array(["town", *numbers["column"].to_pylist()[1:]])
     )
     with pytest.raises(DPublishError):
-        again(release, {"margins": unknown})
+        again(release, {"marginals": unknown})
 
 
 def test_expected_errors_come_from_the_noise_alone():
     errors = copula().expected_error()
     assert (
         errors
-        == copula(margins=tuple(margin([0] * len(c)) for c in COUNTS.values())).expected_error()
+        == copula(marginals=tuple(marginal([0] * len(c)) for c in COUNTS.values())).expected_error()
     )
-    assert errors["half_of_a_column_95"] == margin(COUNTS["age"]).half_width(
+    assert errors["half_of_a_column_95"] == marginal(COUNTS["age"]).half_width(
         np.array([1.0, 1, 0, 0]), 0.95
     )
-    merged = margin(COUNTS["age"], "noise-first")
-    biased = copula(margins=(merged, *copula().margins[1:]))
+    merged = marginal(COUNTS["age"], "noise-first")
+    biased = copula(marginals=(merged, *copula().marginals[1:]))
     assert set(biased.expected_error()) == {"records_95"}
     assert biased.count("age = 0 and sex = F").low is None
     assert "error" not in biased.summary()
 
 
 def test_an_answer_without_a_bar_says_why():
-    merged = (margin(COUNTS["age"], "noise-first"), *copula().margins[1:])
-    release = copula(margins=merged)
+    merged = (marginal(COUNTS["age"], "noise-first"), *copula().marginals[1:])
+    release = copula(marginals=merged)
     for query, has_bar in (("", True), ("sex = F", True), ("age = 1", False)):
         answer = release.count(query)
         assert (answer.high is not None) == has_bar

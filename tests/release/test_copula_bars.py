@@ -1,4 +1,4 @@
-"""Error bars of counts from a copula: each part by itself, and their coverage together."""
+"""Confidence intervals of counts from a copula: each part alone, and their coverage."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -8,7 +8,7 @@ import pytest
 from scipy.special import ndtr
 
 from dpublish.data.schema import Schema, column
-from dpublish.mechanisms.noise_law import noise_variance
+from dpublish.mechanisms.noise_distribution import noise_variance
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import seeded
@@ -21,14 +21,14 @@ from dpublish.release.copula_bars import (
     sampling_variance,
 )
 from dpublish.release.copula_question import Question
-from dpublish.release.copula_rows import LeafLaw, draw_codes
-from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.copula_rows import LeafDistribution, draw_codes
+from dpublish.release.labeled_histogram import NoisySize
 from dpublish.release.noisy_correlation import NoisyCorrelation
-from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.release.noisy_marginal import NoisyMarginal
 from dpublish.release.score_bridge import SCORE_UNIT, score_table
 
 MATRIX = np.array([[1, 0.6, -0.3], [0.6, 1, 0.2], [-0.3, 0.2, 1]])
-CHANCES = (
+PROBABILITIES = (
     np.array([0.1, 0.2, 0.3, 0.25, 0.15]),
     np.array([0.3, 0.1, 0.25, 0.15, 0.2]),  # the last leaf is special
     np.array([0.5, 0.5]),
@@ -46,9 +46,11 @@ def draws():
     return np.random.Generator(np.random.Philox(5))
 
 
-def question(chances=CHANCES, matrix=MATRIX):
-    laws = [LeafLaw(part, size) for part, size in zip(chances, ORDINARY, strict=True)]
-    return Question(matrix, laws, WEIGHTS)
+def question(probabilities=PROBABILITIES, matrix=MATRIX):
+    distributions = [
+        LeafDistribution(part, size) for part, size in zip(probabilities, ORDINARY, strict=True)
+    ]
+    return Question(matrix, distributions, WEIGHTS)
 
 
 def geometric(rate, size, draws):
@@ -60,36 +62,40 @@ def geometric(rate, size, draws):
 def test_influence_is_how_the_share_moves_with_a_leaf(which):
     asked = question()
     influence = asked.influence(which, 1e-9)
-    assert influence @ CHANCES[which] == pytest.approx(0, abs=2e-4)
+    assert influence @ PROBABILITIES[which] == pytest.approx(0, abs=2e-4)
     step = 1e-3
-    for leaf in range(CHANCES[which].size):
+    for leaf in range(PROBABILITIES[which].size):
         moved = []
         for sign in (-1, 1):
-            chances = CHANCES[which].copy()
-            chances[leaf] += sign * step
-            changed = [*CHANCES[:which], chances / chances.sum(), *CHANCES[which + 1 :]]
+            probabilities = PROBABILITIES[which].copy()
+            probabilities[leaf] += sign * step
+            changed = [
+                *PROBABILITIES[:which],
+                probabilities / probabilities.sum(),
+                *PROBABILITIES[which + 1 :],
+            ]
             moved.append(question(changed).share)
         assert influence[leaf] == pytest.approx((moved[1] - moved[0]) / (2 * step), abs=5e-3)
 
 
 def test_a_share_is_the_part_of_drawn_rows(draws):
     asked = question()
-    laws = {str(j): law for j, law in enumerate(asked.laws)}
-    codes = draw_codes(MATRIX, laws, 400_000, draws)
+    distributions = {str(j): distribution for j, distribution in enumerate(asked.distributions)}
+    codes = draw_codes(MATRIX, distributions, 400_000, draws)
     counted = np.prod([w[codes[str(j)]] for j, w in enumerate(WEIGHTS)], axis=0)
     assert asked.share == pytest.approx(counted.mean(), abs=5 * counted.std() / 400_000**0.5)
-    alone = np.prod([w @ c for w, c in zip(WEIGHTS, CHANCES, strict=True)])
+    alone = np.prod([w @ c for w, c in zip(WEIGHTS, PROBABILITIES, strict=True)])
     assert abs(alone - asked.share) > 0.003  # a twin that forgets the correlations
 
 
-def test_chance_moves_a_count_less_than_a_sample_without_known_margins(draws):
-    # Two independent halves: given the margins, only the cross of both varies.
+def test_probability_moves_a_count_less_than_a_sample_without_known_marginals(draws):
+    # Two independent halves: given the marginals, only the cross of both varies.
     halves = np.array([0.5, 0.5])
-    laws = [LeafLaw(halves, 2)] * 2
-    asked = Question(np.eye(2), laws, [np.array([1.0, 0.0])] * 2)
+    distributions = [LeafDistribution(halves, 2)] * 2
+    asked = Question(np.eye(2), distributions, [np.array([1.0, 0.0])] * 2)
     influences = [asked.influence(which, 1e-6) for which in (0, 1)]
     assert sampling_variance(asked, influences) == pytest.approx(1 / 16, rel=0.02)
-    flat = [np.zeros(2)] * 2  # without margins it is binomial
+    flat = [np.zeros(2)] * 2  # without marginals it is binomial
     assert sampling_variance(asked, flat) == pytest.approx(3 / 16)
     tables = draws.integers(0, 2, (2, 4000, 400))
     counts = (tables.sum(axis=0) == 0).sum(axis=0)
@@ -98,27 +104,27 @@ def test_chance_moves_a_count_less_than_a_sample_without_known_margins(draws):
 
 
 def test_noise_of_correlations_moves_the_share_as_redrawing_says():
-    halves = [LeafLaw(np.array([0.5, 0.5]), 2)] * 2
+    halves = [LeafDistribution(np.array([0.5, 0.5]), 2)] * 2
     asked = Question(np.eye(2), halves, [np.array([1.0, 0.0])] * 2)
     spread = np.array([[0, 0.1], [0.1, 0]])
-    # The chance of a quadrant is 1/4 + asin(r) / 2π, so its slope at 0 is 1/2π.
+    # The probability of a quadrant is 1/4 + asin(r) / 2π, so its slope at 0 is 1/2π.
     assert dependence_deviation(asked, spread) == pytest.approx(0.1 / (2 * np.pi), rel=0.25)
     assert dependence_deviation(asked, np.zeros((2, 2))) == 0
 
 
 def test_the_number_of_records_is_the_mean_by_precision():
-    margins = [
-        NoisyMargin("identity", 2, np.array([30, 20]), Fraction(1, 10)),
-        NoisyMargin("identity", 4, np.array([20, 20, 20, 20]), Fraction(1, 10)),
+    marginals = [
+        NoisyMarginal("identity", 2, np.array([30, 20]), Fraction(1, 10)),
+        NoisyMarginal("identity", 4, np.array([20, 20, 20, 20]), Fraction(1, 10)),
     ]
-    evidence = TotalEvidence(margins, 100, Fraction(1, 20))
+    evidence = TotalEvidence(marginals, 100, Fraction(1, 20))
     cell, size = noise_variance(Fraction(1, 10)), noise_variance(Fraction(1, 20))
     precisions = np.array([1 / (2 * cell), 1 / (4 * cell), 1 / size])
     assert evidence.records == pytest.approx(
         precisions @ [50, 80, 100] / precisions.sum(), rel=1e-9
     )
     assert evidence.reach(0.95) == pytest.approx(2 / np.sqrt(precisions.sum()), rel=0.15)
-    negative = TotalEvidence(margins[:0], -5, Fraction(1, 20))
+    negative = TotalEvidence(marginals[:0], -5, Fraction(1, 20))
     assert negative.records == 0
 
 
@@ -135,12 +141,12 @@ def published(codes, epsilon, draws):
         method="copula",
         settings={},
         budget=budget,
-        neighbours=SCHEMA.neighbours,
+        neighbors=SCHEMA.neighbors,
         rng=seeded(1),
     )
     rate, pairs = epsilon * Fraction(8, 9) / COLUMNS, COLUMNS * (COLUMNS - 1) // 2
-    margins = tuple(
-        NoisyMargin(
+    marginals = tuple(
+        NoisyMarginal(
             "identity",
             LEAVES,
             np.bincount(one, minlength=LEAVES) + geometric(rate, LEAVES, draws),
@@ -149,7 +155,10 @@ def published(codes, epsilon, draws):
         for one in codes.T
     )
     size = NoisySize(len(codes) + int(geometric(epsilon / 50, 1, draws)[0]), epsilon / 50)
-    scores = [score_table(margin.chances, 1.0)[one] for margin, one in zip(margins, codes.T)]  # noqa: B905
+    scores = [
+        score_table(marginal.probabilities, 1.0)[one]
+        for marginal, one in zip(marginals, codes.T, strict=True)
+    ]
     scale = epsilon / 9 / (pairs * SCORE_UNIT**2)
     products = [scores[j] @ scores[k] for j, k in zip(*np.triu_indices(COLUMNS, 1), strict=True)]
     noise = draws.laplace(0, 1 / float(scale), pairs)
@@ -162,7 +171,7 @@ def published(codes, epsilon, draws):
         {"kept": [1.0] * COLUMNS, "steepness": "1"},
     )
     return Copula(
-        receipt=receipt, schema=SCHEMA, margins=margins, correlation=correlation, size=size
+        receipt=receipt, schema=SCHEMA, marginals=marginals, correlation=correlation, size=size
     )
 
 
@@ -192,11 +201,11 @@ def coverage(pairs):
 @pytest.mark.parametrize(
     ("records", "epsilon"), [(5000, Fraction(1)), (20_000, Fraction(10)), (3000, Fraction(1, 4))]
 )
-def test_error_bars_hold_the_truth_as_often_as_they_claim(records, epsilon, draws, monkeypatch):
+def test_intervals_hold_the_truth_as_often_as_they_claim(records, epsilon, draws, monkeypatch):
     assert 0.93 <= coverage(simulate(records, epsilon, 8, 15, draws)) <= 0.99
-    # Twins that leave out the noise of margins, or that the records are a sample.
+    # Twins that leave out the noise of marginals, or that the records are a sample.
     if epsilon < 1:
-        monkeypatch.setattr(copula_bars, "_margin_reach", lambda *_: 0.0)
+        monkeypatch.setattr(copula_bars, "_marginal_reach", lambda *_: 0.0)
     else:
         monkeypatch.setattr(copula_bars, "sampling_variance", lambda *_: 0.0)
     assert coverage(simulate(records, epsilon, 4, 15, draws)) < 0.9
@@ -212,12 +221,12 @@ def test_more_confidence_and_less_budget_make_wider_bars(draws):
         assert narrow < wide
 
 
-def test_there_is_no_bar_where_a_margin_has_none():
-    laws = [LeafLaw(np.full(8, 1 / 8), 8)] * 2
+def test_there_is_no_bar_where_a_marginal_has_none():
+    distributions = [LeafDistribution(np.full(8, 1 / 8), 8)] * 2
     half = (np.arange(8) < 4).astype(float)
-    merged = NoisyMargin("noise-first", 8, np.full(8, 10), Fraction(1, 2))
-    plain = NoisyMargin("identity", 8, np.full(8, 10), Fraction(1, 2))
-    asked = Question(np.eye(2), laws, [half, half])
+    merged = NoisyMarginal("noise-first", 8, np.full(8, 10), Fraction(1, 2))
+    plain = NoisyMarginal("identity", 8, np.full(8, 10), Fraction(1, 2))
+    asked = Question(np.eye(2), distributions, [half, half])
     spread = np.zeros((2, 2))
     evidence = TotalEvidence([merged, plain, plain], 80, Fraction(1, 2))
     assert count_reach(asked, [0, 1], spread, evidence, 0.95) is None

@@ -39,7 +39,7 @@ def test_a_record_lies_in_one_node_of_each_level(leaves, branching):
 
 
 @pytest.mark.parametrize(("leaves", "branching"), [(5, 2), (100, 3), (100, 16), (130, 12), (9, 9)])
-def test_no_leaf_is_blurred_more_than_the_first(leaves, branching):
+def test_no_leaf_is_perturbed_more_than_the_first(leaves, branching):
     inverse = np.linalg.pinv(design(CountHierarchy(leaves, branching)))
     variances = (inverse**2).sum(axis=1)
     assert variances.max() == pytest.approx(variances[0])

@@ -1,6 +1,6 @@
 """95 % intervals cover between 93 % and 99 % of the truth, for every kind that offers them.
 
-Noise is of whole numbers, so at a large rate no interval has less than 99 %: one count at
+Noise is of integers, so at a large rate no interval has less than 99 %: one count at
 rate 3 is within 1 of the truth with probability 99.5 %, and exact with only 90.5 %.  The rates
 here are such that the band can be met.  Where a question cuts cells, records are placed
 evenly in them, as the answer says that it assumes.
@@ -17,18 +17,18 @@ from dpublish.data.box import Box
 from dpublish.data.schema import Schema, column
 from dpublish.mechanisms.exact import discrete_laplace
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
 from dpublish.release import cell_counts
 from dpublish.release.bayes_network import BayesNetwork
 from dpublish.release.bayes_nodes import Node
-from dpublish.release.centres import Centres
+from dpublish.release.centers import Centers
 from dpublish.release.decision_tree import DecisionTree
-from dpublish.release.error_bars import half_width, terms_half_width
 from dpublish.release.grid_synopsis import GridSynopsis
 from dpublish.release.histogram import Histogram
-from dpublish.release.labelled_histogram import LabelledHistogram
+from dpublish.release.intervals import half_width, terms_half_width
+from dpublish.release.labeled_histogram import LabeledHistogram
 from dpublish.release.top_values import TopValues
 from dpublish.release.wave_clusters import WaveClusters
 from dpublish.release.wave_grid import WaveGrid
@@ -47,7 +47,7 @@ def receipt():
     budget = Budget(1)
     budget.spend()
     return Receipt.issue(
-        method="histogram", settings={}, budget=budget, neighbours=AddRemoveRecord(), rng=seeded(1)
+        method="histogram", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=seeded(1)
     )
 
 
@@ -189,9 +189,9 @@ def test_bars_that_take_published_counts_at_their_word_are_caught():
 # --- other kinds --------------------------------------------------------------------------------
 
 
-def test_bars_of_a_labelled_histogram_hold_as_often_as_they_say():
+def test_bars_of_a_labeled_histogram_hold_as_often_as_they_say():
     counts = TRUTH.ravel() + noise("0.2", TRUTH.size)
-    first = LabelledHistogram(
+    first = LabeledHistogram(
         receipt=RECEIPT,
         schema=SCHEMA,
         axes=AXES,
@@ -205,7 +205,7 @@ def test_bars_of_a_labelled_histogram_hold_as_often_as_they_say():
 
 POINTS = Schema((AGE, HEIGHT))
 GRID_TRUTH = plain_generator(5).poisson(60, (8, 5))
-# The first whole number of each of 8 cells from 0 to 99, each 99 / 8 wide.
+# The first integer of each of 8 cells from 0 to 99, each 99 / 8 wide.
 AGES = [0, 13, 25, 38, 50, 62, 75, 87, 100]
 GRID_QUERIES = {
     "": GRID_TRUTH.sum(),
@@ -218,10 +218,10 @@ GRID_QUERIES = {
 def test_bars_of_a_grid_synopsis_hold_as_often_as_they_say(query):
     counts = GRID_TRUTH.ravel() + noise("0.2", 40)
     releases = [
-        Centres(
+        Centers(
             receipt=RECEIPT,
             schema=POINTS,
-            centres=np.array([[50.0, 150.0]]),
+            centers=np.array([[50.0, 150.0]]),
             synopsis=GridSynopsis((8, 5), one, Fraction(1, 5)),
         )
         for one in counts

@@ -1,4 +1,4 @@
-"""A published tree: what it foretells, what it says, and what it refuses to be."""
+"""A published tree: what it predicts, what it says, and what it refuses to be."""
 
 import re
 from dataclasses import replace
@@ -12,7 +12,7 @@ from dpublish.aggregates.tree_counts import Branches
 from dpublish.data.schema import Schema, column
 from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import seeded
 from dpublish.release.decision_tree import DecisionTree
@@ -37,7 +37,7 @@ def make(**changes):
         method="diffpid3",
         settings={},
         budget=budget,
-        neighbours=AddRemoveRecord(),
+        neighbors=AddRemoveRecord(),
         rng=seeded(1),
     )
     settings = {
@@ -62,7 +62,7 @@ ROWS = pa.table(
 )
 
 
-def test_each_row_gets_the_commonest_class_of_its_leaf():
+def test_each_row_gets_the_majority_class_of_its_leaf():
     assert make().predict(ROWS).to_pylist()[:4] == ["low", "low", "<high>", "low"]
 
 
@@ -74,7 +74,7 @@ def test_missing_values_with_a_cell_of_their_own_follow_it():
     assert make().predict(ROWS).to_pylist()[4] == "low"  # "(missing)" lies right of every number
 
 
-def test_a_value_without_a_leaf_stops_and_gets_the_commonest_class_of_the_leaves_below():
+def test_a_value_without_a_leaf_stops_and_gets_the_majority_class_of_the_leaves_below():
     tree = make()
     assert tree.node_counts[1].tolist() == [11, 17]
     assert tree.predict(ROWS).to_pylist()[5] == "<high>"
@@ -90,7 +90,7 @@ def test_pruned_a_branch_needs_a_clear_lead_to_differ_from_its_parent():
     assert make(prune=False).predicted.tolist() == [0, 1, 0, 0, 1, 0]
 
 
-def test_the_rules_say_what_the_tree_foretells():
+def test_the_rules_say_what_the_tree_predicts():
     assert make().rules().split("\n") == [
         "age < 30",
         "  job in clerk, Unpaid: low",
@@ -106,7 +106,7 @@ def test_branches_that_agree_are_one_rule():
 def test_it_is_rebuilt_from_its_parts():
     for tree in (make(), make(prune=True), make(branches={}, counts=COUNTS[:1], sizes={0: 1})):
         again = DecisionTree.from_parts(
-            receipt=tree.receipt, schema=tree.schema, facts=tree.facts(), tables=tree.tables()
+            receipt=tree.receipt, schema=tree.schema, metadata=tree.metadata(), tables=tree.tables()
         )
         assert again == tree
         assert again.predict(ROWS) == tree.predict(ROWS)
@@ -161,7 +161,7 @@ def test_it_gives_no_rows():
     ],
     ids=str,
 )
-def test_what_no_recipe_would_publish_is_refused(changes):
+def test_what_no_method_would_publish_is_refused(changes):
     with pytest.raises(InvalidParameter):
         make(**changes)
 
@@ -185,7 +185,7 @@ def test_a_changed_list_of_nodes_is_refused(name, values):
     tables["nodes"] = tables["nodes"].set_column(place, name, pa.array(values))
     with pytest.raises((DPublishError, TypeError)):
         DecisionTree.from_parts(
-            receipt=tree.receipt, schema=tree.schema, facts=tree.facts(), tables=tables
+            receipt=tree.receipt, schema=tree.schema, metadata=tree.metadata(), tables=tables
         )
 
 

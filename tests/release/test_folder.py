@@ -13,17 +13,17 @@ from pyarrow import parquet
 
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, InputError, InvalidParameter
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import secure
-from dpublish.recipes import make_recipe
 from dpublish.release.folder import folder_hash, load
-from recipe_examples import SCHEMA, arrow_table
+from method_examples import SCHEMA, arrow_table
 
 
 @pytest.fixture
 def release():
-    recipe = make_recipe("histogram", {"columns": ("age", "sex")})
-    return recipe.release(open_table(arrow_table(), SCHEMA), budget=Budget(1), rng=secure())
+    method = make_method("histogram", {"columns": ("age", "sex")})
+    return method.release(open_table(arrow_table(), SCHEMA), budget=Budget(1), rng=secure())
 
 
 def test_what_was_saved_is_what_is_loaded(release, tmp_path):
@@ -83,8 +83,8 @@ def test_an_interrupt_leaves_nothing_behind(release, tmp_path, monkeypatch):
     [
         ("kind", "painting"),
         ("format", 2),
-        ("facts", {}),
-        ("facts", None),
+        ("metadata", {}),
+        ("metadata", None),
         ("files", {"../../etc/passwd": {"sha256": "0"}}),
         ("files", {"data/other.parquet": {"sha256": "0"}}),
         ("files", {}),
@@ -109,7 +109,7 @@ def test_a_head_that_is_nonsense_does_not_load(release, tmp_path, text):
         load(path)
 
 
-def forge(path, *, facts=None, **columns):
+def forge(path, *, metadata=None, **columns):
     """Change a release and its digests, as someone would who knows the format."""
     head = json.loads((path / "release.json").read_text())
     (file,) = [name for name in head["files"] if name.startswith("data/")]
@@ -120,7 +120,7 @@ def forge(path, *, facts=None, **columns):
     content = (path / file).read_bytes()
     entry = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
     head["files"][file] = entry
-    head["facts"] |= facts or {}
+    head["metadata"] |= metadata or {}
     (path / "release.json").write_text(json.dumps(head))
 
 
@@ -137,13 +137,13 @@ SIZE = 20
         {"noisy_count": [None] * SIZE},
         {"noisy_count": ["7"] * SIZE},
         {"noisy_count": np.full(SIZE, 2**63, dtype=np.uint64)},
-        {"facts": {"threshold": "5"}},
-        {"facts": {"threshold": 10**400}},
-        {"facts": {"threshold": -5}},
-        {"facts": {"threshold": 2.5}},
-        {"facts": {"noise_rate": "1e-99"}},
-        {"facts": {"axes": []}},
-        {"facts": {"axes": [{"column": "age", "level": None}] * 2}},
+        {"metadata": {"threshold": "5"}},
+        {"metadata": {"threshold": 10**400}},
+        {"metadata": {"threshold": -5}},
+        {"metadata": {"threshold": 2.5}},
+        {"metadata": {"noise_rate": "1e-99"}},
+        {"metadata": {"axes": []}},
+        {"metadata": {"axes": [{"column": "age", "level": None}] * 2}},
     ],
     ids=lambda forgery: str(forgery)[:60],
 )
@@ -161,16 +161,16 @@ def test_a_forged_histogram_does_not_load(release, tmp_path, forgery):
         {"cell_number": [-1, 1, 2]},
         {"cell_number": [1, 1, 2]},
         {"noisy_count": [1.5, 2.0, 3.0]},
-        {"facts": {"expected": [1]}},
-        {"facts": {"expected": {"each_count_95": "many"}}},
-        {"facts": {"noise_rate": None}},
+        {"metadata": {"expected": [1]}},
+        {"metadata": {"expected": {"each_count_95": "many"}}},
+        {"metadata": {"noise_rate": None}},
     ],
     ids=str,
 )
 def test_a_forged_ranking_does_not_load(tmp_path, forgery):
-    recipe = make_recipe("topc", {"column": "age", "count": 3, "with_counts": True})
+    method = make_method("topc", {"column": "age", "count": 3, "with_counts": True})
     table = open_table(arrow_table(), SCHEMA)
-    path = recipe.release(table, budget=Budget(1), rng=secure()).save(tmp_path / "out")
+    path = method.release(table, budget=Budget(1), rng=secure()).save(tmp_path / "out")
     assert load(path)
     forge(path, **forgery)
     with pytest.raises(CorruptRelease):
@@ -202,10 +202,10 @@ def test_every_byte_of_the_data_counts(release, tmp_path):
             load(path)
 
 
-def test_the_head_tells_the_whole_promise(release, tmp_path):
+def test_the_head_tells_the_whole_guarantee(release, tmp_path):
     head = json.loads((release.save(tmp_path / "out") / "release.json").read_text())
     assert head["receipt"]["epsilon"] == "1"
-    assert head["receipt"]["neighbours"] == {"name": "add-remove-record"}
+    assert head["receipt"]["neighbors"] == {"name": "add-remove-record"}
     assert head["receipt"]["settings"] == {"columns": ["age", "sex"], "threshold": None}
     assert head["expected_error"]["one_cell_95"] == 3
     assert [column["name"] for column in head["schema"]["columns"]] == ["age", "sex"]

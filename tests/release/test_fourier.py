@@ -1,4 +1,4 @@
-"""Real Fourier coefficients: an orthonormal change of basis, and its whole-number form."""
+"""Real Fourier coefficients: an orthonormal change of basis, and its integer form."""
 
 from math import sqrt
 

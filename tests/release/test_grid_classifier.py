@@ -1,4 +1,4 @@
-"""A published grid classifier: what it foretells, what it draws, and what it refuses to be."""
+"""A published grid classifier: what it predicts, what it draws, and what it refuses to be."""
 
 import hashlib
 import json
@@ -11,19 +11,19 @@ import pytest
 from pyarrow import parquet
 
 from dpublish.aggregates.residual_sums import sums_shape
-from dpublish.aggregates.score_card import LIMIT, STEP, UNIT, to_chances
+from dpublish.aggregates.score_card import LIMIT, STEP, UNIT, to_probabilities
 from dpublish.classification.grid_choice import GridChoice
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, DPublishError, InvalidParameter, InvalidQuery
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
 from dpublish.release import sampled_count
 from dpublish.release.folder import load
 from dpublish.release.grid_classifier import GridClassifier, grid_scores, grid_term, to_scores
-from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.labeled_histogram import NoisySize
 from dpublish.release.refined_rows import draw_evenly, fit_shares
 from dpublish.release.refinement import _DOUBT as DOUBT
 from dpublish.release.refinement import Refinement
@@ -44,7 +44,7 @@ def receipt():
     budget = Budget(1)
     budget.spend()
     return Receipt.issue(
-        method="privpfc", settings={}, budget=budget, neighbours=AddRemoveRecord(), rng=seeded(1)
+        method="privpfc", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=seeded(1)
     )
 
 
@@ -76,10 +76,10 @@ def rows(jobs, sexes=None):
     return pa.table({"job": jobs, "sex": ["X"] * len(jobs) if sexes is None else sexes})
 
 
-# --- what it foretells --------------------------------------------------------------------------
+# --- what it predicts --------------------------------------------------------------------------
 
 
-def test_the_grid_alone_foretells_the_commonest_class_of_a_cell():
+def test_the_grid_alone_predicts_the_majority_class_of_a_cell():
     for rule in ("scores", "counts"):
         found = make(refinements=()).predict(pa.table({"job": ["nurse", "none"]}), rule=rule)
         assert found.to_pylist() == ["low", "high"]
@@ -102,8 +102,8 @@ def test_unknown_values_count_as_all_records_do():
     tree = make(refinements=())
     assert tree.predict(pa.table({"job": ["pilot", None]})).to_pylist() == ["low", "low"]
     assert tree.predict(pa.table({"job": ["pilot"]}), rule="counts").to_pylist() == ["low"]
-    chances = tree.predict_chances(pa.table({"job": ["pilot"]}))[0]
-    assert chances == pytest.approx([58 / 110, 52 / 110], abs=0.01)  # 57 and 51, and one each
+    probabilities = tree.predict_proba(pa.table({"job": ["pilot"]}))[0]
+    assert probabilities == pytest.approx([58 / 110, 52 / 110], abs=0.01)  # 57 and 51, and one each
     codes = {"job": np.array([-1]), "sex": np.array([-1])}
     assert make().predict_codes(codes, 1).tolist() == [0]
 
@@ -112,17 +112,17 @@ def test_values_that_are_not_listed_follow_the_rule_of_their_column():
     assert make().predict(rows(["clerk"], ["?"])) == make().predict(rows(["clerk"], ["X"]))
 
 
-def test_chances_add_up_and_agree_with_what_is_foretold():
+def test_probabilities_add_up_and_agree_with_what_is_predicted():
     people = rows(["clerk", "nurse", "none", "pilot"] * 3, ["F"] * 4 + ["M"] * 4 + ["X"] * 4)
-    chances = make().predict_chances(people)
-    assert chances.sum(axis=1) == pytest.approx(np.ones(12))
-    labels = np.array(["low", "high"])[chances.argmax(axis=1)]
+    probabilities = make().predict_proba(people)
+    assert probabilities.sum(axis=1) == pytest.approx(np.ones(12))
+    labels = np.array(["low", "high"])[probabilities.argmax(axis=1)]
     assert labels.tolist() == make().predict(people).to_pylist()
 
 
 def test_no_rows_have_no_classes():
     assert make().predict(rows([])).to_pylist() == []
-    assert make().predict_chances(rows([])).shape == (0, 2)
+    assert make().predict_proba(rows([])).shape == (0, 2)
 
 
 def test_without_grid_or_refinements_all_records_are_alike():
@@ -141,7 +141,7 @@ def test_without_grid_or_refinements_all_records_are_alike():
 
 def test_a_class_is_named_after_its_leaf_even_below_a_group_of_one():
     assert make().classes.labels == ("low", "high")
-    assert "low, high" in make().summary()["foretells"]
+    assert "low, high" in make().summary()["predicts"]
     assert make().summary()["refined by"] == "sex"
 
 
@@ -166,11 +166,11 @@ def test_boxes_of_refined_columns_are_counted_in_rows_and_others_in_the_grid():
 # --- what it draws ------------------------------------------------------------------------------
 
 
-def test_rows_have_the_chances_of_the_scores():
+def test_rows_have_the_probabilities_of_the_scores():
     drawn = make().rows(40_000, seed=3)
     table = drawn.to_pandas()
     women = table[(table.sex == "F") & (table.job == "none")]
-    expected = make().predict_chances(rows(["none"], ["F"]))[0, 1]
+    expected = make().predict_proba(rows(["none"], ["F"]))[0, 1]
     assert (women.risk == "high").mean() == pytest.approx(expected, abs=0.02)
     assert set(table.job) == {"clerk", "nurse", "none"}
     assert (table.sex == "F").mean() > (table.sex == "M").mean() > (table.sex == "X").mean()
@@ -179,14 +179,14 @@ def test_rows_have_the_chances_of_the_scores():
 def test_classes_of_alike_rows_are_shared_out_evenly():
     scores = np.repeat([[0, 0, 0], [0, STEP, 2 * STEP]], 1000, axis=0)
     cells = np.repeat([0, 1, 0, 1], 500)
-    chances = to_chances(scores) / UNIT
+    probabilities = to_probabilities(scores) / UNIT
     for seed in range(5):
         drawn = draw_evenly(scores, cells, plain_generator(seed))
         for part in range(4):
             block = slice(500 * part, 500 * (part + 1))
             found = np.bincount(drawn[block], minlength=3)
             # Independent draws would miss this by more than 6 in every second block.
-            assert found == pytest.approx(500 * chances[block][0], abs=6)
+            assert found == pytest.approx(500 * probabilities[block][0], abs=6)
     assert draw_evenly(scores[:0], cells[:0], plain_generator(1)).size == 0
 
 
@@ -303,12 +303,12 @@ def test_it_comes_back_as_it_was_saved(refinements, tmp_path):
     assert again == tree
     people = rows(["clerk", "none", "pilot"], ["F", "M", "?"])
     assert again.predict(people) == tree.predict(people)
-    assert again.predict_chances(people).tolist() == tree.predict_chances(people).tolist()
+    assert again.predict_proba(people).tolist() == tree.predict_proba(people).tolist()
     assert again.classes.labels == tree.classes.labels
     assert again.rows(30, seed=2) == tree.rows(30, seed=2)
 
 
-def test_what_is_foretold_rests_on_published_scores_not_on_a_fit(tmp_path, monkeypatch):
+def test_what_is_predicted_rests_on_published_scores_not_on_a_fit(tmp_path, monkeypatch):
     """Another machine may round a fit otherwise; it does not fit anything."""
     tree = make(scores=np.array([5, -5, 7, -7]))
     tree.save(tmp_path / "out")
@@ -384,30 +384,30 @@ def test_a_folder_that_lacks_rows_or_columns_is_refused(table, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda facts: facts.update(axes=[]),
-        lambda facts: facts.update(axes=facts["axes"][::-1]),
-        lambda facts: facts["axes"][0].update(starts=[0, 1]),
-        lambda facts: facts["axes"][0].update(column="nonsense"),
-        lambda facts: facts["axes"][1].update(starts=[0]),
-        lambda facts: facts.update(threshold=3),
-        lambda facts: facts.update(noise_rate="-1"),
-        lambda facts: facts.pop("records"),
-        lambda facts: facts["records"].update(count=1.5),
-        lambda facts: facts["records"].update(rate="0"),
-        lambda facts: facts.update(refinements=[]),
-        lambda facts: facts.update(refinements=facts["refinements"] * 2),
-        lambda facts: facts["refinements"][0].update(column="risk", starts=[0, 1]),
-        lambda facts: facts["refinements"][0].update(starts=[0, 1]),
-        lambda facts: facts["refinements"][0].update(starts=[0, 2, 1]),
-        lambda facts: facts["refinements"][0].update(rate="1/0"),
-        lambda facts: facts["refinements"][0].pop("rate"),
+        lambda metadata: metadata.update(axes=[]),
+        lambda metadata: metadata.update(axes=metadata["axes"][::-1]),
+        lambda metadata: metadata["axes"][0].update(starts=[0, 1]),
+        lambda metadata: metadata["axes"][0].update(column="nonsense"),
+        lambda metadata: metadata["axes"][1].update(starts=[0]),
+        lambda metadata: metadata.update(threshold=3),
+        lambda metadata: metadata.update(noise_rate="-1"),
+        lambda metadata: metadata.pop("records"),
+        lambda metadata: metadata["records"].update(count=1.5),
+        lambda metadata: metadata["records"].update(rate="0"),
+        lambda metadata: metadata.update(refinements=[]),
+        lambda metadata: metadata.update(refinements=metadata["refinements"] * 2),
+        lambda metadata: metadata["refinements"][0].update(column="risk", starts=[0, 1]),
+        lambda metadata: metadata["refinements"][0].update(starts=[0, 1]),
+        lambda metadata: metadata["refinements"][0].update(starts=[0, 2, 1]),
+        lambda metadata: metadata["refinements"][0].update(rate="1/0"),
+        lambda metadata: metadata["refinements"][0].pop("rate"),
     ],
 )
 def test_a_folder_with_other_facts_is_refused(change, tmp_path):
     make().save(tmp_path / "out")
     path = tmp_path / "out" / "release.json"
     head = json.loads(path.read_text())
-    change(head["facts"])
+    change(head["metadata"])
     path.write_text(json.dumps(head))
     with pytest.raises(CorruptRelease):
         load(tmp_path / "out")
@@ -426,7 +426,7 @@ def test_a_folder_with_other_facts_is_refused(change, tmp_path):
     ],
     ids=str,
 )
-def test_what_no_recipe_would_publish_is_refused(changes):
+def test_what_no_method_would_publish_is_refused(changes):
     with pytest.raises(InvalidParameter):
         make(**changes)
 
@@ -490,8 +490,8 @@ def refined_release():
             "risk": np.array(["low", "high"])[risk],
         }
     )
-    recipe = GridChoice(target="risk", rounds=1, cells_per_record=Fraction(1, 5000))
-    release = recipe.release(open_table(true, schema), budget=Budget(1), rng=seeded(3))
+    method = GridChoice(target="risk", rounds=1, cells_per_record=Fraction(1, 5000))
+    release = method.release(open_table(true, schema), budget=Budget(1), rng=seeded(3))
     return release, true.to_pandas()
 
 

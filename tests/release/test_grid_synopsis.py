@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 
 from dpublish.errors import InvalidParameter
-from dpublish.mechanisms.noise_law import noise_variance
+from dpublish.mechanisms.noise_distribution import noise_variance
 from dpublish.release.grid_synopsis import GridSynopsis
-from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.labeled_histogram import NoisySize
 
 RATE = Fraction(1, 2)
 GRID = GridSynopsis((2, 3), np.array([4, -1, 3, 0, 2, -5]), RATE)
 
 
 def test_cells_come_in_row_major_order_between_minus_one_and_one():
-    assert GRID.cell_centres() == pytest.approx(
+    assert GRID.cell_centers() == pytest.approx(
         np.array([[-0.5, -2 / 3], [-0.5, 0], [-0.5, 2 / 3], [0.5, -2 / 3], [0.5, 0], [0.5, 2 / 3]])
     )
     assert GRID.lines(1) == pytest.approx([-2 / 3, 0, 2 / 3])
-    assert GridSynopsis((1,), np.array([3]), RATE).cell_centres().tolist() == [[0.0]]
+    assert GridSynopsis((1,), np.array([3]), RATE).cell_centers().tolist() == [[0.0]]
 
 
 def test_estimates_are_not_negative_and_add_up_to_the_noisy_total():
@@ -77,6 +77,6 @@ def test_grids_are_equal_if_all_they_hold_is():
         {"records": NoisySize(2, Fraction(-1))},
     ],
 )
-def test_what_no_recipe_publishes_is_refused(changes):
+def test_what_no_method_publishes_is_refused(changes):
     with pytest.raises(InvalidParameter):
         replace(GRID, **changes)

@@ -1,4 +1,4 @@
-"""A published histogram answers range counts with error bars that hold, and draws rows."""
+"""A published histogram answers range counts with intervals that hold, and draws rows."""
 
 from fractions import Fraction
 
@@ -9,11 +9,11 @@ import pytest
 
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, InvalidQuery
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from dpublish.recipes import make_recipe
 from dpublish.release.histogram import Histogram
-from recipe_examples import SCHEMA
+from method_examples import SCHEMA
 
 
 def people(count=4000):
@@ -32,8 +32,8 @@ PEOPLE = people()
 
 
 def publish(seed=1, epsilon="1", **settings):
-    recipe = make_recipe("histogram", settings)
-    return recipe.release(open_table(PEOPLE, SCHEMA), budget=Budget(epsilon), rng=seeded(seed))
+    method = make_method("histogram", settings)
+    return method.release(open_table(PEOPLE, SCHEMA), budget=Budget(epsilon), rng=seeded(seed))
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,14 @@ def publish(seed=1, epsilon="1", **settings):
         ("sex in {Male, Female} and age < 10", lambda t: pc.less(t["age"], 10)),
     ],
 )
-def test_the_error_bar_covers_the_truth_as_often_as_it_says(query, mask):
+def test_the_interval_covers_the_truth_as_often_as_it_says(query, mask):
     truth = pc.sum(mask(PEOPLE)).as_py()
     hits = 0
     for seed in range(300):
         answer = publish(seed, "0.2", columns=("age", "sex")).count(query, confidence=0.8)
         hits += answer.low <= truth <= answer.high
         assert answer.assumption is None
-    # 300 runs at 80 %: 240 expected, sd 7; the quantile is of whole numbers, so a little more.
+    # 300 runs at 80 %: 240 expected, sd 7; the quantile is of integers, so a little more.
     assert 205 <= hits <= 285
 
 
@@ -175,13 +175,14 @@ def test_an_empty_histogram_still_draws_from_its_domain():
     assert empty.count("").low == 0
 
 
-def test_margins_add_up():
+def test_marginals_add_up():
     histogram = publish(columns=("age", "sex", "town"))
-    margin = histogram.margin("sex")
-    assert margin.labels == ("Female", "Male")
-    assert margin.counts.sum() == histogram.counts.sum()
+    marginal = histogram.marginal("sex")
+    assert marginal.labels == ("Female", "Male")
+    assert marginal.counts.sum() == histogram.counts.sum()
     assert (
-        margin.half_width == histogram.count("sex = Male").value - histogram.count("sex = Male").low
+        marginal.half_width
+        == histogram.count("sex = Male").value - histogram.count("sex = Male").low
     )
     with pytest.raises(InvalidParameter):
-        histogram.margin("height")
+        histogram.marginal("height")

@@ -29,7 +29,7 @@ from dpublish.streams.per_snapshot import PerSnapshot
 from stream_world import SCHEMA, rows
 
 BINS = Bins.of(SCHEMA, ("zone", "hour"))
-RECIPE = PerSnapshot(columns=("zone", "hour"), window=4, contribution=2)
+METHOD = PerSnapshot(columns=("zone", "hour"), window=4, contribution=2)
 NOISY = np.array([5, -1, 0, 2, 7, 3, 1, 9])
 
 
@@ -50,11 +50,11 @@ def record(number=1, **changes):
 @pytest.fixture
 def folder(tmp_path):
     """A stream with a published step, t1, and a repeated one, t2."""
-    receipt = RECIPE.start(SCHEMA, budget=Budget(2), rng=secure()).receipt
+    receipt = METHOD.start(SCHEMA, budget=Budget(2), rng=secure()).receipt
     axes = [{"column": name, "level": level} for name, level in BINS.columns]
-    facts = {"axes": axes, "horizon": None, "window": 4}
+    metadata = {"axes": axes, "horizon": None, "window": 4}
     place = tmp_path / "out"
-    create_folder(place, head_of(receipt, SCHEMA, facts))
+    create_folder(place, head_of(receipt, SCHEMA, metadata))
     add(place, 1, NOISY + 0.5, NOISY)
     add(place, 2, NOISY + 0.5, None, action="repeated", epsilon=Fraction(0), spent=Fraction(1, 2))
     return place
@@ -80,7 +80,7 @@ def test_steps_and_counts_come_back_as_they_were_written(folder):
     assert (stream == load_stream(folder), stream.missing()) == (True, [])
 
 
-def test_a_published_step_has_the_error_bar_of_its_noise(folder):
+def test_a_published_step_has_the_interval_of_its_noise(folder):
     answer = load_stream(folder).count("zone = north", time="t1")
     assert answer.value == 6  # from the noisy counts, whose noise is known, not the estimates
     # Four bins of two-sided geometric noise of rate epsilon / contribution = 1/4.
@@ -92,7 +92,7 @@ def test_a_published_step_has_the_error_bar_of_its_noise(folder):
     assert "at most 2 rows" in answer.assumption
 
 
-def test_a_repeated_step_has_no_error_bar_and_says_when_it_was_published(folder):
+def test_a_repeated_step_has_no_interval_and_says_when_it_was_published(folder):
     answer = load_stream(folder).count("zone = north")
     assert (answer.value, answer.low) == (8, None)
     assert "published last at t1" in answer.assumption
@@ -194,7 +194,7 @@ def test_counts_that_do_not_fit_their_step_are_refused(folder, estimate, release
     ],
 )
 def test_a_list_that_no_stream_writes_is_refused(folder, changes):
-    line = json.dumps(record(3, spent=Fraction(1)).to_plain() | changes) + "\n"
+    line = json.dumps(record(3, spent=Fraction(1)).to_dict() | changes) + "\n"
     with (folder / "steps.jsonl").open("a") as listed:
         listed.write(line)
     with pytest.raises(CorruptRelease):
@@ -208,9 +208,9 @@ def test_a_list_that_no_stream_writes_is_refused(folder, changes):
         {"format": "1"},
         {"kind": "movie"},
         {"receipt": {}},
-        {"facts": {"axes": [], "horizon": None, "window": 4}},
-        {"facts": {"axes": [{"column": "zone", "level": 1}], "horizon": 3, "window": 4}},
-        {"facts": {"axes": [{"column": "street", "level": 1}], "horizon": 3, "window": None}},
+        {"metadata": {"axes": [], "horizon": None, "window": 4}},
+        {"metadata": {"axes": [{"column": "zone", "level": 1}], "horizon": 3, "window": 4}},
+        {"metadata": {"axes": [{"column": "street", "level": 1}], "horizon": 3, "window": None}},
     ],
 )
 def test_a_head_that_no_stream_writes_is_refused(folder, changes):

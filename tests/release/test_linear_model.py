@@ -1,4 +1,4 @@
-"""A published model: what it foretells, in whose units it speaks, and what it refuses to be."""
+"""A published model: what it predicts, in whose units it speaks, and what it refuses to be."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
 from dpublish.release.linear_model import LinearModel
@@ -31,17 +31,17 @@ def receipt():
         method="model",
         settings={"target": "risk"},
         budget=budget,
-        neighbours=AddRemoveRecord(),
+        neighbors=AddRemoveRecord(),
         rng=seeded(1),
     )
 
 
-def make(foretold=RISK, **changes):
+def make(predicted=RISK, **changes):
     settings = {
         "receipt": receipt(),
-        "schema": Schema((AGE, SEX, foretold)),
+        "schema": Schema((AGE, SEX, predicted)),
         "model": "logistic",
-        "target": foretold.name,
+        "target": predicted.name,
         "weights": WEIGHTS,
         "expected": {"excess_loss_95": 3.0},
     }
@@ -60,11 +60,11 @@ def make_linear():
 def again(model):
     tables = model.tables()
     return LinearModel.from_parts(
-        receipt=model.receipt, schema=model.schema, facts=model.facts(), tables=tables
+        receipt=model.receipt, schema=model.schema, metadata=model.metadata(), tables=tables
     )
 
 
-def test_a_positive_score_foretells_the_second_class():
+def test_a_positive_score_predicts_the_second_class():
     codes = {"age": np.array([0, 50, 100]), "sex": np.array([0, 1, 0])}
     assert make().decision(codes)[:, 0].tolist() == [-2.5, 0.5, 1.5]
     assert make().predict(ROWS).to_pylist() == ["low", "high", "high", "low"]
@@ -81,7 +81,7 @@ def test_the_highest_score_wins_among_several_classes_and_missing_is_one():
     assert model.scored == ("none", "part", "(missing)")
 
 
-def test_chances_follow_the_scores_and_add_up_to_one():
+def test_probabilities_follow_the_scores_and_add_up_to_one():
     found = make().predict_proba(ROWS)
     assert found.column_names == ["low", "high"]
     assert found["high"].to_numpy()[1] == pytest.approx(1 / (1 + np.exp(-0.5)))
@@ -90,19 +90,19 @@ def test_chances_follow_the_scores_and_add_up_to_one():
     assert many.argmax(axis=1).tolist() == [0, 1, 0, 2]
 
 
-def test_chances_are_sound_where_no_class_is_likely_at_all():
+def test_probabilities_are_sound_where_no_class_is_likely_at_all():
     many = replace(make_many(), weights=np.full((3, 4), -1000.0))
     assert np.column_stack(many.predict_proba(ROWS.slice(1, 1)).columns) == pytest.approx(1 / 3)
 
 
-def test_a_support_vector_machine_gives_no_chances():
+def test_a_support_vector_machine_gives_no_probabilities():
     svm = make(model="svm")
     assert svm.predict(ROWS).equals(make().predict(ROWS))
-    with pytest.raises(InvalidQuery, match="no chances"):
+    with pytest.raises(InvalidQuery, match="no probabilities"):
         svm.predict_proba(ROWS)
 
 
-def test_a_linear_model_foretells_numbers_within_the_bounds():
+def test_a_linear_model_predicts_numbers_within_the_bounds():
     codes = {"age": np.array([0, 50, 100, 51]), "sex": np.array([0, 1, 0, -1])}
     assert make_linear().predict_numbers(codes).round(6).tolist()[:3] == [0, 150, 200]
     assert make_linear().predict(ROWS.slice(0, 3)).to_pylist() == [0, 150, 200]
@@ -124,7 +124,7 @@ def test_coefficients_of_a_linear_model_give_the_number_itself():
     assert own["(intercept)"] + 50 * own["age"] + own["sex=M"] == pytest.approx(150)
 
 
-def test_a_number_with_one_value_only_is_foretold_as_that():
+def test_a_number_with_one_value_only_is_predicted_as_that():
     constant = column("wage", "integer", bounds=[7, 7])
     model = make(constant, model="linear")
     assert model.predict(ROWS.slice(0, 3)).to_pylist() == [7, 7, 7]
@@ -147,14 +147,14 @@ def test_a_model_survives_its_parts(first, noisy):
     assert found.expected_error() == {"excess_loss_95": 3.0}
 
 
-def test_the_summary_says_what_is_foretold_from_what():
+def test_the_summary_says_what_is_predicted_from_what():
     said = make(notes=("warm start",)).summary()
     assert said["model"] == "logistic regression"
-    assert said["foretells"] == "risk (low, high)"
+    assert said["predicts"] == "risk (low, high)"
     assert said["from"] == "age, sex; 4 weights"
     assert said["note"] == "warm start"
-    assert make_linear().summary()["foretells"] == "wage (0 to 200)"
-    assert make_many().summary()["foretells"] == "work (none, part, missing)"
+    assert make_linear().summary()["predicts"] == "wage (0 to 200)"
+    assert make_many().summary()["predicts"] == "work (none, part, missing)"
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_the_summary_says_what_is_foretold_from_what():
         {"schema": Schema((AGE, SEX, column("risk", "category", values=["low"])))},
     ],
 )
-def test_what_no_recipe_would_publish_is_refused(changes):
+def test_what_no_method_would_publish_is_refused(changes):
     with pytest.raises(InvalidParameter):
         make(**changes)
 
@@ -185,7 +185,7 @@ def test_a_table_of_weights_that_lacks_features_is_refused():
             LinearModel.from_parts(
                 receipt=model.receipt,
                 schema=model.schema,
-                facts=model.facts(),
+                metadata=model.metadata(),
                 tables={"weights": table},
             )
 

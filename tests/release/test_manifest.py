@@ -7,18 +7,18 @@ import pytest
 
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, InvalidParameter
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import secure
-from dpublish.recipes import make_recipe
 from dpublish.release.folder import differences, load
 from dpublish.release.manifest import beside, require_outside
-from recipe_examples import SCHEMA, arrow_table
+from method_examples import SCHEMA, arrow_table
 
 
 @pytest.fixture
 def folder(tmp_path):
-    recipe = make_recipe("histogram", {"columns": ("age", "sex")})
-    release = recipe.release(open_table(arrow_table(), SCHEMA), budget=Budget(1), rng=secure())
+    method = make_method("histogram", {"columns": ("age", "sex")})
+    release = method.release(open_table(arrow_table(), SCHEMA), budget=Budget(1), rng=secure())
     return release.save(tmp_path / "out", extras={"report.html": b"<p>What people read</p>"})
 
 

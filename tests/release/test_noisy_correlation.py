@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpublish.errors import InvalidParameter
-from dpublish.mechanisms.noise_law import noise_variance
+from dpublish.mechanisms.noise_distribution import noise_variance
 from dpublish.release.noisy_correlation import NORMAL_UNIT, NoisyCorrelation, normal_scores
 from dpublish.release.score_bridge import SCORE_UNIT
 
@@ -59,7 +59,7 @@ def test_the_matrix_is_that_of_the_normal_variables_behind(noisy, first, last):
 
 
 @pytest.mark.parametrize(("noisy", "power"), [(SPEARMAN, 1), (KENDALL, 2)])
-def test_records_without_a_place_are_made_up_for(noisy, power):
+def test_records_without_a_place_are_simulated_for(noisy, power):
     halved = replace(
         noisy,
         units=np.rint(noisy.units * 0.5**power).astype(np.int64),
@@ -79,18 +79,18 @@ def test_the_spread_is_how_far_noise_carries_small_correlations(noisy):
 
 
 @pytest.mark.parametrize("noisy", [SPEARMAN, KENDALL, BLOCKS])
-def test_neither_no_records_nor_odd_margins_break_it(noisy):
+def test_neither_no_records_nor_odd_marginals_break_it(noisy):
     single = np.eye(200)[3]
-    for chances in ([EVEN] * 3, [single] * 3, [single, EVEN, EVEN]):
+    for probabilities in ([EVEN] * 3, [single] * 3, [single, EVEN, EVEN]):
         for records in (-50.0, 0.0, 1.0, 1e12):
-            assert np.isfinite(noisy.matrix(chances, records)).all()
-            assert np.isfinite(noisy.spread(chances, records)).all()
+            assert np.isfinite(noisy.matrix(probabilities, records)).all()
+            assert np.isfinite(noisy.spread(probabilities, records)).all()
 
 
 @pytest.mark.parametrize("noisy", [SPEARMAN, KENDALL, BLOCKS])
 def test_facts_survive_a_file(noisy):
-    facts = json.loads(json.dumps(noisy.facts()))
-    back = NoisyCorrelation.from_facts(facts, noisy.units)
+    metadata = json.loads(json.dumps(noisy.metadata()))
+    back = NoisyCorrelation.from_metadata(metadata, noisy.units)
     assert back == noisy
     assert back != replace(noisy, exponent=noisy.exponent + 1)
     assert back != replace(noisy, units=noisy.units + 1)
@@ -126,7 +126,7 @@ def test_nonsense_is_refused(wrong):
 def test_nonsense_in_whole_settings_is_refused():
     with pytest.raises(InvalidParameter, match="classes"):
         replace(KENDALL, settings={**KENDALL.settings, "classes": 0})
-    with pytest.raises(InvalidParameter, match="chances for each column"):
+    with pytest.raises(InvalidParameter, match="probabilities for each column"):
         KENDALL.matrix([EVEN], 10.0)
 
 

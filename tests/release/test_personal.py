@@ -1,4 +1,4 @@
-"""A personalised release: parts are counted, foretell, are saved and loaded together."""
+"""A personalized release: parts are counted, predict, are saved and loaded together."""
 
 import json
 from dataclasses import replace
@@ -11,8 +11,9 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import (
+from dpublish.privacy.neighbors import (
     AddRemoveRecord,
     AddRemoveUnit,
     PersonalRecord,
@@ -20,7 +21,6 @@ from dpublish.privacy.neighbours import (
 )
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
-from dpublish.recipes import make_recipe
 from dpublish.release.folder import load
 from dpublish.release.personal import Part, PersonalRelease
 from dpublish.release.personal_count import EXCHANGEABLE, NOISY_SIZES
@@ -51,16 +51,16 @@ def people(count, seed=8):
 def receipt_of(mode="frame", amounts=((LOW, LOW), (HIGH, HIGH))):
     budget = Budget(max(amount for _, amount in amounts), levels=amounts)
     budget.spend()
-    neighbours = PersonalRecord("own", tuple(str(level) for level, _ in amounts), mode)
+    neighbors = PersonalRecord("own", tuple(str(level) for level, _ in amounts), mode)
     return Receipt.issue(
-        method="stand-in", settings={}, budget=budget, neighbours=neighbours, rng=seeded(1)
+        method="stand-in", settings={}, budget=budget, neighbors=neighbors, rng=seeded(1)
     )
 
 
 def inner(table, epsilon, seed=1, method="histogram", **settings):
     settings = settings or {"columns": ("age", "sex")}
-    recipe = make_recipe(method, settings)
-    return recipe.release(open_table(table, SCHEMA), budget=Budget(epsilon), rng=seeded(seed))
+    chosen = make_method(method, settings)
+    return chosen.release(open_table(table, SCHEMA), budget=Budget(epsilon), rng=seeded(seed))
 
 
 def part(level, size, epsilon=None, *, weight=1.0, scale=1.0, seed=1, table=None, **settings):
@@ -100,7 +100,7 @@ def test_counts_are_added_up_times_their_scale():
         assert whole.count(query).value == pytest.approx(counted[0] + 2.5 * counted[1])
 
 
-def test_weighted_counts_are_shares_of_all_people_by_normalised_weights():
+def test_weighted_counts_are_shares_of_all_people_by_normalized_weights():
     whole = sure(500, 300, total=1000.0)
     shares = [each.release.count("age < 30").value / each.size for each in whole.parts]
     assert whole.count("age < 30").value == pytest.approx(1000 * (shares[0] + 2 * shares[1]) / 3)
@@ -128,7 +128,7 @@ def coverage(make_one, truth, confidence, runs=400):
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95])
-def test_the_error_bar_of_a_sum_covers_the_truth_as_often_as_it_says(confidence):
+def test_the_interval_of_a_sum_covers_the_truth_as_often_as_it_says(confidence):
     tables = [people(300, seed) for seed in (1, 2)]
     truth = sum(t["sex"].to_pylist().count("Male") for t in tables)
     settings = {"columns": ("sex",)}
@@ -164,7 +164,7 @@ def exchangeable(seed, share=0.3, sizes=(400, 1600), weights=(1.0, 9.0), scale=1
 
 
 @pytest.mark.parametrize("changes", [{}, {"drop": 1}, {"scale": 3.0}, {"scale": 2.0, "drop": 1}])
-def test_the_error_bar_of_a_weighted_count_allows_for_who_is_in_which_part(changes):
+def test_the_interval_of_a_weighted_count_allows_for_who_is_in_which_part(changes):
     hits = naive = 0
     for seed in range(300):
         parts, truth, total = exchangeable(seed, **changes)
@@ -183,7 +183,7 @@ def test_the_error_bar_of_a_weighted_count_allows_for_who_is_in_which_part(chang
         assert naive < 200
 
 
-def test_no_error_bar_is_offered_where_one_would_not_hold():
+def test_no_interval_is_offered_where_one_would_not_hold():
     noisy = sure(400, 700, mode="levels").count()
     assert noisy.low is None
     assert NOISY_SIZES in noisy.assumption
@@ -193,7 +193,7 @@ def test_no_error_bar_is_offered_where_one_would_not_hold():
         "age < 30 and height < 160 and sex = Male"
     )
     assert answer.low is None
-    assert "no error bar" in answer.assumption
+    assert "no confidence interval" in answer.assumption
 
 
 def test_bars_that_hold_more_than_noise_are_added_not_squared():
@@ -246,15 +246,15 @@ def test_linear_models_are_averaged_by_weight():
     )
 
 
-def test_grids_average_their_chances():
+def test_grids_average_their_probabilities():
     parts = [
         part(level, 2000.0, Fraction(9), weight=w, seed=n, method="privpfc", target="sex")
         for n, (level, w) in enumerate(zip(AMPLE, (1.0, 2.0), strict=True))
     ]
     whole = make(*parts, combine="weighted")
     rows = people(300, 6)
-    chances = [each.release.predict_chances(rows) for each in parts]
-    wanted = (chances[0] + 2 * chances[1]) / 3
+    probabilities = [each.release.predict_proba(rows) for each in parts]
+    wanted = (probabilities[0] + 2 * probabilities[1]) / 3
     found = whole.predict_proba(rows)
     assert np.column_stack([found[name] for name in found.column_names]) == pytest.approx(wanted)
     labels = np.array(["Female", "Male"])[wanted.argmax(axis=1)]
@@ -272,7 +272,7 @@ def test_other_classifiers_vote_with_their_weights():
     assert whole.predict(rows).equals(parts[1].release.predict(rows))
     turned = make(replace(parts[0], weight=5.0), parts[1], combine="weighted")
     assert turned.predict(rows).equals(parts[0].release.predict(rows))
-    with pytest.raises(InvalidQuery, match="no chances"):
+    with pytest.raises(InvalidQuery, match="no probabilities"):
         whole.predict_proba(rows)
     with pytest.raises(InvalidQuery, match="not linear models"):
         whole.coefficients()
@@ -324,7 +324,7 @@ def test_models_of_different_features_average_their_numbers():
 
 KINDS = [
     ("histogram", {"columns": ("age", "sex")}),
-    ("margins", {}),
+    ("marginals", {}),
     ("private-erm", {"target": "sex", "predictors": ("age", "height")}),
     ("privpfc", {"target": "sex"}),
 ]
@@ -346,34 +346,34 @@ def test_parts_of_any_kind_are_saved_and_loaded(method, settings, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda facts: facts.update(combine="product"),
-        lambda facts: facts.update(parts=[]),
-        lambda facts: facts.update(total="many"),
-        lambda facts: facts.update(total=1e308),
-        lambda facts: facts.update(total=10**400),
-        lambda facts: facts.update(expected={"count_error": 10**400}),
-        lambda facts: facts.update(notes=[1]),
-        lambda facts: facts["parts"][0].update(kind="personal"),
-        lambda facts: facts["parts"][0].update(kind="no-such-kind"),
-        lambda facts: facts["parts"][0].update(weight=-1),
-        lambda facts: facts["parts"][0].update(weight=1e308),
-        lambda facts: facts["parts"][0].update(scale=0),
-        lambda facts: facts["parts"][0].update(scale=1e308),
-        lambda facts: facts["parts"][0].update(scale=1e-320),
-        lambda facts: facts["parts"][0].update(size=-1e308),
-        lambda facts: facts["parts"][0].update(size="few"),
-        lambda facts: facts["parts"][0].update(levels=["1/3"]),
-        lambda facts: facts["parts"][0].update(levels=[]),
-        lambda facts: facts["parts"][0].update(epsilon="7"),
-        lambda facts: facts["parts"].reverse(),
-        lambda facts: facts["parts"][0].pop("receipt"),
+        lambda metadata: metadata.update(combine="product"),
+        lambda metadata: metadata.update(parts=[]),
+        lambda metadata: metadata.update(total="many"),
+        lambda metadata: metadata.update(total=1e308),
+        lambda metadata: metadata.update(total=10**400),
+        lambda metadata: metadata.update(expected={"count_error": 10**400}),
+        lambda metadata: metadata.update(notes=[1]),
+        lambda metadata: metadata["parts"][0].update(kind="personal"),
+        lambda metadata: metadata["parts"][0].update(kind="no-such-kind"),
+        lambda metadata: metadata["parts"][0].update(weight=-1),
+        lambda metadata: metadata["parts"][0].update(weight=1e308),
+        lambda metadata: metadata["parts"][0].update(scale=0),
+        lambda metadata: metadata["parts"][0].update(scale=1e308),
+        lambda metadata: metadata["parts"][0].update(scale=1e-320),
+        lambda metadata: metadata["parts"][0].update(size=-1e308),
+        lambda metadata: metadata["parts"][0].update(size="few"),
+        lambda metadata: metadata["parts"][0].update(levels=["1/3"]),
+        lambda metadata: metadata["parts"][0].update(levels=[]),
+        lambda metadata: metadata["parts"][0].update(epsilon="7"),
+        lambda metadata: metadata["parts"].reverse(),
+        lambda metadata: metadata["parts"][0].pop("receipt"),
     ],
 )
 def test_a_folder_that_was_tampered_with_is_refused(change, tmp_path):
     parts = [part(LOW, 300.0, columns=("age",)), part(HIGH, 300.0, columns=("age", "sex"))]
     make(*parts).save(tmp_path / "out")
     head = json.loads((tmp_path / "out" / "release.json").read_text())
-    change(head["facts"])
+    change(head["metadata"])
     (tmp_path / "out" / "release.json").write_text(json.dumps(head))
     with pytest.raises(CorruptRelease):
         load(tmp_path / "out")
@@ -407,12 +407,12 @@ def test_a_part_spends_no_more_than_its_levels_paid_and_hides_single_records():
     assert make(both).parts == (both,)
     one = part(HIGH, 300.0)
     for others in (AddRemoveUnit("household"), ReplaceRecord()):
-        receipt = replace(one.release.receipt, neighbours=others)
+        receipt = replace(one.release.receipt, neighbors=others)
         with pytest.raises(InvalidParameter, match="one record that is added or removed"):
             replace(one, release=replace(one.release, receipt=receipt))
 
 
-def test_what_no_recipe_would_publish_is_refused():
+def test_what_no_method_would_publish_is_refused():
     one = part(HIGH, 300.0)
     with pytest.raises(InvalidParameter, match="at least one part"):
         make()
@@ -441,17 +441,17 @@ def test_weights_without_meaning_are_refused():
         make(weighed, weighed, combine="weighted")  # the parts share people: how many is unknown
 
 
-def test_a_release_promises_no_more_than_its_parts():
+def test_a_release_guarantees_no_more_than_its_parts():
     honest = receipt_of()
     assert honest.stamps
-    with pytest.raises(InvalidParameter, match="promise more"):
+    with pytest.raises(InvalidParameter, match="guarantee more"):
         make(part(HIGH, 300.0), receipt=replace(honest, stamps=()))
 
 
-def test_the_neighbours_of_the_parts_stay_those_of_the_parts():
+def test_the_neighbors_of_the_parts_stay_those_of_the_parts():
     whole = make(part(LOW, 300.0), part(HIGH, 300.0))
-    assert isinstance(whole.receipt.neighbours, PersonalRecord)
-    assert isinstance(whole.parts[0].release.receipt.neighbours, AddRemoveRecord)
+    assert isinstance(whole.receipt.neighbors, PersonalRecord)
+    assert isinstance(whole.parts[0].release.receipt.neighbors, AddRemoveRecord)
     told = whole.summary()
     assert "level 0.1 (epsilon 0.1); level 1 (epsilon 1)" in told["parts"]
     assert "0.1 at level 0.1 and 1 at level 1" in told["cost"]

@@ -1,4 +1,4 @@
-"""A personal answer refuses what no recipe publishes, and its report shows who paid what."""
+"""A personal answer refuses what no method publishes, and its report shows who paid what."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -9,7 +9,7 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery
-from dpublish.personalised.personal_choice import PersonalChoice
+from dpublish.personalized.personal_choice import PersonalChoice
 from dpublish.randomness import secure
 from dpublish.release.personal_answer import PersonalAnswer
 from dpublish.report.personal_answer import section
@@ -25,12 +25,12 @@ SCHEMA = Schema(
 
 
 def answer(question, **settings):
-    recipe = PersonalChoice(
+    method = PersonalChoice(
         preference="own", levels=LEVELS, sizes=(50, 50), question=question, **settings
     )
     rows = {"own": [0.5, 2.0], "age": [33, 44], "height": [150.0, 170.0], "sex": ["F", "M"]}
-    table = open_table(pa.table(rows), recipe.prepare(SCHEMA))
-    return recipe.release(table, budget=recipe.purse(Fraction(1, 2)), rng=secure())
+    table = open_table(pa.table(rows), method.prepare(SCHEMA))
+    return method.release(table, budget=method.budget(Fraction(1, 2)), rng=secure())
 
 
 def test_the_middle_of_a_leaf_is_the_number():
@@ -39,7 +39,7 @@ def test_the_middle_of_a_leaf_is_the_number():
     assert replace(answer("median", column="height"), value=1).number == 130.0
 
 
-def test_the_error_bar_stays_within_what_is_possible():
+def test_the_interval_stays_within_what_is_possible():
     given = replace(answer("count", query="sex = F"), value=2, expected={"count_95": 30.0})
     bar = given.count("sex=F")
     assert (bar.value, bar.low, bar.high) == (2, 0, 32)
@@ -60,7 +60,7 @@ def test_the_error_bar_stays_within_what_is_possible():
         {"query": "shoe = 44"},
     ],
 )
-def test_what_no_recipe_would_publish_is_refused(change):
+def test_what_no_method_would_publish_is_refused(change):
     with pytest.raises((InvalidParameter, InvalidQuery)):
         replace(answer("count"), **change)
 
@@ -76,7 +76,7 @@ def test_a_table_of_other_values_is_corrupt():
     tables = {"answer": pa.table({"value": ["7"], "label": ["7"]})}
     with pytest.raises(CorruptRelease):
         PersonalAnswer.from_parts(
-            receipt=given.receipt, schema=given.schema, facts=given.facts(), tables=tables
+            receipt=given.receipt, schema=given.schema, metadata=given.metadata(), tables=tables
         )
 
 

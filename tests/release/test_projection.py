@@ -29,7 +29,7 @@ def test_the_projection_is_the_nearest_possible_point(counts, total):
                 assert ((moved - values) ** 2).sum() >= distance - 1e-9
 
 
-def test_a_general_optimiser_finds_the_same_point():
+def test_a_general_optimizer_finds_the_same_point():
     values = np.array([4.0, -3.0, 0.5, 7.0])
     slow = minimize(
         lambda v: ((v - values) ** 2).sum(),

@@ -32,7 +32,7 @@ PLAIN = st.text("abcXYZ019_-+.", min_size=1).filter(lambda t: ".." not in t and 
         ("sex != 'Not said'", "sex", "!=", ("Not said",)),
         ('income = "<=50K"', "income", "=", ("<=50K",)),
         ("income>=50000", "income", ">=", ("50000",)),
-        ("colour in {red, 'light blue'}", "colour", "in set", ("red", "light blue")),
+        ("color in {red, 'light blue'}", "color", "in set", ("red", "light blue")),
         ('"hours per week" < 40', "hours per week", "<", ("40",)),
     ],
 )

@@ -1,4 +1,4 @@
-"""Counts of cells: many boxes at once, grids of whole numbers, and the noise that answers carry."""
+"""Counts of cells: many boxes at once, grids of integers, and the noise that answers carry."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -100,7 +100,7 @@ FEW = column("few", "integer", bounds=[-2, 2])
 POINTS = Schema((FEW, HEIGHT))
 
 
-def test_cells_of_whole_numbers_are_those_in_which_records_were_counted():
+def test_cells_of_integers_are_those_in_which_records_were_counted():
     # Cells of [-2, 2] cut in 8: the numbers -2, -1, 0, 1 start the even ones, 2 ends the last.
     counts = np.array([10, 1, 20, 1, 30, 1, 40, 50])
     grid = GridCounts(Box((FEW,)), (8,), counts, Fraction(1))

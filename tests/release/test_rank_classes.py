@@ -14,18 +14,18 @@ from dpublish.release.rank_classes import MOST_CLASSES, classed_schema, rank_lev
 
 
 def test_classes_are_nested_and_hold_about_as_much():
-    chances = plain_generator(1).dirichlet(np.full(500, 2.0))
-    levels = rank_levels(chances, 500)
+    probabilities = plain_generator(1).dirichlet(np.full(500, 2.0))
+    levels = rank_levels(probabilities, 500)
     assert [len(level) for level in levels] == [2, 4, 8, 16, 32]
     for coarse, fine in pairwise(levels):
         assert set(coarse) <= set(fine)
     for level in levels:
-        masses = np.add.reduceat(chances, level)
-        assert masses.max() < 1 / len(level) + chances.max()
+        masses = np.add.reduceat(probabilities, level)
+        assert masses.max() < 1 / len(level) + probabilities.max()
 
 
 @pytest.mark.parametrize(
-    ("chances", "levels"),
+    ("probabilities", "levels"),
     [
         ([1.0], ()),
         ([0.95, 0.05], ()),  # the leaves themselves are all there is
@@ -33,8 +33,8 @@ def test_classes_are_nested_and_hold_about_as_much():
         ([0.0, 0.0, 0.0], ((0, 1),)),  # nothing is known: cut by position
     ],
 )
-def test_few_or_uneven_leaves_have_few_classes(chances, levels):
-    assert rank_levels(np.array(chances), len(chances)) == levels
+def test_few_or_uneven_leaves_have_few_classes(probabilities, levels):
+    assert rank_levels(np.array(probabilities), len(probabilities)) == levels
 
 
 def test_special_leaves_stay_alone_on_every_level():

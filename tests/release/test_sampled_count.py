@@ -10,16 +10,16 @@ from dpublish.aggregates.score_card import UNIT
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, InvalidQuery
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
-from dpublish.recipes import make_recipe
 from dpublish.release import sampled_count
 from dpublish.release.grid_classifier import GridClassifier, grid_scores
 from dpublish.release.refinement import Refinement
-from dpublish.release.tree_centres import TreeCentres
-from recipe_examples import SCHEMA
+from dpublish.release.tree_centers import TreeCenters
+from method_examples import SCHEMA
 
 
 def people(count=5000):
@@ -40,8 +40,8 @@ AGES, SEXES = PEOPLE["age"].to_numpy(), PEOPLE["sex"].to_numpy(zero_copy_only=Fa
 
 
 def publish(method, **settings):
-    recipe = make_recipe(method, settings)
-    return recipe.release(open_table(PEOPLE, SCHEMA), budget=Budget(500), rng=seeded(1))
+    chosen = make_method(method, settings)
+    return chosen.release(open_table(PEOPLE, SCHEMA), budget=Budget(500), rng=seeded(1))
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +60,8 @@ def test_columns_of_no_joint_are_counted_in_rows_without_a_bar(network):
     answer = network.count(query)
     truth = ((AGES < 50) & (SEXES == "Male")).sum() / 6
     assert answer.low is answer.high is None
-    assert "no error bar" in answer.assumption
-    assert "no error bar" in str(answer)
+    assert "no confidence interval" in answer.assumption
+    assert "no confidence interval" in str(answer)
     assert answer.value == pytest.approx(truth, rel=0.4)
     assert network.count(query) == answer
 
@@ -100,20 +100,20 @@ def test_unknown_columns_and_confidences_are_refused(network):
         network.sample.answer("", 2)
 
 
-def test_a_tree_of_margins_is_asked_through_its_rows(monkeypatch):
+def test_a_tree_of_marginals_is_asked_through_its_rows(monkeypatch):
     monkeypatch.setattr(sampled_count, "SAMPLE", 20_000)
     rng = plain_generator(2)
     names = ("a", "b", "c", "d")
     schema = Schema(tuple(column(name, "numeric", bounds=[0, 1], bins=10) for name in names))
     table = open_table(pa.table({name: rng.random(3000) ** 2 for name in names}), schema)
-    recipe = make_recipe("kmeans", {"clusters": 2})
-    centres = recipe.release(table, budget=Budget(500), rng=seeded(1))
-    assert isinstance(centres, TreeCentres)
-    answer = centres.count("a < 0.25")  # half of them
+    method = make_method("kmeans", {"clusters": 2})
+    centers = method.release(table, budget=Budget(500), rng=seeded(1))
+    assert isinstance(centers, TreeCenters)
+    answer = centers.count("a < 0.25")  # half of them
     assert answer.low is None
     assert answer.value == pytest.approx(1500, rel=0.1)
-    boxes = centres.count_boxes(("a",), np.array([[0]]), np.array([[5]]))
-    assert boxes[0] == pytest.approx(centres.count("a < 0.5").value)
+    boxes = centers.count_boxes(("a",), np.array([[0]]), np.array([[5]]))
+    assert boxes[0] == pytest.approx(centers.count("a < 0.5").value)
 
 
 def test_columns_that_refine_a_grid_are_counted_in_its_rows(monkeypatch):
@@ -125,7 +125,7 @@ def test_columns_that_refine_a_grid_are_counted_in_its_rows(monkeypatch):
     budget = Budget(1)
     budget.spend()
     receipt = Receipt.issue(
-        method="privpfc", settings={}, budget=budget, neighbours=AddRemoveRecord(), rng=seeded(1)
+        method="privpfc", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=seeded(1)
     )
     sums = np.array([[[0, 0]], [[15, 5]], [[27, 9]], [[12, 4]]])
     classifier = GridClassifier(
@@ -149,7 +149,7 @@ def test_columns_that_refine_a_grid_are_counted_in_its_rows(monkeypatch):
         classifier.count("income > 3")
 
 
-def test_centres_without_a_grid_say_that_they_answer_no_counts():
+def test_centers_without_a_grid_say_that_they_answer_no_counts():
     lloyd = publish("dplloyd", columns=("age", "height"), clusters=2)
     with pytest.raises(InvalidQuery, match="holds no grid"):
         lloyd.count("age < 50")

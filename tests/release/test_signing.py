@@ -10,11 +10,11 @@ import pytest
 
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, InputError, InvalidParameter
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.ledger import Ledger
 from dpublish.publishing import publish
 from dpublish.randomness import secure
-from dpublish.recipes import make_recipe
 from dpublish.release import signing
 from dpublish.release.folder import is_signed, load, sign_folder
 from dpublish.release.signing import (
@@ -25,7 +25,7 @@ from dpublish.release.signing import (
     SigningKey,
     create_key,
 )
-from recipe_examples import SCHEMA, arrow_table
+from method_examples import SCHEMA, arrow_table
 
 
 @pytest.fixture
@@ -37,8 +37,8 @@ def keys(tmp_path):
 
 @pytest.fixture
 def release():
-    recipe = make_recipe("histogram", {"columns": ("age",)})
-    return recipe.release(open_table(arrow_table(), SCHEMA), budget=Budget(1), rng=secure())
+    method = make_method("histogram", {"columns": ("age",)})
+    return method.release(open_table(arrow_table(), SCHEMA), budget=Budget(1), rng=secure())
 
 
 @pytest.fixture
@@ -188,16 +188,16 @@ def test_keys_are_not_confused(keys):
 
 
 def test_a_key_that_cannot_be_read_costs_nothing(tmp_path):
-    recipe = make_recipe("histogram", {"columns": ("age",)})
+    method = make_method("histogram", {"columns": ("age",)})
     table = open_table(arrow_table(), SCHEMA)
     with Ledger.create(tmp_path / "books.db") as ledger:
         ledger.add("people", cap=1)
         options = {"ledger": ledger, "dataset": "people", "epsilon": 1}
         with pytest.raises(InputError, match="cannot read"):
-            publish(recipe, table, tmp_path / "out", sign=tmp_path / "no.key", **options)
+            publish(method, table, tmp_path / "out", sign=tmp_path / "no.key", **options)
         assert ledger.status("people").spent == 0
         create_key(tmp_path / "owner.key")
-        publish(recipe, table, tmp_path / "out", sign=tmp_path / "owner.key", **options)
+        publish(method, table, tmp_path / "out", sign=tmp_path / "owner.key", **options)
     assert load(tmp_path / "out", key=tmp_path / "owner.pub")
 
 

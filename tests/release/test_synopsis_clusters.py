@@ -7,7 +7,7 @@ import pytest
 
 from dpublish.randomness import plain_generator
 from dpublish.release.grid_synopsis import GridSynopsis
-from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.labeled_histogram import NoisySize
 from dpublish.release.synopsis_clusters import cluster_synopsis
 
 RATE = Fraction(1, 10)
@@ -29,12 +29,12 @@ def worst_distance(found, wanted):
 
 @pytest.mark.parametrize("only_dense", [False, True])
 @pytest.mark.parametrize("sizes", [(1,), (1, 1), (4,), (3, 5), (2,) * 8])
-def test_any_grid_gives_as_many_centres_as_wanted(sizes, only_dense):
+def test_any_grid_gives_as_many_centers_as_wanted(sizes, only_dense):
     for counts in (np.zeros, lambda n: np.full(n, -9.0), lambda n: np.arange(n) * 30.0):
         grid = GridSynopsis(sizes, counts(np.prod(sizes)).astype(np.int64), RATE)
         found = cluster_synopsis(grid, 7, starts=3, rng=plain_generator(1), only_dense=only_dense)
-        assert found.centres.shape == (7, len(sizes))
-        assert np.all(np.abs(found.centres) <= 1)
+        assert found.centers.shape == (7, len(sizes))
+        assert np.all(np.abs(found.centers) <= 1)
         assert found.score >= 0
 
 
@@ -47,6 +47,6 @@ def test_only_dense_regions_are_searched_where_the_rest_is_noise():
         for only_dense, distances in apart.items():
             rng = plain_generator(seed)
             found = cluster_synopsis(grid, 4, starts=10, rng=rng, only_dense=only_dense)
-            distances.append(worst_distance(found.centres, middles))
+            distances.append(worst_distance(found.centers, middles))
     assert np.mean(apart[True]) < 0.15
-    assert np.mean(apart[False]) > 0.3  # 1,600 cells of noise pull the centres away
+    assert np.mean(apart[False]) > 0.3  # 1,600 cells of noise pull the centers away

@@ -19,11 +19,11 @@ SCHEMA = Schema(tuple(column(name, "numeric", bounds=[-1, 1]) for name in ("x", 
 FIVE = np.array([[-0.7, -0.7], [0.7, -0.6], [-0.6, 0.7], [0.7, 0.6], [0.0, 0.0]])
 
 
-def publish(recipe, count=20_000, epsilon=1):
+def publish(method, count=20_000, epsilon=1):
     rng = plain_generator(8)
     points = FIVE[rng.integers(0, 5, count)] + rng.normal(0, 0.06, (count, 2))
     table = open_table(pa.table({"x": points[:, 0], "y": points[:, 1]}), SCHEMA)
-    return recipe.release(table, budget=Budget(epsilon), rng=seeded(2))
+    return method.release(table, budget=Budget(epsilon), rng=seeded(2))
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +41,14 @@ def test_the_ratio_is_spread_within_by_distance_between(grid):
     (one,) = judge_clusters(grid, [2], seed=4)
     first, second = grid.box.scale(grid.recluster(2, seed=4))
     assert one.between == pytest.approx(np.square(first - second).sum())
-    cells, weights = grid.synopsis.cell_centres(), grid.synopsis.estimates()
-    apart = [np.square(cells - centre).sum(axis=1) for centre in (first, second)]
+    cells, weights = grid.synopsis.cell_centers(), grid.synopsis.estimates()
+    apart = [np.square(cells - center).sum(axis=1) for center in (first, second)]
     within = (np.minimum(*apart) * weights).sum() / weights.sum()
     assert one.within == pytest.approx(within)
     assert one.ratio == one.within / one.between
 
 
-def test_two_centres_in_one_place_are_worst_of_all():
+def test_two_centers_in_one_place_are_worst_of_all():
     together = Validity(4, 0.1, 0.0)
     assert together.ratio == inf
     assert best_of([together, Validity(5, 3.0, 0.01)]).clusters == 5

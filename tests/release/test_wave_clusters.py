@@ -13,7 +13,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import seeded
 from dpublish.release.wave_clusters import WaveClusters
@@ -47,7 +47,7 @@ def make(**changes):
         method="privthr",
         settings={},
         budget=budget,
-        neighbours=AddRemoveRecord(),
+        neighbors=AddRemoveRecord(),
         rng=seeded(1),
     )
     settings = {
@@ -68,7 +68,7 @@ def reload(release, **changes):
     return WaveClusters.from_parts(
         receipt=release.receipt,
         schema=release.schema,
-        facts={**release.facts(), **changes},
+        metadata={**release.metadata(), **changes},
         tables=tables,
     )
 
@@ -79,7 +79,7 @@ def test_a_cell_has_the_label_of_the_coefficient_it_belongs_to():
     assert (make().clusters, make().significant) == (2, 2)
 
 
-def test_rows_are_labelled_by_look_up_and_missing_ones_get_none():
+def test_rows_are_labeled_by_look_up_and_missing_ones_get_none():
     rows = pa.table(
         {
             "age": [5, 5, 75, 75, -9, None, 5],
@@ -154,7 +154,7 @@ def test_rows_of_a_grid_without_records_are_none_or_spread_evenly():
         {"schema": replace(SCHEMA, columns=SCHEMA.columns[::-1])},
     ],
 )
-def test_what_no_recipe_would_publish_is_refused(changes):
+def test_what_no_method_would_publish_is_refused(changes):
     with pytest.raises(InvalidParameter):
         make(**changes)
 
@@ -195,7 +195,7 @@ def test_a_column_that_the_tables_use_themselves_is_refused():
         NoisyThresholdWaves().release(table, budget=Budget(1), rng=seeded(1))
 
 
-def test_the_report_shows_the_clusters_in_colours_and_escapes_names():
+def test_the_report_shows_the_clusters_in_colors_and_escapes_names():
     shown = section(make(), True)
     assert len(shown.figures) == 1
     assert "hsl(" in shown.figures[0].svg

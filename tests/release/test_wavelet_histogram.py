@@ -14,7 +14,7 @@ from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from dpublish.release.haar import invert, transform
 from dpublish.release.wavelet_histogram import WaveletHistogram, box_sums
-from dpublish.report.axis_margins import margin_figures
+from dpublish.report.axis_marginals import marginal_figures
 from dpublish.report.wavelet_histogram import section
 from dpublish.synthesis.histograms.wavelet import Wavelet
 
@@ -43,8 +43,8 @@ ALL = ("age", "height", "sex")
 
 
 def publish(epsilon="1", seed=1, source=PEOPLE, **settings):
-    recipe = Wavelet(**{"columns": ALL, "transform": "haar"} | settings)
-    return recipe.release(open_table(source, SCHEMA), budget=Budget(epsilon), rng=seeded(seed))
+    method = Wavelet(**{"columns": ALL, "transform": "haar"} | settings)
+    return method.release(open_table(source, SCHEMA), budget=Budget(epsilon), rng=seeded(seed))
 
 
 def truth_of(inside):
@@ -63,7 +63,7 @@ QUERIES = {
 }
 
 
-def test_the_error_bar_covers_the_truth_as_often_as_it_says():
+def test_the_interval_covers_the_truth_as_often_as_it_says():
     truths = {query: truth_of(inside) for query, inside in QUERIES.items()}
     hits = dict.fromkeys(QUERIES, 0)
     runs = 400
@@ -91,7 +91,7 @@ def test_without_noise_every_answer_is_the_truth():
 
 
 @pytest.mark.parametrize("settings", [{}, {"transform": "auto"}, {"columns": ("height", "age")}])
-def test_boxes_counts_margins_and_estimates_agree(settings):
+def test_boxes_counts_marginals_and_estimates_agree(settings):
     release = publish(**settings)
     lows, highs = np.array([[3, 1], [0, 0]]), np.array([[12, 4], [20, 6]])
     boxes = release.count_boxes(("age", "height"), lows, highs)
@@ -100,7 +100,7 @@ def test_boxes_counts_margins_and_estimates_agree(settings):
     assert boxes[1] == pytest.approx(release.count().value)
     for age in (0, 19):
         one = release.count(f"age = {age}").value
-        assert one == pytest.approx(release.margin("age").counts[age])
+        assert one == pytest.approx(release.marginal("age").counts[age])
 
 
 def test_the_transform_is_inverted_along_any_axis():
@@ -145,7 +145,9 @@ def test_questions_without_an_answer_are_refused():
 def test_it_is_rebuilt_from_its_parts_and_refuses_others():
     release = publish()
     parts = {"receipt": release.receipt, "schema": release.schema}
-    again = WaveletHistogram.from_parts(**parts, facts=release.facts(), tables=release.tables())
+    again = WaveletHistogram.from_parts(
+        **parts, metadata=release.metadata(), tables=release.tables()
+    )
     assert again == release
     assert release != publish(seed=2)
     for bad in (
@@ -159,10 +161,10 @@ def test_it_is_rebuilt_from_its_parts_and_refuses_others():
             replace(release, **bad)
     fewer = {"coefficients": release.tables()["coefficients"].slice(1)}
     with pytest.raises(InvalidParameter):
-        WaveletHistogram.from_parts(**parts, facts=release.facts(), tables=fewer)
+        WaveletHistogram.from_parts(**parts, metadata=release.metadata(), tables=fewer)
 
 
-def test_the_report_shows_a_margin_of_every_column():
+def test_the_report_shows_a_marginal_of_every_column():
     shown = section(publish(), with_charts=True)
     assert [figure.caption for figure in shown.figures] == [
         f"Estimated counts by {name}." for name in ALL
@@ -173,7 +175,7 @@ def test_the_report_shows_a_margin_of_every_column():
 def test_columns_that_are_not_drawn_are_said_to_be():
     axes = [column(f"c{j}", "integer", bounds=[0, 3]).axis() for j in range(10)]
     for shown, rest in ((8, ""), (9, " 1 more column is not shown."), (10, " 2 more columns are")):
-        figures = margin_figures(axes[:shown], [np.ones(4)] * shown, "Counts")
+        figures = marginal_figures(axes[:shown], [np.ones(4)] * shown, "Counts")
         assert len(figures) == 8
         assert figures[-1].caption.startswith(f"Counts by c7.{rest}")
         assert figures[-2].caption == "Counts by c6."

@@ -1,4 +1,4 @@
-"""Centres of weighted points: the fast sums are the plain ones, and the rounds do as they say."""
+"""Centers of weighted points: the fast sums are the plain ones, and the rounds do as they say."""
 
 import time
 from fractions import Fraction
@@ -9,9 +9,9 @@ import pytest
 
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from dpublish.recipes import make_recipe
 from dpublish.release import grid_sums
 from dpublish.release.dense_regions import (
     dense_cells,
@@ -21,7 +21,7 @@ from dpublish.release.dense_regions import (
 )
 from dpublish.release.grid_sums import GridSums, PointSums, grid_summer, middles
 from dpublish.release.grid_synopsis import GridSynopsis
-from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.labeled_histogram import NoisySize
 from dpublish.release.projection import project_nonnegative
 from dpublish.release.weighted_lloyd import MOST_ROUNDS, grid_lloyd, search_effort, weighted_lloyd
 
@@ -31,11 +31,11 @@ def cell_points(sizes):
     return np.stack([one.ravel() for one in grids], axis=1)
 
 
-def plain_sums(points, weights, centres):
-    """Number, weight and weighted coordinates by nearest centre, point by point."""
-    found = np.zeros((len(centres), points.shape[1] + 2))
+def plain_sums(points, weights, centers):
+    """Number, weight and weighted coordinates by nearest center, point by point."""
+    found = np.zeros((len(centers), points.shape[1] + 2))
     for point, weight in zip(points, weights, strict=True):
-        nearest = int(np.argmin(np.square(centres - point).sum(axis=1)))
+        nearest = int(np.argmin(np.square(centers - point).sum(axis=1)))
         found[nearest] += [1, weight, *(weight * point)]
     return found
 
@@ -48,25 +48,25 @@ def test_sums_by_lines_are_the_sums_by_cells(sizes, clusters, monkeypatch):
     rng = plain_generator(len(sizes))
     points = cell_points(sizes)
     weights = np.rint(rng.normal(3, 10, len(points)))
-    centres = rng.uniform(-1, 1, (6, clusters, len(sizes)))
-    centres[1, -1] = centres[1, 0]  # the same centre twice
-    centres[2, :, -1] = 0.37  # all on one height
-    expected = np.stack([plain_sums(points, weights, one) for one in centres])
-    assert np.allclose(GridSums(sizes, weights).sums(centres), expected)
-    assert np.allclose(PointSums(points, weights).sums(centres), expected)
+    centers = rng.uniform(-1, 1, (6, clusters, len(sizes)))
+    centers[1, -1] = centers[1, 0]  # the same center twice
+    centers[2, :, -1] = 0.37  # all on one height
+    expected = np.stack([plain_sums(points, weights, one) for one in centers])
+    assert np.allclose(GridSums(sizes, weights).sums(centers), expected)
+    assert np.allclose(PointSums(points, weights).sums(centers), expected)
     assert np.isclose(GridSums(sizes, weights).square, (np.square(points).T * weights).sum())
-    monkeypatch.setattr(grid_sums, "_MOST_NUMBERS", 1)  # one set of centres at a time
-    assert np.allclose(GridSums(sizes, weights).sums(centres), expected)
+    monkeypatch.setattr(grid_sums, "_MOST_NUMBERS", 1)  # one set of centers at a time
+    assert np.allclose(GridSums(sizes, weights).sums(centers), expected)
 
 
-def test_a_cell_between_two_centres_belongs_to_one_of_them():
-    centres = np.array([[[-0.5], [0.5]]])
-    sums = GridSums((3,), np.array([1.0, 1.0, 1.0])).sums(centres)
+def test_a_cell_between_two_centers_belongs_to_one_of_them():
+    centers = np.array([[[-0.5], [0.5]]])
+    sums = GridSums((3,), np.array([1.0, 1.0, 1.0])).sums(centers)
     assert sums[0, :, 0].tolist() == [2, 1]  # the cell in the middle is as near to both
 
 
 @pytest.mark.parametrize("sizes", [(6, 5), (13,), (3, 3, 3)])
-def test_points_and_grid_give_the_same_centres(sizes):
+def test_points_and_grid_give_the_same_centers(sizes):
     rng = plain_generator(3)
     points = cell_points(sizes)
     weights = rng.integers(-5, 40, len(points))
@@ -74,7 +74,7 @@ def test_points_and_grid_give_the_same_centres(sizes):
     options = {"min_count": 1.0, "cell_deviation": 4.0, "total": 300.0}
     by_points = weighted_lloyd(points, weights, starts, **options)
     by_grid = grid_lloyd(sizes, weights, starts, **options)
-    assert np.allclose(by_points.centres, by_grid.centres)
+    assert np.allclose(by_points.centers, by_grid.centers)
     assert np.isclose(by_points.score, by_grid.score)
 
 
@@ -83,7 +83,7 @@ def test_the_start_that_fits_best_is_taken_and_its_score_is_the_mean_squared_dis
     weights = np.array([1.0, 1.0, 1.0, 1.0])
     bad, good = [[0.0], [0.0]], [[-0.5], [0.5]]
     found = weighted_lloyd(points, weights, np.array([bad, good, good]), min_count=1.0)
-    assert np.allclose(found.centres, [[-0.8], [0.8]])
+    assert np.allclose(found.centers, [[-0.8], [0.8]])
     assert np.isclose(found.score, 0.01)
 
 
@@ -91,32 +91,32 @@ def test_negative_weights_cancel_noise_in_the_rounds_but_not_in_the_choice():
     points, start = np.array([[-0.5], [0.5], [0.9]]), np.array([[[0.0]]])
     weights = np.array([10.0, 5.0, -5.0])
     found = weighted_lloyd(points, weights, start, min_count=1.0)
-    assert np.isclose(found.centres[0, 0], (-5 + 2.5 - 4.5) / 10)
+    assert np.isclose(found.centers[0, 0], (-5 + 2.5 - 4.5) / 10)
     plausible = project_nonnegative(weights, 10.0)
-    expected = (plausible * np.square(points[:, 0] - found.centres[0, 0])).sum() / 10
+    expected = (plausible * np.square(points[:, 0] - found.centers[0, 0])).sum() / 10
     assert np.isclose(found.score, expected)
 
 
 @pytest.mark.parametrize("weights", [[0.0, 0.0], [-4.0, -9.0], [0.4, 0.4]])
-def test_a_centre_without_enough_weight_stays(weights):
+def test_a_center_without_enough_weight_stays(weights):
     start = np.array([[[0.25]]])
     found = grid_lloyd((2,), np.array(weights), start, min_count=1.0)
-    assert found.centres.tolist() == [[0.25]]
+    assert found.centers.tolist() == [[0.25]]
 
 
-def test_a_centre_with_no_more_than_noise_stays():
+def test_a_center_with_no_more_than_noise_stays():
     start = np.array([[[-0.6], [0.6]]])
     weights = np.array([5.0, 0.0, 0.0, 30.0])
     found = grid_lloyd((4,), weights, start, min_count=1.0, cell_deviation=10.0)
-    assert np.allclose(found.centres, [[-0.6], [0.75]])
+    assert np.allclose(found.centers, [[-0.6], [0.75]])
 
 
-def test_centres_never_leave_the_box_and_circles_end():
+def test_centers_never_leave_the_box_and_circles_end():
     rng = plain_generator(11)
     weights = rng.integers(-60, 61, 64)
     starts = rng.uniform(-1, 1, (40, 5, 2))
     found = grid_lloyd((8, 8), weights, starts, min_count=1.0)
-    assert np.all(np.abs(found.centres) <= 1)
+    assert np.all(np.abs(found.centers) <= 1)
     assert np.isfinite(found.score)
 
 
@@ -125,7 +125,7 @@ def test_some_weights_would_go_round_in_circles_for_ever():
     weights = rng.integers(-60, 61, 64)
     starts = rng.uniform(-1, 1, (40, 5, 2))
     late = [
-        grid_lloyd((8, 8), weights, starts[[n]], min_count=1.0, iterations=rounds).centres
+        grid_lloyd((8, 8), weights, starts[[n]], min_count=1.0, iterations=rounds).centers
         for n in range(40)
         for rounds in (999, 1000)
     ]
@@ -204,14 +204,14 @@ def test_a_search_for_very_many_clusters_is_limited_by_public_sizes():
     assert search_effort(30, 50, 1_000_000) == (30, MOST_ROUNDS)
 
 
-def test_many_centres_on_few_cells_are_added_up_as_on_lines():
+def test_many_centers_on_few_cells_are_added_up_as_on_lines():
     noise = plain_generator(5)
     sizes, weights = (5, 6), noise.normal(size=30)
-    centres = noise.uniform(-1, 1, (2, 40, 2))
+    centers = noise.uniform(-1, 1, (2, 40, 2))
     summer = grid_summer(sizes, weights, 40)
     assert isinstance(summer, PointSums)
     np.testing.assert_allclose(
-        summer.sums(centres), GridSums(sizes, weights).sums(centres), atol=1e-12
+        summer.sums(centers), GridSums(sizes, weights).sums(centers), atol=1e-12
     )
     assert isinstance(grid_summer(sizes, weights, 20), GridSums)
 
@@ -221,8 +221,8 @@ def test_a_thousand_clusters_of_a_small_table_take_seconds():
     schema = Schema(tuple(column(name, "numeric", bounds=[0, 1]) for name in names))
     places = plain_generator(1).uniform(0, 1, (500, 2))
     table = open_table(pa.table({n: places[:, i] for i, n in enumerate(names)}), schema)
-    recipe = make_recipe("kmeans", {"clusters": "1000"})
+    method = make_method("kmeans", {"clusters": "1000"})
     begun = time.process_time()
-    release = recipe.release(table, budget=Budget("1"), rng=seeded(1))
+    release = method.release(table, budget=Budget("1"), rng=seeded(1))
     assert time.process_time() - begun < 60  # it took many minutes
-    assert release.centres.shape == (1000, 2)
+    assert release.centers.shape == (1000, 2)

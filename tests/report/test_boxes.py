@@ -1,4 +1,4 @@
-"""The section of boxes: a picture for two columns, margins, and the fullest boxes."""
+"""The section of boxes: a picture for two columns, marginals, and the fullest boxes."""
 
 import re
 from xml.etree import ElementTree
@@ -9,9 +9,9 @@ import pytest
 
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from dpublish.recipes import make_recipe
 from dpublish.report.boxes import _run_ends, section
 from dpublish.synthesis.histograms.two_level_grid import TwoLevelGrid
 from dpublish.synthesis.histograms.uniform_grid import UniformGrid
@@ -19,12 +19,12 @@ from dpublish.synthesis.histograms.uniform_grid import UniformGrid
 NASTY = "<b>size</b>"
 
 
-def publish(names, records=500, recipe=None, epsilon=5):
+def publish(names, records=500, method=None, epsilon=5):
     schema = Schema(tuple(column(name, "numeric", bounds=[0, 10], bins=200) for name in names))
     points = plain_generator(1).beta(1, 4, (records, len(names))) * 10
     rows = pa.table(dict(zip(names, points.T, strict=True)))
-    recipe = recipe or TwoLevelGrid()
-    return recipe.release(open_table(rows, schema), budget=Budget(epsilon), rng=seeded(2))
+    method = method or TwoLevelGrid()
+    return method.release(open_table(rows, schema), budget=Budget(epsilon), rng=seeded(2))
 
 
 def test_two_columns_are_drawn_box_by_box_the_denser_the_darker():
@@ -49,7 +49,7 @@ def test_more_boxes_than_can_be_told_apart_are_drawn_as_tiles():
 
 
 @pytest.mark.parametrize("names", [["x"], ["x", "y", "z"]])
-def test_other_numbers_of_columns_show_margins(names):
+def test_other_numbers_of_columns_show_marginals(names):
     release = publish(names)
     shown = section(release, True)
     captions = [figure.caption for figure in shown.figures]
@@ -86,7 +86,7 @@ def test_the_example_question_can_be_asked():
 
 def test_other_releases_show_nothing_here():
     schema = Schema((column("sex", "category", values=["F", "M"]),))
-    recipe = make_recipe("histogram", {"columns": ("sex",)})
+    method = make_method("histogram", {"columns": ("sex",)})
     table = open_table(pa.table({"sex": ["F"]}), schema)
-    shown = section(recipe.release(table, budget=Budget(1), rng=seeded(1)), True)
+    shown = section(method.release(table, budget=Budget(1), rng=seeded(1)), True)
     assert (shown.figures, shown.listings, shown.python) == ((), (), "")

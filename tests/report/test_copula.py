@@ -13,9 +13,9 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import seeded
 from dpublish.release.copula import Copula
-from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.labeled_histogram import NoisySize
 from dpublish.release.noisy_correlation import NoisyCorrelation
-from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.release.noisy_marginal import NoisyMarginal
 from dpublish.release.score_bridge import SCORE_UNIT
 from dpublish.report import charts
 from dpublish.report.charts import correlation_map
@@ -33,7 +33,7 @@ def release(columns=3, leaves=300, joined=True):
     budget = Budget(1)
     budget.spend()
     receipt = Receipt.issue(
-        method="dpcopula", settings={}, budget=budget, neighbours=schema.neighbours, rng=seeded(1)
+        method="dpcopula", settings={}, budget=budget, neighbors=schema.neighbors, rng=seeded(1)
     )
     names, pairs = schema.names[:columns], columns * (columns - 1) // 2
     products = np.linspace(-0.2, 0.25, pairs) * 1000 * SCORE_UNIT**2
@@ -42,8 +42,8 @@ def release(columns=3, leaves=300, joined=True):
     return Copula(
         receipt=receipt,
         schema=schema,
-        margins=tuple(
-            NoisyMargin("identity", c.size, np.full(c.size, 1000 // c.size), Fraction(1))
+        marginals=tuple(
+            NoisyMarginal("identity", c.size, np.full(c.size, 1000 // c.size), Fraction(1))
             for c in schema.columns
         ),
         correlation=NoisyCorrelation(
@@ -55,14 +55,14 @@ def release(columns=3, leaves=300, joined=True):
     )
 
 
-def test_margins_and_correlations_are_drawn():
+def test_marginals_and_correlations_are_drawn():
     pytest.importorskip("matplotlib")
     shown = section(release(), with_charts=True)
-    margins, correlations = shown.figures
-    assert all(name in margins.svg for name in ("number 2", "light", "dark $x$"))
+    marginals, correlations = shown.figures
+    assert all(name in marginals.svg for name in ("number 2", "light", "dark $x$"))
     assert "light" not in correlations.svg  # it has no order, so it has no correlations
     assert "number 2" in correlations.svg
-    assert "mean per value" in margins.caption
+    assert "mean per value" in marginals.caption
 
 
 def test_long_names_of_correlations_are_not_cut():
@@ -105,7 +105,7 @@ def test_both_pages_use_one_scale_of_colors(monkeypatch):
     assert scales == [("RdBu_r", (-1, 1))] * 3
 
 
-def test_only_the_first_forty_margins_are_drawn():
+def test_only_the_first_forty_marginals_are_drawn():
     pytest.importorskip("matplotlib")
     shown = section(release(columns=45, leaves=2), with_charts=True)
     assert "The first 40; 7 more are not shown" in shown.figures[0].caption

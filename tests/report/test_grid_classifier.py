@@ -10,11 +10,11 @@ import pytest
 from dpublish.classification.grid_choice import GridChoice
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import secure, seeded
-from dpublish.recipes import make_recipe
 from dpublish.release.refinement import Refinement
-from dpublish.report import labelled_histogram
+from dpublish.report import labeled_histogram
 from dpublish.report.grid_classifier import section
 from dpublish.report.page import render_report
 
@@ -36,8 +36,8 @@ ROWS = pa.table(
 
 
 def publish(rounds, rng=None):
-    recipe = GridChoice(target="risk", rounds=rounds)
-    return recipe.release(open_table(ROWS, SCHEMA), budget=Budget(5), rng=rng or seeded(1))
+    method = GridChoice(target="risk", rounds=rounds)
+    return method.release(open_table(ROWS, SCHEMA), budget=Budget(5), rng=rng or seeded(1))
 
 
 def with_refinements(count, axis):
@@ -45,9 +45,9 @@ def with_refinements(count, axis):
     return replace(publish(0), refinements=(one,) * count)
 
 
-def test_the_grid_is_shown_as_any_labelled_histogram():
+def test_the_grid_is_shown_as_any_labeled_histogram():
     release = publish(0)
-    assert section(release, True) == labelled_histogram.section(release, True)
+    assert section(release, True) == labeled_histogram.section(release, True)
     assert section(release, False).figures == ()
 
 
@@ -82,7 +82,7 @@ def test_the_page_names_refinements_and_escapes_values():
 
 @pytest.mark.parametrize("with_charts", [True, False])
 def test_other_releases_show_nothing_here(with_charts):
-    recipe = make_recipe("histogram", {"columns": ("sex",)})
-    release = recipe.release(open_table(ROWS, SCHEMA), budget=Budget(1), rng=seeded(1))
+    method = make_method("histogram", {"columns": ("sex",)})
+    release = method.release(open_table(ROWS, SCHEMA), budget=Budget(1), rng=seeded(1))
     shown = section(release, with_charts)
     assert (shown.figures, shown.listings, shown.python) == ((), (), "")

@@ -12,12 +12,12 @@ from dpublish.report.course_chart import course_chart
 from dpublish.report.histogram_stream import section
 from dpublish.report.page import render_report
 from dpublish.streams.per_snapshot import PerSnapshot
-from stream_world import RECIPE, SCHEMA, arguments, make_ledger, rows
+from stream_world import METHOD, SCHEMA, arguments, make_ledger, rows
 
 
-def published(place, recipe, labels):
+def published(place, method, labels):
     make_ledger(place)
-    with StreamOperator.start(place / "s.stream", recipe, SCHEMA, **arguments(place)) as operator:
+    with StreamOperator.start(place / "s.stream", method, SCHEMA, **arguments(place)) as operator:
         for number, label in enumerate(labels, 1):
             operator.next(rows(number), label, allow_new_labels=True)
     return load_stream(place / "out")
@@ -33,9 +33,9 @@ def column_heights(svg):
 
 
 @pytest.mark.parametrize("with_charts", [True, False])
-def test_the_page_says_what_was_published_when_and_what_is_promised(tmp_path, with_charts):
+def test_the_page_says_what_was_published_when_and_what_is_guaranteed(tmp_path, with_charts):
     page = render_report(
-        published(tmp_path, RECIPE, ["a<b>", "noon & night"]), with_charts=with_charts
+        published(tmp_path, METHOD, ["a<b>", "noon & night"]), with_charts=with_charts
     )
     assert "within 4 consecutive snapshots" in page
     assert "within any 4 consecutive steps, for ever" in page
@@ -50,18 +50,18 @@ def test_the_page_says_what_was_published_when_and_what_is_promised(tmp_path, wi
 
 
 def test_a_page_of_user_level_says_for_how_many_steps(tmp_path):
-    recipe = PerSnapshot(columns=("hour",), horizon=3)
-    page = render_report(published(tmp_path, recipe, ["a"]))
+    method = PerSnapshot(columns=("hour",), horizon=3)
+    page = render_report(published(tmp_path, method, ["a"]))
     assert "in all steps together, at most 3 of them" in page
     assert "Budget spent so far" in page
 
 
 def test_a_stream_without_steps_has_a_page(tmp_path):
-    assert "0, of which 0 published" in render_report(published(tmp_path, RECIPE, []))
+    assert "0, of which 0 published" in render_report(published(tmp_path, METHOD, []))
 
 
 def test_the_budget_is_drawn_to_scale(tmp_path):
-    stream = published(tmp_path, RECIPE, ["a", "b", "c", "d", "e"])
+    stream = published(tmp_path, METHOD, ["a", "b", "c", "d", "e"])
     svg = figure_about(stream, "Budget").svg
     heights = column_heights(svg)
     assert len(heights) == 5

@@ -7,7 +7,7 @@ import pytest
 
 from dpublish.data.schema import Schema, column
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import seeded
 from dpublish.release.linear_model import LinearModel
@@ -21,7 +21,7 @@ def make(weights, spread=None, target=RISK, model="svm"):
     budget = Budget(1)
     budget.spend()
     receipt = Receipt.issue(
-        method="model", settings={}, budget=budget, neighbours=AddRemoveRecord(), rng=seeded(1)
+        method="model", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=seeded(1)
     )
     return LinearModel(
         receipt=receipt,
@@ -75,6 +75,6 @@ def test_only_some_classes_are_drawn_and_some_rows_listed():
     assert "300 of 384" in shown.listings[0].caption
 
 
-def test_chances_are_offered_by_logistic_models_alone():
+def test_probabilities_are_offered_by_logistic_models_alone():
     assert "predict_proba" in section(make(WEIGHTS, model="logistic"), False).python
     assert "predict_proba" not in section(make(WEIGHTS), False).python

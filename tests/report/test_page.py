@@ -11,14 +11,14 @@ from importlib import import_module
 import pyarrow as pa
 import pytest
 
-import recipe_examples
+import method_examples
 from dpublish.data.schema import Schema, column
-from dpublish.data.schema_file import from_plain
+from dpublish.data.schema_file import from_dict
 from dpublish.data.sources import open_table
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import secure
-from dpublish.recipes import make_recipe
 from dpublish.release.folder import _KINDS
 from dpublish.release.release import Release
 from dpublish.report import page
@@ -26,10 +26,10 @@ from dpublish.report.page import render_report
 from dpublish.report.section import SECTIONS, Section, section_of
 from dpublish.report.shares import share_rows
 from dpublish.synthesis.histograms.noisy import NoisyHistogram
-from recipe_examples import EXAMPLES, arrow_table
+from method_examples import EXAMPLES, arrow_table
 
 NASTY = '<b onload="x()">$x_1$ & \u00e4'
-SCHEMA = from_plain(
+SCHEMA = from_dict(
     tomllib.loads(
         f"""
 [columns."a <i>"]
@@ -48,8 +48,8 @@ ROWS = pa.table({"a <i>": [NASTY, "plain"], "size": [1.0, 2.0]})
 
 
 def publish(method, **settings):
-    recipe = make_recipe(method, settings)
-    return recipe.release(open_table(ROWS, SCHEMA), budget=Budget(1), rng=secure())
+    chosen = make_method(method, settings)
+    return chosen.release(open_table(ROWS, SCHEMA), budget=Budget(1), rng=secure())
 
 
 class Tags(HTMLParser):
@@ -103,8 +103,8 @@ def test_the_example_questions_of_the_page_work_as_they_stand(name):
     )
     rows = pa.table({name: ["x y"], "n": [3], "r": [5.0]})
     for columns in ((name, "n"), ("n", name), ("r", name)):
-        recipe = NoisyHistogram(columns=columns)
-        release = recipe.release(open_table(rows, schema), budget=Budget(1), rng=secure())
+        method = NoisyHistogram(columns=columns)
+        release = method.release(open_table(rows, schema), budget=Budget(1), rng=secure())
         assert "<svg" in render_report(release)
         section = section_of(release)
         command, question = shlex.split(section.shell.splitlines()[0])[1:4:2]
@@ -151,13 +151,13 @@ def test_the_budget_is_shown_by_name_and_adds_up():
 
 def test_parts_of_different_records_that_cost_the_same_are_one_row():
     budget = Budget(1)
-    purses = budget.split(size=1, rounds=2, rest=1)
-    for purse in purses["rounds"].split_evenly(2):
-        parts = purse.share_disjoint([*(f"box-{number}" for number in range(5)), "others"])
+    budgets = budget.split(size=1, rounds=2, rest=1)
+    for share in budgets["rounds"].split_evenly(2):
+        parts = share.share_disjoint([*(f"box-{number}" for number in range(5)), "others"])
         parts["box-4"].split(first=1, second=1)
     assert budget.cost() == 1
     receipt = Receipt.issue(
-        method="x", settings={}, budget=budget, neighbours=SCHEMA.neighbours, rng=secure()
+        method="x", settings={}, budget=budget, neighbors=SCHEMA.neighbors, rng=secure()
     )
     once = "release/rounds/round-{}/box (4 parts of different records, paid for once)"
     assert [(row.name, row.percent) for row in share_rows(receipt)] == [
@@ -178,9 +178,9 @@ def test_parts_of_different_records_that_cost_the_same_are_one_row():
 
 @pytest.mark.parametrize("method", EXAMPLES)
 def test_the_code_of_a_page_uses_the_variable_that_it_made(method):
-    recipe = make_recipe(method, EXAMPLES[method][0])
-    table = open_table(arrow_table(), recipe_examples.SCHEMA)
-    text = render_report(recipe.release(table, budget=Budget(1), rng=secure()), with_charts=False)
+    chosen = make_method(method, EXAMPLES[method][0])
+    table = open_table(arrow_table(), method_examples.SCHEMA)
+    text = render_report(chosen.release(table, budget=Budget(1), rng=secure()), with_charts=False)
     code = unescape(re.search(r"<pre><code>(import dpublish.*?)</code>", text, re.DOTALL)[1])
     names = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)]
     made = {name.id for name in names if isinstance(name.ctx, ast.Store)}
@@ -191,7 +191,7 @@ def test_a_kind_without_a_section_still_has_a_page(monkeypatch):
     release = publish("histogram", columns=("a <i>",))
     monkeypatch.setattr(type(release), "kind", "novelty")
     assert section_of(release) == Section()
-    assert "What was promised" in render_report(release)
+    assert "What was guaranteed" in render_report(release)
 
 
 def test_every_kind_of_release_has_a_section():

@@ -1,4 +1,4 @@
-"""The section of a personalised release: each level's budget to scale, and the parts."""
+"""The section of a personalized release: each level's budget to scale, and the parts."""
 
 from fractions import Fraction
 from xml.etree import ElementTree
@@ -8,9 +8,9 @@ import pytest
 
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
+from dpublish.methods import make_method
 from dpublish.privacy.levels import parse_amounts
 from dpublish.randomness import seeded
-from dpublish.recipes import make_recipe
 from dpublish.report.page import render_report
 from dpublish.report.personal import level_bars, section
 
@@ -22,9 +22,9 @@ def make(
     levels=("0.1", "1"), epsilon="0.5", method="minimum", inner="histogram columns=age", **more
 ):
     given = {"inner": inner, "preference": "own", "levels": levels}
-    recipe = make_recipe(method, given | more)
-    table = open_table(ROWS, recipe.prepare(SCHEMA))
-    return recipe.release(table, budget=recipe.purse(Fraction(epsilon)), rng=seeded(2))
+    chosen = make_method(method, given | more)
+    table = open_table(ROWS, chosen.prepare(SCHEMA))
+    return chosen.release(table, budget=chosen.budget(Fraction(epsilon)), rng=seeded(2))
 
 
 def widths(svg):
@@ -62,5 +62,5 @@ def test_many_levels_are_shown_by_some():
 def test_the_page_says_what_each_level_paid():
     page = render_report(make())
     assert "0.05 of 0.1 (50 %)" in page
-    assert "What was promised" in page
+    assert "What was guaranteed" in page
     assert "levels used: 0.1, 1" in page

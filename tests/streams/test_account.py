@@ -14,7 +14,7 @@ from dpublish.streams.account import Account
 from dpublish.streams.fixed_threshold import FixedThreshold
 from dpublish.streams.plan import Publish
 from dpublish.streams.window_threshold import WindowThreshold
-from streams.stream_law import BINS, SCHEMA, SHARED
+from streams.stream_distribution import BINS, SCHEMA, SHARED
 
 TENTH = Fraction(1, 10)
 
@@ -113,7 +113,7 @@ def test_nothing_is_free_and_nothing_is_paid_back(amount):
         Account(Fraction(1), None).draw(1, Fraction(amount), "histogram")
 
 
-def test_the_purse_holds_what_was_debited():
+def test_the_budget_holds_what_was_debited():
     account = Account(Fraction(1), 3)
     assert account.draw(1, TENTH, "histogram").epsilon == TENTH
     assert account.open_run(1, 2 * TENTH).epsilon == 2 * TENTH
@@ -125,16 +125,16 @@ def test_commitments_say_what_is_used_up_and_change_nothing():
     for number in (1, 2):
         account.begin_step(number)
         account.draw(number, number * TENTH, "histogram")
-    before = account.to_plain()
+    before = account.to_dict()
     assert account.ahead(2, 3) == [(3, 3 * TENTH), (4, 2 * TENTH), (5, Fraction(0))]
-    assert account.to_plain() == before
+    assert account.to_dict() == before
 
 
 def test_an_account_goes_on_from_a_file():
     for seed in range(5):
         account = Account(Fraction(10**6), 5)
         walk(account, plain_generator(seed))
-        again = Account.from_plain(json.loads(json.dumps(account.to_plain())), None)
+        again = Account.from_dict(json.loads(json.dumps(account.to_dict())), None)
         assert again == account
 
 
@@ -144,10 +144,10 @@ def test_random_answers_never_make_a_window_cost_too_much(window, releases, monk
     """The account would refuse; segments touched and publications are counted besides."""
     for seed in range(8):
         choices = plain_generator(seed)
-        recipe = WindowThreshold(
+        method = WindowThreshold(
             **SHARED, window=window, releases=releases, controller="schedule", burn_in=1
         )
-        opened = recipe.start(SCHEMA, budget=Budget(1), rng=seeded(1))
+        opened = method.start(SCHEMA, budget=Budget(1), rng=seeded(1))
         published, asked, runs = set(), {}, []
         with monkeypatch.context() as patch:
             patch.setattr(stream, "StoredVector", RandomAnswers(choices, asked, runs))
@@ -192,17 +192,17 @@ class Spendthrift:
 
 
 @pytest.mark.parametrize(
-    "recipe",
+    "method",
     [
         FixedThreshold(**SHARED, horizon=5),
         WindowThreshold(**SHARED, window=3, releases=2, controller="schedule"),
     ],
 )
-def test_a_policy_that_overspends_is_stopped(recipe, monkeypatch):
-    monkeypatch.setattr(type(recipe), "policy", lambda self, bins, epsilon: Spendthrift())
-    monkeypatch.setattr(type(recipe), "comparisons", lambda self, bins, epsilon: None)
-    monkeypatch.setattr(type(recipe), "publication_epsilon", lambda self, bins, epsilon: epsilon)
-    opened = recipe.start(SCHEMA, budget=Budget(1), rng=seeded(1))
+def test_a_policy_that_overspends_is_stopped(method, monkeypatch):
+    monkeypatch.setattr(type(method), "policy", lambda self, bins, epsilon: Spendthrift())
+    monkeypatch.setattr(type(method), "comparisons", lambda self, bins, epsilon: None)
+    monkeypatch.setattr(type(method), "publication_epsilon", lambda self, bins, epsilon: epsilon)
+    opened = method.start(SCHEMA, budget=Budget(1), rng=seeded(1))
     counts = np.zeros(BINS, dtype=np.int64)
     opened.next_counts(counts, rng=seeded(1))
     with pytest.raises(BudgetExhausted, match="a fault of the method"):

@@ -1,4 +1,4 @@
-"""The default controllers: what they promise, tried on streams whose answer is known."""
+"""The default controllers: what they guarantee, tried on streams whose answer is known."""
 
 from fractions import Fraction
 
@@ -9,17 +9,17 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
+from dpublish.methods.streams import make_stream_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from dpublish.recipes.streams import make_stream_recipe
 
 SHAPE = (8, 8)
 SCHEMA = Schema(tuple(column(name, "integer", bounds=[0, 7], bins=8) for name in "xy"))
 STEPS = 120
 
 
-def recipe(name, **settings):
-    return make_stream_recipe(name, {"columns": ("x", "y"), "trust_rows": True, **settings})
+def configured(name, **settings):
+    return make_stream_method(name, {"columns": ("x", "y"), "trust_rows": True, **settings})
 
 
 def follow(method, counts, epsilon="1", seed=1):
@@ -52,7 +52,7 @@ BOTH = [("dsat", {"horizon": STEPS}), ("dsat-w", {"window": 30})]
 @pytest.mark.parametrize("controller", ["planned", "schedule", "paper"])
 @pytest.mark.parametrize("counts", [STATIC, BURSTS, BURSTS * 0], ids=["static", "bursts", "empty"])
 def test_no_window_costs_more_than_epsilon(name, span, controller, counts):
-    method = recipe(name, controller=controller, **span)
+    method = configured(name, controller=controller, **span)
     stream, steps = follow(method, counts, "0.7")
     assert stream.worst <= Fraction(7, 10)
     assert len(steps) == STEPS
@@ -63,15 +63,15 @@ def test_no_window_costs_more_than_epsilon(name, span, controller, counts):
 
 
 def test_on_static_data_the_default_beats_fixed_sampling():
-    fixed = error(recipe("fixed-sampling", horizon=STEPS, releases=10), STATIC)
-    assert error(recipe("dsat", horizon=STEPS), STATIC) < 0.7 * fixed
-    windowed = error(recipe("fixed-sampling", window=30, interval=8), STATIC)
-    assert error(recipe("dsat-w", window=30), STATIC) < 0.7 * windowed
+    fixed = error(configured("fixed-sampling", horizon=STEPS, releases=10), STATIC)
+    assert error(configured("dsat", horizon=STEPS), STATIC) < 0.7 * fixed
+    windowed = error(configured("fixed-sampling", window=30, interval=8), STATIC)
+    assert error(configured("dsat-w", window=30), STATIC) < 0.7 * windowed
 
 
 def test_after_a_burst_the_default_publishes_at_once():
     for name, span in BOTH:
-        _, steps = follow(recipe(name, **span), BURSTS)
+        _, steps = follow(configured(name, **span), BURSTS)
         published = {step.number for step in steps if step.action == "published"}
         assert {41, 81} <= published
 
@@ -79,15 +79,15 @@ def test_after_a_burst_the_default_publishes_at_once():
 def test_it_learns_a_rhythm_from_fast_change():
     rng = plain_generator(4)
     counts = np.abs(np.cumsum(rng.normal(0, 200, (STEPS, 64)), axis=0) + 5_000).astype(np.int64)
-    _, quiet = follow(recipe("dsat-w", window=30), STATIC)
-    _, lively = follow(recipe("dsat-w", window=30), counts)
+    _, quiet = follow(configured("dsat-w", window=30), STATIC)
+    _, lively = follow(configured("dsat-w", window=30), counts)
     assert sum(s.action == "published" for s in lively) > 3 * sum(
         s.action == "published" for s in quiet
     )
 
 
 def test_smoothing_can_be_switched_off():
-    plain = recipe("dsat", horizon=STEPS, smoothing=False)
+    plain = configured("dsat", horizon=STEPS, smoothing=False)
     _, steps = follow(plain, STATIC)
     for step in steps:
         if step.released is not None:
@@ -99,7 +99,7 @@ def test_smoothing_can_be_switched_off():
 )
 @pytest.mark.parametrize("controller", ["planned", "schedule", "paper"])
 def test_short_horizons_spend_what_there_is(settings, controller):
-    method = recipe("dsat", controller=controller, **settings)
+    method = configured("dsat", controller=controller, **settings)
     stream, _ = follow(method, STATIC[: settings["horizon"]])
     assert stream.is_over
     assert Fraction(9, 10) <= stream.worst <= 1
@@ -109,7 +109,7 @@ def test_short_horizons_spend_what_there_is(settings, controller):
 def test_short_windows_publish_at_nearly_every_step_of_a_lively_stream(window):
     rng = plain_generator(4)
     counts = rng.integers(0, 10_000, (40, 64))
-    _, steps = follow(recipe("dsat-w", window=window), counts)
+    _, steps = follow(configured("dsat-w", window=window), counts)
     assert sum(s.action == "published" for s in steps) >= 40 // window
 
 
@@ -122,9 +122,9 @@ def test_wrong_settings_are_refused():
         {"horizon": 10, "contribution": 0},
     ):
         with pytest.raises(InvalidParameter):
-            recipe("dsat", **settings)
+            configured("dsat", **settings)
     with pytest.raises(InvalidParameter, match="unit"):
-        make_stream_recipe("dsat", {"columns": ("x",), "horizon": 5}).expected_error(
+        make_stream_method("dsat", {"columns": ("x",), "horizon": 5}).expected_error(
             SCHEMA, None, Fraction(1)
         )
 
@@ -132,7 +132,7 @@ def test_wrong_settings_are_refused():
 def test_a_snapshot_without_the_users_is_refused():
     """A table opened without the unit would slip past the contribution bound."""
     owned = Schema(SCHEMA.columns, unit="user")
-    method = make_stream_recipe("dsat", {"columns": ("x", "y"), "horizon": 3})
+    method = make_stream_method("dsat", {"columns": ("x", "y"), "horizon": 3})
     stream = method.start(owned, budget=Budget(1), rng=seeded(1))
     rows = pa.table({"x": [1, 1], "y": [2, 2], "user": ["ann", "ann"]})
     with pytest.raises(InvalidParameter, match="schema"):
@@ -142,10 +142,10 @@ def test_a_snapshot_without_the_users_is_refused():
 
 @pytest.mark.parametrize("share", ["1/30", "0.9", "0.99", "0.9999999", "0.9999999999999"])
 @pytest.mark.parametrize(("name", "span"), BOTH)
-def test_what_is_not_refused_beforehand_can_be_run_and_is_as_noisy_as_foretold(name, span, share):
-    method = recipe(name, decision_share=Fraction(share), **span)
+def test_what_is_not_refused_beforehand_can_be_run_and_is_as_noisy_as_predicted(name, span, share):
+    method = configured(name, decision_share=Fraction(share), **span)
     try:
-        foretold = method.expected_error(SCHEMA, None, Fraction(1)).figures["one_bin_95"]
+        predicted = method.expected_error(SCHEMA, None, Fraction(1)).figures["one_bin_95"]
     except InvalidParameter:
         with pytest.raises(InvalidParameter):
             method.start(SCHEMA, budget=Budget(1), rng=seeded(1))
@@ -153,11 +153,11 @@ def test_what_is_not_refused_beforehand_can_be_run_and_is_as_noisy_as_foretold(n
     _, steps = follow(method, STATIC[:3])
     # A bin's noise is within about 2.1 standard deviations in 95 of 100 publications.
     noise = (2**0.5) / float(steps[0].epsilon)
-    assert foretold == pytest.approx(2.1 * noise, rel=0.3, abs=2)
+    assert predicted == pytest.approx(2.1 * noise, rel=0.3, abs=2)
 
 
 def test_the_state_does_not_show_its_secret():
-    method = recipe("dsat", controller="schedule", horizon=STEPS)
+    method = configured("dsat", controller="schedule", horizon=STEPS)
     stream, _ = follow(method, STATIC[:5], "0.000001")
     bar = stream.state().secret["vector"]["bar"]
     assert str(abs(bar)) not in repr(stream.state())

@@ -22,7 +22,7 @@ SCHEMA = Schema((column("x", "integer", bounds=[0, 3]),))
 BINS = Bins.of(SCHEMA, "x")
 
 
-def recipe(window, **settings):
+def method(window, **settings):
     return BudgetAbsorption(columns=("x",), trust_rows=True, window=window, **settings)
 
 
@@ -52,7 +52,7 @@ def worst_window(amounts, window):
 @pytest.mark.parametrize("window", [1, 2, 3, 5])
 def test_no_window_of_any_decisions_takes_more_units_than_it_has_steps(window):
     """All sequences of ten decisions."""
-    policy = recipe(window).policy(BINS, Fraction(1))
+    policy = method(window).policy(BINS, Fraction(1))
     worst = 0
     for decisions in product([False, True], repeat=10):
         _, units = play(policy, window, decisions)
@@ -61,11 +61,11 @@ def test_no_window_of_any_decisions_takes_more_units_than_it_has_steps(window):
 
 
 @pytest.mark.parametrize("window", [7, 40])
-@pytest.mark.parametrize("chance", [0.02, 0.2, 0.9])
-def test_no_long_window_costs_more_than_epsilon(window, chance):
-    policy = recipe(window).policy(BINS, Fraction(3, 10))
+@pytest.mark.parametrize("probability", [0.02, 0.2, 0.9])
+def test_no_long_window_costs_more_than_epsilon(window, probability):
+    policy = method(window).policy(BINS, Fraction(3, 10))
     for seed in range(10):
-        plans, units = play(policy, window, plain_generator(seed).random(300) < chance)
+        plans, units = play(policy, window, plain_generator(seed).random(300) < probability)
         costs = [
             units_spent * policy.unit + (plan.price if isinstance(plan, Ask) else 0)
             for plan, units_spent in zip(plans, units, strict=True)
@@ -78,7 +78,7 @@ def test_the_count_notices_units_that_are_not_paid_back():
         def learn(self, history, publication):
             history.memory["units"] = 1
 
-    honest = recipe(5).policy(BINS, Fraction(1))
+    honest = method(5).policy(BINS, Fraction(1))
     broken = Forgiving(honest.window, honest.unit, honest.price, honest.floor)
     decisions = [False] * 4 + [True] * 6
     assert worst_window(play(honest, 5, decisions)[1], 5) <= 5
@@ -87,18 +87,18 @@ def test_the_count_notices_units_that_are_not_paid_back():
 
 def test_skipped_steps_save_and_are_paid_back_in_silence():
     decisions = [True, False, False, True, True, True, True, True]
-    plans, units = play(recipe(10).policy(BINS, Fraction(1)), 10, decisions)
+    plans, units = play(method(10).policy(BINS, Fraction(1)), 10, decisions)
     assert units == [1, 0, 0, 3, 0, 0, 1, 1]
     assert [isinstance(plan, Repeat) for plan in plans] == [False] * 4 + [True] * 2 + [False] * 2
 
 
 def test_no_publication_takes_more_than_a_window():
-    _, units = play(recipe(4).policy(BINS, Fraction(1)), 4, [False] * 20 + [True] * 10)
+    _, units = play(method(4).policy(BINS, Fraction(1)), 4, [False] * 20 + [True] * 10)
     assert units[20:] == [4, 0, 0, 0, 1, 1, 1, 1, 1, 1]
 
 
 def run(snapshots, *, window, epsilon=Fraction(1), seed=1, **settings):
-    opened = recipe(window, **settings).start(SCHEMA, budget=Budget(epsilon), rng=seeded(seed))
+    opened = method(window, **settings).start(SCHEMA, budget=Budget(epsilon), rng=seeded(seed))
     rng = seeded(seed)
     return opened, [opened.next_counts(counts, rng=rng) for counts in snapshots]
 
@@ -134,11 +134,11 @@ def test_a_user_in_every_step_of_a_window_is_hidden(contribution, monkeypatch):
 
 
 def test_the_audit_notices_a_comparison_without_noise(monkeypatch):
-    """A step whose distance is just at its threshold for one of two neighbours."""
+    """A step whose distance is just at its threshold for one of two neighbors."""
     monkeypatch.setattr(
         Stream, "_is_far", lambda self, plan, reading, *_: self._distance(reading) >= plan.threshold
     )
-    policy = recipe(4).policy(BINS, Fraction(1))
+    policy = method(4).policy(BINS, Fraction(1))
     threshold = policy.plan(History(4)).threshold
     here = [np.array([threshold - 1, 0, 0, 0])]
     there = [np.array([threshold, 0, 0, 0])]
@@ -170,10 +170,10 @@ def test_a_resumed_stream_goes_on_as_if_it_had_not_stopped():
     snapshots = random_snapshots(4, 20, high=1000)
     opened, steps = run(snapshots, window=6)
     rng = seeded(1)
-    again = recipe(6).start(SCHEMA, budget=Budget(1), rng=seeded(1))
+    again = method(6).start(SCHEMA, budget=Budget(1), rng=seeded(1))
     found = []
     for counts in snapshots:
-        again = recipe(6).resume(SCHEMA, again.state(), again.receipt)
+        again = method(6).resume(SCHEMA, again.state(), again.receipt)
         found.append(again.next_counts(counts, rng=rng))
     assert [step.action for step in found] == [step.action for step in steps]
     assert np.array_equal(again.estimate, opened.estimate)
@@ -203,9 +203,9 @@ def test_nearly_empty_snapshots_are_taken(counts):
 )
 def test_settings_that_make_no_sense_are_refused(settings, reason):
     with pytest.raises(InvalidParameter, match=reason):
-        recipe(**settings)
+        method(**settings)
 
 
 def test_an_epsilon_too_small_for_one_unit_is_refused_at_the_start():
     with pytest.raises(InvalidParameter, match="rate"):
-        recipe(3).start(SCHEMA, budget=Budget(Fraction(1, 2**39)), rng=seeded(1))
+        method(3).start(SCHEMA, budget=Budget(Fraction(1, 2**39)), rng=seeded(1))

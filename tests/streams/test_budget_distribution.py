@@ -7,9 +7,9 @@ import pytest
 
 from dpublish.data.schema import Schema, column
 from dpublish.errors import BudgetExhausted, InvalidParameter
-from dpublish.mechanisms.noise_law import noise_variance
+from dpublish.mechanisms.noise_distribution import noise_variance
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import UserInWindow
+from dpublish.privacy.neighbors import UserInWindow
 from dpublish.randomness import plain_generator, seeded
 from dpublish.streams import static, stream
 from dpublish.streams.bins import Bins
@@ -23,7 +23,7 @@ SCHEMA = Schema((column("x", "integer", bounds=[0, 3]), column("y", "integer", b
 BINS = Bins.of(SCHEMA, "x")
 
 
-def recipe(window, **settings):
+def method(window, **settings):
     return BudgetDistribution(**{"columns": ("x",), "trust_rows": True} | settings, window=window)
 
 
@@ -53,12 +53,12 @@ def worst_window(spent, window):
 
 
 @pytest.mark.parametrize("window", [1, 2, 3, 7, 40])
-@pytest.mark.parametrize("chance", [0.05, 0.3, 0.8, 1.0])
-def test_no_window_of_any_decisions_costs_more_than_epsilon(window, chance):
+@pytest.mark.parametrize("probability", [0.05, 0.3, 0.8, 1.0])
+def test_no_window_of_any_decisions_costs_more_than_epsilon(window, probability):
     epsilon = Fraction(7, 10)
     for seed in range(5):
-        decisions = plain_generator(seed).random(150) < chance
-        policy = recipe(window).policy(BINS, epsilon)
+        decisions = plain_generator(seed).random(150) < probability
+        policy = method(window).policy(BINS, epsilon)
         spent = play(policy, window, decisions)
         assert worst_window(spent, window) <= epsilon
         assert all(amount.denominator <= 10 * 2**21 * window for pair in spent for amount in pair)
@@ -74,26 +74,26 @@ def test_the_count_notices_a_window_that_forgets_too_early():
                 shorter.recent_spending -= history.recent[0].epsilon
             return super().plan(shorter)
 
-    honest = recipe(3).policy(BINS, Fraction(1))
+    honest = method(3).policy(BINS, Fraction(1))
     broken = Forgetful(honest.pool, honest.unit, honest.price, honest.floor)
     assert worst_window(play(broken, 3, [True] * 50), 3) > 1
 
 
 def test_each_publication_takes_half_of_what_the_window_has_left():
-    spent = play(recipe(100).policy(BINS, Fraction(1)), 100, [True] * 60)
+    spent = play(method(100).policy(BINS, Fraction(1)), 100, [True] * 60)
     published = [epsilon for _, epsilon in spent]
     assert published[:4] == [Fraction(1, 2**k) for k in (2, 3, 4, 5)]
     assert published[-1] == 0
 
 
 def test_a_window_whose_pool_is_used_up_asks_nothing():
-    policy = recipe(100).policy(BINS, Fraction(1))
+    policy = method(100).policy(BINS, Fraction(1))
     history = History(100, recent_spending=policy.pool)
     assert policy.plan(history) == Repeat()
 
 
 def test_a_step_publishes_if_the_mean_distance_is_above_that_of_the_noise():
-    """The rule of the paper, in whole numbers: dis > s / epsilon, dis = distance / d."""
+    """The rule of the paper, in integers: dis > s / epsilon, dis = distance / d."""
     for epsilon in (Fraction(1, 3), Fraction(1, 4), Fraction(2), Fraction(5, 7)):
         for bins, contribution in [(1, 1), (4, 3), (10, 1)]:
             threshold = NoiseFloor(bins, contribution).threshold(History(5), epsilon)
@@ -127,7 +127,7 @@ def test_with_many_bins_the_comparisons_get_a_smaller_part():
 
 
 def run(snapshots, *, window, epsilon=Fraction(1), seed=1, **settings):
-    opened = recipe(window, **settings).start(SCHEMA, budget=Budget(epsilon), rng=seeded(seed))
+    opened = method(window, **settings).start(SCHEMA, budget=Budget(epsilon), rng=seeded(seed))
     rng = seeded(seed)
     return opened, [opened.next_counts(counts, rng=rng) for counts in snapshots]
 
@@ -188,7 +188,7 @@ def test_a_window_as_long_as_the_stream_hides_users_in_all_steps():
     total = sum(step.epsilon for step in steps)
     assert opened.spent == total + 30 * Fraction(1, 60)
     assert Fraction(1, 4) < total <= Fraction(1, 2)
-    assert opened.receipt.neighbours == UserInWindow("person", 30)
+    assert opened.receipt.neighbors == UserInWindow("person", 30)
 
 
 def test_a_jump_is_published_and_standing_still_is_not():
@@ -216,12 +216,12 @@ def test_nearly_empty_snapshots_are_taken(counts):
 )
 def test_settings_that_make_no_sense_are_refused(settings, reason):
     with pytest.raises(InvalidParameter, match=reason):
-        recipe(**settings)
+        method(**settings)
 
 
 def test_an_epsilon_too_small_for_the_smallest_publication_is_refused_at_the_start():
     epsilon = Fraction(1, 2**22)
     with pytest.raises(InvalidParameter, match="rate"):
-        recipe(3).start(SCHEMA, budget=Budget(epsilon), rng=seeded(1))
+        method(3).start(SCHEMA, budget=Budget(epsilon), rng=seeded(1))
     with pytest.raises(InvalidParameter, match="rate"):
-        recipe(10**12, decision_share=Fraction(1, 10**6)).expected_error(SCHEMA, None, Fraction(1))
+        method(10**12, decision_share=Fraction(1, 10**6)).expected_error(SCHEMA, None, Fraction(1))

@@ -17,14 +17,14 @@ from dpublish.streams.fixed_threshold import FixedThreshold
 from dpublish.streams.per_snapshot import PerSnapshot
 from dpublish.streams.threshold_policy import share_for_decisions
 from dpublish.streams.window_threshold import WindowThreshold
-from streams.stream_law import (
+from streams.stream_distribution import (
     BINS,
     FALLS,
     NOWHERE,
     RISES,
     SHARED,
     Audit,
-    LawVector,
+    DistributionVector,
     log_below,
     log_tail,
 )
@@ -46,7 +46,7 @@ def dsat_w(window, releases, controller="schedule", **changes):
 
 
 def inside(window, first, steps):
-    """Neighbours who differ in one window only, in the ways that move distances most."""
+    """Neighbors who differ in one window only, in the ways that move distances most."""
     for pattern in (
         [FALLS] * window,
         [RISES] * window,
@@ -109,14 +109,14 @@ WINDOWS = {
 
 @pytest.mark.parametrize("name", WINDOWS)
 def test_no_outcome_tells_more_than_epsilon_of_any_window(name, monkeypatch):
-    recipe, steps = WINDOWS[name]
-    audit = Audit(recipe, Fraction(1), steps, monkeypatch)
-    firsts = range(1, steps - recipe.window + 2)
-    neighbours = [pair for first in firsts for pair in inside(recipe.window, first, steps)]
-    assert 0.85 < audit.worst(neighbours) <= 1 + CLOSE
+    method, steps = WINDOWS[name]
+    audit = Audit(method, Fraction(1), steps, monkeypatch)
+    firsts = range(1, steps - method.window + 2)
+    neighbors = [pair for first in firsts for pair in inside(method.window, first, steps)]
+    assert 0.85 < audit.worst(neighbors) <= 1 + CLOSE
 
 
-class PrintedVector(LawVector):
+class PrintedVector(DistributionVector):
     """Threshold noise of 2 / e1 and answer noise of 2C / e1, as printed."""
 
     @classmethod
@@ -126,7 +126,7 @@ class PrintedVector(LawVector):
         return cls(calibration, max_positives, side)
 
 
-class ClampedVector(LawVector):
+class ClampedVector(DistributionVector):
     """The noisy threshold is clamped to a public bound, where the threshold itself lies."""
 
     @classmethod
@@ -144,7 +144,7 @@ class ClampedVector(LawVector):
         return np.minimum(self.bars + threshold, threshold) - answer
 
 
-class NeverRedrawnVector(LawVector):
+class NeverRedrawnVector(DistributionVector):
     """One noisy threshold for all windows of an endless stream."""
 
     @classmethod
@@ -177,8 +177,8 @@ def test_the_clamped_noisy_threshold_is_caught(monkeypatch):
 
 def test_one_threshold_draw_over_all_windows_is_caught(monkeypatch):
     window, steps = 30, 480
-    recipe = dsat_w(window, 2)
-    audit = Audit(recipe, Fraction(1), steps, monkeypatch, below_gap=60, above_gap=-60)
+    method = dsat_w(window, 2)
+    audit = Audit(method, Fraction(1), steps, monkeypatch, below_gap=60, above_gap=-60)
     places = [NOWHERE] * (steps - window) + [RISES] * window
     aboves = {n for n in range(3, steps - window) if n % window < 2}
     assert audit.loss(places, aboves) <= 1 + CLOSE
@@ -240,11 +240,11 @@ def test_a_threshold_known_from_outside_the_window_makes_every_negative_cost():
 
 
 def test_a_scale_of_private_size_tells_that_size():
-    def normalised(size, releases=20, gap=1.0):
+    def normalized(size, releases=20, gap=1.0):
         """500 negatives at a clamped threshold, with noise of scale 2C * 2 / (size - 1)."""
         return 500 * laplace_log_tail(gap * (size - 1) / (4 * releases))
 
-    assert normalised(1000) - normalised(1001) == pytest.approx(6.25, abs=1e-3)
+    assert normalized(1000) - normalized(1001) == pytest.approx(6.25, abs=1e-3)
 
 
 @pytest.mark.parametrize("move", [0, 1])
@@ -268,7 +268,7 @@ def test_a_scale_of_private_size_costs_even_with_the_proved_split(move):
     assert likelihood(1000, 0) - likelihood(1000, move) <= move + 1e-3
 
 
-def test_the_law_of_the_audit_is_a_law():
+def test_the_distribution_of_the_audit_is_a_distribution():
     for noise in ("laplace", "exponential"):
         for k in range(-5, 6):
             above = np.exp(log_tail(noise, 0.3, np.array(k)))

@@ -7,9 +7,9 @@ import pytest
 
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
+from dpublish.methods.streams import make_stream_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
-from dpublish.recipes.streams import make_stream_recipe
 from dpublish.streams.static import IdentityHistogram
 
 SCHEMA = Schema((column("a", "integer", bounds=[0, 63], bins=64),))
@@ -33,7 +33,7 @@ class Choosy(IdentityHistogram):
 )
 @pytest.mark.parametrize("jump", [0, 10**5, 10**7])
 def test_small_publications_are_skipped_whatever_the_counts_are(monkeypatch, name, span, jump):
-    method = make_stream_recipe(name, {"columns": "a", "trust_rows": True, **span})
+    method = make_stream_method(name, {"columns": "a", "trust_rows": True, **span})
     monkeypatch.setattr(type(method), "static_histogram", lambda _: Choosy())
     stream = method.start(SCHEMA, budget=Budget("0.05"), rng=seeded(1))
     rng, counts = seeded(2), np.zeros(64, dtype=np.int64)
@@ -44,7 +44,7 @@ def test_small_publications_are_skipped_whatever_the_counts_are(monkeypatch, nam
 
 def test_without_the_precaution_a_step_would_fail_by_what_it_saw(monkeypatch):
     """The broken twin: plans are carried out unseen, and the error depends on the counts."""
-    method = make_stream_recipe("dsat", {"columns": "a", "trust_rows": True, "horizon": 2000})
+    method = make_stream_method("dsat", {"columns": "a", "trust_rows": True, "horizon": 2000})
     monkeypatch.setattr(type(method), "static_histogram", lambda _: Choosy())
     stream = method.start(SCHEMA, budget=Budget("0.05"), rng=seeded(1))
     monkeypatch.setattr(stream, "_feasible", lambda plan: plan)

@@ -101,8 +101,8 @@ def test_steady_drift_is_carried_on():
 
 def test_what_is_written_down_is_read_back():
     _, belief = follow([spread_out(1), spread_out(2), spread_out(1)], 20, smoothing=True)
-    plain, arrays = belief.to_plain()
-    again = Belief.from_plain(json.loads(json.dumps(plain)), arrays)
+    plain, arrays = belief.to_dict()
+    again = Belief.from_dict(json.loads(json.dumps(plain)), arrays)
     for number in (3, 5):
         assert again.at(number).level.tolist() == belief.at(number).level.tolist()
         assert again.at(number).variance == belief.at(number).variance
@@ -111,7 +111,7 @@ def test_what_is_written_down_is_read_back():
 @pytest.mark.parametrize(
     ("shape", "blocks"), [((1,), 1), ((100,), 8), ((10, 10), 16), ((3, 50, 2), 18)]
 )
-def test_blocks_are_neighbours(shape, blocks):
+def test_blocks_are_neighbors(shape, blocks):
     numbers = make_blocks(shape)
     assert len(numbers) == np.prod(shape)
     assert set(numbers) == set(range(blocks))

@@ -9,7 +9,7 @@ from dpublish.errors import InvalidParameter
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from dpublish.streams.fixed_sampling import FixedSampling
-from streams.stream_law import BINS, SCHEMA, SHARED
+from streams.stream_distribution import BINS, SCHEMA, SHARED
 
 
 def published(steps, **settings):
@@ -75,7 +75,7 @@ def test_settings_that_make_no_sense_are_refused(bad):
         FixedSampling(**SHARED, **bad)
 
 
-def test_the_foretold_error_is_that_of_a_publications_share():
+def test_the_predicted_error_is_that_of_a_publications_share():
     few = FixedSampling(**SHARED, horizon=100, releases=2)
     many = FixedSampling(**SHARED, horizon=100, releases=50)
     one = Fraction(1)

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 from dpublish.errors import InvalidParameter
-from dpublish.mechanisms.noise_law import noise_pmf, noise_variance
+from dpublish.mechanisms.noise_distribution import noise_pmf, noise_variance
 from dpublish.mechanisms.sparse_vector_calibration import calibrate
 from dpublish.mechanisms.stored_vector import comparison_deviation
+from dpublish.methods.streams import make_stream_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
-from dpublish.recipes.streams import make_stream_recipe
 from dpublish.streams import stream
 from dpublish.streams.bins import Bins
+from dpublish.streams.contract import Comparisons
 from dpublish.streams.fixed_threshold import FixedThreshold
 from dpublish.streams.history import History, Publication
 from dpublish.streams.plan import Ask, Publish, Repeat
-from dpublish.streams.contract import Comparisons
 from dpublish.streams.threshold_policy import absolute_noise, share_for_decisions
-from streams.stream_law import BINS, SCHEMA, SHARED, Side
+from streams.stream_distribution import BINS, SCHEMA, SHARED, Side
 
 ONE = Fraction(1)
 
@@ -30,8 +30,8 @@ def dsft(horizon, **changes):
     return FixedThreshold(**SHARED, horizon=horizon, **changes)
 
 
-def policy_of(recipe):
-    return recipe.policy(Bins.of(SCHEMA, ("place",)), ONE)
+def policy_of(method):
+    return method.policy(Bins.of(SCHEMA, ("place",)), ONE)
 
 
 def history_of(published, number, *, size=1000.0, noise=8.0):
@@ -56,8 +56,8 @@ def test_all_is_spent_on_every_path(releases, monkeypatch):
 
 
 def test_the_first_step_publishes_and_the_last_spends_what_is_left():
-    recipe = dsft(50, releases=5, decision_share=Fraction(1, 4))
-    policy, part = policy_of(recipe), Fraction(3, 20)
+    method = dsft(50, releases=5, decision_share=Fraction(1, 4))
+    policy, part = policy_of(method), Fraction(3, 20)
     assert policy.plan(history_of(0, 0)) == Publish(part)
     assert policy.plan(history_of(2, 49)) == Publish(3 * part)
     assert policy.plan(history_of(5, 49)) == Repeat()
@@ -78,9 +78,9 @@ def test_one_publication_gets_everything_and_nothing_is_asked():
 @pytest.mark.parametrize("rate", [Fraction(1, 50), Fraction(1, 2), Fraction(3)])
 def test_the_floor_is_the_mean_of_what_noise_adds_to_a_distance(rate):
     places = np.arange(-4000, 4001)
-    law = noise_pmf(rate, places)
-    mean = float(law @ np.abs(places))
-    spread = float(law @ np.square(np.abs(places) - mean))
+    distribution = noise_pmf(rate, places)
+    mean = float(distribution @ np.abs(places))
+    spread = float(distribution @ np.square(np.abs(places) - mean))
     assert absolute_noise(noise_variance(rate)) == pytest.approx((mean, spread), rel=1e-9)
     decay = exp(-rate)
     assert mean == pytest.approx(2 * decay / (1 - decay**2), rel=1e-9)
@@ -116,7 +116,7 @@ def test_the_size_is_that_of_the_first_publication_and_never_below_one(total, si
     assert history.memory == {"size": size}
 
 
-def test_the_share_of_decisions_blurs_distances_least():
+def test_the_share_of_decisions_perturbs_distances_least():
     """The spec's figures have two-sided noise, hence a comparison of twice the variance."""
     bins, releases = 100, 10
     share = share_for_decisions(None, bins=bins, releases=releases, horizon=500, window=None)
@@ -165,21 +165,21 @@ def test_settings_that_make_no_sense_are_refused(bad):
 @pytest.mark.parametrize(("text", "value"), [("auto", "auto"), ("1/8", Fraction(1, 8))])
 def test_a_threshold_may_be_written_as_text(text, value):
     settings = {"columns": "place", "trust_rows": "yes", "horizon": "9", "threshold": text}
-    assert make_stream_recipe("dsft", settings).threshold == value
+    assert make_stream_method("dsft", settings).threshold == value
 
 
 def test_too_small_an_epsilon_is_refused_before_anything_is_spent():
-    purse = Budget(Fraction(1, 2**45))
+    budget = Budget(Fraction(1, 2**45))
     with pytest.raises(InvalidParameter, match="rate"):
-        dsft(50).start(SCHEMA, budget=purse, rng=seeded(1))
-    assert not purse.is_used
+        dsft(50).start(SCHEMA, budget=budget, rng=seeded(1))
+    assert not budget.is_used
 
 
 def test_it_publishes_after_a_jump_and_not_before():
     """The counts jump once, by far more than the threshold, which is far beyond all noise."""
-    recipe = dsft(30, releases=3, threshold=Fraction(1, 10))
+    method = dsft(30, releases=3, threshold=Fraction(1, 10))
     for seed in range(5):
-        opened = recipe.start(SCHEMA, budget=Budget(5), rng=seeded(seed))
+        opened = method.start(SCHEMA, budget=Budget(5), rng=seeded(seed))
         rng = seeded(1000 + seed)
         counts = [np.full(BINS, 5000 if n < 15 else 9000, dtype=np.int64) for n in range(30)]
         times = [s.number for c in counts if (s := opened.next_counts(c, rng=rng)).epsilon]

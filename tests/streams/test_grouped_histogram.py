@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpublish.data.schema import Schema, column
-from dpublish.mechanisms.noise_law import noise_variance
+from dpublish.mechanisms.noise_distribution import noise_variance
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from dpublish.streams import grouped_histogram
@@ -32,19 +32,19 @@ def make_bins(size):
 def publish(counts, *, epsilon=EPSILON, contribution=1, seed=1):
     counts = np.asarray(counts, dtype=np.int64)
     bins = make_bins(counts.size)
-    purse = Budget(epsilon)
+    budget = Budget(epsilon)
     found = GroupedHistogram().publish(
         Reading.of_counts(counts, bins),
         contribution=contribution,
-        budget=purse,
+        budget=budget,
         rng=seeded(seed),
     )
-    assert all(leaf.is_used for leaf in purse.account())
-    assert purse.cost() == epsilon
+    assert all(leaf.is_used for leaf in budget.account())
+    assert budget.cost() == epsilon
     return found
 
 
-def neighbours(seed, rows):
+def neighbors(seed, rows):
     rng = plain_generator(seed)
     here = rng.integers(0, 3, 30) * (rng.random(30) < 0.4) * 10 ** (seed % 3)
     user = rng.integers(0, 30 if seed % 2 else 1, rows)
@@ -54,7 +54,7 @@ def neighbours(seed, rows):
 def worst_loss(monkeypatch, release, rows):
     losses = []
     for seed in range(30):
-        here, there = neighbours(seed, rows)
+        here, there = neighbors(seed, rows)
         for pair in ((here, there), (there, here)):
             losses.append(
                 privacy_loss(
@@ -68,7 +68,7 @@ def worst_loss(monkeypatch, release, rows):
 
 
 @pytest.mark.parametrize("contribution", [1, 3])
-def test_no_publication_tells_neighbours_apart_by_more_than_the_budget(contribution, monkeypatch):
+def test_no_publication_tells_neighbors_apart_by_more_than_the_budget(contribution, monkeypatch):
     found = worst_loss(
         monkeypatch,
         lambda counts, seed: publish(counts, contribution=contribution, seed=seed),
@@ -92,11 +92,11 @@ def test_the_audit_notices_shares_that_are_both_the_whole(monkeypatch):
     honest = grouped_histogram.add_geometric
 
     def release(counts, seed):
-        blur = grouped_histogram.add_geometric
+        perturb = grouped_histogram.add_geometric
 
         def twice(values, *, sensitivity, budget, rng):
-            purse = Budget(2 * budget.spend())
-            return blur(values, sensitivity=sensitivity, budget=purse, rng=rng)
+            share = Budget(2 * budget.spend())
+            return perturb(values, sensitivity=sensitivity, budget=share, rng=rng)
 
         with monkeypatch.context() as patch:
             patch.setattr(grouped_histogram, "add_geometric", twice)
@@ -168,7 +168,7 @@ def crowded(size, rng):
 
 
 def measure(make, size, epsilon):
-    """Mean squared error in units of identity's, and what was foretold of it."""
+    """Mean squared error in units of identity's, and what was predicted of it."""
     found = []
     for seed in range(5):
         counts = make(size, plain_generator(seed)).astype(np.int64)
@@ -180,11 +180,11 @@ def measure(make, size, epsilon):
 @pytest.mark.parametrize("make", [sparse, small, crowded])
 @pytest.mark.parametrize("size", [100, 1000, 10_000])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1, 10), Fraction(1)])
-def test_the_error_is_about_as_foretold_and_at_most_some_twice_that_of_identity(
+def test_the_error_is_about_as_predicted_and_at_most_some_twice_that_of_identity(
     make, size, epsilon
 ):
-    error, foretold = measure(make, size, epsilon)
-    assert foretold > 0.5 * error
+    error, predicted = measure(make, size, epsilon)
+    assert predicted > 0.5 * error
     assert error < 2.5
 
 

@@ -48,7 +48,7 @@ def test_it_publishes_at_fixed_intervals_whatever_the_data_does(distance):
 
 
 def test_the_state_is_clamped_and_not_the_noisy_threshold():
-    """The threshold handed on is that of the state; noise is added to it afterwards."""
+    """The threshold handed on is that of the state; noise is added to it afterward."""
     policy = PaperController(**TERMS, horizon=500)
     history = History(None, number=50, published=1, noise=8.0, memory={"size": 1000.0, STATE: 2.0})
     first = policy.plan(history)

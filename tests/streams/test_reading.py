@@ -8,7 +8,7 @@ from dpublish.aggregates.counts import Counts
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import plain_generator
 from dpublish.streams.bins import Bins
 from dpublish.streams.reading import Reading, rows_of, schema_of
@@ -66,7 +66,7 @@ def test_a_snapshot_and_its_rows_have_the_same_counts(columns):
     reading = Reading.of(random_table(2, 200), bins, 1, b"key")
     assert reading.counts.sum() == 200
     assert leaf_counts(reading.rows).tolist() == reading.counts.tolist()
-    assert isinstance(reading.rows.neighbours, AddRemoveRecord)
+    assert isinstance(reading.rows.neighbors, AddRemoveRecord)
 
 
 def test_what_has_an_order_keeps_it_and_what_has_none_gets_none():
@@ -88,7 +88,7 @@ def test_negative_counts_give_no_rows():
 def test_nothing_is_read_before_it_is_asked_for():
     class Unreadable:
         schema = SCHEMA
-        neighbours = AddRemoveRecord()
+        neighbors = AddRemoveRecord()
 
         def sum(self, kernel):
             raise AssertionError("read")
@@ -109,5 +109,5 @@ def test_users_are_bounded_before_they_are_counted():
 
 @pytest.mark.parametrize("counts", [np.array([1, 2]), np.array([1.0, 2, 3]), np.ones((3, 1), int)])
 def test_counts_that_do_not_fit_the_bins_are_refused(counts):
-    with pytest.raises(InvalidParameter, match="3 whole numbers"):
+    with pytest.raises(InvalidParameter, match="3 integers"):
         Reading.of_counts(counts, Bins.of(SCHEMA, "size"))

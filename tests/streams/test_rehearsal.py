@@ -27,22 +27,22 @@ def published(monkeypatch):
     return calls
 
 
-def steps(recipe, snapshots, source):
-    stream = recipe.start(SCHEMA, budget=Budget(EPSILON), rng=source)
+def steps(method, snapshots, source):
+    stream = method.start(SCHEMA, budget=Budget(EPSILON), rng=source)
     return stream, [stream.next_counts(counts, rng=source) for counts in snapshots]
 
 
-@pytest.mark.parametrize("recipe", [ASKING, THRESHOLD], ids=lambda recipe: recipe.name)
-def test_near_and_far_snapshots_take_the_same_work(recipe, published):
-    _, found = steps(recipe, [NEAR, NEAR, FAR, FAR], secure())
+@pytest.mark.parametrize("method", [ASKING, THRESHOLD], ids=lambda method: method.name)
+def test_near_and_far_snapshots_take_the_same_work(method, published):
+    _, found = steps(method, [NEAR, NEAR, FAR, FAR], secure())
     actions = [step.action for step in found]
     assert actions == ["published", "repeated", "published", "repeated"]
     assert len(published) == 4
 
 
-@pytest.mark.parametrize("recipe", [ASKING, THRESHOLD], ids=lambda recipe: recipe.name)
-def test_nothing_of_a_rehearsal_is_kept_or_paid(recipe, published):
-    stream, found = steps(recipe, [NEAR, NEAR], secure())
+@pytest.mark.parametrize("method", [ASKING, THRESHOLD], ids=lambda method: method.name)
+def test_nothing_of_a_rehearsal_is_kept_or_paid(method, published):
+    stream, found = steps(method, [NEAR, NEAR], secure())
     first, repeated = found
     assert np.array_equal(first.estimate, repeated.estimate)
     assert repeated.released is None
@@ -50,17 +50,17 @@ def test_nothing_of_a_rehearsal_is_kept_or_paid(recipe, published):
     assert stream.state().public["history"]["number"] == 2
     assert len(published) == 2
     # Whether a histogram was thrown away shows nowhere in what the stream goes on with.
-    spied, _ = steps(recipe, [NEAR, NEAR], seeded(1))
+    spied, _ = steps(method, [NEAR, NEAR], seeded(1))
     assert len(published) == 3
     for part in ("history", "account"):
         assert stream.state().public[part].keys() == spied.state().public[part].keys()
     assert stream.spent == spied.spent
 
 
-@pytest.mark.parametrize("recipe", [ASKING, THRESHOLD], ids=lambda recipe: recipe.name)
-def test_what_a_rehearsal_found_is_forgotten(recipe, monkeypatch):
+@pytest.mark.parametrize("method", [ASKING, THRESHOLD], ids=lambda method: method.name)
+def test_what_a_rehearsal_found_is_forgotten(method, monkeypatch):
     """Even if it is far from what is believed, as it may be where noise is large."""
-    stream, (first,) = steps(recipe, [NEAR], secure())
+    stream, (first,) = steps(method, [NEAR], secure())
     before = stream.state()
     rehearsed = []
 

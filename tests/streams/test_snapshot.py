@@ -73,11 +73,11 @@ def test_counts_are_flat_and_in_the_order_of_the_bins():
     assert counts([], 1).tolist() == [0] * 6
 
 
-def test_a_static_recipe_takes_a_bounded_snapshot_and_no_other(rng):
+def test_a_static_method_takes_a_bounded_snapshot_and_no_other(rng):
     rows = [("1", "a", 0)] * 5000 + [("2", "b", 3)] * 5000
-    recipe = NoisyHistogram(columns=("zone", "hour@1"))
+    method = NoisyHistogram(columns=("zone", "hour@1"))
     snapshot = bounded(trips(rows), 2, b"key", BINS.names)
-    release = recipe.release(snapshot, budget=Budget(Fraction(20)), rng=rng)
+    release = method.release(snapshot, budget=Budget(Fraction(20)), rng=rng)
     assert release.counts.tolist() == pytest.approx([2, 0, 0, 2, 0, 0], abs=2)
     with pytest.raises(InvalidParameter, match="nothing else"):
-        recipe.release(trips(rows), budget=Budget(Fraction(20)), rng=rng)
+        method.release(trips(rows), budget=Budget(Fraction(20)), rng=rng)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dpublish.data.schema import Schema, column
 from dpublish.errors import DPublishError, InvalidParameter
-from dpublish.mechanisms.noise_law import noise_variance
+from dpublish.mechanisms.noise_distribution import noise_variance
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from dpublish.streams import static
@@ -27,12 +27,12 @@ EPSILON = Fraction(1, 2)
 
 def publish(name, counts, *, epsilon=EPSILON, contribution=1, seed=1, bins=BINS):
     reading = Reading.of_counts(np.asarray(counts, dtype=np.int64), bins)
-    purse = Budget(epsilon)
+    budget = Budget(epsilon)
     found = static_histogram(name).publish(
-        reading, contribution=contribution, budget=purse, rng=seeded(seed)
+        reading, contribution=contribution, budget=budget, rng=seeded(seed)
     )
-    assert purse.is_used
-    assert purse.cost() == epsilon
+    assert budget.is_used
+    assert budget.cost() == epsilon
     return found
 
 
@@ -123,6 +123,6 @@ def test_rounding_keeps_running_totals(values):
     assert np.abs(rounded - values).max() <= 1 + 1e-6
 
 
-def test_rounding_leaves_whole_numbers_alone():
+def test_rounding_leaves_integers_alone():
     whole = plain_generator(1).integers(-(2**50), 2**50, 100)
     assert np.array_equal(round_running(whole.astype(np.float64)), whole)

@@ -13,15 +13,15 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetExhausted, InvalidParameter
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveUnit, UserInWindow
+from dpublish.privacy.neighbors import AddRemoveUnit, UserInWindow
 from dpublish.randomness import plain_generator, seeded
 from dpublish.streams.adaptive_threshold import AdaptiveThreshold
 from dpublish.streams.budget_absorption import BudgetAbsorption
 from dpublish.streams.budget_distribution import BudgetDistribution
+from dpublish.streams.contract import StreamState
 from dpublish.streams.fixed_sampling import FixedSampling
 from dpublish.streams.fixed_threshold import FixedThreshold
 from dpublish.streams.per_snapshot import PerSnapshot
-from dpublish.streams.contract import StreamState
 from dpublish.streams.window_threshold import WindowThreshold
 
 PLACE = column("place", "category", values=["a", "b", "c"])
@@ -46,8 +46,8 @@ METHODS = {
 }
 
 
-def start(recipe, schema=SCHEMA, epsilon=20):
-    return recipe.start(schema, budget=Budget(epsilon), rng=seeded(7))
+def start(method, schema=SCHEMA, epsilon=20):
+    return method.start(schema, budget=Budget(epsilon), rng=seeded(7))
 
 
 def snapshots(kind="bursts"):
@@ -68,15 +68,15 @@ def stored(state):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_stream_that_is_stored_after_each_step_goes_on_as_if_it_had_not_been(name):
-    recipe, rng, other = METHODS[name], seeded(11), seeded(11)
-    straight = start(recipe)
-    again = start(recipe)
+    method, rng, other = METHODS[name], seeded(11), seeded(11)
+    straight = start(method)
+    again = start(method)
     for counts in snapshots():
         here = straight.next_counts(counts, rng=rng)
         there = again.next_counts(counts, rng=other)
         assert np.array_equal(here.estimate, there.estimate)
         assert (here.epsilon, here.spent, here.noise) == (there.epsilon, there.spent, there.noise)
-        again = recipe.resume(SCHEMA, stored(again.state()), again.receipt)
+        again = method.resume(SCHEMA, stored(again.state()), again.receipt)
     assert straight.worst == again.worst
     assert straight.state().public == again.state().public
 
@@ -162,9 +162,9 @@ def test_rows_and_their_counts_give_the_same_step():
 def test_a_user_counts_once_however_many_rows_she_has():
     user = column("user", "integer", bounds=[0, 99], bins=10)
     schema = Schema((PLACE, user), unit="user")
-    recipe = PerSnapshot(columns=("place",), horizon=2)
+    method = PerSnapshot(columns=("place",), horizon=2)
     rows = pa.table({"place": ["a"] * 500, "user": [1] * 500})
-    step = start(recipe, schema, 60).next(open_table(rows, schema), rng=seeded(1))
+    step = start(method, schema, 60).next(open_table(rows, schema), rng=seeded(1))
     assert step.estimate.tolist() == [1, 0, 0]
 
 
@@ -174,15 +174,15 @@ def test_a_schema_without_users_is_refused_unless_its_owner_vouches():
 
 
 def test_streams_say_what_they_hide():
-    assert METHODS["dsft"].neighbours(SCHEMA) == AddRemoveUnit("person")
-    assert METHODS["ba"].neighbours(SCHEMA) == UserInWindow("person", 5)
-    assert start(METHODS["ba"]).receipt.neighbours == UserInWindow("person", 5)
+    assert METHODS["dsft"].neighbors(SCHEMA) == AddRemoveUnit("person")
+    assert METHODS["ba"].neighbors(SCHEMA) == UserInWindow("person", 5)
+    assert start(METHODS["ba"]).receipt.neighbors == UserInWindow("person", 5)
 
 
 def test_one_bin_is_enough(rng):
     schema = Schema((column("flag", "category", values=["x"], missing="drop"),))
-    recipe = AdaptiveThreshold(columns=("flag@0",), trust_rows=True, horizon=5)
-    opened = start(recipe, schema)
+    method = AdaptiveThreshold(columns=("flag@0",), trust_rows=True, horizon=5)
+    opened = start(method, schema)
     assert opened.bins.size == 1
     for _ in range(5):
         opened.next_counts(np.full(opened.bins.size, 3, dtype=np.int64), rng=rng)
@@ -196,10 +196,10 @@ def test_a_stream_from_a_ledger_wants_secure_noise(rng):
         opened.next_counts(snapshots()[0], rng=rng)
 
 
-def test_the_purse_is_spent_when_a_stream_is_opened():
-    purse = Budget(2)
-    opened = METHODS["dsft"].start(SCHEMA, budget=purse, rng=seeded(1))
-    assert purse.cost() == opened.receipt.epsilon == 2
+def test_the_budget_is_spent_when_a_stream_is_opened():
+    budget = Budget(2)
+    opened = METHODS["dsft"].start(SCHEMA, budget=budget, rng=seeded(1))
+    assert budget.cost() == opened.receipt.epsilon == 2
     assert opened.spent == 0
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from dpublish.data.schema import Schema, column
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
+from dpublish.methods.streams import STREAMS, make_stream_method, stream_class, stream_settings
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveUnit, UserInWindow
+from dpublish.privacy.neighbors import AddRemoveUnit, UserInWindow
 from dpublish.randomness import seeded
-from dpublish.recipes.streams import STREAMS, make_stream_recipe, stream_class, stream_settings
 from dpublish.streams.contract import StreamState
 
 ROOT = Path(__file__).parents[2]
@@ -24,9 +24,9 @@ STEPS = 12
 SPANS = {"bd": {"window": 4}, "ba": {"window": 4}, "dsat-w": {"window": 4}}
 
 
-def recipe(name, **settings):
+def method(name, **settings):
     span = SPANS.get(name, {"horizon": STEPS})
-    return make_stream_recipe(name, {"columns": ("zone", "age"), **span, **settings})
+    return make_stream_method(name, {"columns": ("zone", "age"), **span, **settings})
 
 
 def snapshots(seed=1):
@@ -35,7 +35,7 @@ def snapshots(seed=1):
 
 
 def open_stream(name, epsilon="0.8", **settings):
-    return recipe(name, **settings).start(SCHEMA, budget=Budget(epsilon), rng=seeded(1))
+    return method(name, **settings).start(SCHEMA, budget=Budget(epsilon), rng=seeded(1))
 
 
 @pytest.mark.parametrize("name", STREAMS)
@@ -48,7 +48,7 @@ def test_settings_are_explained_and_the_name_is_its_own(name):
 @pytest.mark.parametrize("name", STREAMS)
 def test_it_has_a_page_and_a_line_in_the_index(name):
     page = (ROOT / f"docs/methods/{name}.md").read_text()
-    for heading in ("Publishes", "Promises", "Prefer it when", "Costs", "Peers"):
+    for heading in ("Publishes", "Guarantees", "Prefer it when", "Costs", "Peers"):
         assert f"\n## {heading}\n" in page
     assert f"| `{name}` |" in (ROOT / "docs/methods.md").read_text()
 
@@ -57,7 +57,7 @@ def test_it_has_a_page_and_a_line_in_the_index(name):
 def test_the_receipt_says_what_is_hidden_and_what_it_costs(name):
     stream = open_stream(name)
     assert stream.receipt.epsilon == Fraction(4, 5)
-    hidden = stream.receipt.neighbours
+    hidden = stream.receipt.neighbors
     assert hidden == (UserInWindow("user", 4) if name in SPANS else AddRemoveUnit("user"))
 
 
@@ -83,30 +83,30 @@ def test_a_stream_that_is_stored_and_opened_again_goes_on_as_if_nothing_had_happ
         state = StreamState(
             json.loads(json.dumps(kept.public)), json.loads(json.dumps(kept.secret)), kept.arrays
         )
-        stored = recipe(name).resume(SCHEMA, state, stored.receipt)
+        stored = method(name).resume(SCHEMA, state, stored.receipt)
 
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_the_budget_is_taken_once(name):
     budget = Budget(1)
-    recipe(name).start(SCHEMA, budget=budget, rng=seeded(1))
+    method(name).start(SCHEMA, budget=budget, rng=seeded(1))
     assert budget.cost() == 1
     with pytest.raises(BudgetAlreadyUsed):
-        recipe(name).start(SCHEMA, budget=budget, rng=seeded(1))
+        method(name).start(SCHEMA, budget=budget, rng=seeded(1))
 
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_what_cannot_be_started_is_refused_beforehand(name):
     for bad in ({"columns": ("zone", "zone")}, {"columns": ("nobody",)}, {"columns": ("user",)}):
         with pytest.raises(InvalidParameter):
-            recipe(name, **bad).expected_error(SCHEMA, None, Fraction(1))
+            method(name, **bad).expected_error(SCHEMA, None, Fraction(1))
     with pytest.raises(InvalidParameter):
-        recipe(name).expected_error(SCHEMA, None, Fraction(1, 10**30))
+        method(name).expected_error(SCHEMA, None, Fraction(1, 10**30))
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_the_foretold_error_falls_with_epsilon(name):
-    errors = [recipe(name).expected_error(SCHEMA, 100, Fraction(e)) for e in (1, 2, 4)]
+def test_the_predicted_error_falls_with_epsilon(name):
+    errors = [method(name).expected_error(SCHEMA, 100, Fraction(e)) for e in (1, 2, 4)]
     figures = [error.figures[error.target] for error in errors]
     assert figures == sorted(figures, reverse=True)
     assert figures[0] > figures[-1]

@@ -1,4 +1,4 @@
-"""The network recipe: what its size allows, how it chooses, and what noise its counts carry."""
+"""The network method: what its size allows, how it chooses, and what noise its counts carry."""
 
 from fractions import Fraction
 from itertools import combinations, product
@@ -14,14 +14,14 @@ from dpublish.audit import frequency_p_value
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.mechanisms.noise_law import noise_pmf
+from dpublish.mechanisms.noise_distribution import noise_pmf
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from dpublish.release.bayes_nodes import joint_sets
 from dpublish.synthesis import bayes_structure
 from dpublish.synthesis.bayes_network import PrivateBayesNetwork
 from dpublish.synthesis.bayes_plan import MOST_CELLS, Plan, make_plan, parent_sets
-from recipe_examples import ROWS, SCHEMA, arrow_table
+from method_examples import ROWS, SCHEMA, arrow_table
 
 BINARY = tuple(column(name, "category", values=["0", "1"]) for name in "abcdef")
 
@@ -102,12 +102,12 @@ def test_sets_of_parents_fit_and_leave_no_room_for_another_column():
             assert any(set(names) < set(other) for other in named)  # left out for a larger set
 
 
-def test_too_many_candidates_are_thinned_by_chance_alone(monkeypatch):
+def test_too_many_candidates_are_thinned_at_random(monkeypatch):
     monkeypatch.setattr(bayes_structure, "MOST_CANDIDATES", 3)
     candidates = list(range(10))
     kept = [tuple(bayes_structure._thin(candidates, seeded(s))) for s in range(2000)]
-    law = dict.fromkeys(combinations(range(10), 3), 1.0)
-    assert frequency_p_value(kept, law) > 1e-4
+    distribution = dict.fromkeys(combinations(range(10), 3), 1.0)
+    assert frequency_p_value(kept, distribution) > 1e-4
 
 
 # --- what is chosen, and what it costs ---------------------------------------------------------
@@ -116,16 +116,16 @@ def test_too_many_candidates_are_thinned_by_chance_alone(monkeypatch):
 def first_choices(epsilon, count):
     """Which column was chosen after the first, many times."""
     table = tied_table()
-    recipe = PrivateBayesNetwork(target="a", max_degree=1)
+    method = PrivateBayesNetwork(target="a", max_degree=1)
     rng = seeded(3)
-    releases = [recipe.release(table, budget=Budget(epsilon), rng=rng) for _ in range(count)]
+    releases = [method.release(table, budget=Budget(epsilon), rng=rng) for _ in range(count)]
     assert all(len(release.nodes) == 3 for release in releases)
     assert all(release.nodes[1].parents == (("a", 1),) for release in releases)
     return [release.nodes[1].column for release in releases]
 
 
 def permute_and_flip(gap, rate):
-    """Chances of the better and of the worse of two candidates."""
+    """Probabilities of the better and of the worse of two candidates."""
     coin = np.exp(-float(rate) * gap)
     return {"b": 1 - coin / 2, "c": coin / 2}
 
@@ -151,35 +151,35 @@ def exact(table, release):
 @pytest.mark.parametrize(
     ("theta", "share", "joints"),
     [(4, Fraction(97, 100) * Fraction(7, 10), 2), (10**6, Fraction(97, 100), 3)],
-    ids=["network", "margins"],
+    ids=["network", "marginals"],
 )
 def test_counts_carry_just_the_noise_of_the_proof(theta, share, joints):
     table, rng = tied_table(), seeded(5)
-    recipe = PrivateBayesNetwork(target="a", max_degree=1, theta=Fraction(theta))
+    method = PrivateBayesNetwork(target="a", max_degree=1, theta=Fraction(theta))
     samples = []
     for _ in range(300):
-        release = recipe.release(table, budget=Budget("0.6"), rng=rng)
+        release = method.release(table, budget=Budget("0.6"), rng=rng)
         assert len(release.joints) == joints
         samples.extend((release.counts - exact(table, release)).tolist())
     rate = Fraction("0.6") * share / joints
     assert release.noise_rate == rate
     values = np.arange(-400, 401)
-    law = dict(zip(values.tolist(), noise_pmf(rate, values), strict=True))
+    distribution = dict(zip(values.tolist(), noise_pmf(rate, values), strict=True))
     twin = dict(zip(values.tolist(), noise_pmf(rate * joints, values), strict=True))
-    assert frequency_p_value(samples, law) > 1e-4
+    assert frequency_p_value(samples, distribution) > 1e-4
     assert frequency_p_value(samples, twin) < 1e-20  # as if a record lay in one joint only
 
 
 @pytest.mark.parametrize(("rows", "theta"), [(0, 4), (1, 4), (2000, 4), (2000, 10**6)])
 @pytest.mark.parametrize("score", ["R", "F"])
 def test_every_share_is_spent_with_and_without_a_network(rows, theta, score):
-    purse = Budget("0.7")
+    budget = Budget("0.7")
     release = PrivateBayesNetwork(score=score, theta=Fraction(theta)).release(
-        tied_table(rows), budget=purse, rng=seeded(rows)
+        tied_table(rows), budget=budget, rng=seeded(rows)
     )
-    assert all(share.is_used for share in purse.account())
-    assert purse.cost() == release.receipt.epsilon == Fraction("0.7")
-    names = [share.purpose for share in purse.account()]
+    assert all(share.is_used for share in budget.account())
+    assert budget.cost() == release.receipt.epsilon == Fraction("0.7")
+    names = [share.purpose for share in budget.account()]
     bought = any("structure" in name for name in names)
     assert bought == any(node.parents for node in release.nodes)
     if rows == 2000:
@@ -188,8 +188,8 @@ def test_every_share_is_spent_with_and_without_a_network(rows, theta, score):
 
 def test_a_record_that_lacks_a_column_is_counted_nowhere():
     table = open_table(arrow_table(ROWS), SCHEMA)
-    recipe = PrivateBayesNetwork(columns=("sex", "town", "age"))
-    release = recipe.release(table, budget=Budget(10**9), rng=seeded(1))
+    method = PrivateBayesNetwork(columns=("sex", "town", "age"))
+    release = method.release(table, budget=Budget(10**9), rng=seeded(1))
     assert release.size == 4
     assert all(joint.sum() == 4 for joint in release.joints)
 
@@ -247,25 +247,25 @@ def test_what_a_release_would_refuse_the_plan_refuses_and_nothing_is_spent(
     schema, settings, epsilon
 ):
     class Untouchable:
-        neighbours = SCHEMA.neighbours
+        neighbors = SCHEMA.neighbors
 
         def sum(self, kernel):
             pytest.fail("rows were read")
 
-    table, purse = Untouchable(), Budget(epsilon)
+    table, budget = Untouchable(), Budget(epsilon)
     table.schema = schema
-    recipe = PrivateBayesNetwork(**settings)
-    with pytest.raises(InvalidParameter) as foretold:
-        recipe.expected_error(schema, None, purse.epsilon)
+    method = PrivateBayesNetwork(**settings)
+    with pytest.raises(InvalidParameter) as predicted:
+        method.expected_error(schema, None, budget.epsilon)
     with pytest.raises(InvalidParameter) as refused:
-        recipe.release(table, budget=purse, rng=seeded(1))
-    assert str(foretold.value) == str(refused.value)
-    assert not purse.is_used
+        method.release(table, budget=budget, rng=seeded(1))
+    assert str(predicted.value) == str(refused.value)
+    assert not budget.is_used
 
 
-def test_the_foretold_noise_is_never_less_than_the_published():
-    recipe = PrivateBayesNetwork()
+def test_the_predicted_noise_is_never_less_than_the_published():
+    method = PrivateBayesNetwork()
     for rows in (0, 2000):
-        release = recipe.release(tied_table(rows), budget=Budget("0.5"), rng=seeded(2))
-        foretold = recipe.expected_error(release.schema, rows, Fraction(1, 2))
-        assert release.expected_error()["one_cell_95"] <= foretold.figures["one_cell_95"]
+        release = method.release(tied_table(rows), budget=Budget("0.5"), rng=seeded(2))
+        predicted = method.expected_error(release.schema, rows, Fraction(1, 2))
+        assert release.expected_error()["one_cell_95"] <= predicted.figures["one_cell_95"]

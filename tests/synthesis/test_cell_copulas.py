@@ -13,7 +13,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import ReplaceRecord
+from dpublish.privacy.neighbors import ReplaceRecord
 from dpublish.randomness import plain_generator, seeded
 from dpublish.synthesis import cell_copulas
 from dpublish.synthesis.cell_copulas import cells_error, release_cells
@@ -44,7 +44,7 @@ def publish(rows, epsilon, seed, numbers=("age",), categories=("sex",), least_re
         source,
         numbers=numbers,
         categories=categories,
-        margin=more.pop("margin", "auto"),
+        marginal=more.pop("marginal", "auto"),
         least_records=least_records,
         method="test",
         settings={},
@@ -67,35 +67,37 @@ def survival(rate, least):
 
 
 # One column of two cells, one number of two leaves: epsilon 10 pays 1 for the cells and 9 for
-# the margins.  A cell is a group of its own from a noisy count of 3 on (log(20) = 2.996).
-EPSILON, CELLS, MARGINS, LEAST = 10, 1.0, 9.0, 3
+# the marginals.  A cell is a group of its own from a noisy count of 3 on (log(20) = 2.996).
+EPSILON, CELLS, MARGINALS, LEAST = 10, 1.0, 9.0, 3
 
 
-def law(rows, keeps):
-    """Exact law of which cells are kept and of all margins, each moved by at most 2.
+def distribution(rows, keeps):
+    """Exact distribution of which cells are kept and of all marginals, each moved by at most 2.
 
-    `keeps(n, kept)` is the chance that a cell of n records is kept, or not.
+    `keeps(n, kept)` is the probability that a cell of n records is kept, or not.
     """
     true = np.zeros((2, 2), dtype=int)
     for sex, age, *_ in rows:
         true["ab".index(sex), age] += 1
     found = {}
     for kept in product((True, False), repeat=2):
-        chance = np.prod([keeps(int(n), k) for n, k in zip(true.sum(axis=1), kept, strict=True)])
-        if chance == 0:
+        probability = np.prod(
+            [keeps(int(n), k) for n, k in zip(true.sum(axis=1), kept, strict=True)]
+        )
+        if probability == 0:
             continue
         own = [true[cell] for cell in range(2) if kept[cell]]
         rest = [true[cell] for cell in range(2) if not kept[cell]]
         counts = np.concatenate([*own, *([np.sum(rest, axis=0)] if rest else [])])
         for noisy in product(*(range(max(n - 2, -2), n + 4) for n in counts)):
-            noise = [geometric(MARGINS, y - n) for y, n in zip(noisy, counts, strict=True)]
-            found[kept, noisy] = chance * np.prod(noise)
+            noise = [geometric(MARGINALS, y - n) for y, n in zip(noisy, counts, strict=True)]
+            found[kept, noisy] = probability * np.prod(noise)
     return found
 
 
-def as_promised(records, kept):
-    chance = survival(CELLS, LEAST - records)
-    return chance if kept else 1 - chance
+def as_guaranteed(records, kept):
+    probability = survival(CELLS, LEAST - records)
+    return probability if kept else 1 - probability
 
 
 def by_true_counts(records, kept):
@@ -104,35 +106,38 @@ def by_true_counts(records, kept):
 
 def seen(release):
     kept = tuple(bool(cell in release.groups.kept) for cell in range(2))
-    return kept, tuple(int(x) for row in release.groups.margins for x in row[0].units)
+    return kept, tuple(int(x) for row in release.groups.marginals for x in row[0].units)
 
 
 ROWS = [["a", 0, 0, 0]] * 2 + [["a", 1, 0, 0]] + [["b", 1, 0, 0]] * 2
 
 
-def test_the_release_follows_the_law_that_the_proof_argues_about():
+def test_the_release_follows_the_distribution_that_the_proof_argues_about():
     source = table(ROWS)
     samples = [seen(publish(source, EPSILON, seed)) for seed in range(2000)]
-    expected = law(ROWS, as_promised)
+    expected = distribution(ROWS, as_guaranteed)
     inside = [sample for sample in samples if sample in expected]
-    assert len(inside) > 1990  # margins rarely move by more than 2
+    assert len(inside) > 1990  # marginals rarely move by more than 2
     assert frequency_p_value(inside, expected) > 1e-4
     assert len({kept for kept, _ in inside}) == 4
-    assert frequency_p_value(inside, law(ROWS, by_true_counts)) < 1e-9
+    assert frequency_p_value(inside, distribution(ROWS, by_true_counts)) < 1e-9
 
 
-def test_no_neighbour_is_told_apart_by_more_than_was_paid():
-    here = law(ROWS, as_promised)
+def test_no_neighbor_is_told_apart_by_more_than_was_paid():
+    here = distribution(ROWS, as_guaranteed)
     for extra in (["a", 0, 0, 0], ["a", 1, 0, 0], ["b", 0, 0, 0], ["b", 1, 0, 0]):
-        there = law([*ROWS, extra], as_promised)
+        there = distribution([*ROWS, extra], as_guaranteed)
         shared = here.keys() & there.keys()
         loss = privacy_loss({x: here[x] for x in shared}, {x: there[x] for x in shared})
         assert len(shared) > 1000
-        assert MARGINS - 1e-9 <= loss <= EPSILON + 1e-9
+        assert MARGINALS - 1e-9 <= loss <= EPSILON + 1e-9
 
 
 def test_groups_by_true_counts_would_give_a_record_away():
-    here, there = law(ROWS, by_true_counts), law([*ROWS, ["b", 1, 0, 0]], by_true_counts)
+    here, there = (
+        distribution(ROWS, by_true_counts),
+        distribution([*ROWS, ["b", 1, 0, 0]], by_true_counts),
+    )
     assert privacy_loss(here, there) == inf
 
 
@@ -155,7 +160,7 @@ class Twins:
     """A table that also notes by how much each sum would move with one more record."""
 
     def __init__(self, rows, record):
-        self.schema, self.neighbours = SMALL, SMALL.neighbours
+        self.schema, self.neighbors = SMALL, SMALL.neighbors
         self._here, self._there = table(rows), table([*rows, record])
         self.moves = []
 
@@ -169,9 +174,9 @@ def losses(rows, record, epsilon, seed):
     """What each step gives away about one more record, given all released before it."""
     twins = Twins(rows, record)
     release = publish(twins, epsilon, seed, numbers=("age", "pay", "days"))
-    (_, cells), (kernel, margins), (_, products) = twins.moves
-    rates = [margin.rate for margin in release.groups.margins[0]]
-    by_column = zip(rates, kernel.split(margins), strict=True)
+    (_, cells), (kernel, marginals), (_, products) = twins.moves
+    rates = [marginal.rate for marginal in release.groups.marginals[0]]
+    by_column = zip(rates, kernel.split(marginals), strict=True)
     units = np.abs(products[np.triu_indices(3, 1)]) / 2.0**release.correlation.exponent
     return (
         float(release.groups.rate) * np.abs(cells).sum(),
@@ -185,39 +190,39 @@ def test_all_steps_together_give_away_no_more_than_epsilon(seed):
     rows = [["a", 0, 0, 0]] * 4 + [["a", 1, 2, 1]] * 5 + [["b", 0, 1, 1]] * 2
     worst = 0.0
     for record in product("ab", range(2), range(3), range(2)):
-        cells, margins, products = losses(rows, list(record), 12, seed)
+        cells, marginals, products = losses(rows, list(record), 12, seed)
         assert cells == pytest.approx(1.2)
-        assert margins == pytest.approx(9.6)
-        worst = max(worst, cells + margins + products)
+        assert marginals == pytest.approx(9.6)
+        worst = max(worst, cells + marginals + products)
     assert 11.9 < worst <= 12 + 1e-9
 
 
-def test_margins_paid_in_parallel_across_columns_would_give_away_more(monkeypatch):
-    # A record is in one group but in every column: columns may not share one purse.
+def test_marginals_paid_in_parallel_across_columns_would_give_away_more(monkeypatch):
+    # A record is in one group but in every column: columns may not share one share.
     class Reckless:
-        def __init__(self, purse):
-            self.epsilon, self._purse = purse.epsilon, purse
+        def __init__(self, share):
+            self.epsilon, self._budget = share.epsilon, share
 
         def split(self, **shares):
-            return self._purse.share_disjoint(shares)
+            return self._budget.share_disjoint(shares)
 
-    honest = cell_copulas._release_margins
+    honest = cell_copulas._release_marginals
 
     def reckless(*arguments, budget, **more):
         return honest(*arguments, budget=Reckless(budget), **more)
 
-    monkeypatch.setattr(cell_copulas, "_release_margins", reckless)
-    _, margins, _ = losses([["a", 0, 0, 0]] * 4, ["a", 1, 1, 1], 12, 1)
-    assert margins > 12
+    monkeypatch.setattr(cell_copulas, "_release_marginals", reckless)
+    _, marginals, _ = losses([["a", 0, 0, 0]] * 4, ["a", 1, 1, 1], 12, 1)
+    assert marginals > 12
 
 
-def test_all_of_the_purse_is_spent_and_groups_share_it():
+def test_all_of_the_budget_is_spent_and_groups_share_it():
     for numbers, shares in (((), 1), (("age",), 2), (("age", "pay"), 3)):
         budget = Budget("12.5")
         release = publish(
             [["a", 0, 0, 0]] * 60 + [["b", 1, 1, 1]], None, 2, numbers=numbers, budget=budget
         )
-        assert all(purse.is_used for purse in budget.account())
+        assert all(share.is_used for share in budget.account())
         assert budget.cost() == budget.epsilon == release.receipt.epsilon
         assert len({p.purpose.split("/")[1] for p in budget.account()}) == shares
         assert len(budget.parallel_purposes()) == len(numbers)
@@ -245,10 +250,10 @@ def test_records_without_a_value_are_left_out_of_everything():
     )
     rows = [["a", 1, 2]] * 400 + [[None, 1, 2]] * 50 + [["a", None, 2]] * 50 + [["a", 2, None]] * 90
     source = table(rows, schema)
-    release = publish(source, 1000, 1, numbers=("age", "pay"), margin="identity")
+    release = publish(source, 1000, 1, numbers=("age", "pay"), marginal="identity")
     assert release.groups.counts.tolist() == [490, 0]
-    assert release.groups.margins[0][0].units.tolist() == [0, 400, 90, 0]
-    assert release.groups.margins[0][1].units.tolist() == [0, 0, 400, 0, 90]
+    assert release.groups.marginals[0][0].units.tolist() == [0, 400, 90, 0]
+    assert release.groups.marginals[0][1].units.tolist() == [0, 0, 400, 0, 90]
 
 
 def test_correlations_are_those_inside_groups():
@@ -287,7 +292,7 @@ def test_few_cells_are_kept_and_ties_go_to_the_first():
     assert cell_copulas._keep(many, 1).tolist() == [*range(63), 90]
 
 
-def test_the_error_is_foretold_and_falls_with_epsilon():
+def test_the_error_is_predicted_and_falls_with_epsilon():
     told = [
         cells_error(SMALL, ("age", "pay"), ("sex",), 1000, Fraction(e)) for e in ("0.1", "1", "10")
     ]
@@ -310,7 +315,7 @@ WIDE = Schema(
 
 
 @pytest.mark.parametrize(
-    ("numbers", "categories", "margin", "fault"),
+    ("numbers", "categories", "marginal", "fault"),
     [
         (("large",), (), "auto", "at least one column"),
         (("large",), ("c0", "c1", "c2", "c3"), "auto", "too many"),
@@ -322,22 +327,22 @@ WIDE = Schema(
         (("huge0", "huge1", "huge2"), ("c0",), "auto", "coarser bins"),
     ],
 )
-def test_what_cannot_be_published_is_refused_beforehand_too(numbers, categories, margin, fault):
+def test_what_cannot_be_published_is_refused_beforehand_too(numbers, categories, marginal, fault):
     class Untouchable:
-        schema, neighbours = WIDE, WIDE.neighbours
+        schema, neighbors = WIDE, WIDE.neighbors
 
     with pytest.raises(InvalidParameter, match=fault):
-        cells_error(WIDE, numbers, categories, None, Fraction(1), margin=margin)
+        cells_error(WIDE, numbers, categories, None, Fraction(1), marginal=marginal)
     with pytest.raises(InvalidParameter, match=fault):
-        publish(Untouchable(), 1, 1, numbers=numbers, categories=categories, margin=margin)
+        publish(Untouchable(), 1, 1, numbers=numbers, categories=categories, marginal=marginal)
 
 
-def test_other_neighbours_small_budgets_and_used_purses_are_refused():
+def test_other_neighbors_small_budgets_and_used_budgets_are_refused():
     class Replaced:
-        schema, neighbours = SMALL, ReplaceRecord()
+        schema, neighbors = SMALL, ReplaceRecord()
 
     class Untouchable:
-        schema, neighbours = SMALL, SMALL.neighbours
+        schema, neighbors = SMALL, SMALL.neighbors
 
     with pytest.raises(InvalidParameter, match="added or removed"):
         publish(Replaced(), 1, 1)
@@ -355,11 +360,11 @@ def test_other_neighbours_small_budgets_and_used_purses_are_refused():
 def test_progress_is_told_in_public_words():
     told = []
     publish([["a", 0, 0, 0]], 1, 1, progress=lambda *step: told.append(step))
-    assert told == [(1, 3, "cells"), (2, 3, "margins"), (3, 3, "correlations")]
+    assert told == [(1, 3, "cells"), (2, 3, "marginals"), (3, 3, "correlations")]
 
 
 def test_the_least_count_follows_from_public_numbers():
     # The example above rests on it.
     assert log(10 * 2) / CELLS < LEAST
     plan = cell_copulas.make_cell_plan(SMALL, ("age",), ("sex",))
-    assert plan.foretell("auto", 100, Fraction(EPSILON))["group_range_count_95"] == 0
+    assert plan.predict("auto", 100, Fraction(EPSILON))["group_range_count_95"] == 0

@@ -1,4 +1,4 @@
-"""The copula recipe: the exact privacy loss of whole releases, and what they recover."""
+"""The copula method: the exact privacy loss of whole releases, and what they recover."""
 
 from fractions import Fraction
 
@@ -12,11 +12,11 @@ from dpublish.errors import InvalidParameter
 from dpublish.mechanisms import noise
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from dpublish.synthesis import gaussian_copula, weighed_margins
+from dpublish.synthesis import gaussian_copula, weighed_marginals
 from dpublish.synthesis.correlation import kendall, mle, spearman
 from dpublish.synthesis.gaussian_copula import GaussianCopula, ordered_columns
-from dpublish.synthesis.histograms import hierarchical, margins
-from dpublish.synthesis.weighed_margins import margin_shares
+from dpublish.synthesis.histograms import hierarchical, marginals
+from dpublish.synthesis.weighed_marginals import marginal_shares
 from transcript import privacy_loss
 
 SCHEMA = Schema(
@@ -27,7 +27,7 @@ SCHEMA = Schema(
         column("town", "category", values=["a", "b", "c"]),
     )
 )
-MODULES = (noise, margins, hierarchical, kendall, spearman, mle)
+MODULES = (noise, marginals, hierarchical, kendall, spearman, mle)
 EPSILON = Fraction(3)
 
 
@@ -49,13 +49,13 @@ def random_records(seed, size):
     return draws[:-1], draws[-1]
 
 
-def worst_loss(monkeypatch, recipe, runs=30, sizes=(0, 2, 15, 40)):
+def worst_loss(monkeypatch, method, runs=30, sizes=(0, 2, 15, 40)):
     losses = []
     for seed in range(runs):
         records, extra = random_records(seed, sizes[seed % len(sizes)])
 
         def release(table, seed=seed):
-            return recipe.release(table, budget=Budget(EPSILON), rng=seeded(seed))
+            return method.release(table, budget=Budget(EPSILON), rng=seeded(seed))
 
         pair = make_table(records), make_table([*records, extra])
         losses.append(privacy_loss(release, *pair, MODULES, monkeypatch))
@@ -64,19 +64,19 @@ def worst_loss(monkeypatch, recipe, runs=30, sizes=(0, 2, 15, 40)):
 
 
 @pytest.mark.parametrize("method", ["spearman", "kendall"])
-@pytest.mark.parametrize("margin", ["auto", "hierarchical"])
-def test_no_release_tells_neighbours_apart_by_more_than_the_budget(method, margin, monkeypatch):
-    found = worst_loss(monkeypatch, GaussianCopula(correlation=method, margin=margin))
+@pytest.mark.parametrize("marginal", ["auto", "hierarchical"])
+def test_no_release_tells_neighbors_apart_by_more_than_the_budget(method, marginal, monkeypatch):
+    found = worst_loss(monkeypatch, GaussianCopula(correlation=method, marginal=marginal))
     assert found <= float(EPSILON) * (1 + 1e-6)
     assert found > float(EPSILON) / 2  # the releases are not so noisy that nothing was tested
 
 
-def test_the_audit_notices_margins_that_each_take_the_whole_share(monkeypatch):
+def test_the_audit_notices_marginals_that_each_take_the_whole_share(monkeypatch):
     """As if a record were in one column only."""
     monkeypatch.setattr(
-        weighed_margins,
-        "release_margin",
-        lambda counts, *, method, budget, rng: margins.release_margin(
+        weighed_marginals,
+        "release_marginal",
+        lambda counts, *, method, budget, rng: marginals.release_marginal(
             counts, method=method, budget=Budget(4 * budget.epsilon), rng=rng
         ),
     )
@@ -86,18 +86,18 @@ def test_the_audit_notices_margins_that_each_take_the_whole_share(monkeypatch):
 @pytest.mark.parametrize("method", ["spearman", "kendall", "mle"])
 @pytest.mark.parametrize("size", [0, 1, 30])
 def test_every_share_is_spent_and_costs_the_budget(method, size):
-    purse = Budget("0.7")
+    budget = Budget("0.7")
     release = GaussianCopula(correlation=method).release(
-        make_table(random_records(5, size)[0]), budget=purse, rng=seeded(2)
+        make_table(random_records(5, size)[0]), budget=budget, rng=seeded(2)
     )
-    assert all(share.is_used for share in purse.account())
-    assert purse.cost() == release.receipt.epsilon == Fraction("0.7")
+    assert all(share.is_used for share in budget.account())
+    assert budget.cost() == release.receipt.epsilon == Fraction("0.7")
     assert release.ordered == ("age", "pay", "sex")
     assert np.isfinite(release.matrix).all()
     assert release.rows(20, seed=1).num_rows == 20
 
 
-def test_margins_and_correlations_come_back_with_much_budget():
+def test_marginals_and_correlations_come_back_with_much_budget():
     draws = plain_generator(8)
     normals = draws.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], size=20_000)
     schema = Schema(tuple(column(x, "numeric", bounds=[-4, 4], bins=400) for x in "xy"))
@@ -121,8 +121,8 @@ def test_columns_without_an_order_stand_alone():
     assert release.correlation is None
     assert [share.purpose.split("/")[1] for share in release_shares(release)] == [
         "size",
-        "margins",
-        "margins",
+        "marginals",
+        "marginals",
     ]
 
 
@@ -134,18 +134,18 @@ def test_longer_columns_get_more_of_the_budget():
     schema = Schema(
         (column("short", "integer", bounds=[0, 9]), column("long", "integer", bounds=[0, 9999]))
     )
-    shares = margin_shares(schema.columns, "auto")
+    shares = marginal_shares(schema.columns, "auto")
     assert sum(shares.values()) == 1
     assert shares["long"] > shares["short"]
 
 
-def test_the_foretold_error_falls_with_epsilon_and_knows_the_correlations():
-    recipe = GaussianCopula()
-    errors = [recipe.expected_error(SCHEMA, 1000, Fraction(e)) for e in (1, 2, 4)]
+def test_the_predicted_error_falls_with_epsilon_and_knows_the_correlations():
+    method = GaussianCopula()
+    errors = [method.expected_error(SCHEMA, 1000, Fraction(e)) for e in (1, 2, 4)]
     reach = [error.figures["range_count_95"] for error in errors]
     assert reach == sorted(reach, reverse=True)
     assert errors[0].figures["correlation_95"] > errors[2].figures["correlation_95"]
-    assert "correlation_95" not in recipe.expected_error(SCHEMA, None, Fraction(1)).figures
+    assert "correlation_95" not in method.expected_error(SCHEMA, None, Fraction(1)).figures
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_the_foretold_error_falls_with_epsilon_and_knows_the_correlations():
     [
         {"columns": "age"},
         {"correlation": "pearson"},
-        {"margin": "best"},
+        {"marginal": "best"},
         {"ratio": 8},
         {"ratio": Fraction(0)},
     ],
@@ -165,20 +165,20 @@ def test_settings_that_make_no_sense_are_refused(bad):
 
 @pytest.mark.parametrize("columns", [("age", "age"), ("wealth",)])
 def test_what_a_release_would_refuse_the_plan_refuses_and_nothing_is_spent(columns):
-    recipe = GaussianCopula(columns=columns)
-    purse = Budget(1)
+    method = GaussianCopula(columns=columns)
+    budget = Budget(1)
     with pytest.raises(InvalidParameter):
-        recipe.expected_error(SCHEMA, 10, Fraction(1))
+        method.expected_error(SCHEMA, 10, Fraction(1))
     with pytest.raises(InvalidParameter):
-        recipe.release(make_table([]), budget=purse, rng=seeded(1))
-    assert not purse.is_used
+        method.release(make_table([]), budget=budget, rng=seeded(1))
+    assert not budget.is_used
 
 
 def test_too_many_columns_are_refused_before_any_of_them_is_planned(monkeypatch):
     def plan(*_):
-        pytest.fail("a margin was planned, which takes minutes for all of them")
+        pytest.fail("a marginal was planned, which takes minutes for all of them")
 
-    monkeypatch.setattr(gaussian_copula, "require_margins", plan)
+    monkeypatch.setattr(gaussian_copula, "require_marginals", plan)
     schema = Schema(tuple(column(f"x{i}", "integer", bounds=[0, 9]) for i in range(2_000)))
     with pytest.raises(InvalidParameter, match=r"2,000 columns are too many .* name fewer"):
         GaussianCopula().expected_error(schema, None, Fraction(1))

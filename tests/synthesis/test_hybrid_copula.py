@@ -1,4 +1,4 @@
-"""Mixed tables: the exact privacy loss of whole releases, margins that are kept, dependence."""
+"""Mixed tables: the exact privacy loss of whole releases, marginals that are kept, dependence."""
 
 from fractions import Fraction
 
@@ -12,14 +12,14 @@ from dpublish.datasets.benchmarks import BENCHMARKS
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.synthetic_table import Comparison
 from dpublish.mechanisms import noise
-from dpublish.mechanisms.noise_law import noise_variance
+from dpublish.mechanisms.noise_distribution import noise_variance
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from dpublish.release.folder import load
 from dpublish.release.mixed_table import MixedTable
 from dpublish.synthesis import bayes_structure, hybrid_copula, mixed_network
 from dpublish.synthesis.correlation import spearman
-from dpublish.synthesis.histograms import hierarchical, margins
+from dpublish.synthesis.histograms import hierarchical, marginals
 from dpublish.synthesis.hybrid_copula import HybridCopula
 from transcript import privacy_loss
 
@@ -31,12 +31,12 @@ SCHEMA = Schema(
         column("town", "category", values=["a", "b", "c"]),
     )
 )
-MODULES = (noise, margins, hierarchical, spearman, bayes_structure, mixed_network)
+MODULES = (noise, marginals, hierarchical, spearman, bayes_structure, mixed_network)
 EPSILON = Fraction(4)
 DESIGNS = ["network", "numbers-first"]
 
 
-def recipe_of(design, **changes):
+def method_of(design, **changes):
     settings = {"least_values": 3, "theta": Fraction(1, 4), "max_degree": 2}
     return HybridCopula(design=design, **settings | changes)
 
@@ -61,13 +61,13 @@ def random_records(seed, size):
     return draws[:-1], draws[-1]
 
 
-def worst_loss(monkeypatch, recipe, runs=24, sizes=(0, 3, 25, 60)):
+def worst_loss(monkeypatch, method, runs=24, sizes=(0, 3, 25, 60)):
     losses = []
     for seed in range(runs):
         records, extra = random_records(seed, sizes[seed % len(sizes)])
 
         def release(table, seed=seed):
-            return recipe.release(table, budget=Budget(EPSILON), rng=seeded(seed))
+            return method.release(table, budget=Budget(EPSILON), rng=seeded(seed))
 
         pair = make_table(records), make_table([*records, extra])
         losses.append(privacy_loss(release, *pair, MODULES, monkeypatch))
@@ -75,8 +75,8 @@ def worst_loss(monkeypatch, recipe, runs=24, sizes=(0, 3, 25, 60)):
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_no_release_tells_neighbours_apart_by_more_than_the_budget(design, monkeypatch):
-    found = worst_loss(monkeypatch, recipe_of(design))
+def test_no_release_tells_neighbors_apart_by_more_than_the_budget(design, monkeypatch):
+    found = worst_loss(monkeypatch, method_of(design))
     assert found <= float(EPSILON) * (1 + 1e-6)
     assert found > float(EPSILON) / 3  # the releases are not so noisy that nothing was tested
 
@@ -97,10 +97,10 @@ def test_the_audit_notices_joints_that_each_take_the_whole_share(design, monkeyp
             return honest(*args, **settings)
 
     monkeypatch.setattr(hybrid_copula, "release_network", forgetful)
-    assert worst_loss(monkeypatch, recipe_of(design)) > float(EPSILON)
+    assert worst_loss(monkeypatch, method_of(design)) > float(EPSILON)
 
 
-def test_the_audit_notices_classes_from_exact_margins(monkeypatch):
+def test_the_audit_notices_classes_from_exact_marginals(monkeypatch):
     """Quantiles of the table itself move with one record, and tell of it for nothing."""
     honest = mixed_network.rank_levels
 
@@ -108,14 +108,14 @@ def test_the_audit_notices_classes_from_exact_margins(monkeypatch):
         kernel = mixed_network.CompleteCounts(SCHEMA, ((("pay", None),),), SCHEMA.names)
         counts = table.sum(kernel)
 
-        def peeking(chances, ordinary):
+        def peeking(probabilities, ordinary):
             exact = counts / max(counts.sum(), 1)
-            return honest(exact if ordinary == len(counts) else chances, ordinary)
+            return honest(exact if ordinary == len(counts) else probabilities, ordinary)
 
         monkeypatch.setattr(mixed_network, "rank_levels", peeking)
         coarse.release(table, budget=Budget(EPSILON), rng=seeded(1))
 
-    coarse = recipe_of("network", theta=Fraction(8), max_degree=1)  # two classes a number
+    coarse = method_of("network", theta=Fraction(8), max_degree=1)  # two classes a number
     records = [[0, pay % 2, pay, 0] for pay in (0, 3, 7)] * 40  # the middle of 3 is the middle
     losses = []
     for pay in range(8):
@@ -128,12 +128,12 @@ def test_the_audit_notices_classes_from_exact_margins(monkeypatch):
 @pytest.mark.parametrize("size", [0, 1, 60])
 @pytest.mark.parametrize("theta", [Fraction(1, 4), Fraction(10**6)])
 def test_every_share_is_spent_whatever_the_table_holds(design, size, theta):
-    purse = Budget("0.9")
-    release = recipe_of(design, theta=theta).release(
-        make_table(random_records(4, size)[0]), budget=purse, rng=seeded(3)
+    budget = Budget("0.9")
+    release = method_of(design, theta=theta).release(
+        make_table(random_records(4, size)[0]), budget=budget, rng=seeded(3)
     )
-    assert all(share.is_used for share in purse.account())
-    assert purse.cost() == release.receipt.epsilon == Fraction("0.9")
+    assert all(share.is_used for share in budget.account())
+    assert budget.cost() == release.receipt.epsilon == Fraction("0.9")
     assert release.rows(10, seed=1).column_names == list(SCHEMA.names)
 
 
@@ -156,7 +156,7 @@ def mixed_rows(rows=30_000):
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_margins_and_dependence_come_back(design):
+def test_marginals_and_dependence_come_back(design):
     rows, schema = mixed_rows()
     table = open_table(rows, schema)
     release = HybridCopula(design=design).release(table, budget=Budget(3), rng=seeded(2))
@@ -181,17 +181,19 @@ def test_margins_and_dependence_come_back(design):
         assert share == pytest.approx(true, abs=0.15)
 
 
-def test_numbers_follow_their_own_margin_not_the_noisier_joint():
+def test_numbers_follow_their_own_marginal_not_the_noisier_joint():
     rows, schema = mixed_rows(3000)
     table = open_table(rows, schema)
     gaps, raw_gaps = [], []
     for seed in range(8):
         release = HybridCopula(design="network").release(table, budget=Budget(1), rng=seeded(seed))
-        target = release.numbers.laws["age"].chances
+        target = release.numbers.distributions["age"].probabilities
         starts = release.network.axes["age"].leaf_starts[:-1]
         wanted = np.add.reduceat(target, starts)
-        for chances, found in ((release.chances, gaps), (None, raw_gaps)):
-            cells = release.network.draw(40_000, plain_generator(1), chances=chances)["age"]
+        for probabilities, found in ((release.probabilities, gaps), (None, raw_gaps)):
+            cells = release.network.draw(40_000, plain_generator(1), probabilities=probabilities)[
+                "age"
+            ]
             share = np.bincount(cells, minlength=wanted.size) / 40_000
             found.append(np.abs(share - wanted).sum())
     assert np.mean(gaps) < 0.03
@@ -243,11 +245,11 @@ def test_classes_get_names_that_no_value_has():
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_long_categories_keep_their_margins_at_a_small_budget(design):
+def test_long_categories_keep_their_marginals_at_a_small_budget(design):
     """Their cells in the network are coarse; within them values are not spread evenly."""
     rows, schema = mixed_rows(20_000)
-    chances = 0.6 ** np.arange(40)
-    drawn = plain_generator(6).choice(40, 20_000, p=chances / chances.sum())
+    probabilities = 0.6 ** np.arange(40)
+    drawn = plain_generator(6).choice(40, 20_000, p=probabilities / probabilities.sum())
     values = [f"land {number}" for number in range(40)]
     tree = [values[start : start + 8] for start in range(0, 40, 8)]
     land = column("land", "category", taxonomy=tree)
@@ -275,13 +277,13 @@ def test_the_design_follows_from_the_schema():
     ("columns", "advice"), [(("age", "pay"), "dpcopula"), (("sex", "town"), "privbayes")]
 )
 def test_tables_of_one_sort_are_sent_elsewhere(columns, advice):
-    recipe = recipe_of("auto", columns=columns)
-    purse = Budget(1)
+    method = method_of("auto", columns=columns)
+    budget = Budget(1)
     with pytest.raises(InvalidParameter, match=advice):
-        recipe.release(make_table([]), budget=purse, rng=seeded(1))
+        method.release(make_table([]), budget=budget, rng=seeded(1))
     with pytest.raises(InvalidParameter, match=advice):
-        recipe.expected_error(SCHEMA, None, Fraction(1))
-    assert not purse.is_used
+        method.expected_error(SCHEMA, None, Fraction(1))
+    assert not budget.is_used
 
 
 @pytest.mark.parametrize(
@@ -302,22 +304,22 @@ def test_settings_that_make_no_sense_are_refused(bad):
 
 
 @pytest.mark.parametrize("design", [*DESIGNS, "cells"])
-def test_the_foretold_error_falls_with_epsilon(design):
-    recipe = recipe_of(design)
-    errors = [recipe.expected_error(SCHEMA, 1000, Fraction(e)) for e in (1, 2, 8)]
+def test_the_predicted_error_falls_with_epsilon(design):
+    method = method_of(design)
+    errors = [method.expected_error(SCHEMA, 1000, Fraction(e)) for e in (1, 2, 8)]
     figures = [error.figures[error.target] for error in errors]
     assert figures == sorted(figures, reverse=True)
     assert figures[0] > figures[-1]
 
 
 @pytest.mark.parametrize("name", ["adult", "census"])
-def test_every_margin_of_a_real_table_is_sensible(name, real_data):
+def test_every_marginal_of_a_real_table_is_sensible(name, real_data):
     benchmark = BENCHMARKS[name]
     schema = benchmark.schema(real_data)
     rows = benchmark.rows(real_data).select(schema.names)
     release = HybridCopula().release(open_table(rows, schema), budget=Budget(1), rng=seeded(1))
-    for margin in Comparison.of(release, rows, seed=1).margins:
-        assert margin.total_variation < 0.1
+    for marginal in Comparison.of(release, rows, seed=1).marginals:
+        assert marginal.total_variation < 0.1
 
 
 # --- rare classes -------------------------------------------------------------------------------
@@ -371,6 +373,6 @@ def test_rows_keep_the_share_of_a_rare_class(design, share):
         errors.append((found - true) / scale)
         counted = release.count("fraud = yes").value
         assert abs(counted - found) < 4 * np.sqrt(max(found, 50))  # both are drawn
-        told = release.margin_counts("fraud")[1]
+        told = release.marginal_counts("fraud")[1]
         assert abs(told - found) < 4 * np.sqrt(max(found, 50))
     assert np.max(np.abs(errors)) < 3.5

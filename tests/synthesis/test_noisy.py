@@ -1,4 +1,4 @@
-"""The histogram recipe: one record moves one cell, and the noise is what the proof says."""
+"""The histogram method: one record moves one cell, and the noise is what the proof says."""
 
 from fractions import Fraction
 
@@ -13,12 +13,12 @@ from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.mechanisms.noise_law import noise_pmf, noise_survival
+from dpublish.mechanisms.noise_distribution import noise_pmf, noise_survival
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from dpublish.release.query import quote
 from dpublish.synthesis.histograms.noisy import MAX_DENSE_CELLS, NoisyHistogram
-from recipe_examples import ROWS, SCHEMA, arrow_table
+from method_examples import ROWS, SCHEMA, arrow_table
 
 ROW = st.fixed_dictionaries(
     {
@@ -58,7 +58,7 @@ def worst_loss(rate, epsilon):
     return privacy_loss(here, there) <= float(epsilon) + 1e-9
 
 
-def test_the_noise_rate_keeps_the_promise_and_a_greater_one_would_not():
+def test_the_noise_rate_keeps_the_guarantee_and_a_greater_one_would_not():
     release = NoisyHistogram(columns=("sex",)).release(
         open_table(arrow_table(), SCHEMA), budget=Budget("0.5"), rng=seeded(1)
     )
@@ -67,55 +67,58 @@ def test_the_noise_rate_keeps_the_promise_and_a_greater_one_would_not():
 
 
 def noise_of_many_releases(epsilon, threshold=None):
-    recipe = NoisyHistogram(columns=("age", "sex"), threshold=threshold)
+    method = NoisyHistogram(columns=("age", "sex"), threshold=threshold)
     table, rng = open_table(arrow_table(), SCHEMA), seeded(5)
     exact = exact_counts(ROWS, ("age", "sex"))
     samples = []
     for _ in range(400):
-        release = recipe.release(table, budget=Budget(epsilon), rng=rng)
+        release = method.release(table, budget=Budget(epsilon), rng=rng)
         samples.extend((release.counts - exact[release.cells]).tolist())
     return samples
 
 
 def test_published_counts_carry_just_the_noise_of_the_proof():
     values = np.arange(-60, 61)
-    law = dict(zip(values.tolist(), noise_pmf(0.7, values), strict=True))
+    distribution = dict(zip(values.tolist(), noise_pmf(0.7, values), strict=True))
     twin = dict(zip(values.tolist(), noise_pmf(1.4, values), strict=True))
     samples = noise_of_many_releases("0.7")
-    assert frequency_p_value(samples, law) > 1e-4
+    assert frequency_p_value(samples, distribution) > 1e-4
     assert frequency_p_value(samples, twin) < 1e-20  # half the noise would be noticed
 
 
-def thresholded_law(counts, rate, threshold, cap):
-    """Probability of each outcome when every cell is blurred and small ones are dropped."""
-    law = {(): 1.0}
+def thresholded_distribution(counts, rate, threshold, cap):
+    """Probability of each outcome when every cell is perturbed and small ones are dropped."""
+    distribution = {(): 1.0}
     for cell, count in enumerate(counts):
         values = np.arange(threshold, cap)
-        chances = dict(zip(values.tolist(), noise_pmf(rate, values - count), strict=True))
-        chances[cap] = float(noise_survival(rate, cap - count))
-        dropped = 1 - sum(chances.values())
-        law = {
-            (*outcome, *kept): weight * chance
-            for outcome, weight in law.items()
-            for kept, chance in [((), dropped), *((((cell, v),), p) for v, p in chances.items())]
+        probabilities = dict(zip(values.tolist(), noise_pmf(rate, values - count), strict=True))
+        probabilities[cap] = float(noise_survival(rate, cap - count))
+        dropped = 1 - sum(probabilities.values())
+        distribution = {
+            (*outcome, *kept): weight * probability
+            for outcome, weight in distribution.items()
+            for kept, probability in [
+                ((), dropped),
+                *((((cell, v),), p) for v, p in probabilities.items()),
+            ]
         }
-    return law
+    return distribution
 
 
-def test_a_sparse_release_has_the_law_of_blurring_every_cell_and_dropping_small_ones():
+def test_a_sparse_release_has_the_distribution_of_perturbing_every_cell_and_dropping_small_ones():
     table, rng = open_table(arrow_table(ROWS * 3), SCHEMA), seeded(6)
     columns = ("sex", "town")
     counts = exact_counts(ROWS * 3, columns)
     assert (counts == 0).sum() >= 4
-    recipe = NoisyHistogram(columns=columns, threshold=3)
+    method = NoisyHistogram(columns=columns, threshold=3)
     samples = []
     for _ in range(3000):
-        release = recipe.release(table, budget=Budget("0.8"), rng=rng)
+        release = method.release(table, budget=Budget("0.8"), rng=rng)
         capped = np.minimum(release.counts, 4).tolist()
         samples.append(tuple(zip(release.cells.tolist(), capped, strict=True)))
-    assert frequency_p_value(samples, thresholded_law(counts, 0.8, 3, 4)) > 1e-4
+    assert frequency_p_value(samples, thresholded_distribution(counts, 0.8, 3, 4)) > 1e-4
     # The twin that forgets empty cells would publish occupied ones only.
-    twin = thresholded_law(np.where(counts > 0, counts, -100), 0.8, 3, 4)
+    twin = thresholded_distribution(np.where(counts > 0, counts, -100), 0.8, 3, 4)
     assert frequency_p_value(samples, twin) < 1e-20
 
 
@@ -169,10 +172,10 @@ def test_published_cells_of_a_sparse_release_are_as_near_as_it_says():
     domain = Schema(tuple(column(name, "integer", bounds=[0, 9999]) for name in "ab"))
     rows = pa.table({"a": np.arange(9000), "b": np.arange(9000)})  # each alone in its cell
     table, rng = open_table(rows, domain), seeded(3)
-    recipe = NoisyHistogram(columns=("a", "b"), threshold="auto")
+    method = NoisyHistogram(columns=("a", "b"), threshold="auto")
     misses = 0
     for _ in range(60):
-        release = recipe.release(table, budget=Budget("0.5"), rng=rng)
+        release = method.release(table, budget=Budget("0.5"), rng=rng)
         first, second = release.indices()
         misses += np.any(
             np.abs(release.counts - (first == second)) > release.expected_error()["all_cells_95"]
@@ -181,16 +184,16 @@ def test_published_cells_of_a_sparse_release_are_as_near_as_it_says():
 
 
 def test_a_refused_release_costs_nothing():
-    purse = Budget(1)
+    budget = Budget(1)
     with pytest.raises(InvalidParameter, match="no column"):
         NoisyHistogram(columns=("wealth",)).release(
-            open_table(arrow_table(), SCHEMA), budget=purse, rng=seeded(1)
+            open_table(arrow_table(), SCHEMA), budget=budget, rng=seeded(1)
         )
-    assert not purse.is_used
+    assert not budget.is_used
     assert MAX_DENSE_CELLS >= 10**6
 
 
 def test_the_auto_threshold_lets_about_one_empty_cell_through():
-    recipe = NoisyHistogram(columns=("age", "height", "town"), threshold="auto")
-    figures = recipe.expected_error(SCHEMA, None, Fraction(1, 2)).figures
+    method = NoisyHistogram(columns=("age", "height", "town"), threshold="auto")
+    figures = method.expected_error(SCHEMA, None, Fraction(1, 2)).figures
     assert 0.3 < figures["expected_false_cells"] <= 1

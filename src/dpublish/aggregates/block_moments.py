@@ -82,7 +82,7 @@ class BlockMoments:
             out[0] += np.bincount(blocks, minlength=self.blocks)
             terms = [*rows, *(rows[i] * rows[j] for i, j in zip(first, second, strict=True))]
             for moment, term in zip(out[1:], terms, strict=True):
-                # Whole numbers below 2**53: floats add them up exactly.
+                # Integers below 2**53: floats add them up exactly.
                 moment += np.bincount(blocks, term, self.blocks).astype(np.int64)
 
     def merge(self, out: IntArray, other: IntArray) -> None:
@@ -111,7 +111,7 @@ def sum_of_correlations(moments: IntArray, columns: int, fewest: int) -> IntArra
         moments[:, usable],
     )
     products = products[columns + 1 :]
-    # Whole numbers below 2**62, so exact.
+    # Integers below 2**62, so exact.
     variances = counts * products[diagonal] - sums**2
     deviations = np.sqrt(variances.astype(np.float64))
     total = np.zeros(comb(columns, 2), dtype=np.int64)

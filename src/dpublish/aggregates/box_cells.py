@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpublish.aggregates.cells import unbounded
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, Neighbours
+from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 
 IntArray = NDArray[np.int64]
 
@@ -155,14 +155,14 @@ class BoxCells:
         """Add another partial answer to `out`."""
         out += other
 
-    def sensitivity(self, neighbours: Neighbours) -> int:
+    def sensitivity(self, neighbors: Neighbors) -> int:
         """Say how much all counts together change at most, in sum (L1).
 
         The route puts a record into one box, and its codes into one part of it.
         """
-        if isinstance(neighbours, AddRemoveRecord):
+        if isinstance(neighbors, AddRemoveRecord):
             return 1
-        raise unbounded(neighbours, "use a table with one row per unit")
+        raise unbounded(neighbors, "use a table with one row per unit")
 
 
 def cut_boxes(lows: IntArray, highs: IntArray, parts: IntArray) -> tuple[IntArray, IntArray]:

@@ -11,7 +11,7 @@ from dpublish.aggregates.cells import unbounded
 from dpublish.data.box import UNIT, Box
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.privacy.neighbours import AddRemoveRecord, Neighbours, ReplaceRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors, ReplaceRecord
 
 MOST_CELLS = 4_000_000
 
@@ -85,14 +85,14 @@ class BoxGrid:
         """Add another partial answer to `out`."""
         out += other
 
-    def sensitivity(self, neighbours: Neighbours) -> int:
+    def sensitivity(self, neighbors: Neighbors) -> int:
         """Say how much all counts together change at most, in sum (L1).
 
         A record lies in one cell, or in none if a number is missing: adding it changes one
         count by one, replacing it two.
         """
-        if isinstance(neighbours, AddRemoveRecord):
+        if isinstance(neighbors, AddRemoveRecord):
             return 1
-        if isinstance(neighbours, ReplaceRecord):
+        if isinstance(neighbors, ReplaceRecord):
             return 2
-        raise unbounded(neighbours, "count single records")
+        raise unbounded(neighbors, "count single records")

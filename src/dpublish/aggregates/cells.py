@@ -12,7 +12,7 @@ from dpublish.data.encoding import code_type
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveUnit, Neighbours
+from dpublish.privacy.neighbors import AddRemoveUnit, Neighbors
 
 ColumnSet = tuple[tuple[str, int | None], ...]
 Lookups = Mapping[tuple[str, int], NDArray[Any] | None]
@@ -61,11 +61,11 @@ def cell_keys(cells: Sequence[NDArray[Any]], shape: Sequence[int], rows: int) ->
     return keys
 
 
-def unbounded(neighbours: Neighbours, remedy: str) -> InvalidParameter:
-    """Explain why counts have no sensitivity under a notion of neighbours."""
-    if isinstance(neighbours, AddRemoveUnit):
+def unbounded(neighbors: Neighbors, remedy: str) -> InvalidParameter:
+    """Explain why counts have no sensitivity under a notion of neighbors."""
+    if isinstance(neighbors, AddRemoveUnit):
         return InvalidParameter(
-            f"a unit ({neighbours.column!r}) may have any number of rows and change any number "
+            f"a unit ({neighbors.column!r}) may have any number of rows and change any number "
             f"of counts; {remedy}"
         )
-    return InvalidParameter(f"counts have no sensitivity under {neighbours.name}")
+    return InvalidParameter(f"counts have no sensitivity under {neighbors.name}")

@@ -1,4 +1,4 @@
-"""How many records are nearest to each centre, and where they lie: one round of k-means."""
+"""How many records are nearest to each center, and where they lie: one round of k-means."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from dpublish.data.box import UNIT, Box
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, Neighbours
+from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 
 MOST_COLUMNS = 1024
-"""Up to so many columns, scores of centres are whole numbers that a float holds exactly."""
+"""Up to so many columns, scores of centers are integers that a float holds exactly."""
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -29,15 +29,15 @@ class ClusterSensitivity(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClusterSums:
-    """Kernel: count the records nearest to each centre, and add up their coordinates.
+    """Kernel: count the records nearest to each center, and add up their coordinates.
 
     Attributes:
         box: Columns and bounds.
-        centres: A row for each centre, between -1 and 1; they are moved to the lattice.
+        centers: A row for each center, between -1 and 1; they are moved to the lattice.
 
-    The answer has a row for each centre: the count, then the sum of each lattice coordinate
-    (whole multiples of 1 / UNIT).  A record goes to its nearest centre, the first of equals.
-    Scores of centres are exact whole numbers, so where a record goes depends on it alone.
+    The answer has a row for each center: the count, then the sum of each lattice coordinate
+    (whole multiples of 1 / UNIT).  A record goes to its nearest center, the first of equals.
+    Scores of centers are exact integers, so where a record goes depends on it alone.
 
     >>> from dpublish.data.schema import Schema, column
     >>> box = Box.of(Schema((column("x", "numeric", bounds=[0, 4]),)))
@@ -49,14 +49,14 @@ class ClusterSums:
     """
 
     box: Box
-    centres: FloatArray
+    centers: FloatArray
 
     def __post_init__(self) -> None:
-        shape = self.centres.shape
+        shape = self.centers.shape
         if len(shape) != 2 or not shape[0] or shape[1] != self.box.dimensions:
-            raise InvalidParameter("there must be centres, with a number for each column")
-        if not np.all(np.abs(self.centres) <= 1):
-            raise InvalidParameter("centres must lie in the box, between -1 and 1")
+            raise InvalidParameter("there must be centers, with a number for each column")
+        if not np.all(np.abs(self.centers) <= 1):
+            raise InvalidParameter("centers must lie in the box, between -1 and 1")
         require_columns(self.box)
 
     @property
@@ -71,12 +71,12 @@ class ClusterSums:
 
     @cached_property
     def _lattice(self) -> FloatArray:
-        """The centres as whole multiples of 1 / UNIT."""
-        return np.rint(self.centres * UNIT)
+        """The centers as whole multiples of 1 / UNIT."""
+        return np.rint(self.centers * UNIT)
 
     def zero(self) -> IntArray:
         """Make the answer for no records."""
-        return np.zeros((len(self.centres), self.box.dimensions + 1), dtype=np.int64)
+        return np.zeros((len(self.centers), self.box.dimensions + 1), dtype=np.int64)
 
     def add(self, batch: Batch, out: IntArray) -> None:
         """Add the records of `batch` to `out`."""
@@ -88,20 +88,20 @@ class ClusterSums:
         clusters = len(out)
         out[:, 0] += np.bincount(nearest, minlength=clusters)
         for column, numbers in enumerate(points, start=1):
-            # A part adds up to at most 2^33, so these floats are exact whole numbers.
+            # A part adds up to at most 2^33, so these floats are exact integers.
             sums = np.bincount(nearest, weights=numbers, minlength=clusters)
             out[:, column] += sums.astype(np.int64)
 
     def assign(self, points: FloatArray) -> IntArray:
-        """Find the nearest centre of each point (a column of lattice coordinates)."""
-        # |x - c|^2 = |x|^2 + c (c - 2x): the first term is the same for all centres.
+        """Find the nearest center of each point (a column of lattice coordinates)."""
+        # |x - c|^2 = |x|^2 + c (c - 2x): the first term is the same for all centers.
         nearest = np.zeros(points.shape[1], dtype=np.int64)
         best = np.full(points.shape[1], np.inf)
         score, term = np.empty_like(best), np.empty_like(best)
         doubled = 2 * points
-        for number, centre in enumerate(self._lattice):
+        for number, center in enumerate(self._lattice):
             score.fill(0.0)
-            for numbers, coordinate in zip(doubled, centre, strict=True):
+            for numbers, coordinate in zip(doubled, center, strict=True):
                 np.subtract(coordinate, numbers, out=term)
                 term *= coordinate
                 score += term
@@ -114,13 +114,13 @@ class ClusterSums:
         """Add another partial answer to `out`."""
         out += other
 
-    def sensitivity(self, neighbours: Neighbours) -> ClusterSensitivity:
+    def sensitivity(self, neighbors: Neighbors) -> ClusterSensitivity:
         """Say how much counts and sums change at most, each in sum (L1).
 
         A record is in one cluster: one count changes by 1, and each of that cluster's sums by
         at most UNIT, since lattice coordinates lie between -UNIT and UNIT.
         """
-        if not isinstance(neighbours, AddRemoveRecord):
+        if not isinstance(neighbors, AddRemoveRecord):
             raise InvalidParameter("clusters are summed for single records added or removed")
         return ClusterSensitivity(1, self.box.dimensions * UNIT)
 

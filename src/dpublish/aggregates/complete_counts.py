@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dpublish.aggregates.cells import unbounded
 from dpublish.aggregates.counts import Counts
-from dpublish.privacy.neighbours import AddRemoveUnit, Neighbours
+from dpublish.privacy.neighbors import AddRemoveUnit, Neighbors
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class CompleteCounts(Counts):
         """Columns that it reads as codes."""
         return tuple(dict.fromkeys((*super().codes, *self.columns)))
 
-    def range_sensitivity(self, neighbours: Neighbours) -> int:
+    def range_sensitivity(self, neighbors: Neighbors) -> int:
         """Return by how much the changes of two counts differ at most (R).
 
         As for `Counts`, but for units: the table shows a unit's distinct combinations of all
@@ -37,6 +37,6 @@ class CompleteCounts(Counts):
         as many of them as there are combinations, so only columns of the set are allowed.
         """
         outside = set(self.columns) - {name for one in self.sets for name, _ in one}
-        if isinstance(neighbours, AddRemoveUnit) and outside:
-            raise unbounded(neighbours, f"count over {', '.join(sorted(outside))}, too")
-        return super().range_sensitivity(neighbours)
+        if isinstance(neighbors, AddRemoveUnit) and outside:
+            raise unbounded(neighbors, f"count over {', '.join(sorted(outside))}, too")
+        return super().range_sensitivity(neighbors)

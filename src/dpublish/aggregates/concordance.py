@@ -1,6 +1,6 @@
 """Whether pairs of records are ordered alike by two columns: joint counts, and what they say.
 
-Records are put into classes of neighbouring leaves first.  Of counts by two columns' classes,
+Records are put into classes of neighboring leaves first.  Of counts by two columns' classes,
 the number of pairs of records that agree minus that of pairs that disagree follows exactly by
 sums over quadrants, without sorting: the work per pair of columns grows with the records only.
 

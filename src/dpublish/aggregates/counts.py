@@ -20,7 +20,7 @@ from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit, Neighbours, ReplaceRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, Neighbors, ReplaceRecord
 
 MAX_CELLS = 2**27
 
@@ -113,28 +113,28 @@ class Counts:
         parts = np.split(answer, cuts)
         return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
-    def sensitivity(self, neighbours: Neighbours) -> int:
+    def sensitivity(self, neighbors: Neighbors) -> int:
         """Say how much all counts together change at most, in sum (L1).
 
         A record lies in one cell of every set: adding it changes as many counts as there are
         sets, by one each; replacing it changes twice as many.
         """
-        if isinstance(neighbours, AddRemoveRecord):
+        if isinstance(neighbors, AddRemoveRecord):
             return len(self.sets)
-        if isinstance(neighbours, ReplaceRecord):
+        if isinstance(neighbors, ReplaceRecord):
             return 2 * len(self.sets)
-        raise unbounded(neighbours, "count single records, or select from the counts instead")
+        raise unbounded(neighbors, "count single records, or select from the counts instead")
 
-    def range_sensitivity(self, neighbours: Neighbours) -> int:
+    def range_sensitivity(self, neighbors: Neighbors) -> int:
         """Say by how much the changes of two counts differ at most (R).
 
         Adding a record raises some counts by 1 and lowers none.  So does adding a unit if
         there is a single set: the table shows each of its cells once per unit.
         """
-        if isinstance(neighbours, AddRemoveRecord):
+        if isinstance(neighbors, AddRemoveRecord):
             return 1
-        if isinstance(neighbours, ReplaceRecord):
+        if isinstance(neighbors, ReplaceRecord):
             return 2
-        if isinstance(neighbours, AddRemoveUnit) and len(self.sets) == 1:
+        if isinstance(neighbors, AddRemoveUnit) and len(self.sets) == 1:
             return 1
-        raise unbounded(neighbours, "count one set of columns at a time")
+        raise unbounded(neighbors, "count one set of columns at a time")

@@ -9,7 +9,7 @@ from dpublish.aggregates.sparse_counts import MAX_DOMAIN, Tally
 from dpublish.data.axis import Axis
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, Neighbours
+from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 
 
 @dataclass(frozen=True)
@@ -83,11 +83,11 @@ class CutCounts:
         for mine, more in zip(out, other, strict=True):
             mine.merge(more)
 
-    def sensitivity(self, neighbours: Neighbours) -> int:
+    def sensitivity(self, neighbors: Neighbors) -> int:
         """Say how much all counts together change at most, in sum (L1).
 
         A record lies in one cell of every set.
         """
-        if isinstance(neighbours, AddRemoveRecord):
+        if isinstance(neighbors, AddRemoveRecord):
             return len(self.sets)
-        raise unbounded(neighbours, "count single records")
+        raise unbounded(neighbors, "count single records")

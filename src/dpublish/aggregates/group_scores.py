@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.aggregates.cells import unbounded
-from dpublish.aggregates.group_margins import Grouping
+from dpublish.aggregates.group_marginals import Grouping
 from dpublish.aggregates.score_products import LARGEST_SCORE
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, Neighbours
+from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 
 IntArray = NDArray[np.int64]
 
@@ -28,7 +28,7 @@ class GroupScoreProducts:
             the special ones included.
 
     The answer is the symmetric matrix of all sums of products, over the records of all groups
-    together.  They are exact: products of floats stand for whole numbers below 2**53.
+    together.  They are exact: products of floats stand for integers below 2**53.
     """
 
     grouping: Grouping
@@ -73,15 +73,15 @@ class GroupScoreProducts:
         """Add another partial answer to `out`."""
         out += other
 
-    def sensitivity(self, neighbours: Neighbours) -> int:
+    def sensitivity(self, neighbors: Neighbors) -> int:
         """Say how much the products of all pairs change at most, in sum (L1).
 
         A record adds to each pair the product of two scores of its own group.  Within a group
         its leaves are free, so the sum is largest where every score is the farthest from 0;
         and the record may be in any group.
         """
-        if not isinstance(neighbours, AddRemoveRecord):
-            raise unbounded(neighbours, "multiply scores of single records")
+        if not isinstance(neighbors, AddRemoveRecord):
+            raise unbounded(neighbors, "multiply scores of single records")
         return max(self._reach(group) for group in range(self.grouping.groups))
 
     def _reach(self, group: int) -> int:

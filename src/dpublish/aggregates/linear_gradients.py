@@ -1,4 +1,4 @@
-"""Loss, gradient and curvature of one linear model over the records, for exact minimisers."""
+"""Loss, gradient and curvature of one linear model over the records, for exact minimizers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,13 +15,13 @@ from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter, require_known
 
 SLOPE_BITS = 50
-"""Slopes of a record, at most 1, are whole numbers of 2^-50."""
+"""Slopes of a record, at most 1, are integers of 2^-50."""
 
 LOSS_BITS = 40
-"""Losses of a record are whole numbers of 2^-40."""
+"""Losses of a record are integers of 2^-40."""
 
 CURVATURE_BITS = 42
-"""Curvatures of a record are whole numbers of 2^-42, rounded up."""
+"""Curvatures of a record are integers of 2^-42, rounded up."""
 
 HUBER_WIDTH = 0.5
 """The Huber loss is a parabola for margins within this of 1 (h)."""
@@ -68,7 +68,7 @@ class LinearGradients:
 
     The margin of a record is found by look-ups that are added in a fixed order, its loss and
     slope by operations on one number at a time, and both are rounded.  What is added up are
-    whole numbers, exact for up to 2^27 records.  So the answer does not depend on the cut into
+    integers, exact for up to 2^27 records.  So the answer does not depend on the cut into
     batches.
 
     >>> from dpublish.data.schema import column
@@ -154,7 +154,7 @@ class LinearGradients:
     def _add_block(self, block: SignedBlock, out: IntArray) -> None:
         losses, slopes, curvatures = _SLOPES[self.loss](self._margins(block))
         matrix = self.features.matrix(block.codes)
-        # A record's gradient is a whole number (its slope) times whole numbers (its features).
+        # A record's gradient is an integer (its slope) times integers (its features).
         steps = np.floor(slopes * 2.0**SLOPE_BITS + 0.5)
         for row, part in enumerate(_halves(steps)):
             signed = -block.signs * block.counts * part
@@ -198,7 +198,7 @@ def curvature_bound(loss: Loss) -> float:
 
 
 def _halves(steps: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Split whole numbers into an upper and a lower half, each of few enough bits to add up."""
+    """Split integers into an upper and a lower half, each of few enough bits to add up."""
     high = np.floor(steps * 2.0**-_HALF)
     return high, steps - high * 2.0**_HALF
 

@@ -13,13 +13,13 @@ from dpublish.data.features import FEATURE_UNIT, Features
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter, require_known
-from dpublish.privacy.neighbours import AddRemoveRecord, Neighbours
+from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 
 WEIGHT_UNIT = 1 << 10
-"""A weight of 1 as a whole number."""
+"""A weight of 1 as an integer."""
 
 LOSS_UNIT = 1 << 10
-"""A loss of 1, and a margin of 1, as a whole number."""
+"""A loss of 1, and a margin of 1, as an integer."""
 
 Loss = Literal["logistic", "hinge"]
 IntArray = NDArray[np.int64]
@@ -62,7 +62,7 @@ class LinearLosses:
         require_known("loss", self.loss, _LOSSES)
         _ = self._records  # refuses columns that do not fit
         if self.candidates.dtype != np.int64 or self.candidates.ndim != 2:
-            raise InvalidParameter("candidates are whole numbers: a row for each model")
+            raise InvalidParameter("candidates are integers: a row for each model")
         if not len(self.candidates) or self.candidates.shape[1] != self.features.size:
             raise InvalidParameter("each candidate has a weight for each feature")
         if np.abs(self.candidates).max() > _LARGEST_REACH or self._reach > _LARGEST_REACH:
@@ -100,7 +100,7 @@ class LinearLosses:
         """Add another partial answer to `out`."""
         out += other
 
-    def range_sensitivity(self, neighbours: Neighbours) -> int:
+    def range_sensitivity(self, neighbors: Neighbors) -> int:
         """Say by how much the changes of two losses differ at most (R), in whole units.
 
         An added record adds its own losses.  For two candidates whose margins lie at most d
@@ -108,8 +108,8 @@ class LinearLosses:
         most loss(-r) - loss(-r + d), since a loss is convex and falls; and by at most d.  The
         records do not enter.  Proof, with the rounding: docs/proofs/linear_losses.md.
         """
-        if not isinstance(neighbours, AddRemoveRecord):
-            raise unbounded(neighbours, "add up losses of single records")
+        if not isinstance(neighbors, AddRemoveRecord):
+            raise unbounded(neighbors, "add up losses of single records")
         apart = np.ceil(self.features.distances(self.candidates))
         worst = -np.ceil(self.features.reach(self.candidates))[:, None]
         value = _LOSSES[self.loss]
@@ -157,9 +157,9 @@ def look_up_losses(margins: FloatArray, reach: float, loss: Loss) -> FloatArray:
 
 @cache
 def loss_table(loss: Loss, width: int) -> FloatArray:
-    """Tabulate a loss for all margins from -width to width: whole numbers, held as floats.
+    """Tabulate a loss for all margins from -width to width: integers, held as floats.
 
-    Neighbours differ by at most 1, since no loss changes faster than the margin.
+    Neighbors differ by at most 1, since no loss changes faster than the margin.
     """
     margins = np.arange(-width, width + 1) / LOSS_UNIT
     table = np.floor(LOSS_UNIT * _LOSSES[loss](margins) + 0.5)

@@ -16,12 +16,12 @@ from dpublish.data.batch import Batch
 from dpublish.data.features import FEATURE_UNIT, Features
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
-from dpublish.privacy.neighbours import AddRemoveRecord, Neighbours
+from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 
 IntArray = NDArray[np.int64]
 
 RESPONSE_UNIT = FEATURE_UNIT
-"""Responses are whole numbers from -RESPONSE_UNIT to RESPONSE_UNIT, as features are."""
+"""Responses are integers from -RESPONSE_UNIT to RESPONSE_UNIT, as features are."""
 _CELLS = 1 << 21  # of a matrix of features that is held at once
 
 
@@ -33,11 +33,11 @@ class LinearMoments:
         schema: What is publicly known about the records.
         features: How a record's features are looked up, in units of 1 / FEATURE_UNIT.
         target: Column that decides the responses.
-        responses: For each leaf of the target (a row) its responses, whole numbers in units
+        responses: For each leaf of the target (a row) its responses, integers in units
             of 1 / RESPONSE_UNIT.
 
     The answer has a row for each feature: the products with every feature, then with every
-    response.  All are whole numbers below 2**53 for every part of a batch, so that floats
+    response.  All are integers below 2**53 for every part of a batch, so that floats
     multiply and add them exactly, in whatever order.
     """
 
@@ -49,7 +49,7 @@ class LinearMoments:
     def __post_init__(self) -> None:
         require_known("column", self.target, self.schema.names)
         if self.responses.dtype.kind != "i" or self.responses.ndim != 2:
-            raise InvalidParameter("responses must be whole numbers, a row for each leaf")
+            raise InvalidParameter("responses must be integers, a row for each leaf")
         if len(self.responses) != self.schema[self.target].size:
             raise InvalidParameter("responses must have a row for each leaf of the target")
         if int(np.abs(self.responses).max(initial=0)) > RESPONSE_UNIT:
@@ -113,16 +113,16 @@ class LinearMoments:
         ]
         return np.array(found, dtype=np.int64)
 
-    def matrix_sensitivity(self, neighbours: Neighbours) -> int:
+    def matrix_sensitivity(self, neighbors: Neighbors) -> int:
         """Say how much the sums at `places` change at most, in sum (L1); it is attained.
 
         A record picks one leaf in each column, which gives the column a sum u of sizes of
         its features and a sum s of sizes of its published squares.  All sums together
         change by Σ_{c<c'} u_c u_c' + Σ s_c = ((Σ u)² + Σ (2 s - u²)) / 2.  For every leaf choice
-        (Σ u)² = max over τ of 2 τ Σ u - τ², attained at the whole number τ = Σ u, so the
+        (Σ u)² = max over τ of 2 τ Σ u - τ², attained at the integer τ = Σ u, so the
         largest change is found by going through τ, with each column choosing by itself.
         """
-        self._require_records(neighbours)
+        self._require_records(neighbors)
         fronts = [_front(table) for _, table in self._blocks()]
         # The intercept is the column with one leaf, whose square is published.
         fronts.append(np.array([[FEATURE_UNIT, FEATURE_UNIT**2]]))
@@ -132,9 +132,9 @@ class LinearMoments:
             doubled += np.max([2 * slopes * u + rest for u, rest in front.tolist()], axis=0)
         return int(doubled.max()) // 2
 
-    def vector_sensitivity(self, neighbours: Neighbours) -> int:
+    def vector_sensitivity(self, neighbors: Neighbors) -> int:
         """Say how much the sums with the responses change at most, in sum (L1); attained."""
-        self._require_records(neighbours)
+        self._require_records(neighbors)
         sizes = [int(np.abs(table).sum(axis=1).max()) for _, table in self._blocks()]
         return (sum(sizes) + FEATURE_UNIT) * int(np.abs(self.responses).sum(axis=1).max())
 
@@ -144,9 +144,9 @@ class LinearMoments:
         return [(list(g), t) for g, t in zip(groups, self.features.tables, strict=True)]
 
     @staticmethod
-    def _require_records(neighbours: Neighbours) -> None:
-        if not isinstance(neighbours, AddRemoveRecord):
-            raise unbounded(neighbours, "multiply features of single records")
+    def _require_records(neighbors: Neighbors) -> None:
+        if not isinstance(neighbors, AddRemoveRecord):
+            raise unbounded(neighbors, "multiply features of single records")
 
 
 def _is_indicator(values: IntArray) -> bool:

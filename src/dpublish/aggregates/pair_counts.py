@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpublish.data.box import UNIT, Box
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, Neighbours
+from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 
 MOST_CELLS = 1 << 24
 IntArray = NDArray[np.int64]
@@ -51,7 +51,7 @@ class PairCounts:
 
     def add(self, batch: Batch, out: IntArray) -> None:
         """Add the records of `batch` to `out`."""
-        # Whole numbers: the bin of a record is the same in whatever batch it comes.
+        # Integers: the bin of a record is the same in whatever batch it comes.
         places = np.minimum(
             (self.box.lattice(batch) + UNIT) * self.bins // (2 * UNIT), self.bins - 1
         )
@@ -64,8 +64,8 @@ class PairCounts:
         """Add another partial answer to `out`."""
         out += other
 
-    def sensitivity(self, neighbours: Neighbours) -> int:
+    def sensitivity(self, neighbors: Neighbors) -> int:
         """Say how much the counts of one pair change at most, in sum: a record is in one cell."""
-        if not isinstance(neighbours, AddRemoveRecord):
+        if not isinstance(neighbors, AddRemoveRecord):
             raise InvalidParameter("pairs are counted for single records added or removed")
         return 1

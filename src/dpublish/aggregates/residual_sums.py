@@ -1,4 +1,4 @@
-"""What a score card still gets wrong: sums of (class - foretold chance) by value of a column."""
+"""What a score card still gets wrong: sums of class - prediction by value."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,24 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.aggregates.score_card import UNIT, ScoreCard, to_chances
+from dpublish.aggregates.score_card import UNIT, ScoreCard, to_probabilities
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, Neighbours
+from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 
 MOST_SUMS = 1 << 24
 """Most sums: residuals, spreads and remainders by leaf of all predictors and by class."""
 
 IntArray = NDArray[np.int64]
-_PART = 1 << 19  # chances that are computed at once; a part's sums stay far below 2^53
+_PART = 1 << 19  # probabilities that are computed at once; a part's sums stay far below 2^53
 
 
 @dataclass(frozen=True, eq=False)
 class ResidualSums:
-    """Kernel: add up residuals and spreads of the card's chances by leaf of each predictor.
+    """Kernel: add up residuals and spreads of the card's probabilities by leaf of each predictor.
 
-    A record of class y with foretold chance p of class k has residual 1[y = k] - p and spread
+    A record of class y with predicted probability p of class k has residual 1[y = k] - p and spread
     p (1 - p), both in whole multiples of 1 / UNIT.  Of two classes only the second is looked
     at, for the first has the opposite residual and the same spread.  What a record leaves of
     the sensitivity is its remainder; it is added up by the record's own class.
@@ -77,13 +77,13 @@ class ResidualSums:
 
     def _add(self, batch: Batch, out: IntArray) -> None:
         codes = {name: batch.codes(name) for name in self.predictors}
-        chances = to_chances(self.card.score(codes, len(batch)))
+        probabilities = to_probabilities(self.card.score(codes, len(batch)))
         classes = batch.codes(self.target).astype(np.int64)
         remainder = np.full(len(batch), sensitivity_of(self.card.classes), dtype=np.int64)
         for place, number in enumerate(self.planes):
-            chance = chances[:, number]
-            residual = np.where(classes == number, UNIT - chance, -chance)
-            spread = chance * (UNIT - chance) // UNIT
+            probability = probabilities[:, number]
+            residual = np.where(classes == number, UNIT - probability, -probability)
+            spread = probability * (UNIT - probability) // UNIT
             remainder -= np.abs(residual) + spread
             for row, amounts in enumerate((residual, spread)):
                 self._tally(out[row, place], codes, amounts)
@@ -94,7 +94,7 @@ class ResidualSums:
     def _tally(
         self, out: IntArray, codes: Mapping[str, NDArray[Any]], amounts: NDArray[np.int64]
     ) -> None:
-        # A part adds up to less than 2^53, so these floats are exact whole numbers.
+        # A part adds up to less than 2^53, so these floats are exact integers.
         weights = amounts.astype(np.float64)
         for name, start in zip(self.predictors, self._starts, strict=False):
             sums = np.bincount(codes[name], weights=weights)
@@ -108,7 +108,7 @@ class ResidualSums:
         """Cut an answer into one array [kind of sum, class, leaf] per predictor."""
         return np.split(answer, self._starts[1:-1], axis=2)
 
-    def sensitivity(self, neighbours: Neighbours) -> int:
+    def sensitivity(self, neighbors: Neighbors) -> int:
         """Say how much all sums by one predictor change at most, together (L1).
 
         A record lies in one leaf.  With x = p / UNIT and two classes it adds 1 - x + x (1 - x)
@@ -118,20 +118,20 @@ class ResidualSums:
         are equal: 3 - 1 / (K - 1).  The remainder is what is missing to this bound, so every
         record moves the sums by exactly that much.
         """
-        self._require_records(neighbours)
+        self._require_records(neighbors)
         return sensitivity_of(self.card.classes)
 
-    def range_sensitivity(self, neighbours: Neighbours) -> int:
+    def range_sensitivity(self, neighbors: Neighbors) -> int:
         """Say by how much the changes of two sums of absolute residuals differ at most (R).
 
         By the triangle inequality a record moves each such sum, up or down, by at most its
         own residuals: 1 of two classes, 2 of more.
         """
-        self._require_records(neighbours)
+        self._require_records(neighbors)
         return 2 * UNIT if len(self.planes) == 1 else 4 * UNIT
 
-    def _require_records(self, neighbours: Neighbours) -> None:
-        if not isinstance(neighbours, AddRemoveRecord):
+    def _require_records(self, neighbors: Neighbors) -> None:
+        if not isinstance(neighbors, AddRemoveRecord):
             raise InvalidParameter("residuals are summed for single records added or removed")
 
 

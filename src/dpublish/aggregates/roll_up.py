@@ -1,7 +1,7 @@
 """Add counts on fine levels up to coarser ones.
 
-A level is a list of runs of neighbouring leaves, and each level refines the one above.  So
-counts on a coarser level are sums over runs of neighbouring cells.  Short axes are added up by
+A level is a list of runs of neighboring leaves, and each level refines the one above.  So
+counts on a coarser level are sums over runs of neighboring cells.  Short axes are added up by
 multiplying with a matrix of zeros and ones.  Counts are held as floats for that, and stay
 exact: they are whole and below 2^53, in whatever order they are added.
 """

@@ -1,8 +1,8 @@
-"""A score card: whole-number scores that add up to how likely each class is for a record.
+"""A score card: integer scores that add up to how likely each class is for a record.
 
-A card is public.  It is computed in whole numbers only, so what it says of a record depends on
+A card is public.  It is computed in integers only, so what it says of a record depends on
 that record alone, bit by bit, in whatever batch the record comes: the sensitivity of sums over
-a card's chances needs just that.
+a card's probabilities needs just that.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from dpublish.data.axis import Axis
 from dpublish.errors import InvalidParameter
 
 UNIT = 1 << 20
-"""Chances are whole multiples of 1 / UNIT."""
+"""Probabilities are whole multiples of 1 / UNIT."""
 STEP = 1 << 10
 """Scores are log-odds in whole multiples of 1 / STEP."""
 LIMIT = 8 * STEP
@@ -48,7 +48,7 @@ class ScoreTerm:
             raise InvalidParameter("a term needs a row of scores for each of its cells")
         for array in (self.scores, self.unknown):
             if array.dtype != np.int64 or array.shape[-1] != self.scores.shape[1]:
-                raise InvalidParameter("scores must be whole numbers, one for each class")
+                raise InvalidParameter("scores must be integers, one for each class")
             if array.size and (array.min() < -LIMIT or array.max() > LIMIT):
                 raise InvalidParameter(f"scores must lie between {-LIMIT} and {LIMIT}")
 
@@ -95,10 +95,10 @@ class ScoreCard:
         return total
 
 
-def to_chances(scores: IntArray) -> IntArray:
-    """Turn scores into chances of the classes: not negative, and at most UNIT in all.
+def to_probabilities(scores: IntArray) -> IntArray:
+    """Turn scores into probabilities of the classes: not negative, and at most UNIT in all.
 
-    >>> to_chances(np.array([[0, 0], [0, STEP], [0, 99 * STEP]])).tolist()
+    >>> to_probabilities(np.array([[0, 0], [0, STEP], [0, 99 * STEP]])).tolist()
     [[524288, 524288], [282005, 766570], [0, 1048575]]
     """
     behind = np.minimum(scores.max(axis=1, keepdims=True) - scores, _FARTHEST)

@@ -11,7 +11,7 @@ from dpublish.aggregates.cells import unbounded
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, Neighbours
+from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -31,7 +31,7 @@ class ScoreProducts:
         complete: Further columns that a record must have, or it is not counted.
 
     The answer is the symmetric matrix of all sums of products.  They are exact: products of
-    floats stand for whole numbers below 2**53.
+    floats stand for integers below 2**53.
 
     >>> from dpublish.data.schema import column
     >>> schema = Schema(tuple(column(name, "category", values=["a", "b"]) for name in "xy"))
@@ -75,14 +75,14 @@ class ScoreProducts:
         """Add another partial answer to `out`."""
         out += other
 
-    def sensitivity(self, neighbours: Neighbours) -> int:
+    def sensitivity(self, neighbors: Neighbors) -> int:
         """Say how much the products of all pairs change at most, in sum (L1).
 
         A record adds the product of its two scores to each pair.  Its leaves are free in
         every column, so the sum is largest where every score is the farthest from 0.
         """
-        if not isinstance(neighbours, AddRemoveRecord):
-            raise unbounded(neighbours, "multiply scores of single records")
+        if not isinstance(neighbors, AddRemoveRecord):
+            raise unbounded(neighbors, "multiply scores of single records")
         farthest = [int(np.abs(table).max(initial=0)) for table in self.scores]
         return sum(one * other for one, other in combinations(farthest, 2))
 

@@ -58,7 +58,7 @@ class SignedRecords:
     def __post_init__(self) -> None:
         require_known("column", self.target, self.schema.names)
         if self.target in self.features.columns:
-            raise InvalidParameter(f"{self.target!r} cannot foretell itself")
+            raise InvalidParameter(f"{self.target!r} cannot predict itself")
         size = self.schema[self.target].size
         if not all(0 <= code < size for code in self.positive):
             raise InvalidParameter(f"{self.target!r} has the codes 0 to {size - 1}")

@@ -23,7 +23,7 @@ from dpublish.data.engines.source import within_memory
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit, Neighbours, ReplaceRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, Neighbors, ReplaceRecord
 
 MAX_DOMAIN = 2**62
 _PENDING_KEYS = 1 << 20
@@ -170,20 +170,20 @@ class SparseCounts:
             places.append(place)
         return places[::-1]
 
-    def sensitivity(self, neighbours: Neighbours) -> int:
+    def sensitivity(self, neighbors: Neighbors) -> int:
         """Say how much all counts together change at most, in sum (L1)."""
-        if isinstance(neighbours, AddRemoveRecord):
+        if isinstance(neighbors, AddRemoveRecord):
             return 1
-        if isinstance(neighbours, ReplaceRecord):
+        if isinstance(neighbors, ReplaceRecord):
             return 2
-        raise unbounded(neighbours, "count single records, or select from the counts instead")
+        raise unbounded(neighbors, "count single records, or select from the counts instead")
 
-    def range_sensitivity(self, neighbours: Neighbours) -> int:
+    def range_sensitivity(self, neighbors: Neighbors) -> int:
         """Say by how much the changes of two counts differ at most (R).
 
         Adding a record or a unit raises some counts by 1 and lowers none: the table shows
         each cell once per unit.
         """
-        if isinstance(neighbours, (AddRemoveRecord, AddRemoveUnit)):
+        if isinstance(neighbors, (AddRemoveRecord, AddRemoveUnit)):
             return 1
-        return self.sensitivity(neighbours)
+        return self.sensitivity(neighbors)

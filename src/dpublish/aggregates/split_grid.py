@@ -16,7 +16,7 @@ from dpublish.aggregates.cells import unbounded
 from dpublish.data.box import UNIT, Box
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.privacy.neighbours import AddRemoveRecord, Neighbours, ReplaceRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors, ReplaceRecord
 
 IntArray = NDArray[np.int64]
 _SHIFT = (2 * UNIT).bit_length() - 1  # dividing by 2 * UNIT, the width of the box
@@ -48,7 +48,7 @@ class SplitGrid:
     def __post_init__(self) -> None:
         require_count(size=self.size)
         if self.splits.dtype != np.int64 or self.splits.shape != (prod(self._sizes),):
-            raise InvalidParameter("there must be a whole number of parts for every cell")
+            raise InvalidParameter("there must be an integer of parts for every cell")
         if self.splits.min() < 1 or max(self.splits.max(), self.size) > _MOST_ALONG:
             raise InvalidParameter(f"a side has from 1 to {_MOST_ALONG:,} parts")
         if self.cells > MOST_CELLS:
@@ -99,10 +99,10 @@ class SplitGrid:
         """Add another partial answer to `out`."""
         out += other
 
-    def sensitivity(self, neighbours: Neighbours) -> int:
+    def sensitivity(self, neighbors: Neighbors) -> int:
         """Say how much all counts together change at most, in sum (L1)."""
-        if isinstance(neighbours, AddRemoveRecord):
+        if isinstance(neighbors, AddRemoveRecord):
             return 1
-        if isinstance(neighbours, ReplaceRecord):
+        if isinstance(neighbors, ReplaceRecord):
             return 2
-        raise unbounded(neighbours, "count single records")
+        raise unbounded(neighbors, "count single records")

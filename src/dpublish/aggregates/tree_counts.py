@@ -12,7 +12,7 @@ from dpublish.aggregates.cells import unbounded
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord, Neighbours
+from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 
 MAX_CELLS = 2**23
 """Most counts that are held at once: 64 MB."""
@@ -193,14 +193,14 @@ class TreeCounts:
             for name, part, shape in zip(self.columns, parts, shapes, strict=True)
         }
 
-    def sensitivity(self, neighbours: Neighbours) -> int:
+    def sensitivity(self, neighbors: Neighbors) -> int:
         """Say how much the counts of one column, of all nodes and classes, change at most (L1).
 
         A record ends in one node and has one leaf and one class: it changes one count by one.
         """
-        if isinstance(neighbours, AddRemoveRecord):
+        if isinstance(neighbors, AddRemoveRecord):
             return 1
-        raise unbounded(neighbours, "use a table with one row per unit")
+        raise unbounded(neighbors, "use a table with one row per unit")
 
 
 def cells_per_node(schema: Schema, columns: Sequence[str], target: str) -> int:

@@ -22,7 +22,7 @@ from dpublish.mechanisms.exact import uniform_below
 from dpublish.randomness import RandomSource
 
 MOST_LEVELS = 128
-_MOST_CELLS = 1 << 62  # whole numbers beyond would not fit 64 bits
+_MOST_CELLS = 1 << 62  # integers beyond would not fit 64 bits
 
 Levels = NDArray[np.int8]
 
@@ -54,7 +54,7 @@ def enumerate_grids(
     fills these places is equally likely, and it is the last stage.
 
     A grid is made from the one without its last predictor.  So the grids of a stage are
-    numbered without being made, and a sample of them is a sample of whole numbers.
+    numbered without being made, and a sample of them is a sample of integers.
 
     Args:
         sizes: Number of cells of each predictor on each of its levels, from the root's 1 on.

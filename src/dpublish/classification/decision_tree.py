@@ -22,20 +22,20 @@ from dpublish.data.schema import Schema, parse_columns
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact import require_rate
-from dpublish.mechanisms.noise_law import sum_quantile
+from dpublish.mechanisms.noise_distribution import sum_quantile
 from dpublish.mechanisms.selection import selection_rate
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.decision_tree import DecisionTree
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 
 MOST_LEVELS = 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateDecisionTree:
-    """Recipe: choose splits by private selection, then count the classes in the leaves."""
+    """Method: choose splits by private selection, then count the classes in the leaves."""
 
     name: ClassVar[str] = "diffpid3"
 
@@ -47,7 +47,7 @@ class PrivateDecisionTree:
     )
     depth: int = setting("Most splits on any path.", default=3)
     score: Score = setting(
-        "What makes a good split: max counts the records of each cell's commonest class; gini "
+        "What makes a good split: max counts the records of each cell's majority class; gini "
         "and entropy are finer, and noisier.",
         default="max",
     )
@@ -61,7 +61,7 @@ class PrivateDecisionTree:
         default="joint",
     )
     prune: bool = setting(
-        "Let a branch foretell what its parent does unless its noisy counts clearly say "
+        "Let a branch predict what its parent does unless its noisy counts clearly say "
         "otherwise; gives shorter rules.",
         default=False,
     )
@@ -87,7 +87,7 @@ class PrivateDecisionTree:
         rng: RandomSource,
         progress: Progress | None = None,
     ) -> DecisionTree:
-        """Publish a tree that foretells the target.
+        """Publish a tree that predicts the target.
 
         Privacy:
             `budget.epsilon`-differentially private when one record is added or removed, as
@@ -114,9 +114,9 @@ class PrivateDecisionTree:
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell how far choices fall behind the best, and how noisy the counts are.
+        """Predict how far choices fall behind the best, and how noisy the counts are.
 
         The figures hold for a choice at the root and for leaves at full depth; leaves that
         stop earlier have less noise.
@@ -134,8 +134,8 @@ class PrivateDecisionTree:
             "leaf_count_95": float(sum_quantile(plan.count_rates(epsilon)[-1], 1, 0.95)),
             "records_needed_to_split": float(ceil(needed)),
         }
-        if n_hint:
-            figures["choice_shortfall_per_record"] = figures["choice_shortfall_95"] / n_hint
+        if n_records:
+            figures["choice_shortfall_per_record"] = figures["choice_shortfall_95"] / n_records
         summary = (
             f"at most {self.depth} splits on a path; each choice worth at most "
             f"{figures['choice_shortfall_95']:,.0f} records less than the best, each count of a "

@@ -1,4 +1,4 @@
-"""Choose the grid from which classes are foretold best, publish its counts, refine the result.
+"""Choose the grid from which classes are predicted best, publish its counts, refine the result.
 
 Known as: PrivPfC.
 Reference: D. Su, J. Cao, N. Li and M. Lyu, "PrivPfC: differentially private data publication
@@ -33,10 +33,10 @@ from dpublish.mechanisms.selection import select
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
-from dpublish.release.error_bars import half_width
 from dpublish.release.grid_classifier import SCORES, GridClassifier, grid_scores, grid_term
-from dpublish.release.labelled_histogram import NoisySize, estimate_total
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.intervals import half_width
+from dpublish.release.labeled_histogram import NoisySize, estimate_total
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.refinement import Refinement
 from dpublish.release.value_counts import ValueCounts
 
@@ -53,13 +53,13 @@ SHARES = (Fraction(3, 100), Fraction(37, 100), Fraction(60, 100))
 
 @dataclass(frozen=True, kw_only=True)
 class GridChoice:
-    """Recipe: choose a grid by how well its noisy counts will foretell `target`, and publish it."""
+    """Method: choose a grid by how well its noisy counts will predict `target`, and publish it."""
 
     name: ClassVar[str] = "privpfc"
 
     target: str = setting("Column with the classes, of kind category or ordinal.")
     predictors: tuple[str, ...] = setting(
-        "Columns from which the class is foretold; all others, if none is named.", default=()
+        "Columns from which the class is predicted; all others, if none is named.", default=()
     )
     pool: int = setting("How many candidate grids to choose from, at most (Θ).", default=10_000)
     cells_per_record: Fraction = setting(
@@ -113,12 +113,12 @@ class GridChoice:
         require_single_records(table, self.name)
         task = self._task(table.schema)
         self._require_rates(budget.epsilon)
-        purses = budget.split(size=self.size_share, rest=1 - self.size_share)
+        budgets = budget.split(size=self.size_share, rest=1 - self.size_share)
         everyone = Counts(table.schema, ((),))
-        size_rate = purses["size"].epsilon
-        size = noisy_size(int(table.sum(everyone)[0]), budget=purses["size"], rng=rng)
+        size_rate = budgets["size"].epsilon
+        size = noisy_size(int(table.sum(everyone)[0]), budget=budgets["size"], rng=rng)
         rounds = self._rounds(task, size, budget.epsilon)
-        parts = _split_rest(purses["rest"], rounds)
+        parts = _split_rest(budgets["rest"], rounds)
         grids = self._candidates(task, size, parts["grid"].epsilon, rng)
         axes, left = self._choose_grid(
             table, task, grids, size, budget=parts["grid"], rng=rng, progress=progress
@@ -175,22 +175,22 @@ class GridChoice:
         Privacy:
             That of `select`, with the range sensitivity of the quality.
         """
-        purses = self._split_grid(budget, len(grids))
+        budgets = self._split_grid(budget, len(grids))
         chosen = 0
         if len(grids) > 1:
-            quality = GridQuality(purses["counts"].epsilon)
+            quality = GridQuality(budgets["counts"].epsilon)
             scores = score_grids(
                 table, task, grids, quality, rows_hint=max(size, 0), progress=progress
             )
             chosen = select(
                 scores,
                 sensitivity_range=quality.range_sensitivity,
-                budget=purses["selection"],
+                budget=budgets["selection"],
                 rng=rng,
             )
         levels = zip(task.predictors, grids[chosen].tolist(), strict=True)
         axes = (*(column.axis(level) for column, level in levels if level), task.classes)
-        return axes, purses["counts"]
+        return axes, budgets["counts"]
 
     def _split_grid(self, budget: Budget, grids: int) -> dict[str, Budget]:
         if grids == 1:  # there is nothing to choose: known from the noisy size alone
@@ -213,15 +213,15 @@ class GridChoice:
         return min(worth, MAX_ROUNDS) if worth > 1 else 0
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the noise of a count, and how far the chosen grid may be from the best.
+        """Predict the noise of a count, and how far the chosen grid may be from the best.
 
-        How often a class is foretold wrongly depends on the records, and cannot be told.
+        How often a class is predicted wrongly depends on the records, and cannot be told.
         """
         task = self._task(schema)
         self._require_rates(epsilon)
-        rounds = self._rounds(task, n_hint or 0, epsilon)
+        rounds = self._rounds(task, n_records or 0, epsilon)
         part = (1 - self.size_share) * _grid_share(rounds) * epsilon
         whole = self.selection_share + self.counts_share
         counts = part * self.counts_share / whole
@@ -237,8 +237,10 @@ class GridChoice:
             "classes": float(task.target.size),
             "rounds": float(rounds),
         }
-        if n_hint:
-            figures["most_cells"] = min(float(self.cells_per_record * n_hint * counts), MAX_CELLS)
+        if n_records:
+            figures["most_cells"] = min(
+                float(self.cells_per_record * n_records * counts), MAX_CELLS
+            )
         summary = (
             f"{task.target.name} from up to {len(task.predictors)} columns; each count within "
             f"{figures['one_cell_95']:,.0f} of the truth (95 %), the grid within "
@@ -305,7 +307,7 @@ def _count_cells(
         That of `add_geometric`, with the sensitivity of the counts.
     """
     kernel = Counts(table.schema, (tuple((axis.column, axis.level) for axis in axes),))
-    sensitivity = kernel.sensitivity(table.neighbours)
+    sensitivity = kernel.sensitivity(table.neighbors)
     rate = budget.epsilon / sensitivity
     exact = table.sum(kernel)
     return add_geometric(exact, sensitivity=sensitivity, budget=budget, rng=rng), rate
@@ -321,7 +323,7 @@ def _count_values(
         sensitivity of the kernel is the number of columns.
     """
     kernel = Counts(table.schema, tuple(((name, None),) for name in columns))
-    sensitivity = kernel.sensitivity(table.neighbours)
+    sensitivity = kernel.sensitivity(table.neighbors)
     rate = budget.epsilon / sensitivity
     exact = table.sum(kernel)
     noisy = add_geometric(exact, sensitivity=sensitivity, budget=budget, rng=rng)

@@ -1,6 +1,6 @@
-"""How good a grid is for foretelling classes, once noise is added: the score that chooses it.
+"""How good a grid is for predicting classes, once noise is added: the score that chooses it.
 
-A cell foretells its most frequent class.  With counts a >= b of its two most frequent
+A cell predicts its most frequent class.  With counts a >= b of its two most frequent
 classes, that is right for about a records, less what is lost when noise turns the two round:
 quality = a - w(a - b), w(x) = x e^(-epsilon x) (1 + epsilon x / 2) / 2.  A grid's score is
 the sum over its cells.
@@ -27,7 +27,7 @@ _NO_LOSS = 32  # where epsilon x is more, w(x) rounds to 0 for every epsilon tha
 
 @dataclass(frozen=True)
 class GridQuality:
-    """Score grids in whole numbers, so that no rounding error enters the proof.
+    """Score grids in integers, so that no rounding error enters the proof.
 
     w is tabulated as whole multiples of 1 / `unit`.  The range sensitivity is that of the
     table itself: whatever the errors of the floats from which it was made, it is exact.

@@ -20,7 +20,7 @@ from dpublish.classification.grid_quality import GridQuality
 from dpublish.classification.task import Task
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
-from dpublish.release.recipe import Progress
+from dpublish.release.method import Progress
 
 MOST_COUNTS = 1 << 24
 """Most counts that a grid may have: its cells times the classes; of two classes, its cells."""

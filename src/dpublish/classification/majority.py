@@ -1,4 +1,4 @@
-"""Publish the commonest class, and nothing else: what every classifier has to beat.
+"""Publish the majority class, and nothing else: what every classifier has to beat.
 
 Known as: Majority.
 """
@@ -17,12 +17,12 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.decision_tree import DecisionTree
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 
 
 @dataclass(frozen=True, kw_only=True)
 class MajorityClass:
-    """Recipe: choose the commonest class."""
+    """Method: choose the majority class."""
 
     name: ClassVar[str] = "majority"
 
@@ -36,7 +36,7 @@ class MajorityClass:
         rng: RandomSource,
         progress: Progress | None = None,
     ) -> DecisionTree:
-        """Publish the commonest class, as a tree of one leaf.
+        """Publish the majority class, as a tree of one leaf.
 
         Privacy:
             `budget.epsilon`-differentially private when one record is added or removed: the
@@ -47,13 +47,13 @@ class MajorityClass:
         require_single_records(table, self.name)
         expected = self.expected_error(table.schema, None, budget.epsilon)
         kernel = Counts(table.schema, (((self.target, None),),))
-        reach = kernel.range_sensitivity(table.neighbours)
-        # Opened before any row is read: a purse that is already used stops here.
-        purse = budget.split(choice=1)["choice"]
+        reach = kernel.range_sensitivity(table.neighbors)
+        # Opened before any row is read: a share that is already used stops here.
+        share = budget.split(choice=1)["choice"]
         counts = table.sum(kernel)
-        label = select(counts, sensitivity_range=reach, budget=purse, rng=rng)
+        label = select(counts, sensitivity_range=reach, budget=share, rng=rng)
         if progress is not None:
-            progress(1, 1, "commonest class")
+            progress(1, 1, "majority class")
         return DecisionTree(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=(table.schema[self.target],)),
@@ -63,17 +63,17 @@ class MajorityClass:
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell by how many records the chosen class may fall behind the commonest."""
+        """Predict by how many records the chosen class may fall behind the most frequent."""
         classes = Task.of(schema, target=self.target).classes.size
         shortfall = float(shortfall_95(classes, selection_rate(epsilon, 1)))
         figures = {"classes": float(classes), "choice_shortfall_95": shortfall}
-        if n_hint:
-            figures["choice_shortfall_per_record"] = shortfall / n_hint
+        if n_records:
+            figures["choice_shortfall_per_record"] = shortfall / n_records
         summary = (
             f"one of {classes:,} classes; it has at most {shortfall:,.0f} records fewer than the "
-            "commonest (95 %)"
+            "most frequent (95 %)"
         )
         return ExpectedError(summary, figures, target="choice_shortfall_95")
 
@@ -87,5 +87,5 @@ def shortfall_95(candidates: int, rate: Fraction) -> int:
     >>> shortfall_95(2, Fraction(1, 10))
     23
     """
-    chance = 2 * 0.05 / max(candidates - 1, 1)
-    return max(0, ceil(-log(chance) / float(rate)) - 1)
+    probability = 2 * 0.05 / max(candidates - 1, 1)
+    return max(0, ceil(-log(probability) / float(rate)) - 1)

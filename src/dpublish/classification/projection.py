@@ -1,12 +1,12 @@
 """Publish a histogram of the few predictors that tell the classes apart best.
 
-The number of records is blurred first; it says how many predictors to take and how fine
+The number of records is perturbed first; it says how many predictors to take and how fine
 numbers are cut.  The predictors are chosen one by one, each together with those before it,
 by how few pairs of records of different classes they leave in the same cell.
 
 Known as: PPH, private projected histogram.
 Reference: S. Vinterbo, "Differentially Private Projected Histograms: Construction and Use for
-Prediction", ECML PKDD 2012; the score is normalised by the private number of records here,
+Prediction", ECML PKDD 2012; the score is normalized by the private number of records here,
 and its range sensitivity is proved with that number varying.
 """
 
@@ -23,7 +23,7 @@ from dpublish.aggregates.cut_counts import CutCounts
 from dpublish.aggregates.sparse_counts import MAX_DOMAIN
 from dpublish.classification.projection_plan import AUTO, Plan
 from dpublish.classification.projection_score import SCORE_RANGE, score_projection
-from dpublish.classification.published_cells import blur_cells, require_free_names
+from dpublish.classification.published_cells import add_noise_to_cells, require_free_names
 from dpublish.classification.task import Task, require_single_records
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
@@ -36,9 +36,9 @@ from dpublish.mechanisms.sparse_counts import auto_threshold
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
-from dpublish.release.error_bars import half_width
-from dpublish.release.labelled_histogram import LabelledHistogram, NoisySize
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.intervals import half_width
+from dpublish.release.labeled_histogram import LabeledHistogram, NoisySize
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 
 MOST_FALSE_CELLS = 1_000_000
 MOST_TALLIED = 1 << 25
@@ -47,13 +47,13 @@ MOST_TALLIED = 1 << 25
 
 @dataclass(frozen=True, kw_only=True)
 class Projection:
-    """Recipe: choose predictors that discern the classes, then count records by their cells."""
+    """Method: choose predictors that discern the classes, then count records by their cells."""
 
     name: ClassVar[str] = "pph"
 
     target: str = setting("Column of the classes.")
     predictors: tuple[str, ...] = setting(
-        "Columns that may foretell the class; all others, unless named.", default=()
+        "Columns that may predict the class; all others, unless named.", default=()
     )
     attributes: int | Literal["auto"] = setting(
         "How many predictors to choose (j); auto takes as many as leave the cells well filled, "
@@ -86,7 +86,7 @@ class Projection:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> LabelledHistogram:
+    ) -> LabeledHistogram:
         """Publish counts of `table` by chosen predictors and class.
 
         Privacy:
@@ -103,13 +103,13 @@ class Projection:
         require_single_records(table, self.name)
         self.expected_error(table.schema, None, budget.epsilon)
         task = Task.of(table.schema, target=self.target, predictors=self.predictors)
-        # Opened before any row is read: a purse that is already used stops here.
-        purses = budget.split(size=self.size_share, rest=1 - self.size_share)
+        # Opened before any row is read: a budget that is already used stops here.
+        budgets = budget.split(size=self.size_share, rest=1 - self.size_share)
         everyone = CompleteCounts(table.schema, ((),), _names(task))
-        size_rate = purses["size"].epsilon
-        size = noisy_size(int(table.sum(everyone)[0]), budget=purses["size"], rng=rng)
+        size_rate = budgets["size"].epsilon
+        size = noisy_size(int(table.sum(everyone)[0]), budget=budgets["size"], rng=rng)
         plan = Plan.of(task, self.attributes, size)
-        rest = self._split_rest(purses["rest"], plan.rounds)
+        rest = self._split_rest(budgets["rest"], plan.rounds)
         axes = plan.axes
         if plan.rounds:
             axes = choose_axes(
@@ -120,10 +120,10 @@ class Projection:
         domain = prod(axis.size for axis in axes)
         threshold = find_threshold(size, domain, rate)
         exact = table.sum(CutCounts((axes,), _names(task)))[0].compact()
-        cells, counts = blur_cells(exact, domain, threshold, budget=rest["counts"], rng=rng)
+        cells, counts = add_noise_to_cells(exact, domain, threshold, budget=rest["counts"], rng=rng)
         if progress is not None:
             progress(plan.rounds + 1, plan.rounds + 1, "counts")
-        return LabelledHistogram(
+        return LabeledHistogram(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=task.schema_of(table.schema),
             axes=axes,
@@ -135,9 +135,9 @@ class Projection:
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the error of one count; which columns are counted depends on the choices."""
+        """Predict the error of one count; which columns are counted depends on the choices."""
         task = Task.of(schema, target=self.target, predictors=self.predictors)
         require_free_names(task)
         self._require_cells(task)
@@ -155,13 +155,13 @@ class Projection:
             "number_of_records_95": half_width(size_rate, np.ones(1), 0.95),
         }
         summary = f"each count within {figures['one_cell_95']:,.0f} of the truth (95 %)"
-        if n_hint:
-            plan = Plan.of(task, self.attributes, n_hint)
+        if n_records:
+            plan = Plan.of(task, self.attributes, n_records)
             sizes = sorted((axis.size for axis in plan.axes), reverse=True)[: plan.chosen]
             cells = prod(sizes) * task.target.size
             figures["attributes"] = float(plan.chosen)
             figures["cells_at_most"] = float(cells)
-            figures["threshold"] = float(find_threshold(n_hint, cells, rate))
+            figures["threshold"] = float(find_threshold(n_records, cells, rate))
             summary = f"{plan.chosen} predictors, at most {cells:,} cells; {summary}"
         return ExpectedError(summary, figures, target="one_cell_95")
 
@@ -199,11 +199,11 @@ def choose_axes(
         share.  Candidates depend on the schema, the noisy `size` and earlier choices only.
     """
     chosen: tuple[Axis, ...] = ()
-    for number, purse in enumerate(budget.split_evenly(plan.rounds)):
+    for number, share in enumerate(budget.split_evenly(plan.rounds)):
         left = [axis for axis in plan.axes if axis not in chosen]
         grids = [(*chosen, axis, task.classes) for axis in left]
         scores = np.array(list(_score_grids(table, task, grids, size)), dtype=np.int64)
-        winner = select(scores, sensitivity_range=SCORE_RANGE, budget=purse, rng=rng)
+        winner = select(scores, sensitivity_range=SCORE_RANGE, budget=share, rng=rng)
         chosen = (*chosen, left[winner])
         if progress is not None:
             progress(number + 1, plan.rounds + 1, "columns")

@@ -1,6 +1,6 @@
 """How many predictors a projected histogram takes, and into which cells each is cut.
 
-All of it follows from the public schema and from a number of records that was blurred first.
+All of it follows from the public schema and from a number of records that was perturbed first.
 """
 
 from dataclasses import dataclass

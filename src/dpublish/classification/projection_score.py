@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from dpublish.aggregates.sparse_counts import OccupiedCells
 
 STEPS = 2**20
-"""Scores are whole numbers of steps; so many make up 1."""
+"""Scores are integers of steps; so many make up 1."""
 SCORE_RANGE = STEPS + 1
 """R of the rounded scores, in steps; proof: docs/proofs/projection.md."""
 _HALF = 31
@@ -16,7 +16,7 @@ def score_projection(occupied: OccupiedCells, classes: int) -> int:
     """Score a grid by minus its undiscerned pairs per record, rounded down to a step.
 
     A pair is undiscerned if its records lie in the same cell and have different classes.
-    Cells are numbered with the class fastest.  Whole numbers throughout, whatever the counts.
+    Cells are numbered with the class fastest.  Integers throughout, whatever the counts.
 
     >>> score_projection(OccupiedCells(np.array([0, 1, 3]), np.array([2, 1, 5])), 2) * 8 / STEPS
     -2.0

@@ -1,4 +1,4 @@
-"""Blur the counts of cells, every cell of the domain or those that reach a threshold."""
+"""Perturb the counts of cells, every cell of the domain or those that reach a threshold."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def require_free_names(task: Task) -> None:
         raise InvalidParameter(f"rename the columns {', '.join(sorted(RESERVED))} first")
 
 
-def blur_cells(
+def add_noise_to_cells(
     occupied: OccupiedCells,
     size: int,
     threshold: int | None,

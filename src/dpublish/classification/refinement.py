@@ -1,6 +1,6 @@
 """Refine a published score card: in each round, one more column mends what the card gets wrong.
 
-A round sums up, for every value of every predictor, how far the card's chances are from the
+A round sums up, for every value of every predictor, how far the card's probabilities are from the
 true classes.  It chooses the predictor and level where these residuals are largest and
 publishes its sums with noise; the scores that follow are added to the card.  This is one step
 of Newton's method per round, along one column at a time (backfitting, boosting).
@@ -22,7 +22,7 @@ from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.selection import select
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
-from dpublish.release.recipe import Progress
+from dpublish.release.method import Progress
 from dpublish.release.refinement import Refinement
 
 CHOICE, SUMS = 1, 4
@@ -58,13 +58,13 @@ def refine(
     """
     candidates = _list_candidates(task)
     found: list[Refinement] = []
-    for number, purse in enumerate(budget.split_evenly(rounds)):
-        purses = purse.split(choice=CHOICE, sums=SUMS)
+    for number, share in enumerate(budget.split_evenly(rounds)):
+        budgets = share.split(choice=CHOICE, sums=SUMS)
         kernel = ResidualSums(
             table.schema, task.target.name, tuple(c.name for c in task.predictors), card
         )
-        sensitivity = kernel.sensitivity(table.neighbours)
-        rate = purses["sums"].epsilon / sensitivity
+        sensitivity = kernel.sensitivity(table.neighbors)
+        rate = budgets["sums"].epsilon / sensitivity
         sums = kernel.split(table.sum(kernel))
         # Noise alone would look like this much residual, on average, in each sum.
         penalty = round(1 / rate) * len(kernel.planes)
@@ -75,15 +75,15 @@ def refine(
         chosen = candidates[
             select(
                 np.array(scores, dtype=np.int64),
-                sensitivity_range=kernel.range_sensitivity(table.neighbours),
-                budget=purses["choice"],
+                sensitivity_range=kernel.range_sensitivity(table.neighbors),
+                budget=budgets["choice"],
                 rng=rng,
             )
         ]
         noisy = add_geometric(
             _roll_up(sums[chosen.predictor], chosen.axis),
             sensitivity=sensitivity,
-            budget=purses["sums"],
+            budget=budgets["sums"],
             rng=rng,
         )
         found.append(Refinement(chosen.axis, card.classes, noisy, rate))

@@ -26,8 +26,8 @@ from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.grid_classifier import GridClassifier
 from dpublish.release.linear_model import LinearModel
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.prediction import UNKNOWN, encode_rows
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 
 Kind = Literal["auto", "logistic", "svm", "linear"]
 ROWS = 40_000
@@ -41,13 +41,13 @@ _SEED = 20_240_229  # the model is a function of the synopsis
 
 @dataclass(frozen=True, kw_only=True)
 class SynopsisModel:
-    """Recipe: publish a linear model fitted to a private synopsis."""
+    """Method: publish a linear model fitted to a private synopsis."""
 
     name: ClassVar[str] = "model"
 
-    target: str = setting("Column to foretell: classes, or a number.")
+    target: str = setting("Column to predict: classes, or a number.")
     predictors: tuple[str, ...] = setting(
-        "Columns from which it is foretold; all others, if none is named.", default=()
+        "Columns from which it is predicted; all others, if none is named.", default=()
     )
     model: Kind = setting(
         "Kind of model. auto: logistic regression for classes, linear regression for a number.",
@@ -104,22 +104,22 @@ class SynopsisModel:
         return model
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
         """Predict the error of the synopsis, which depends on the number of records.
 
         Without that number no error of a class is given: how the budget is split is not known.
         """
         if self._task(schema).model == "linear":
-            return self._functional().expected_error(schema, n_hint, epsilon)
+            return self._functional().expected_error(schema, n_records, epsilon)
         known = self._require(schema, epsilon)
-        if n_hint is None:
+        if n_records is None:
             summary = (
                 "how the budget is split, and so the error, depends on the number of records; "
                 "name it (--rows)"
             )
             return ExpectedError(summary, {"classes": known.figures["classes"]}, known.target)
-        return self._grid().expected_error(schema, n_hint, epsilon)
+        return self._grid().expected_error(schema, n_records, epsilon)
 
     def _require(self, schema: Schema, epsilon: Fraction) -> ExpectedError:
         """Refuse columns and budgets from which no model of classes could be published."""
@@ -150,13 +150,13 @@ def fit_to_grid(grid: GridClassifier, task: ModelTask, features: Features) -> ND
     codes = encode_rows(rows, task.schema, known)
     absent = np.full(rows.num_rows, UNKNOWN, dtype=np.int64)
     matrix = features.matrix({name: codes.get(name, absent) for name in features.columns})
-    chances = _chances(grid, rows, task)
+    probabilities = _probabilities(grid, rows, task)
     kind: Literal["logistic", "svm"] = "svm" if task.model == "svm" else "logistic"
     return np.array(
         [
             fit_weights(
                 matrix / FEATURE_UNIT,
-                chances[:, list(problem)].sum(axis=1),
+                probabilities[:, list(problem)].sum(axis=1),
                 model=kind,
                 ridge=RIDGE,
             )
@@ -172,10 +172,10 @@ def lost_information(grid: GridClassifier, model: LinearModel) -> float:
     model predicts as the grid does, 1 if it predicts no better than the shares of the classes.
     """
     rows = grid.rows(ROWS, seed=_SEED + 1)
-    own = grid.predict_chances(rows)
+    own = grid.predict_proba(rows)
     codes = encode_rows(rows, grid.schema, grid.card.columns)
     absent = np.full(rows.num_rows, UNKNOWN, dtype=np.int64)
-    fitted = model.chances({name: codes.get(name, absent) for name in model.features.columns})
+    fitted = model.probabilities({name: codes.get(name, absent) for name in model.features.columns})
     shares = np.broadcast_to(own.mean(axis=0), own.shape)
     best, found, least = (
         float((own * np.log(np.maximum(guess, 1e-9))).sum(axis=1).mean())
@@ -189,5 +189,5 @@ def _size(grid: GridClassifier) -> int:
     return 0 if grid.records is None else max(grid.records.value, 0)
 
 
-def _chances(grid: GridClassifier, rows: pa.Table, task: ModelTask) -> NDArray[np.float64]:
-    return grid.predict_chances(rows) if rows.num_rows else np.zeros((0, task.target.size))
+def _probabilities(grid: GridClassifier, rows: pa.Table, task: ModelTask) -> NDArray[np.float64]:
+    return grid.predict_proba(rows) if rows.num_rows else np.zeros((0, task.target.size))

@@ -1,4 +1,4 @@
-"""What is to be foretold from what: a class column and its predictors, from the schema alone."""
+"""What is to be predicted from what: a class column and its predictors, from the schema alone."""
 
 from dataclasses import dataclass, replace
 
@@ -7,12 +7,12 @@ from dpublish.data.column import Column
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_known
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 
 
 @dataclass(frozen=True)
 class Task:
-    """A class column and the columns from which it is foretold; all of it is public.
+    """A class column and the columns from which it is predicted; all of it is public.
 
     >>> from dpublish.data.schema import column
     >>> sex = column("sex", "category", values=["Female", "Male"])
@@ -27,7 +27,7 @@ class Task:
 
     @classmethod
     def of(cls, schema: Schema, *, target: str, predictors: tuple[str, ...] = ()) -> "Task":
-        """Find the columns; every column but the target foretells it, unless some are named."""
+        """Find the columns; every column but the target predicts it, unless some are named."""
         if schema.unit is not None:
             raise InvalidParameter(
                 f"this method protects single records, but this schema's unit is {schema.unit!r}, "
@@ -40,9 +40,9 @@ class Task:
             if chosen.count(name) > 1:
                 raise InvalidParameter(f"column {name!r} is listed twice")
         if target in chosen:
-            raise InvalidParameter(f"{target!r} cannot foretell itself; leave it out of predictors")
+            raise InvalidParameter(f"{target!r} cannot predict itself; leave it out of predictors")
         if not chosen:
-            raise InvalidParameter("there is no column to foretell the target from")
+            raise InvalidParameter("there is no column to predict the target from")
         column = schema[target]
         if column.kind in ("numeric", "integer"):
             raise InvalidParameter(
@@ -63,6 +63,6 @@ class Task:
 
 
 def require_single_records(table: Table, method: str) -> None:
-    """Refuse a table whose neighbours differ by more than one record."""
-    if not isinstance(table.neighbours, AddRemoveRecord):
+    """Refuse a table whose neighbors differ by more than one record."""
+    if not isinstance(table.neighbors, AddRemoveRecord):
         raise InvalidParameter(f"{method} hides one record added or removed, nothing else")

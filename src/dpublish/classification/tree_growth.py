@@ -21,7 +21,7 @@ from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.selection import select
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
-from dpublish.release.recipe import Progress
+from dpublish.release.method import Progress
 
 Whole = NDArray[np.int64]
 
@@ -85,12 +85,12 @@ def grow(
     level: Sequence[Node] = ()
     for depth in range(plan.depth):
         # Opened before the level is looked at: at the root, before the first row is read.
-        purses = rest.split(sizes=1, below=plan.weight_from(depth) - 1)
+        budgets = rest.split(sizes=1, below=plan.weight_from(depth) - 1)
         level = level or [_root(table, plan)]
-        _publish_sizes(growth, level, budget=purses["sizes"], rng=rng)
+        _publish_sizes(growth, level, budget=budgets["sizes"], rng=rng)
         going = [node for node in level if _goes_on(node, growth, share)]
         stopped = [node for node in level if not _goes_on(node, growth, share)]
-        below = _part(purses["below"], leaves=stopped, inner=going)
+        below = _part(budgets["below"], leaves=stopped, inner=going)
         if stopped:
             _publish_counts(growth, stopped, budget=below["leaves"], rng=rng)
         if progress is not None:
@@ -121,35 +121,35 @@ def choose(node: Node, plan: Plan, *, budget: Budget, rng: RandomSource) -> Spli
         for column, splits in options.items()
     }
     reach = plan.score.sensitivity_range
-    purse = budget
+    share = budget
     if plan.staged:
         several = [column for column, splits in options.items() if len(splits) > 1]
         weights = {f"cut-{column}": 1 for column in several}
-        purses = budget.split(**weights, column=plan.choice_weight - len(several))
+        budgets = budget.split(**weights, column=plan.choice_weight - len(several))
         for column in several:
-            cut_purse = purses[f"cut-{column}"]
-            best = select(scores[column], sensitivity_range=reach, budget=cut_purse, rng=rng)
+            cut_budget = budgets[f"cut-{column}"]
+            best = select(scores[column], sensitivity_range=reach, budget=cut_budget, rng=rng)
             options = {**options, column: (options[column][best],)}
             scores[column] = scores[column][best : best + 1]
-        purse = purses["column"]
+        share = budgets["column"]
     listed = [split for splits in options.values() for split in splits]
     every = np.concatenate(list(scores.values()))
-    return listed[select(every, sensitivity_range=reach, budget=purse, rng=rng)]
+    return listed[select(every, sensitivity_range=reach, budget=share, rng=rng)]
 
 
 def _goes_on(node: Node, growth: Growth, share: Fraction) -> bool:
     return goes_on(node.room, growth.sizes[node.number], node.classes.size, share)
 
 
-def _part(purse: Budget, **parts: Sequence[Node]) -> Mapping[str, Budget]:
-    """Share a purse over disjoint sets of nodes, those that are not empty."""
-    return purse.share_disjoint(name for name, nodes in parts.items() if nodes)
+def _part(budget: Budget, **parts: Sequence[Node]) -> Mapping[str, Budget]:
+    """Share a budget over disjoint sets of nodes, those that are not empty."""
+    return budget.share_disjoint(name for name, nodes in parts.items() if nodes)
 
 
 def _publish_sizes(
     growth: Growth, nodes: Sequence[Node], *, budget: Budget, rng: RandomSource
 ) -> None:
-    """Blur the sizes of nodes.
+    """Perturb the sizes of nodes.
 
     Privacy:
         That of `add_geometric`: a record lies in one of the nodes at most, so the sizes
@@ -163,7 +163,7 @@ def _publish_sizes(
 def _publish_counts(
     growth: Growth, nodes: Sequence[Node], *, budget: Budget, rng: RandomSource
 ) -> None:
-    """Blur the class counts of leaves.
+    """Perturb the class counts of leaves.
 
     Privacy:
         That of `add_geometric`: a record lies in one of the leaves at most and has one
@@ -189,10 +189,10 @@ def _branch(
         Each node's choice is paid for in full by `choose`; no two nodes can hold the same
         record, for records are routed by the public tree, so the choices cost the largest.
     """
-    purses = budget.share_disjoint(f"node-{node.number}" for node in nodes)
+    budgets = budget.share_disjoint(f"node-{node.number}" for node in nodes)
     children = []
     for node in _counted(table, plan, growth, nodes):
-        split = choose(node, plan, budget=purses[f"node-{node.number}"], rng=rng)
+        split = choose(node, plan, budget=budgets[f"node-{node.number}"], rng=rng)
         cells = cells_of(split, (node.counts or {})[split.column])
         below = zip(growth.branch(node.number, split), node.room.below(split), cells, strict=True)
         children += [Node(number, room, classes) for number, room, classes in below]

@@ -62,7 +62,7 @@ def _purity(counts: Whole) -> Whole:
     """Floor the sum of squared counts, divided by the size of the cell, on the lattice.
 
     This is the negative Gini count plus the number of records, which all splits share.
-    Whole numbers throughout: counts are cut off where squares would not fit, which leaves
+    Integers throughout: counts are cut off where squares would not fit, which leaves
     them counts that a record changes by at most one.
     """
     kept = np.minimum(counts, _GINI_LIMIT // counts.shape[-1])
@@ -75,7 +75,7 @@ class _Entropy:
     """Minus the entropy count of a cell: the sum of f(count) less f(size), f(m) = m log2 m.
 
     Beyond `max_records` f goes on as a straight line, so that its slope is bounded for tables
-    of any size.  Each f is rounded to a whole number of steps by itself.
+    of any size.  Each f is rounded to an integer of steps by itself.
     """
 
     def __init__(self, max_records: int) -> None:

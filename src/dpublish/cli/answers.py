@@ -90,7 +90,7 @@ def answer_all(ask: Ask, questions: Sequence[Question]) -> list[Answer]:
 def say_answer(query: str, answer: Answer, as_json: bool) -> None:
     """Print one answer."""
     if as_json:
-        say_json({"query": query, **answer.to_plain()})
+        say_json({"query": query, **answer.to_dict()})
         return
     say(str(answer))
     if answer.assumption:
@@ -102,7 +102,7 @@ def say_answers(
 ) -> None:
     """Print the answers to a workload."""
     queries = [question.query for question in questions]
-    found = [{"query": q, **a.to_plain()} for q, a in zip(queries, answers, strict=True)]
+    found = [{"query": q, **a.to_dict()} for q, a in zip(queries, answers, strict=True)]
     if as_json:
         say_json(found)
     elif as_csv:

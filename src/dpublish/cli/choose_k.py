@@ -10,7 +10,7 @@ import click
 from dpublish.cli.output import json_option, progress_bar, say, say_json, say_table
 from dpublish.cli.table_file import page_path
 from dpublish.errors import InvalidParameter
-from dpublish.release.centres import Centres
+from dpublish.release.centers import Centers
 from dpublish.release.folder import load
 from dpublish.release.validity import Validity, best_of, judge_clusters
 from dpublish.release.whole_file import write_text
@@ -39,15 +39,15 @@ def choose_k(
 ) -> None:
     """Say how many clusters fit a release's grid best, and draw the validity; free.
 
-    The validity is the mean squared distance from the own centre, divided by the least squared
-    distance of two centres.  The smallest is best.
+    The validity is the mean squared distance from the own center, divided by the least squared
+    distance of two centers.  The smallest is best.
 
     \b
     dpublish choose-k shops/ --from 2 --to 16
     """  # noqa: D301 - click keeps lines after it
     path = page_path(release, output, "choose-k.svg")
     loaded = load(release)
-    if not isinstance(loaded, Centres):
+    if not isinstance(loaded, Centers):
         raise InvalidParameter(f"a release of kind {loaded.kind!r} has no clusters to choose")
     if fewest > most:
         raise InvalidParameter(f"--from ({fewest}) must not be above --to ({most})")

@@ -48,7 +48,7 @@ _STORY: tuple[tuple[str, ...], ...] = (
     ("count", "by-age", 'age in 31..45 and sex = Female and income = ">50K"'),
     ("rows", "by-age", "-o", "synthetic.csv"),
     ("rows", "incomes", "-n", "1000", "-o", "to-train-on.csv"),
-    ("predict", "incomes", "people.csv", "-o", "foretold.csv"),
+    ("predict", "incomes", "people.csv", "-o", "predicted.csv"),
     ("evaluate", "incomes", "--against", "people.csv", "--classifiers", "direct"),
     ("ledger", "show", "books.db"),
     ("ledger", "verify", "books.db", "--release", "by-age", "--release", "incomes"),

@@ -40,7 +40,7 @@ def evaluate_command(
     """Measure a release against true rows.  NOT PRIVATE: for the owner's eyes only.
 
     A figure that is measured on private rows tells about them: do not publish it.
-    Synthetic rows are compared with true ones by margins, pairs of columns and range counts;
+    Synthetic rows are compared with true ones by marginals, pairs of columns and range counts;
     classifiers are measured where the class column is known.
 
     \b

@@ -147,7 +147,7 @@ def show(path: str, dataset: str | None, as_json: bool) -> None:
 def _plain(status: Status) -> dict[str, Any]:
     """Give a status as plain values, with what is hidden in words, too."""
     words = None if status.hides is None else status.hides.brief()
-    return status.to_plain() | {"hides_in_words": words}
+    return status.to_dict() | {"hides_in_words": words}
 
 
 def _show_levels(status: Status) -> None:
@@ -346,9 +346,9 @@ def _paid_by(books: Ledger, folder: str, receipt: Receipt) -> tuple[Grant, Grant
             f"but entry {grant.entry} debited {format_short(status.epsilon)}"
         )
     _require_levels_paid(folder, receipt, grant, status)
-    if status.hides != receipt.neighbours:
+    if status.hides != receipt.neighbors:
         raise InvalidParameter(
-            f"{folder} claims to hide {receipt.neighbours.brief()}, but entry {grant.entry} paid "
+            f"{folder} claims to hide {receipt.neighbors.brief()}, but entry {grant.entry} paid "
             f"to hide {status.hides.brief()}"
         )
     return grant, status

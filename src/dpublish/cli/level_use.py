@@ -7,7 +7,7 @@ from typing import Any
 
 from dpublish.cli.output import say, say_table
 from dpublish.errors import BudgetExhausted, InvalidParameter
-from dpublish.personalised.method import PersonalSettings
+from dpublish.personalized.method import PersonalSettings
 from dpublish.privacy.epsilon import format_epsilon, format_short
 from dpublish.privacy.ledger_account import Status
 
@@ -38,7 +38,7 @@ def epsilon_left(method: PersonalSettings, status: Status) -> Fraction:
 
 
 def say_level_use(paid: Mapping[Fraction, Fraction], left: Mapping[Fraction, Fraction]) -> None:
-    """Print what each level pays, what it has left afterwards, and how much of it is used."""
+    """Print what each level pays, what it has left afterward, and how much of it is used."""
     levels = _some(list(paid))
     say_table(
         ["level", "pays", "left", "used"],

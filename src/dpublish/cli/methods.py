@@ -4,10 +4,10 @@ import click
 
 from dpublish.cli.output import json_option, say, say_json, say_table
 from dpublish.errors import require_known
-from dpublish.recipes import RECIPES, recipe_settings
-from dpublish.recipes.streams import STREAMS, stream_settings
+from dpublish.methods import CATALOG, method_settings
+from dpublish.methods.streams import STREAMS, stream_settings
 
-_ALL = {**RECIPES, **STREAMS}
+_ALL = {**CATALOG, **STREAMS}
 
 
 @click.command()
@@ -38,7 +38,7 @@ def methods(name: str | None, task: str | None, as_json: bool) -> None:
 
 def _one(name: str, as_json: bool) -> None:
     require_known("method", name, _ALL)
-    settings = stream_settings(name) if name in STREAMS else recipe_settings(name)
+    settings = stream_settings(name) if name in STREAMS else method_settings(name)
     entry = _ALL[name]
     if as_json:
         say_json(

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from dpublish.errors import InputError, InvalidParameter
-from dpublish.release.recipe import Progress
+from dpublish.release.method import Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
 

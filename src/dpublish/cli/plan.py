@@ -20,12 +20,12 @@ from dpublish.cli.output import (
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.personalised.method import PersonalSettings
+from dpublish.methods import make_method
+from dpublish.methods.streams import STREAMS, make_stream_method
+from dpublish.personalized.method import PersonalSettings
 from dpublish.privacy.epsilon import format_epsilon, format_short
-from dpublish.publishing import foretell, read_epsilon
-from dpublish.recipes import make_recipe
-from dpublish.recipes.streams import STREAMS, make_stream_recipe
-from dpublish.release.recipe import Foretells, figure_name
+from dpublish.publishing import predict, read_epsilon
+from dpublish.release.method import Predicts, figure_name
 
 _MOST = Fraction(10_000)
 
@@ -36,11 +36,11 @@ _MOST = Fraction(10_000)
 @click.option(
     "--wanted-error", type=float, help="Find the epsilon that brings the error down to this."
 )
-@click.option("--rows", "n_hint", type=int, help="Roughly how many records, if that is public.")
+@click.option("--rows", "n_records", type=int, help="Roughly how many records, if that is public.")
 @click.option(
     "--compare",
     is_flag=True,
-    help="Set all personalised methods side by side, for --levels and --sizes; needs no schema.",
+    help="Set all personalized methods side by side, for --levels and --sizes; needs no schema.",
 )
 @json_option
 @click.pass_context
@@ -51,7 +51,7 @@ def plan(
     pairs: tuple[str, ...],
     epsilon: str | None,
     wanted_error: float | None,
-    n_hint: int | None,
+    n_records: int | None,
     compare: bool,
     as_json: bool,
 ) -> None:
@@ -68,14 +68,14 @@ def plan(
     if compare:
         compare_methods(method, settings, epsilon, as_json=as_json)
         return
-    make = make_stream_recipe if method in STREAMS else make_recipe
-    recipe: Foretells = make(method, settings)
+    make = make_stream_method if method in STREAMS else make_method
+    chosen: Predicts = make(method, settings)
     if schema_path is None:
         raise InvalidParameter("name the schema file: --schema people.toml")
     schema = load_schema(schema_path)
-    require_count(rows=0 if n_hint is None else n_hint, at_least=0)
-    choices = _choices(recipe, schema, n_hint, epsilon, wanted_error)
-    plans = [(choice, foretell(recipe, schema, n_hint, choice)) for choice in choices]
+    require_count(rows=0 if n_records is None else n_records, at_least=0)
+    choices = _choices(chosen, schema, n_records, epsilon, wanted_error)
+    plans = [(choice, predict(chosen, schema, n_records, choice)) for choice in choices]
     if as_json:
         say_json(
             [
@@ -83,7 +83,7 @@ def plan(
                     "epsilon": format_epsilon(e),
                     "summary": p.summary,
                     "expected_error": dict(p.figures),
-                    **_plain_use(recipe, e),
+                    **_plain_use(chosen, e),
                 }
                 for e, p in plans
             ]
@@ -93,36 +93,36 @@ def plan(
         say(f"epsilon {format_epsilon(choice)}: {expected.summary}")
         for name, value in expected.figures.items():
             say(f"  {figure_name(name)}: {value:,.4g}")
-        if isinstance(recipe, PersonalSettings):
-            paid = recipe.spending(choice)
+        if isinstance(chosen, PersonalSettings):
+            paid = chosen.spending(choice)
             say_level_use(paid, {level: level - amount for level, amount in paid.items()})
 
 
 def _choices(
-    recipe: Foretells,
+    method: Predicts,
     schema: Schema,
-    n_hint: int | None,
+    n_records: int | None,
     epsilon: str | None,
     wanted_error: float | None,
 ) -> list[Fraction]:
     """List what might be spent: as given, as wanted, or the largest level."""
-    if epsilon is None and wanted_error is None and isinstance(recipe, PersonalSettings):
-        return [recipe.levels[-1]]
+    if epsilon is None and wanted_error is None and isinstance(method, PersonalSettings):
+        return [method.levels[-1]]
     if (epsilon is None) == (wanted_error is None):
         raise InvalidParameter("give either --epsilon or --wanted-error")
     if epsilon is not None:
-        has_levels = isinstance(recipe, PersonalSettings)
+        has_levels = isinstance(method, PersonalSettings)
         return [read_epsilon(text, has_levels=has_levels) for text in epsilon.split(",")]
-    return [epsilon_for(recipe, schema, n_hint, float(wanted_error or 0))]
+    return [epsilon_for(method, schema, n_records, float(wanted_error or 0))]
 
 
-def _plain_use(recipe: Foretells, epsilon: Fraction) -> dict[str, Any]:
-    if not isinstance(recipe, PersonalSettings):
+def _plain_use(method: Predicts, epsilon: Fraction) -> dict[str, Any]:
+    if not isinstance(method, PersonalSettings):
         return {}
-    return {"levels": plain_levels(recipe.spending(epsilon))}
+    return {"levels": plain_levels(method.spending(epsilon))}
 
 
-def epsilon_for(recipe: Foretells, schema: Schema, n_hint: int | None, wanted: float) -> Fraction:
+def epsilon_for(method: Predicts, schema: Schema, n_records: int | None, wanted: float) -> Fraction:
     """Find the smallest epsilon whose expected error is at most `wanted`.
 
     It is rounded up to three digits, and not sought below one millionth.
@@ -130,10 +130,10 @@ def epsilon_for(recipe: Foretells, schema: Schema, n_hint: int | None, wanted: f
     if not wanted > 0:
         raise InvalidParameter(f"wanted error ({wanted}) must be greater than 0")
 
-    most = recipe.levels[-1] if isinstance(recipe, PersonalSettings) else _MOST
+    most = method.levels[-1] if isinstance(method, PersonalSettings) else _MOST
 
     def error_at(exponent: float) -> float:
-        expected = recipe.expected_error(schema, n_hint, min(_rounded(10**exponent), most))
+        expected = method.expected_error(schema, n_records, min(_rounded(10**exponent), most))
         if expected.target not in expected.figures:
             raise InvalidParameter("the error depends on the number of records; name it (--rows)")
         return expected.figures[expected.target]

@@ -16,12 +16,12 @@ from dpublish.release.manifest import require_outside
 @click.argument("rows")
 @click.option("-o", "--output", required=True, help="A .parquet, .csv or .arrow file to create.")
 def predict(release: str, rows: str, output: str) -> None:
-    """Foretell the class of each of ROWS with a release; free.
+    """Predict the class of each of ROWS with a release; free.
 
     The output holds the rows and one more column, `predicted_` and the name of the class.
 
     \b
-    dpublish predict incomes/ applicants.csv -o foretold.csv
+    dpublish predict incomes/ applicants.csv -o predicted.csv
     """  # noqa: D301 - click keeps lines after it
     path = require_new_file(output)
     require_outside(path, release)

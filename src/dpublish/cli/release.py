@@ -22,13 +22,13 @@ from dpublish.cli.signing import read_signing_key, say_signed, sign_option
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetExhausted, DPublishError, InvalidParameter
-from dpublish.personalised.method import PersonalSettings
+from dpublish.methods import make_method
+from dpublish.personalized.method import PersonalSettings
 from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.ledger import Ledger
 from dpublish.privacy.ledger_account import Status
 from dpublish.publishing import publish
-from dpublish.recipes import make_recipe
-from dpublish.release.recipe import Recipe
+from dpublish.release.method import Method
 from dpublish.release.release import Release
 
 
@@ -38,7 +38,7 @@ from dpublish.release.release import Release
 @click.option("--table", "table_name", help="Which table of a .duckdb file.")
 @click.option(
     "--epsilon",
-    help='What to spend, exactly: 0.5, or "1/3". Of a personalised method: at the largest level; '
+    help='What to spend, exactly: 0.5, or "1/3". Of a personalized method: at the largest level; '
     "all that the levels have left if absent.",
 )
 @click.option("--ledger", "ledger_path", required=True, help="The ledger file.")
@@ -85,19 +85,19 @@ def release(
             "standard input is for `dpublish stream next` only; name a file: --data people.csv"
         )
     key = read_signing_key(sign_path)
-    recipe = make_recipe(method, settings_from(ctx.args, pairs))
+    chosen = make_method(method, settings_from(ctx.args, pairs))
     schema = load_schema(schema_path)
-    if isinstance(recipe, PersonalSettings):
-        schema = recipe.prepare(schema)
+    if isinstance(chosen, PersonalSettings):
+        schema = chosen.prepare(schema)
     given = None if epsilon is None else parse_epsilon(epsilon)
     table = open_table(data, schema, table=table_name)
     with ExitStack() as stack:
         ledger = stack.enter_context(Ledger(ledger_path))
-        exact = _all_left(recipe, ledger, dataset) if given is None else given
+        exact = _all_left(chosen, ledger, dataset) if given is None else given
         progress = stack.enter_context(progress_bar())
         try:
             published = publish(
-                recipe,
+                chosen,
                 table,
                 output,
                 ledger=ledger,
@@ -109,7 +109,7 @@ def release(
                 sign=key,
             )
         except BudgetExhausted as error:
-            _advise(error, recipe, ledger, dataset)
+            _advise(error, chosen, ledger, dataset)
             raise
         with standing(
             f"{output} is published and entered in the ledger; do not repeat the command"
@@ -126,7 +126,7 @@ def _tell(published: Release, status: Status, output: str, as_json: bool) -> Non
             {
                 "path": output,
                 "kind": published.kind,
-                "receipt": published.receipt.to_plain(),
+                "receipt": published.receipt.to_dict(),
                 "expected_error": published.expected_error(),
                 "left": format_epsilon(status.left),
                 **_told_levels(status),
@@ -141,21 +141,21 @@ def _tell(published: Release, status: Status, output: str, as_json: bool) -> Non
 
 def _told_levels(status: Status) -> dict[str, Any]:
     """Give how levels stand, if there are any."""
-    return {"levels": [each.to_plain() for each in status.levels]} if status.levels else {}
+    return {"levels": [each.to_dict() for each in status.levels]} if status.levels else {}
 
 
-def _advise(error: BudgetExhausted, recipe: Recipe, ledger: Ledger, dataset: str) -> None:
-    """Say what a personalised method may be asked for: --epsilon is not what each level pays."""
-    if isinstance(recipe, PersonalSettings):
+def _advise(error: BudgetExhausted, method: Method, ledger: Ledger, dataset: str) -> None:
+    """Say what a personalized method may be asked for: --epsilon is not what each level pays."""
+    if isinstance(method, PersonalSettings):
         with suppress(DPublishError):
-            most = format_short(epsilon_left(recipe, ledger.status(dataset)))
-            error.add_note(f"for {recipe.name} that is --epsilon {most} at most")
+            most = format_short(epsilon_left(method, ledger.status(dataset)))
+            error.add_note(f"for {method.name} that is --epsilon {most} at most")
 
 
-def _all_left(recipe: Recipe, ledger: Ledger, dataset: str) -> Fraction:
-    if not isinstance(recipe, PersonalSettings):
+def _all_left(method: Method, ledger: Ledger, dataset: str) -> Fraction:
+    if not isinstance(method, PersonalSettings):
         raise InvalidParameter("say what to spend: --epsilon 0.5")
-    return epsilon_left(recipe, ledger.status(dataset))
+    return epsilon_left(method, ledger.status(dataset))
 
 
 def _say_cost(published: Release, status: Status) -> None:

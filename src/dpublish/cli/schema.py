@@ -13,7 +13,7 @@ from dpublish.data.sources import source_columns
 from dpublish.errors import InvalidSchema
 from dpublish.release.whole_file import require_writable, write_text
 
-NOT_PRIVATE = "NOT PRIVATE: what follows was learnt from rows; it is for the owner only"
+NOT_PRIVATE = "NOT PRIVATE: what follows was learned from rows; it is for the owner only"
 
 
 @click.group()

@@ -138,7 +138,7 @@ def verify(release: str, path: str | None, as_json: bool) -> None:
             "checked_with": owner.fingerprint if owner and state == "valid" else None,
             "ok": not found and problem is None,
         }
-        say_json(found.to_plain() | told)
+        say_json(found.to_dict() | told)
     found.require_none(Path(release))
     if problem is not None:
         raise problem

@@ -32,10 +32,10 @@ from dpublish.cli.stream_feed import (
 from dpublish.cli.stream_words import say_status
 from dpublish.data.schema_file import load_schema
 from dpublish.errors import DPublishError, InvalidParameter
+from dpublish.methods.streams import make_stream_method
 from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_short, parse_epsilon
 from dpublish.publishing.stream_operator import StreamOperator
 from dpublish.publishing.stream_status import stream_status
-from dpublish.recipes.streams import make_stream_recipe
 from dpublish.release.folder import is_signed
 from dpublish.release.signing import SigningKey
 from dpublish.streams.contract import Step
@@ -47,7 +47,7 @@ _ledger = click.option("--ledger", "ledger_path", help="The ledger file, if it w
 
 @click.group()
 def stream() -> None:
-    """Publish a histogram of a changing table at every step, for a fixed promise in all.
+    """Publish a histogram of a changing table at every step, for a fixed guarantee in all.
 
     STATE is a file that holds all a stream needs to go on.  It holds secrets: keep it with the
     ledger.  Whatever is interrupted, repeat the last command.
@@ -90,12 +90,12 @@ def start(
         --schema taxis.toml --epsilon 1 --ledger books.db --dataset taxis -o taxis/
     """  # noqa: D301 - click keeps lines after it
     key = read_signing_key(sign_path)
-    recipe = make_stream_recipe(method, settings_from(ctx.args, pairs))
+    chosen = make_stream_method(method, settings_from(ctx.args, pairs))
     exact = parse_epsilon(epsilon)
     schema = load_schema(schema_path)
     started = StreamOperator.start(
         state,
-        recipe,
+        chosen,
         schema,
         ledger=ledger_path,
         dataset=dataset,
@@ -112,7 +112,7 @@ def start(
             said = f"started {state}"
         say(f"{said}; next: dpublish stream next {state} SNAPSHOT")
         say_signed(key)
-        debited = f"epsilon {format_short(exact)}, for {_scope(recipe.window, recipe.horizon)}"
+        debited = f"epsilon {format_short(exact)}, for {_scope(chosen.window, chosen.horizon)}"
         say(f"  debited: {debited}")
         say(f"  {state} holds secrets; keep it where the ledger is")
 
@@ -195,7 +195,7 @@ def status(state: str, as_json: bool) -> None:
     """Tell how a stream stands: steps, budget, and what coming windows have used already."""
     found = stream_status(Path(state))
     if as_json:
-        say_json(found.to_plain())
+        say_json(found.to_dict())
     else:
         say_status(found)
 

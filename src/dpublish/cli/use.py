@@ -7,9 +7,9 @@ import click
 from dpublish.cli.output import json_option, say
 from dpublish.cli.table_file import page_path, require_new_file, without_formulas, write_table
 from dpublish.errors import InvalidParameter
-from dpublish.release.error_bars import require_confidence
 from dpublish.release.folder import load
-from dpublish.release.labelled_histogram import LabelledHistogram
+from dpublish.release.intervals import require_confidence
+from dpublish.release.labeled_histogram import LabeledHistogram
 from dpublish.release.manifest import require_outside
 from dpublish.release.whole_file import write_text
 
@@ -41,7 +41,7 @@ def rows(
     loaded = load(release)
     if not fill:
         table = loaded.rows(number, seed=seed)
-    elif isinstance(loaded, LabelledHistogram):
+    elif isinstance(loaded, LabeledHistogram):
         table = loaded.rows(number, seed=seed, fill=True)
     else:
         raise InvalidParameter("--fill is for releases that left predictors out")
@@ -68,7 +68,7 @@ def count(
     as_json: bool,
     as_csv: bool,
 ) -> None:
-    """Ask a release how many records satisfy QUERY, with an error bar; free.
+    """Ask a release how many records satisfy QUERY, with a confidence interval; free.
 
     With --schema, RELEASE is a file of rows that are public, such as synthetic ones.
 

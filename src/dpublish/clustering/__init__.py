@@ -1,1 +1,1 @@
-"""Publish where records lie close together: centres, and shapes."""
+"""Publish where records lie close together: centers, and shapes."""

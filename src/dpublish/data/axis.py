@@ -31,7 +31,7 @@ class Axis:
         kind: What the column holds.
         level: Level of the taxonomy, counted from the root.
         taxonomy: All levels of the column.
-        leaf_edges: Edges of the leaves, for numeric and integer columns.  A whole number
+        leaf_edges: Edges of the leaves, for numeric and integer columns.  An integer
             is where its cell starts: the cell between 30 and 35 holds 30 to 34.
         closed: Side on which the intervals are closed.
         special: Number of leaves at the end that stand for unlisted and missing values.
@@ -59,8 +59,8 @@ class Axis:
         return len(self.labels)
 
     @property
-    def holds_whole_numbers(self) -> bool:
-        """Whether the values are whole numbers."""
+    def holds_integers(self) -> bool:
+        """Whether the values are integers."""
         return self.kind == "integer"
 
     @cached_property
@@ -105,7 +105,7 @@ class Axis:
     ) -> Weights:
         """Weigh each cell by the part of it that lies between two values.
 
-        Length counts for numeric columns, whole numbers for integer ones, listed values
+        Length counts for numeric columns, integers for integer ones, listed values
         for ordinal ones.  An end that is None is open.  Special cells weigh nothing, except
         as part of the root.
         """
@@ -120,7 +120,7 @@ class Axis:
     def match(self, *values: Value) -> Weights:
         """Weigh each cell by the part of it that is one of the values, or groups of values.
 
-        A value within a coarser cell counts as one of its leaves (of its whole numbers, for
+        A value within a coarser cell counts as one of its leaves (of its integers, for
         integer columns).
 
         >>> work = Taxonomy((Level((0,), ("any",)), Level((0, 3), ("Paid", "Unpaid")),
@@ -146,7 +146,7 @@ class Axis:
             weights += self._cover_numbers(low, high, True, False)
         return np.minimum(weights, 1.0)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Turn the axis into plain values for a file."""
         levels = [{"starts": [*x.starts], "labels": [*x.labels]} for x in self.taxonomy.levels]
         return {
@@ -160,8 +160,8 @@ class Axis:
         }
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> "Axis":
-        """Read back what `to_plain` wrote."""
+    def from_dict(cls, plain: Mapping[str, Any]) -> "Axis":
+        """Read back what `to_dict` wrote."""
         settings = dict(plain)
         levels = settings.pop("levels")
         edges = settings.pop("leaf_edges")
@@ -174,7 +174,7 @@ class Axis:
     def _cover_numbers(
         self, low: float, high: float, include_low: bool, include_high: bool
     ) -> Weights:
-        if self.holds_whole_numbers:
+        if self.holds_integers:
             low = _first_whole(low, include_low)
             high = _first_whole(high, not include_high)
         edges = np.array(self.edges)
@@ -213,13 +213,13 @@ class Axis:
         if self.leaf_edges is None:
             raise self._unknown(value)
         number = self._number(value, inf)
-        if not self.holds_whole_numbers:
+        if not self.holds_integers:
             raise InvalidQuery(f"column {self.column!r} is continuous; ask for a range of values")
         first, stop = self.leaf_edges[0], self.leaf_edges[-1]
         if not (first <= number < stop and number.is_integer()):
             bounds = f"{first:.0f} to {stop - 1:.0f}"
             raise InvalidQuery(
-                f"column {self.column!r} holds the whole numbers from {bounds}, not {value!r}"
+                f"column {self.column!r} holds the integers from {bounds}, not {value!r}"
             )
         return number, number + 1
 
@@ -243,7 +243,7 @@ class Axis:
 
 
 def _first_whole(limit: float, included: bool) -> float:
-    """Find the first whole number after a limit, or the limit itself if it is included."""
+    """Find the first integer after a limit, or the limit itself if it is included."""
     if isinf(limit):
         return limit
     return float(ceil(limit) if included else floor(limit) + 1)

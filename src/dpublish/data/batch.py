@@ -73,7 +73,7 @@ class Kernel(Protocol[S]):
 
     It may be copied to other processes, so it must survive pickling.  Adding the batches of
     any cut of the same records gives the same answer, and so does merging partial answers:
-    bit by bit, which sums of floats do not (add whole numbers instead).
+    bit by bit, which sums of floats do not (add integers instead).
     """
 
     @property
@@ -100,7 +100,7 @@ class Kernel(Protocol[S]):
 
 
 @runtime_checkable
-class Levelled(Protocol):
+class Leveled(Protocol):
     """A kernel that does not tell all leaves of its columns apart.
 
     A unit with several rows is shown to it once per cell, not once per leaf.

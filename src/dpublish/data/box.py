@@ -17,7 +17,7 @@ from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
 
 UNIT = 1 << 20
-"""Lattice coordinates are whole numbers from -UNIT to UNIT."""
+"""Lattice coordinates are integers from -UNIT to UNIT."""
 
 FloatArray = NDArray[np.float64]
 

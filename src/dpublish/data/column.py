@@ -1,6 +1,6 @@
 """A column: its public domain, and the rule by which a record's value becomes a code.
 
-All that is known here was declared by the owner; nothing is learnt from the rows.  A code
+All that is known here was declared by the owner; nothing is learned from the rows.  A code
 is the number of a leaf of the column's taxonomy.  What becomes of a value depends on that
 value alone, and no value raises an error.
 """
@@ -25,14 +25,14 @@ MISSING_LABEL = "(missing)"
 
 @dataclass(frozen=True, kw_only=True)
 class NumberColumn:
-    """Numbers (`kind` numeric) or whole numbers (integer) within public bounds.
+    """Numbers (`kind` numeric) or integers (integer) within public bounds.
 
     Attributes:
         name: Name of the column in the table.
         kind: Whether the values are whole.
         partition: The leaves, as intervals.
         tree: Taxonomy of intervals as the owner wrote it, or None.
-        branching: How many neighbouring leaves to merge from level to level, or None.
+        branching: How many neighboring leaves to merge from level to level, or None.
         missing: What becomes of a record without a value.
     """
 
@@ -120,7 +120,7 @@ class CategoryColumn:
         categories: The values, in the order of the leaves.
         other: Label that catches all values not listed, or None.
         tree: Taxonomy of the values, or None.
-        branching: How many neighbouring values to merge from level to level, or None.
+        branching: How many neighboring values to merge from level to level, or None.
         missing: What becomes of a record without a value, or with one that is not listed.
     """
 

@@ -1,6 +1,6 @@
 """Exact random choices about records: kept or not, and in which block.
 
-A record is kept with a probability that is a ratio of whole numbers, exactly: the uniform
+A record is kept with a probability that is a ratio of integers, exactly: the uniform
 number it is compared with is drawn only as far as the comparison needs.
 """
 
@@ -61,7 +61,7 @@ def choose(rate: Fraction, count: int, rng: RandomSource) -> NDArray[np.bool_]:
 def choose_by(rates: Sequence[Fraction], codes: Codes, rng: RandomSource) -> NDArray[np.bool_]:
     """Say yes for each code with the probability `rates[code]`, exactly and independently.
 
-    A rate is a whole number of steps of 2^-64, so one word decides.  A word is drawn for every
+    A rate is an integer of steps of 2^-64, so one word decides.  A word is drawn for every
     code: what is drawn for one record does not depend on the others.
 
     >>> from dpublish.randomness import seeded
@@ -83,7 +83,7 @@ def draw_blocks(blocks: int, count: int, rng: RandomSource) -> NDArray[np.int64]
     {0, 1}
     """
     require_count(blocks=blocks)
-    fair = np.uint64(_WORD - _WORD % blocks - 1)  # words above would favour the first blocks
+    fair = np.uint64(_WORD - _WORD % blocks - 1)  # words above would favor the first blocks
     words = rng.words(count)
     while (unfair := np.flatnonzero(words > fair)).size:
         words = words.copy()  # the source may hand out memory that cannot be written

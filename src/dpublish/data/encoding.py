@@ -1,6 +1,6 @@
 """Turn Arrow columns into numbers and into positions in a public list of values.
 
-What becomes of a value depends on that value alone, never on its neighbours, and no value
+What becomes of a value depends on that value alone, never on its neighbors, and no value
 can raise an error: an error would tell that such a value is there.  A column whose *type*
 cannot be used is refused; types are public.
 """

@@ -1,7 +1,7 @@
 """From leaf codes to the features that a linear model weighs, by the public schema alone.
 
 A number or an ordinal is one feature, scaled so that its public bounds lie at -1 and 1; a
-category is one feature for each value.  Nothing is learnt from the rows.  Features are whole
+category is one feature for each value.  Nothing is learned from the rows.  Features are whole
 numbers of 1 / `FEATURE_UNIT`, found by look-up, so they are the same on every machine.
 """
 
@@ -20,7 +20,7 @@ from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_known
 
 FEATURE_UNIT = 1 << 10
-"""A feature of 1 as a whole number."""
+"""A feature of 1 as an integer."""
 
 MOST_CELLS = 64
 """Most leaves of a column that is told by its cells."""
@@ -67,7 +67,7 @@ def scaled_leaves(column: Column) -> IntArray:
     """
     if isinstance(column, NumberColumn):
         edges = np.array(column.partition.edges)
-        # The cell of the whole numbers 30 to 34 ends at 35, which it does not hold.
+        # The cell of the integers 30 to 34 ends at 35, which it does not hold.
         middles = edges[:-1] + (np.diff(edges) - column.partition.whole) / 2
     else:
         middles = np.arange(column.axis().ordinary_leaves, dtype=np.float64)
@@ -128,9 +128,9 @@ class Features:
             if chosen.count(name) > 1:
                 raise InvalidParameter(f"column {name!r} is listed twice")
         if target in chosen:
-            raise InvalidParameter(f"{target!r} cannot foretell itself; leave it out of predictors")
+            raise InvalidParameter(f"{target!r} cannot predict itself; leave it out of predictors")
         if not chosen:
-            raise InvalidParameter("there is no column to foretell the target from")
+            raise InvalidParameter("there is no column to predict the target from")
         return cls(tuple(schema[name] for name in chosen), by_cell)
 
     def is_listed(self, column: Column) -> bool:
@@ -206,7 +206,7 @@ class Features:
         """Find the largest |sum of feature * weight| over all records of the domain.
 
         Columns are free of each other, so their largest and least parts add up.  Weights that
-        are whole numbers below 2^40 give an exact answer.
+        are integers below 2^40 give an exact answer.
         """
         high = np.zeros(weights.shape[:-1])
         low = np.zeros(weights.shape[:-1])

@@ -1,6 +1,6 @@
 """Cut a range of numbers into cells: the leaves of a numeric column.
 
-Every cell is half open, closed at the left as a rule.  Whole numbers are cut between two
+Every cell is half open, closed at the left as a rule.  Integers are cut between two
 of them, so that the cell from 30 to 35 holds 30, 31, 32, 33 and 34.  The outermost cells
 also take what lies beyond them, since values are clipped to the bounds first.
 """
@@ -21,7 +21,7 @@ from dpublish.errors import InvalidSchema
 Closed = Literal["left", "right"]
 MAX_LEAVES = 100_000
 MAX_BINS = 1_000_000
-MAX_WHOLE = 2**53  # beyond it floats skip whole numbers
+MAX_WHOLE = 2**53  # beyond it floats skip integers
 _LOOK_UP_LIMIT = 1 << 20
 _NUMBER = r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*"
 _INTERVAL = re.compile(rf"([\[(]){_NUMBER},{_NUMBER}([\])])")
@@ -30,7 +30,7 @@ _WHOLE_RANGE = re.compile(r"([+-]?[0-9]+)(?:\s*\.\.\s*([+-]?[0-9]+))?")
 
 @dataclass(frozen=True)
 class Partition:
-    """Neighbouring cells between `edges`, each closed on the side `closed`.
+    """Neighboring cells between `edges`, each closed on the side `closed`.
 
     With `bins` set, cells are equally wide and found by arithmetic instead of search.
     """
@@ -70,7 +70,7 @@ class Partition:
         return (self.bins or 1) / (self.edges[-1] - self.edges[0])
 
     def clip(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Bring numbers into the bounds; whole-number columns round down first."""
+        """Bring numbers into the bounds; integer columns round down first."""
         if self.whole:
             numbers = np.floor(numbers)
         return np.clip(numbers, self.low, self.high)
@@ -103,7 +103,7 @@ class Partition:
 
     @cached_property
     def _look_up(self) -> NDArray[np.int64] | None:
-        """Cell of every whole number, if they are few enough to list."""
+        """Cell of every integer, if they are few enough to list."""
         if not self.whole or self.edges[-1] - self.edges[0] > _LOOK_UP_LIMIT:
             return None
         widths = np.diff(np.array(self.edges)).astype(np.int64)
@@ -144,16 +144,16 @@ def equal_bins(low: float, high: float, bins: int) -> Partition:
 
 
 def whole_bins(low: int, high: int, bins: int | None = None) -> Partition:
-    """Cut the whole numbers from `low` to `high` into cells of their own, or into `bins`.
+    """Cut the integers from `low` to `high` into cells of their own, or into `bins`.
 
     The number x goes to cell `(x - low) * bins // (high - low + 1)`.
     """
     if low > high or max(abs(low), abs(high)) >= MAX_WHOLE:
-        raise InvalidSchema("must be two whole numbers, the lower first, below 2^53 in size")
+        raise InvalidSchema("must be two integers, the lower first, below 2^53 in size")
     count = high - low + 1
     if bins is None:
         if count > MAX_LEAVES:
-            raise InvalidSchema(f"holds {count} whole numbers, more than {MAX_LEAVES}; set bins")
+            raise InvalidSchema(f"holds {count} integers, more than {MAX_LEAVES}; set bins")
         bins = count
     _require_bins(bins, min(count, MAX_BINS))
     return Partition(
@@ -185,14 +185,14 @@ class Interval:
     include_high: bool = False
 
     def to_whole(self) -> "Interval":
-        """Keep the whole numbers in it, as an interval that is closed at the left."""
+        """Keep the integers in it, as an interval that is closed at the left."""
         low = ceil(self.low) if self.include_low else floor(self.low) + 1
         high = floor(self.high) + 1 if self.include_high else ceil(self.high)
         return Interval(float(low), float(high))
 
 
 def parse_interval(text: str) -> Interval | None:
-    """Read `(14.0, 20.0]`, `[0, 5)`, or the whole numbers `30..34` and `30`; else None.
+    """Read `(14.0, 20.0]`, `[0, 5)`, or the integers `30..34` and `30`; else None.
 
     >>> parse_interval("(14.0, 20.0]")
     Interval(low=14.0, high=20.0, include_low=False, include_high=True)

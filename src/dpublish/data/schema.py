@@ -1,7 +1,7 @@
 """A schema: all that is publicly known of a table, declared by its owner.
 
-Bounds, lists of values and taxonomies come from public knowledge (a code book, a law, a
-questionnaire), never from the rows: whatever is learnt from the rows has to be paid for.
+Bounds, lists of values and taxonomies come from public knowledge (a code book, a distribution, a
+questionnaire), never from the rows: whatever is learned from the rows has to be paid for.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from dpublish.data.column import (
 from dpublish.data.interval import Partition, cut_at, equal_bins, order_intervals, whole_bins
 from dpublish.data.taxonomy import Node, canonical_text, read_tree
 from dpublish.errors import InvalidParameter, InvalidSchema, require_count, require_known
-from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit
 
 DEFAULT_BINS = 16
 KINDS = ("numeric", "integer", "category", "ordinal")
@@ -73,7 +73,7 @@ class Schema:
         return tuple(column.name for column in self.columns)
 
     @property
-    def neighbours(self) -> AddRemoveRecord | AddRemoveUnit:
+    def neighbors(self) -> AddRemoveRecord | AddRemoveUnit:
         """The change to the table that a release must not reveal."""
         return AddRemoveRecord() if self.unit is None else AddRemoveUnit(self.unit)
 
@@ -235,7 +235,7 @@ def _cut_evenly(whole: bool, bounds: Sequence[float] | None, bins: int | None) -
         if not whole:
             return equal_bins(float(low), float(high), DEFAULT_BINS if bins is None else bins)
         if not (float(low).is_integer() and float(high).is_integer()):
-            raise InvalidSchema("must be whole numbers for a column of kind integer")
+            raise InvalidSchema("must be integers for a column of kind integer")
         return whole_bins(int(low), int(high), bins)
 
 

@@ -60,13 +60,13 @@ _File = TypeVar("_File", _ColumnFile, _SchemaFile)
 _COLUMN_KEYS = {
     "kind": '"numeric", "integer", "category" or "ordinal"',
     "bounds": "a list of two numbers, [low, high]",
-    "bins": "a whole number",
+    "bins": "an integer",
     "cuts": "a list of numbers that increase",
-    "values": "a list of texts, whole numbers, true or false",
+    "values": "a list of texts, integers, true or false",
     "other": "text, the label of all values not listed",
     "taxonomy": "a tree, or the name of a file of trees",
     "taxonomy_key": "text, the name of a tree in the taxonomy file",
-    "branching": "a whole number, at least 2",
+    "branching": "an integer, at least 2",
     "missing": '"refuse", "category" or "drop"',
 }
 _SCHEMA_KEYS = {
@@ -90,10 +90,10 @@ def load_schema(path: str | PathLike[str]) -> Schema:
         return _read_schema(plain, path.parent)
 
 
-def to_plain(schema: Schema) -> dict[str, Any]:
+def to_dict(schema: Schema) -> dict[str, Any]:
     """Turn a schema into plain values that fit a JSON file.
 
-    >>> to_plain(Schema((column("age", "integer", bounds=[17, 90]),)))
+    >>> to_dict(Schema((column("age", "integer", bounds=[17, 90]),)))
     {'name': 'table', 'columns': [{'name': 'age', 'kind': 'integer', 'bounds': [17, 90]}]}
     """
     unit = {} if schema.unit is None else {"unit": schema.unit}
@@ -101,8 +101,8 @@ def to_plain(schema: Schema) -> dict[str, Any]:
     return {"name": schema.name, **unit, "columns": columns}
 
 
-def from_plain(plain: Mapping[str, Any]) -> Schema:
-    """Read back what `to_plain` wrote."""
+def from_dict(plain: Mapping[str, Any]) -> Schema:
+    """Read back what `to_dict` wrote."""
     with about("schema:"):
         return _read_schema(plain, None)
 

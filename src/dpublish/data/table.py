@@ -11,7 +11,7 @@ from typing import Protocol
 
 from dpublish.data.batch import Batch, Kernel, S
 from dpublish.data.schema import Schema
-from dpublish.privacy.neighbours import Neighbours
+from dpublish.privacy.neighbors import Neighbors
 from dpublish.randomness import RandomSource
 
 __all__ = ["Batch", "Kernel", "Table"]
@@ -26,7 +26,7 @@ class Table(Protocol):
         ...
 
     @property
-    def neighbours(self) -> Neighbours:
+    def neighbors(self) -> Neighbors:
         """The change to the rows that a release must hide."""
         ...
 

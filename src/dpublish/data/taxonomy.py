@@ -1,6 +1,6 @@
-"""A taxonomy: a tree that generalises a column's values, step by step, up to "any".
+"""A taxonomy: a tree that generalizes a column's values, step by step, up to "any".
 
-Leaves are numbered in the order of the tree, so every node is a run of neighbouring
+Leaves are numbered in the order of the tree, so every node is a run of neighboring
 leaves, and a level is nothing but the list of leaves at which its cells start.  Levels
 are counted from the root: level 0 is one cell, the deepest level has a cell per leaf.  A
 leaf that hangs above a level stays itself on it.  Each level refines the one above, by
@@ -28,7 +28,7 @@ _TRUTH = {"true": "true", "false": "false"}
 def canonical_text(value: object) -> str:
     """Write a value the one way in which values are compared.
 
-    Whole numbers lose their decimals and truth values their capitals, so that a table
+    Integers lose their decimals and truth values their capitals, so that a table
     read from CSV text and the same table read from typed columns agree.
 
     >>> [canonical_text(value) for value in (3, 3.0, "3", " 3.0 ", True, "TRUE", "003")]
@@ -110,7 +110,7 @@ class Taxonomy:
         name: Callable[[int, int], str],
         extra: Sequence[str] = (),
     ) -> "Taxonomy":
-        """Merge neighbouring leaves, `branching` at a time, until the root holds them all.
+        """Merge neighboring leaves, `branching` at a time, until the root holds them all.
 
         `name` gives the label of the leaves from its first argument up to, not including,
         its second.  The `extra` leaves take no part, and hang under the root.
@@ -223,7 +223,7 @@ def _read_item(item: object, depth: int) -> tuple[Node, ...]:
         return (Node(None, _read_children(item, depth + 1)),)
     if isinstance(item, str | int):
         return (Node(item if isinstance(item, str) else canonical_text(item)),)
-    raise InvalidSchema("taxonomy may hold only text, whole numbers, true and false as values")
+    raise InvalidSchema("taxonomy may hold only text, integers, true and false as values")
 
 
 def _name(node: Node) -> str:

@@ -1,4 +1,4 @@
-"""Made-up shopping baskets: which items were bought together, in long form."""
+"""Simulated shopping baskets: which items were bought together, in long form."""
 
 import numpy as np
 import pyarrow as pa

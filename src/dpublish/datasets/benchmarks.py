@@ -1,7 +1,7 @@
-"""Benchmarks: public tables with a class to foretell, each with its schema.
+"""Benchmarks: public tables with a class to predict, each with its schema.
 
 The tables are not part of this package.  They are looked for in a data folder, named on the
-command line or by the environment variable DPUBLISH_DATA.  One benchmark is made up on the
+command line or by the environment variable DPUBLISH_DATA.  One benchmark is simulated on the
 spot, so that comparisons run anywhere.
 """
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpublish.data.schema import Schema
-from dpublish.data.schema_file import from_plain
+from dpublish.data.schema_file import from_dict
 from dpublish.datasets.loans import SCHEMA as LOANS_SCHEMA
 from dpublish.datasets.loans import loans
 from dpublish.errors import UnreadableData
@@ -48,11 +48,11 @@ class Benchmark:
 
     Attributes:
         name: What the command line calls it.
-        question: What is foretold, in words.
+        question: What is predicted, in words.
         source: Where the rows come from, in words.
         target: The class column.
         records: How many rows it has; public, like all of it.
-        file: Its Parquet file, or None if it is made up.
+        file: Its Parquet file, or None if it is simulated.
         make: Makes up so many rows from a seed, or None.
         schema_file: Its schema among this package's files.
         fold_column: The column that says in which fold a row lies, or None.
@@ -86,7 +86,7 @@ class Benchmark:
         for name, keys in plain["columns"].items():
             if isinstance(keys.get("taxonomy"), str):
                 keys["taxonomy"] = trees[keys["taxonomy"]][name.replace("_", "-")]
-        return from_plain(plain)
+        return from_dict(plain)
 
     def rows(self, folder: Path | None) -> pa.Table:
         """Read the rows, or make them up."""
@@ -115,8 +115,8 @@ BENCHMARKS = {
     benchmark.name: benchmark
     for benchmark in (
         Benchmark(
-            name="made-up",
-            question="Will a made-up person repay a loan?",
+            name="simulated",
+            question="Will a simulated person repay a loan?",
             source="Loans that this package makes up; nobody in it exists",
             target="repaid",
             records=20_000,

@@ -1,4 +1,4 @@
-"""A made-up census: people with age, sex, education, work, hours, region and income.
+"""A simulated census: people with age, sex, education, work, hours, region and income.
 
 Nobody in it exists.  The columns depend on each other roughly as in a real survey, so that
 examples and demonstrations have something to find.

@@ -1,6 +1,6 @@
-"""Made-up tables whose columns depend on each other as those of a normal distribution do.
+"""Simulated tables whose columns depend on each other as those of a normal distribution do.
 
-Whole numbers with margins of three shapes, tied by a Gaussian copula with a known matrix of
+Integers with marginals of three shapes, tied by a Gaussian copula with a known matrix of
 correlations: what DPCopula assumes, so that it shows what the method can reach at best.
 """
 
@@ -15,12 +15,12 @@ from dpublish.data.schema import Schema, column
 from dpublish.errors import require_count, require_known
 from dpublish.randomness import plain_generator
 
-Margin = Literal["gaussian", "uniform", "zipf"]
+Marginal = Literal["gaussian", "uniform", "zipf"]
 Dependence = Literal["random", "exchangeable"]
 FloatArray = NDArray[np.float64]
 VALUES = 1_000
 _EXCHANGEABLE = 0.5
-_WIDTH = 6.0  # deviations of a Gaussian margin from the least value to the greatest
+_WIDTH = 6.0  # deviations of a Gaussian marginal from the least value to the greatest
 
 
 def gaussian_copula(
@@ -28,32 +28,32 @@ def gaussian_copula(
     columns: int,
     *,
     values: int = VALUES,
-    margin: Margin = "gaussian",
+    marginal: Marginal = "gaussian",
     dependence: Dependence = "random",
     seed: int = 2024,
 ) -> pa.Table:
-    """Make up a table of whole numbers from 0 to `values` - 1.
+    """Make up a table of integers from 0 to `values` - 1.
 
     >>> gaussian_copula(5, 3).column_names
     ['x1', 'x2', 'x3']
     """
     require_count(columns=columns, values=values)
     require_count(records=records, at_least=0)
-    require_known("margin", margin, get_args(Margin))
+    require_known("marginal", marginal, get_args(Marginal))
     rng = plain_generator(seed)
     root = np.linalg.cholesky(_correlations(columns, dependence, rng))
-    edges = np.cumsum(margin_chances(margin, values))
+    edges = np.cumsum(marginal_probabilities(marginal, values))
     drawn = ndtr(rng.standard_normal((records, columns)) @ root.T)
     codes = np.minimum(np.searchsorted(edges, drawn, side="left"), values - 1)
     return pa.table({f"x{place}": codes[:, place - 1] for place in range(1, columns + 1)})
 
 
 def gaussian_copula_schema(columns: int, values: int = VALUES) -> Schema:
-    """Describe a made-up table: every value is a leaf of its own."""
+    """Describe a simulated table: every value is a leaf of its own."""
     require_count(columns=columns, values=values)
     names = [f"x{place}" for place in range(1, columns + 1)]
     made = tuple(column(name, "integer", bounds=[0, values - 1]) for name in names)
-    return Schema(made, name="made-up")
+    return Schema(made, name="simulated")
 
 
 def correlation_matrix(
@@ -63,12 +63,12 @@ def correlation_matrix(
     return _correlations(columns, dependence, plain_generator(seed))
 
 
-def margin_chances(margin: Margin, values: int) -> FloatArray:
-    """Give the chance of every value: a bell, the same for all, or in proportion to 1/i."""
+def marginal_probabilities(marginal: Marginal, values: int) -> FloatArray:
+    """Give the probability of every value: a bell, the same for all, or in proportion to 1/i."""
     places = np.arange(values + 1) / values
-    if margin == "uniform":
+    if marginal == "uniform":
         return np.diff(places)
-    if margin == "zipf":
+    if marginal == "zipf":
         weights = 1 / np.arange(1, values + 1)
     else:
         weights = np.diff(ndtr(_WIDTH * (places - 0.5)))

@@ -1,4 +1,4 @@
-"""Made-up loans: who applied, and whether the loan was repaid; a class to foretell.
+"""Simulated loans: who applied, and whether the loan was repaid; a class to predict.
 
 Nobody in it exists.  Five of the nine predictors matter, two of them only together, and the
 rest are there to be overlooked: that is what methods for classification differ in.
@@ -53,7 +53,7 @@ values = ["Car", "House", "Study", "Travel", "Other"]
 
 [columns.region]
 kind = "category"
-taxonomy = { Coast = ["North", "West"], Inland = ["South", "East", "Centre"] }
+taxonomy = { Coast = ["North", "West"], Inland = ["South", "East", "Center"] }
 
 [columns.children]
 kind = "integer"
@@ -66,7 +66,7 @@ values = ["yes", "no"]
 
 _HOMES = ("Paid off", "Mortgage", "Rent", "Family")
 _PURPOSES = ("Car", "House", "Study", "Travel", "Other")
-_REGIONS = ("North", "West", "South", "East", "Centre")
+_REGIONS = ("North", "West", "South", "East", "Center")
 
 
 def loans(records: int = 20_000, seed: int = 2024) -> pa.Table:

@@ -1,7 +1,7 @@
 """Objects that travel along shortest paths of a road map, counted in the squares of a grid.
 
 The idea is Brinkhoff's (GeoInformatica, 2002): who arrives sets out again, for one of the places
-that are popular just then.  The map is one that is made up on the spot, or the road map of
+that are popular just then.  The map is one that is simulated on the spot, or the road map of
 Oldenburg from a data folder.
 """
 
@@ -119,7 +119,7 @@ class _Fleet:
         count = len(road_map.places)
         hubs = rng.choice(count, size=min(_HUBS, count), replace=False)
         # Seen from a hub, the crossing before mine is the next one on my way to the hub.
-        _, self._towards = dijkstra(
+        _, self._toward = dijkstra(
             road_map.graph(), directed=False, indices=hubs, return_predecessors=True
         )
         self._node = rng.integers(count, size=objects)
@@ -151,15 +151,15 @@ class _Fleet:
 
     def _turn(self, who: IntArray) -> None:
         """Find the next crossing; whoever has arrived looks for another hub first."""
-        after = self._towards[self._goal[who], self._node[who]]
+        after = self._toward[self._goal[who], self._node[who]]
         while (arrived := after < 0).any():
             self._goal[who[arrived]] = self._goals(int(arrived.sum()))
-            after = self._towards[self._goal[who], self._node[who]]
+            after = self._toward[self._goal[who], self._node[who]]
         self._next[who] = after
         gap = self._map.places[after] - self._map.places[self._node[who]]
         self._length[who] = np.linalg.norm(gap, axis=1)
 
     def _goals(self, count: int) -> IntArray:
-        hubs = len(self._towards)
+        hubs = len(self._toward)
         turns = self._rng.integers(min(_POPULAR, hubs), size=count)
         return np.asarray((self._steps // _TURN + turns) % hubs)

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpublish.data.schema import Schema
-from dpublish.data.schema_file import from_plain
+from dpublish.data.schema_file import from_dict
 from dpublish.datasets.gaussian_copula import (
     VALUES,
-    Margin,
+    Marginal,
     gaussian_copula,
     gaussian_copula_schema,
 )
@@ -32,8 +32,8 @@ class NumberTable:
         title: What it holds, in words.
         records: How many rows it has; public, like all of it.
         make: Makes up so many rows, or None.
-        file: Its Parquet file, or None if it is made up.
-        schema_file: Its schema among this package's files, or None if it is made up.
+        file: Its Parquet file, or None if it is simulated.
+        schema_file: Its schema among this package's files, or None if it is simulated.
     """
 
     name: str
@@ -49,7 +49,7 @@ class NumberTable:
         if self.schema_file is None:
             return gaussian_copula_schema(MADE_UP_COLUMNS)
         place = files("dpublish.datasets").joinpath("schemas", self.schema_file)
-        return from_plain(tomllib.loads(place.read_text("utf-8")))
+        return from_dict(tomllib.loads(place.read_text("utf-8")))
 
     def missing_file(self, folder: Path | None) -> str | None:
         """Name the file that the folder lacks, if any."""
@@ -70,22 +70,22 @@ class NumberTable:
             raise UnreadableData(f"{path} cannot be read as a Parquet file") from None
 
 
-def _made_up(name: str, margin: Margin, shape: str) -> NumberTable:
+def _simulated(name: str, marginal: Marginal, shape: str) -> NumberTable:
     return NumberTable(
         name=name,
-        title=f"made-up rows of {MADE_UP_COLUMNS} columns with {VALUES:,} values each, "
-        f"{shape} margins and Gaussian dependence",
+        title=f"simulated rows of {MADE_UP_COLUMNS} columns with {VALUES:,} values each, "
+        f"{shape} marginals and Gaussian dependence",
         records=50_000,
-        make=partial(gaussian_copula, columns=MADE_UP_COLUMNS, margin=margin),
+        make=partial(gaussian_copula, columns=MADE_UP_COLUMNS, marginal=marginal),
     )
 
 
 NUMBER_TABLES = {
     table.name: table
     for table in (
-        _made_up("made-up", "gaussian", "bell-shaped"),
-        _made_up("made-up-uniform", "uniform", "even"),
-        _made_up("made-up-zipf", "zipf", "steeply falling (Zipf's law)"),
+        _simulated("simulated", "gaussian", "bell-shaped"),
+        _simulated("simulated-uniform", "uniform", "even"),
+        _simulated("simulated-zipf", "zipf", "steeply falling (Zipf's distribution)"),
         NumberTable(
             name="adult-numbers",
             title="people of UCI Adult: age, years of education, hours of work and capital gains",

@@ -1,4 +1,4 @@
-"""Points to cluster: public tables, and clouds that are made up for any k and d.
+"""Points to cluster: public tables, and clouds that are simulated for any k and d.
 
 The tables are not part of this package; they are looked for in a data folder.  A cloud has k
 heaps of different sizes, shapes and directions in d dimensions, as far apart as those of D. Su,
@@ -38,7 +38,7 @@ def point_cloud(
 
     Heap i has i parts of the points.  The two heaps that come nearest to each other are
     between slightly overlapping and just apart: with their means a distance D apart and z
-    deviations reaching T1 and T2 towards each other, (D - T1 - T2) / (D + T1 + T2) is drawn
+    deviations reaching T1 and T2 toward each other, (D - T1 - T2) / (D + T1 + T2) is drawn
     from 0.16 to 0.26.
 
     >>> point_cloud(2, 3, 5).column_names
@@ -109,7 +109,7 @@ class PointSet:
         clusters: How many clusters are looked for.
         bounds: Public bounds of each column.
         kind: Whether its numbers are whole.
-        file: Its Parquet file, or None if it is made up.
+        file: Its Parquet file, or None if it is simulated.
         part: Which value of the file's column `dataset` marks its rows; None for all rows.
         make: Makes up its rows, or None.
     """
@@ -162,7 +162,7 @@ POINT_SETS = {
     points.name: points
     for points in (
         PointSet(
-            name="made-up",
+            name="simulated",
             title="five heaps of different sizes in four dimensions",
             source="Points that this package makes up",
             records=10_000,

@@ -1,6 +1,6 @@
 """Points in the plane whose clusters have shapes: rings, crescents, spirals, and plain heaps.
 
-Two sets are public and are looked for in the data folder; one is made up on the spot, so that
+Two sets are public and are looked for in the data folder; one is simulated on the spot, so that
 comparisons run anywhere.  Each comes with the grid and the share of cells to leave out for
 which plain WaveCluster finds the clusters that people see.
 """
@@ -18,14 +18,14 @@ from dpublish.data.schema import Schema, column
 from dpublish.errors import UnreadableData, require_count
 from dpublish.randomness import plain_generator
 
-_BLUR = 0.9
+_PERTURB = 0.9
 _SHARES = (0.34, 0.08, 0.22, 0.22, 0.14)
 
 
-def made_up_shapes(records: int = 30_000, seed: int = 2024) -> pa.Table:
+def simulated_shapes(records: int = 30_000, seed: int = 2024) -> pa.Table:
     """Make up a ring around a disc, two crescents that embrace each other, and a bar.
 
-    >>> made_up_shapes(3).column_names
+    >>> simulated_shapes(3).column_names
     ['x', 'y']
     """
     require_count(records=records, at_least=0)
@@ -34,14 +34,16 @@ def made_up_shapes(records: int = 30_000, seed: int = 2024) -> pa.Table:
     along = rng.random(records)
     turn = 2 * np.pi * along
     radius = 5 * np.sqrt(rng.random(records))  # the root spreads points evenly over a disc
-    centres = [
+    centers = [
         _circle(27, 73, 20, turn),
         _circle(27, 73, radius, turn),
         _circle(40, 17, 21, turn / 2),
         _circle(63, 26, 21, np.pi + turn / 2),
         np.stack([60 + 32 * along, 58 + 32 * along]),
     ]
-    x, y = np.choose(shape, [np.asarray(c) for c in centres]) + rng.normal(0, _BLUR, (2, records))
+    x, y = np.choose(shape, [np.asarray(c) for c in centers]) + rng.normal(
+        0, _PERTURB, (2, records)
+    )
     return pa.table({"x": np.clip(x, 0, 100), "y": np.clip(y, 0, 100)})
 
 
@@ -64,7 +66,7 @@ class ShapeSet:
         clusters: How many clusters people see.
         cells: How many cells there are along each side of the grid.
         percentile: Share of the cells with positive values that is left out as too thin.
-        file: Its Parquet file, or None if it is made up.
+        file: Its Parquet file, or None if it is simulated.
         make: Makes up so many points from a seed, or None.
     """
 
@@ -111,7 +113,7 @@ SHAPES = {
     shapes.name: shapes
     for shapes in (
         ShapeSet(
-            name="made-up",
+            name="simulated",
             title="a ring around a disc, two crescents and a bar",
             source="Points that this package makes up",
             records=30_000,
@@ -119,7 +121,7 @@ SHAPES = {
             clusters=5,
             cells=48,
             percentile="0.3",
-            make=made_up_shapes,
+            make=simulated_shapes,
         ),
         ShapeSet(
             name="ds1",

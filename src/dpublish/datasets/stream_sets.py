@@ -1,6 +1,6 @@
 """The streams that comparisons are run on, by name.
 
-Made-up ones are made on the spot; the others are looked for in a data folder.
+Simulated ones are made on the spot; the others are looked for in a data folder.
 """
 
 from collections.abc import Callable, Mapping
@@ -71,31 +71,31 @@ STREAM_SETS = {
         StreamSet(
             name="static",
             kind="static",
-            title="100,000 made-up people in 10 x 10 squares, who never move",
+            title="100,000 simulated people in 10 x 10 squares, who never move",
             make=static_stream,
         ),
         StreamSet(
             name="drift",
             kind="drift",
-            title="100,000 made-up people in 10 x 10 squares, 1 % of whom move at each step",
+            title="100,000 simulated people in 10 x 10 squares, 1 % of whom move at each step",
             make=drifting_stream,
         ),
         StreamSet(
             name="bursts",
             kind="bursts",
-            title="100,000 made-up people in 10 x 10 squares, half of whom move at 5 of 500 steps",
+            title="100,000 simulated people in 10 x 10 cells, half of whom move at 5 of 500 steps",
             make=bursty_stream,
         ),
         StreamSet(
             name="census",
             kind="drift",
-            title="100,000 made-up people by age and hours, 1 % of whom update at each step",
+            title="100,000 simulated people by age and hours, 1 % of whom update at each step",
             make=census_stream,
         ),
         StreamSet(
             name="grid-roads",
             kind="drift",
-            title="20,000 objects that travel in a made-up town, in 20 x 20 squares",
+            title="20,000 objects that travel in a simulated town, in 20 x 20 squares",
             make=_on_grid_roads,
         ),
         StreamSet(

@@ -1,4 +1,4 @@
-"""Streams of histograms that are made up: people in bins, who stay, drift, jump or update.
+"""Streams of histograms that are simulated: people in bins, who stay, drift, jump or update.
 
 Every person is in one bin at every step, so a stream is what a contribution bound of one row a
 person and step leaves.  The same seed makes the same stream.
@@ -69,7 +69,7 @@ class CountStream:
 
     @cached_property
     def schema(self) -> Schema:
-        """The bins as columns of whole numbers, and the column that tells people apart."""
+        """The bins as columns of integers, and the column that tells people apart."""
         axes = zip(self.columns, self.shape, strict=True)
         columns = (column(name, "integer", bounds=[0, size - 1]) for name, size in axes)
         return Schema(tuple(columns), unit=PERSON, name=self.name)
@@ -154,7 +154,7 @@ def census_stream(
     """Make up a census of whose people a share updates its record at each step.
 
     Whoever updates is a bin of age older (the oldest give way to the youngest), and may have
-    learnt more, work other hours or have moved to the next region.
+    learned more, work other hours or have moved to the next region.
 
     >>> census_stream(3, people=7, steps=3).shape
     (16, 10, 6)
@@ -226,7 +226,7 @@ def _count(bins: IntArray, shape: tuple[int, ...]) -> IntArray:
 
 
 def _census_codes(people: int, seed: int) -> IntArray:
-    """Put the people of a made-up census into bins: a row for each axis."""
+    """Put the people of a simulated census into bins: a row for each axis."""
     rows = census(people, seed)
     hours = rows["hours"].fill_null(0).to_numpy() // 8
     ages = (rows["age"].to_numpy() - _YOUNGEST) // _YEARS
@@ -237,13 +237,13 @@ def _census_codes(people: int, seed: int) -> IntArray:
 
 def _updated(codes: IntArray, rng: np.random.Generator) -> IntArray:
     ages, hours, schools, regions, sexes = codes
-    chances = rng.random((3, codes.shape[1]))
+    probabilities = rng.random((3, codes.shape[1]))
     return np.stack(
         [
             (ages + 1) % CENSUS_SHAPE[0],
-            np.where(chances[0] < _SHIFTING, np.abs(hours - 1), hours),
-            np.minimum(schools + (chances[1] < _LEARNING), CENSUS_SHAPE[2] - 1),
-            (regions + (chances[2] < _MOVING)) % CENSUS_SHAPE[3],
+            np.where(probabilities[0] < _SHIFTING, np.abs(hours - 1), hours),
+            np.minimum(schools + (probabilities[1] < _LEARNING), CENSUS_SHAPE[2] - 1),
+            (regions + (probabilities[2] < _MOVING)) % CENSUS_SHAPE[3],
             sexes,
         ]
     )

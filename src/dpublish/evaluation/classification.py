@@ -16,7 +16,7 @@ from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.evaluation.features import encode_classes
 from dpublish.evaluation.metrics.classification import misclassification
-from dpublish.evaluation.sklearn_adapter import CLASSIFIERS, commonest_class, fit
+from dpublish.evaluation.sklearn_adapter import CLASSIFIERS, fit, majority_class
 from dpublish.randomness import plain_generator
 from dpublish.release.prediction import UNKNOWN
 from dpublish.release.release import Release
@@ -25,7 +25,7 @@ DIRECT = "direct"
 MAJORITY = "majority"
 TITLES = {
     DIRECT: "the release's own classifier",
-    MAJORITY: "always the commonest class",
+    MAJORITY: "always the majority class",
     **{name: kind.title for name, kind in CLASSIFIERS.items()},
 }
 Basis = Literal["release", "true rows"]
@@ -103,14 +103,14 @@ def evaluate_release(
         if name == DIRECT:
             if classifies(release):
                 labels = pa.table({target: release.predict(held_out.rows)})
-                foretold = encode_classes(labels, release.schema, target)
-                scores.append(_score(DIRECT, "release", foretold, held_out))
+                predicted = encode_classes(labels, release.schema, target)
+                scores.append(_score(DIRECT, "release", predicted, held_out))
         elif gives_rows(release):
             rows = release.rows(seed=seed) if rows is None else rows
             if target in rows.column_names:
                 fitted = fit(rows, release.schema, target, name, seed=seed)
-                foretold = fitted.predict(held_out.rows)
-                scores.append(_score(name, "release", foretold, held_out))
+                predicted = fitted.predict(held_out.rows)
+                scores.append(_score(name, "release", predicted, held_out))
     return scores
 
 
@@ -126,17 +126,17 @@ def evaluate_true_rows(
     """Measure what no release can be expected to beat, and what each of them should.
 
     The former are the same classifiers trained on true rows (NoiseFree in the literature),
-    the latter always foretells the commonest class of these rows (Majority).
+    the latter always predicts the majority class of these rows (Majority).
     """
     require_classifiers(classifiers)
-    commonest = commonest_class(encode_classes(train, schema, target), schema[target].size)
+    most_frequent = majority_class(encode_classes(train, schema, target), schema[target].size)
     scores = [
-        _score(MAJORITY, "true rows", np.full_like(held_out.classes, commonest), held_out),
+        _score(MAJORITY, "true rows", np.full_like(held_out.classes, most_frequent), held_out),
     ]
     for name in classifiers:
         if name != DIRECT:
-            foretold = fit(train, schema, target, name, seed=seed).predict(held_out.rows)
-            scores.append(_score(name, "true rows", foretold, held_out))
+            predicted = fit(train, schema, target, name, seed=seed).predict(held_out.rows)
+            scores.append(_score(name, "true rows", predicted, held_out))
     return scores
 
 
@@ -158,5 +158,5 @@ def stratified_folds(classes: NDArray[np.int64], folds: int, seed: int) -> NDArr
     return found
 
 
-def _score(name: str, basis: Basis, foretold: NDArray[np.int64], held_out: HeldOut) -> Score:
-    return Score(name, basis, misclassification(foretold, held_out.classes))
+def _score(name: str, basis: Basis, predicted: NDArray[np.int64], held_out: HeldOut) -> Score:
+    return Score(name, basis, misclassification(predicted, held_out.classes))

@@ -28,7 +28,7 @@ from dpublish.evaluation.sklearn_adapter import CLASSIFIERS, SVM_ROWS
 from dpublish.evaluation.synthetic_table import Comparison
 from dpublish.evaluation.table_findings import (
     association_finding,
-    margin_finding,
+    marginal_finding,
     query_finding,
 )
 from dpublish.release.release import Release
@@ -85,7 +85,7 @@ def evaluate(request: Request) -> list[Finding]:
 
 
 def target_of(release: Release) -> str | None:
-    """Find the class column that a release was made to foretell, if it was made for that."""
+    """Find the class column that a release was made to predict, if it was made for that."""
     settings = release.receipt.settings
     inner = settings.get("inner")
     named = settings.get("target") or (inner.get("target") if isinstance(inner, dict) else None)
@@ -111,7 +111,7 @@ def _measure_classification(request: Request) -> Finding:
             f"a release of kind {release.kind!r} serves none of: {', '.join(wanted)}"
         )
     trained = [score.classifier for score in found]
-    # Without rows to train on, only the commonest class is compared with: that of these rows.
+    # Without rows to train on, only the majority class is compared with: that of these rows.
     found += evaluate_true_rows(
         request.against if request.train is None else request.train,
         held_out,
@@ -123,7 +123,7 @@ def _measure_classification(request: Request) -> Finding:
     return Finding(
         name="classification",
         title=f"Misclassification of {target}: the part of {len(held_out.classes):,} rows "
-        "whose class is foretold wrongly",
+        "whose class is predicted wrongly",
         headers=["classifier", "from the release", "from true rows"],
         rows=_table(found),
         notes=_notes(found, has_train=request.train is not None),
@@ -172,7 +172,7 @@ def _of_rows(
 
 
 EVALUATIONS = (
-    Evaluation("margins", *_of_rows(margin_finding)),
+    Evaluation("marginals", *_of_rows(marginal_finding)),
     Evaluation("association", *_of_rows(association_finding, at_least=2)),
     Evaluation("queries", *_of_rows(query_finding)),
     Evaluation("classification", _is_classification, _measure_classification),

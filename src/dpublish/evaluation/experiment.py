@@ -21,7 +21,7 @@ from dpublish.errors import InputError, UnreadableData, require_count, require_k
 from dpublish.evaluation.experiments import EXPERIMENTS
 from dpublish.evaluation.page import render_page
 from dpublish.randomness import SeededSource, seeded
-from dpublish.release.recipe import Progress
+from dpublish.release.method import Progress
 from dpublish.release.whole_file import write_text
 
 STAMP = "NOT PRIVATE: seeded noise, measured against true values"

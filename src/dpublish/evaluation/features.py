@@ -2,7 +2,7 @@
 
 A category becomes one column of zeros and ones per value; a number is scaled so that its
 public bounds lie at 0 and 1, and for classifiers that only add up what they read it is also
-told by its bin.  Nothing is learnt from the rows, so that rows to train on and
+told by its bin.  Nothing is learned from the rows, so that rows to train on and
 rows to classify are encoded alike whatever they hold.
 """
 

@@ -1,4 +1,4 @@
-"""Values over two settings as coloured squares; needs Matplotlib (the extra `plots`)."""
+"""Values over two settings as colored squares; needs Matplotlib (the extra `plots`)."""
 
 import io
 import re
@@ -25,17 +25,17 @@ class HeatPanel(NamedTuple):
 
 
 class HeatLayout(NamedTuple):
-    """What the sides and colours of all panels mean."""
+    """What the sides and colors of all panels mean."""
 
     across: str
     up: str
-    colour: str
+    color: str
 
 
 def heat_maps(panels: Sequence[HeatPanel], layout: HeatLayout) -> str | None:
-    """Draw panels with one scale of colours, as SVG text for a page.
+    """Draw panels with one scale of colors, as SVG text for a page.
 
-    Colours follow the logarithm, and each square shows its number, so that nobody has to
+    Colors follow the logarithm, and each square shows its number, so that nobody has to
     tell shades apart.
     """
     if find_spec("matplotlib") is None or not panels:
@@ -58,7 +58,7 @@ def heat_maps(panels: Sequence[HeatPanel], layout: HeatLayout) -> str | None:
             image = _draw(panel, axes, norm)
             axes.set_xlabel(layout.across)
             axes.set_ylabel(layout.up)
-        scale = figure.colorbar(image, ax=list(grid.flat), label=layout.colour, shrink=0.8)
+        scale = figure.colorbar(image, ax=list(grid.flat), label=layout.color, shrink=0.8)
         plain_logarithms(scale.ax.yaxis)
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
@@ -75,9 +75,9 @@ def _draw(panel: HeatPanel, axes: Any, norm: Any) -> Any:
     image = axes.imshow(floored, norm=norm, cmap="cividis_r", origin="lower", aspect="auto")
     for (x, y), value in panel.values.items():
         shade = norm(max(value, _SMALLEST))
-        colour = "white" if shade > 0.55 else "black"
+        color = "white" if shade > 0.55 else "black"
         place = (across.index(x), up.index(y))
-        axes.text(*place, _short(value), ha="center", va="center", fontsize=7, color=colour)
+        axes.text(*place, _short(value), ha="center", va="center", fontsize=7, color=color)
     axes.set_xticks(range(len(across)), [str(x) for x in across])
     axes.set_yticks(range(len(up)), [str(y) for y in up])
     axes.set_title(panel.title, loc="left", fontsize=10)

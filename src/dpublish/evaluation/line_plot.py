@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from dpublish.release.whole_file import whole_file
 
-# Told apart by all eyes and in grey (Okabe and Ito); our own methods come in the first ones.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_GREYS = ("#bbbbbb", "#8f8f8f", "#666666", "#444444", "#222222")
+# Told apart by all eyes and in gray (Okabe and Ito); our own methods come in the first ones.
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_GRAYS = ("#bbbbbb", "#8f8f8f", "#666666", "#444444", "#222222")
 _MARKERS = "osD^vPX*"
 _DASHES = ("--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _SETTINGS: Any = {"svg.fonttype": "none", "svg.hashsalt": "dpublish", "font.size": 9}
@@ -75,8 +75,8 @@ def draw_panels(
 def small_multiples(panels: Sequence[Panel], layout: Layout) -> str | None:
     """Draw small panels with bands for deviations and one legend, as SVG text for a page.
 
-    A line keeps its colour and mark from panel to panel, also where others are absent.  What
-    is not ours is a reference: grey, without marks.
+    A line keeps its color and mark from panel to panel, also where others are absent.  What
+    is not ours is a reference: gray, without marks.
     """
     if find_spec("matplotlib") is None:
         return None
@@ -115,8 +115,8 @@ def _styles(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:
     lines = {line.label: line.is_ours for panel in panels for line in panel.lines}
     styles: dict[str, dict[str, Any]] = {}
     for number, label in enumerate(label for label, is_ours in lines.items() if is_ours):
-        colour, marker = _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
-        styles[label] = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.6}
+        color, marker = _COLORS[number % len(_COLORS)], _MARKERS[number % len(_MARKERS)]
+        styles[label] = {"color": color, "marker": marker, "markersize": 4, "linewidth": 1.6}
     for number, label in enumerate(label for label, is_ours in lines.items() if not is_ours):
         styles[label] = {"color": "#555555", "linestyle": _DASHES[number % 4], "linewidth": 1.4}
     return styles
@@ -151,10 +151,10 @@ def _draw(panel: Panel, axes: Any) -> None:
     ours = others = 0
     for number, line in enumerate(panel.lines):
         if line.is_ours:
-            colour, ours = _COLOURS[ours % len(_COLOURS)], ours + 1
+            color, ours = _COLORS[ours % len(_COLORS)], ours + 1
         else:
-            colour, others = _GREYS[others % len(_GREYS)], others + 1
-        # A little to the side, so that error bars do not hide each other.
+            color, others = _GRAYS[others % len(_GRAYS)], others + 1
+        # A little to the side, so that confidence intervals do not hide each other.
         step = (max(line.places) - min(line.places)) / 250 if len(line.places) > 1 else 0.0
         shift = step * (number - (len(panel.lines) - 1) / 2)
         axes.errorbar(
@@ -162,7 +162,7 @@ def _draw(panel: Panel, axes: Any) -> None:
             line.means,
             yerr=line.spreads,
             label=line.label,
-            color=colour,
+            color=color,
             marker=_MARKERS[number % len(_MARKERS)],
             markersize=4.5,
             linewidth=1.8 if line.is_ours else 1.1,

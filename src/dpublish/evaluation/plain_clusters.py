@@ -1,4 +1,4 @@
-"""K-means without privacy: what private centres are measured against."""
+"""K-means without privacy: what private centers are measured against."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,17 +10,17 @@ from dpublish.release.weighted_lloyd import weighted_lloyd
 FloatArray = NDArray[np.float64]
 
 
-def plain_centres(
+def plain_centers(
     points: FloatArray, clusters: int, *, starts: int = 10, seed: int = 0
 ) -> FloatArray:
-    """Find centres of points (rows between -1 and 1), the best of several starts.
+    """Find centers of points (rows between -1 and 1), the best of several starts.
 
-    Each start takes points as centres, far ones sooner than near ones (k-means++).
+    Each start takes points as centers, far ones sooner than near ones (k-means++).
     """
     require_count(clusters=clusters, starts=starts, points=len(points))
     rng = plain_generator(seed)
     begun = np.stack([_far_points(points, clusters, rng) for _ in range(starts)])
-    return weighted_lloyd(points, np.ones(len(points)), begun, min_count=1.0).centres
+    return weighted_lloyd(points, np.ones(len(points)), begun, min_count=1.0).centers
 
 
 def _far_points(points: FloatArray, clusters: int, rng: np.random.Generator) -> FloatArray:
@@ -28,7 +28,7 @@ def _far_points(points: FloatArray, clusters: int, rng: np.random.Generator) -> 
     apart = np.square(points - chosen[0]).sum(axis=1)
     while len(chosen) < clusters:
         total = apart.sum()
-        chances = apart / total if total > 0 else None  # all points are centres already
-        chosen.append(points[rng.choice(len(points), p=chances)])
+        probabilities = apart / total if total > 0 else None  # all points are centers already
+        chosen.append(points[rng.choice(len(points), p=probabilities)])
         np.minimum(apart, np.square(points - chosen[-1]).sum(axis=1), out=apart)
     return np.stack(chosen)

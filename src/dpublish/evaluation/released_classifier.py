@@ -1,6 +1,6 @@
 """A released model in the form in which scikit-learn expects a classifier.
 
-Its columns are read by name, from anything that speaks Arrow (such as a pandas frame), or in
+Its columns are read by name, from any Arrow-compatible object (such as a pandas frame), or in
 the order of `feature_names_in_` from an array.
 """
 
@@ -27,7 +27,7 @@ def _gives_scores(classifier: "ReleasedClassifier") -> bool:
     return isinstance(classifier.release, LinearModel)
 
 
-def _gives_chances(classifier: "ReleasedClassifier") -> bool:
+def _gives_probabilities(classifier: "ReleasedClassifier") -> bool:
     release = classifier.release
     logistic = isinstance(release, LinearModel) and release.model == "logistic"
     return logistic or isinstance(release, GridClassifier)
@@ -37,7 +37,7 @@ class ReleasedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that was fitted privately and stays as it is.
 
     Attributes:
-        release: The release that foretells.
+        release: The release that predicts.
         classes_: The classes, sorted as scikit-learn expects; with the owner's own type.
         feature_names_in_: Columns that it reads.
         n_features_in_: How many these are.
@@ -66,30 +66,30 @@ class ReleasedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return True
 
     def fit(self, X: Any, y: Any = None) -> NoReturn:  # noqa: N803 - the name scikit-learn uses
-        """Refuse: the model was released, and nothing is learnt here."""
+        """Refuse: the model was released, and nothing is learned here."""
         raise InvalidParameter(
             "this model was released and cannot be fitted again; to use it where fit is called, "
             "as in cross-validation, wrap it: sklearn.frozen.FrozenEstimator(model)"
         )
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """Foretell the class of each row."""
+        """Predict the class of each row."""
         declared = self._declared()
         labels = self._column().axis().labels
         places = {label: place for place, label in enumerate(labels)}
-        foretold = self.release.predict(self._rows(X)).to_pylist()
+        predicted = self.release.predict(self._rows(X)).to_pylist()
         # Only the class of missing values has no label, and it is the last.
-        return declared[[places.get(label, len(labels) - 1) for label in foretold]]
+        return declared[[places.get(label, len(labels) - 1) for label in predicted]]
 
-    @available_if(_gives_chances)  # type: ignore[untyped-decorator]
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Compute the probability of each class: a column for each of `classes_`."""
         order = np.argsort(self._declared())
         if isinstance(self.release, GridClassifier):
-            return self.release.predict_chances(self._rows(X))[:, order]
+            return self.release.predict_proba(self._rows(X))[:, order]
         model = self._model()
         codes = encode_rows(self._rows(X), model.schema, model.features.columns)
-        return model.chances(codes)[:, order]
+        return model.probabilities(codes)[:, order]
 
     @available_if(_gives_scores)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
@@ -125,14 +125,14 @@ class ReleasedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         schema: Schema = self.release.schema
         column = schema[self._target()]
         if not isinstance(column, CategoryColumn) or not classifies(self.release):
-            raise InvalidParameter("this release does not foretell a class")
+            raise InvalidParameter("this release does not predict a class")
         return column
 
     def _target(self) -> str:
         named = getattr(self.release, "target", None)
         target = named if isinstance(named, str) else target_of(self.release)
         if target is None:
-            raise InvalidParameter("this release was not made to foretell a class")
+            raise InvalidParameter("this release was not made to predict a class")
         return target
 
     def _model(self) -> LinearModel:

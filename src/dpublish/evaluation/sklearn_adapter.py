@@ -80,13 +80,13 @@ class Fitted:
 
     columns: tuple[Column, ...]
     model: Any
-    commonest: int
+    most_frequent: int
     with_bins: bool = False
 
     def predict(self, rows: pa.Table) -> NDArray[np.int64]:
-        """Foretell the class code of each row."""
+        """Predict the class code of each row."""
         if self.model is None or not rows.num_rows:
-            return np.full(rows.num_rows, self.commonest, dtype=np.int64)
+            return np.full(rows.num_rows, self.most_frequent, dtype=np.int64)
         with _one_thread():
             found = self.model.predict(
                 encode_features(rows, self.columns, with_bins=self.with_bins)
@@ -98,28 +98,28 @@ def fit(rows: pa.Table, schema: Schema, target: str, classifier: str, *, seed: i
     """Train a classifier on the columns that the rows have and the schema knows.
 
     Rows without a class are left out.  With no rows, one class only or nothing to tell them
-    apart by, the commonest class is foretold; with no rows at all, the first one.
+    apart by, the majority class is predicted; with no rows at all, the first one.
     """
     require_known("classifier", classifier, CLASSIFIERS)
     require_count(seed=seed, at_least=0)
     require_sklearn()
     classes = encode_classes(rows, schema, target)
     kept = np.flatnonzero(classes != UNKNOWN)
-    commonest = commonest_class(classes, schema[target].size)
+    most_frequent = majority_class(classes, schema[target].size)
     kind = CLASSIFIERS[classifier]
     limit = kind.max_rows
     if limit is not None and kept.size > limit:
         kept = np.sort(plain_generator(seed).choice(kept, size=limit, replace=False))
     columns = tuple(c for c in schema.columns if c.name != target and c.name in rows.column_names)
     if not columns or len(np.unique(classes[kept])) < 2:
-        return Fitted(columns, None, commonest)
+        return Fitted(columns, None, most_frequent)
     features = encode_features(rows.take(pa.array(kept)), columns, with_bins=kind.with_bins)
     model = kind.make(seed)
     with _one_thread(), warnings.catch_warnings():
         # That 300 steps were not enough for the last digit is no news to the user.
         warnings.simplefilter("ignore")
         model.fit(features, classes[kept])
-    return Fitted(columns, model, commonest, kind.with_bins)
+    return Fitted(columns, model, most_frequent, kind.with_bins)
 
 
 def fit_on_release(
@@ -131,7 +131,7 @@ def fit_on_release(
 
 
 def as_classifier(release: Release) -> Any:
-    """Make a scikit-learn classifier of a release that foretells a class.
+    """Make a scikit-learn classifier of a release that predicts a class.
 
     It is fitted already, and refuses to be fitted again: what scikit-learn calls fitting would
     not touch what was released.  Where `fit` has to be called, as in cross-validation, freeze
@@ -144,13 +144,13 @@ def as_classifier(release: Release) -> Any:
 
 
 def label_points(
-    labelled: NDArray[np.float64],
+    labeled: NDArray[np.float64],
     labels: NDArray[np.int64],
     points: NDArray[np.float64],
     *,
     seed: int = 0,
 ) -> NDArray[np.int64]:
-    """Label points by a decision tree that is trained on labelled ones; without any, all by 0."""
+    """Label points by a decision tree that is trained on labeled ones; without any, all by 0."""
     require_sklearn()
     if len(np.unique(labels)) < 2 or not len(points):
         return np.full(len(points), labels[0] if len(labels) else 0, dtype=np.int64)
@@ -158,11 +158,11 @@ def label_points(
     with _one_thread(), warnings.catch_warnings():
         # Many small clusters are not numbers to be estimated, as scikit-learn then suspects.
         warnings.simplefilter("ignore")
-        return np.asarray(model.fit(labelled, labels).predict(points), dtype=np.int64)
+        return np.asarray(model.fit(labeled, labels).predict(points), dtype=np.int64)
 
 
-def commonest_class(classes: NDArray[np.int64], size: int) -> int:
-    """Find the commonest known class; the first one if there is none, or on a tie."""
+def majority_class(classes: NDArray[np.int64], size: int) -> int:
+    """Find the most frequent known class; the first one if there is none, or on a tie."""
     return int(np.bincount(classes[classes != UNKNOWN], minlength=size).argmax())
 
 

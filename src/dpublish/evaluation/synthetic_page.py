@@ -10,15 +10,15 @@ from dpublish.evaluation.finding import Finding
 from dpublish.evaluation.page import Listing, Page, Section
 from dpublish.evaluation.synthetic_table import Comparison
 from dpublish.evaluation.table_plots import (
-    MarginPlot,
+    MarginalPlot,
     draw_associations,
     draw_errors,
-    draw_margins,
+    draw_marginals,
 )
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.release.release import Release
 
-_MOST_POINTS = 60  # a margin with more values is drawn in groups of neighbours
+_MOST_POINTS = 60  # a marginal with more values is drawn in groups of neighbors
 _NO_PLOT = 'There are no plots: they take Matplotlib (pip install "dpublish[plots]").'
 
 
@@ -50,7 +50,7 @@ def _explanation(release: Release, figures: dict[str, str | None]) -> Section:
 
 
 _CAPTIONS = {
-    "margins": "Part of the rows with each value: grey the true rows, orange the synthetic ones. "
+    "marginals": "Part of the rows with each value: gray the true rows, orange the synthetic ones. "
     "Columns with many values are drawn in groups.",
     "association": "Each square is a pair of columns: rank correlation from -1 (red) to 1 (blue) "
     "where both have an order, otherwise Cramer's V from 0 to 1.",
@@ -77,7 +77,7 @@ def _figures(comparison: Comparison) -> dict[str, str | None]:
         for one in comparison.answered
     ]
     figures = {
-        "margins": draw_margins([_margin(comparison, axis) for axis in comparison.axes]),
+        "marginals": draw_marginals([_marginal(comparison, axis) for axis in comparison.axes]),
         "queries": draw_errors(panels, comparison.answered[0].sanity),
     }
     if len(comparison.axes) > 1:
@@ -91,15 +91,15 @@ def _figures(comparison: Comparison) -> dict[str, str | None]:
     return figures
 
 
-def _margin(comparison: Comparison, axis: Axis) -> MarginPlot:
+def _marginal(comparison: Comparison, axis: Axis) -> MarginalPlot:
     true, synthetic = comparison.counts(axis)
     labels = axis.leaf_labels
     if len(labels) <= _MOST_POINTS:
-        return MarginPlot(axis.column, labels, _parts(true), _parts(synthetic))
+        return MarginalPlot(axis.column, labels, _parts(true), _parts(synthetic))
     # Groups of equally many values: others would show spikes that are in no rows.
     starts = np.arange(0, len(labels), -(-len(labels) // _MOST_POINTS))
     grouped = [np.add.reduceat(counts, starts) for counts in (true, synthetic)]
-    return MarginPlot(axis.column, [labels[start] for start in starts], *map(_parts, grouped))
+    return MarginalPlot(axis.column, [labels[start] for start in starts], *map(_parts, grouped))
 
 
 def _parts(counts: NDArray[np.int64]) -> NDArray[np.float64]:

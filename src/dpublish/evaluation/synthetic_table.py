@@ -1,4 +1,4 @@
-"""How good a synthetic table is: margins, pairs of columns and range counts beside true ones.
+"""How good a synthetic table is: marginals, pairs of columns and range counts beside true ones.
 
 NOT PRIVATE: everything here looks at true rows.
 """
@@ -19,7 +19,7 @@ from dpublish.evaluation.metrics.queries import (
     SANITY,
     QueryErrors,
     relative_errors,
-    summarise_errors,
+    summarize_errors,
 )
 from dpublish.evaluation.metrics.tables import (
     Contingency,
@@ -42,8 +42,8 @@ DEPTHS = (1, 2, 3, 4)
 _SUBSETS = 25  # of columns for each depth, at most: estimates are made for one subset at a time
 
 
-class MarginDifference(NamedTuple):
-    """How far a column's synthetic margin is from the true one; no CDF without an order."""
+class MarginalDifference(NamedTuple):
+    """How far a column's synthetic marginal is from the true one; no CDF without an order."""
 
     column: str
     total_variation: float
@@ -81,7 +81,7 @@ class Answered(NamedTuple):
     @property
     def errors(self) -> QueryErrors:
         """The errors in a few numbers."""
-        return summarise_errors(self.estimates, self.truth, self.sanity)
+        return summarize_errors(self.estimates, self.truth, self.sanity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,14 +124,14 @@ class Comparison:
         return true, np.bincount(self.synthetic[name], minlength=size)
 
     @cached_property
-    def margins(self) -> tuple[MarginDifference, ...]:
+    def marginals(self) -> tuple[MarginalDifference, ...]:
         """Compare every column by itself."""
         found = []
         for axis in self.axes:
             true, synthetic = self.counts(axis)
             inner = slice(0, axis.ordinary_leaves)
             gap = None if _is_nominal(axis) else largest_cdf_gap(true[inner], synthetic[inner])
-            found.append(MarginDifference(axis.column, total_variation(true, synthetic), gap))
+            found.append(MarginalDifference(axis.column, total_variation(true, synthetic), gap))
         return tuple(found)
 
     @cached_property

@@ -1,36 +1,36 @@
-"""What is told of a synthetic table: one finding each on margins, pairs and range counts."""
+"""What is told of a synthetic table: one finding each on marginals, pairs and range counts."""
 
 from statistics import fmean
 
 from dpublish.evaluation.finding import Finding
 from dpublish.evaluation.synthetic_table import QUANTILES, Association, Comparison
-from dpublish.release.margins import Margins
+from dpublish.release.marginals import Marginals
 
 WORST = 10
 """How many pairs of columns are listed, those that differ most."""
 SCALED = "answers are scaled to the number of true rows, which may be others than those published"
 
-INDEPENDENT = "margins do not say how columns hang together: columns are taken as independent"
+INDEPENDENT = "marginals do not say how columns hang together: columns are taken as independent"
 
 
-def margin_finding(comparison: Comparison) -> Finding:
-    """Tell how far the margins of each column are from the true ones."""
-    margins = comparison.margins
+def marginal_finding(comparison: Comparison) -> Finding:
+    """Tell how far the marginals of each column are from the true ones."""
+    marginals = comparison.marginals
     return Finding(
-        name="margins",
-        title=f"Margins: synthetic rows beside {comparison.records:,} true rows "
+        name="marginals",
+        title=f"Marginals: synthetic rows beside {comparison.records:,} true rows "
         "(0 is alike, 1 is nothing in common)",
         headers=["column", "total variation", "largest CDF gap"],
         rows=[
             [m.column, f"{m.total_variation:.4f}", "" if m.cdf_gap is None else f"{m.cdf_gap:.4f}"]
-            for m in margins
+            for m in marginals
         ],
-        notes=["values without an order have no CDF"] if any(m.cdf_gap is None for m in margins)
+        notes=["values without an order have no CDF"] if any(m.cdf_gap is None for m in marginals)
         else [],
         figures={
             "rows": comparison.records,
-            "mean_total_variation": fmean(m.total_variation for m in margins),
-            "columns": [m._asdict() for m in margins],
+            "mean_total_variation": fmean(m.total_variation for m in marginals),
+            "columns": [m._asdict() for m in marginals],
         },
     )  # fmt: skip
 
@@ -78,7 +78,7 @@ def query_finding(comparison: Comparison) -> Finding:
             f"errors are relative to the true count, or to {answered[0].sanity:,.1f} rows where "
             "that is more",
             SCALED,
-            *([INDEPENDENT] if isinstance(comparison.release, Margins) and answered[1:] else []),
+            *([INDEPENDENT] if isinstance(comparison.release, Marginals) and answered[1:] else []),
         ],
         figures={
             "source": source,

@@ -24,7 +24,7 @@ _NUMBERED = 12  # heat maps of more columns show no numbers
 _LABEL = 14
 
 
-class MarginPlot(NamedTuple):
+class MarginalPlot(NamedTuple):
     """A column: names of its cells, and the part of the rows in each."""
 
     title: str
@@ -33,23 +33,23 @@ class MarginPlot(NamedTuple):
     synthetic: FloatArray
 
 
-def draw_margins(margins: Sequence[MarginPlot]) -> str | None:
-    """Draw the margins of every column, true and synthetic ones over each other."""
+def draw_marginals(marginals: Sequence[MarginalPlot]) -> str | None:
+    """Draw the marginals of every column, true and synthetic ones over each other."""
 
     def paint(figure: Any, grid: list[Any]) -> None:
-        for axes, margin in zip(grid, margins, strict=True):
-            draw = _draw_bars if len(margin.labels) <= _MOST_BARS else _draw_steps
-            draw(axes, margin)
-            axes.set_title(margin.title, loc="left", fontsize=10)
+        for axes, marginal in zip(grid, marginals, strict=True):
+            draw = _draw_bars if len(marginal.labels) <= _MOST_BARS else _draw_steps
+            draw(axes, marginal)
+            axes.set_title(marginal.title, loc="left", fontsize=10)
             axes.set_ylim(bottom=0)
             _plain(axes)
         grid[0].legend(frameon=False, fontsize=8)
 
-    return _render(len(margins), (3.3, 2.3), paint)
+    return _render(len(marginals), (3.3, 2.3), paint)
 
 
 def draw_associations(names: Sequence[str], true: FloatArray, synthetic: FloatArray) -> str | None:
-    """Draw two matrices as heat maps with one scale of colours."""
+    """Draw two matrices as heat maps with one scale of colors."""
     short = [_short(name) for name in names]
 
     def paint(figure: Any, grid: list[Any]) -> None:
@@ -125,27 +125,27 @@ def _render(
     return re.sub(prologue, "", buffer.getvalue(), flags=re.DOTALL)
 
 
-def _draw_bars(axes: Any, margin: MarginPlot) -> None:
-    places = np.arange(len(margin.labels))
-    axes.bar(places - 0.2, margin.true, width=0.4, color=_TRUE, label="true rows")
-    axes.bar(places + 0.2, margin.synthetic, width=0.4, color=_SYNTHETIC, label="synthetic")
-    axes.set_xticks(places, [_short(label) for label in margin.labels], rotation=90, fontsize=7)
+def _draw_bars(axes: Any, marginal: MarginalPlot) -> None:
+    places = np.arange(len(marginal.labels))
+    axes.bar(places - 0.2, marginal.true, width=0.4, color=_TRUE, label="true rows")
+    axes.bar(places + 0.2, marginal.synthetic, width=0.4, color=_SYNTHETIC, label="synthetic")
+    axes.set_xticks(places, [_short(label) for label in marginal.labels], rotation=90, fontsize=7)
 
 
-def _draw_steps(axes: Any, margin: MarginPlot) -> None:
-    places = np.arange(len(margin.labels))
-    axes.fill_between(places, margin.true, step="mid", color="#cccccc", label="true rows")
+def _draw_steps(axes: Any, marginal: MarginalPlot) -> None:
+    places = np.arange(len(marginal.labels))
+    axes.fill_between(places, marginal.true, step="mid", color="#cccccc", label="true rows")
     axes.step(
-        places, margin.synthetic, where="mid", color=_SYNTHETIC, linewidth=1, label="synthetic"
+        places, marginal.synthetic, where="mid", color=_SYNTHETIC, linewidth=1, label="synthetic"
     )
     ticks = np.linspace(0, len(places) - 1, 4).astype(int)
-    axes.set_xticks(ticks, [_short(margin.labels[tick]) for tick in ticks], fontsize=7)
+    axes.set_xticks(ticks, [_short(marginal.labels[tick]) for tick in ticks], fontsize=7)
 
 
 def _write_numbers(axes: Any, matrix: FloatArray) -> None:
     for (row, column), value in np.ndenumerate(matrix):
-        colour = "white" if abs(value) > 0.6 else "black"
-        place = {"ha": "center", "va": "center", "fontsize": 6, "color": colour}
+        color = "white" if abs(value) > 0.6 else "black"
+        place = {"ha": "center", "va": "center", "fontsize": 6, "color": color}
         axes.text(column, row, f"{value:.2f}", **place)
 
 

@@ -1,6 +1,6 @@
 """Read rows in the clear, for the owner who measures and for whoever classifies own rows.
 
-Nothing here is private, and no recipe imports it.
+Nothing here is private, and no method imports it.
 """
 
 from collections.abc import Sequence

@@ -96,7 +96,7 @@ def ranges_between_records(
 ) -> Workload:
     """Draw boxes whose ends are values of records drawn at random, two for each column.
 
-    Where margins are steep, boxes drawn evenly hold next to no records; these go where the
+    Where marginals are steep, boxes drawn evenly hold next to no records; these go where the
     records are.  NOT PRIVATE: for measuring on true rows only.
     """
     require_count(queries=queries, at_least=0)
@@ -130,7 +130,7 @@ def true_counts(codes: Codes, workload: Workload) -> NDArray[np.int64]:
 
 
 def independent_counts(codes: Codes, workload: Workload) -> NDArray[np.float64]:
-    """Guess each count from the true margins, as if the columns were independent; NOT PRIVATE."""
+    """Guess each count from the true marginals, as if the columns were independent; NOT PRIVATE."""
     records = len(codes[workload.columns[0]])
     parts = np.full(len(workload), float(records))
     for place, name in enumerate(workload.columns):

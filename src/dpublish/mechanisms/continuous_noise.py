@@ -2,8 +2,8 @@
 
 Some proofs need noise with a density: what is published is then a smooth function of it, which
 depends on the rows.  Floats have no density.  So every draw comes with a real number of exactly
-the wanted law that lies within a known distance of it, and whoever uses the draw pays for that
-distance with exact noise on a lattice.
+the wanted distribution that lies within a known distance of it, and whoever uses the draw pays for
+that distance with exact noise on a lattice.
 
 Two shapes.  Laplace: coordinates independent of each other, density proportional to
 exp(-|b|_1 / scale).  Spherical: direction uniform on the sphere, length Gamma distributed,
@@ -53,7 +53,7 @@ def continuous_noise(
         dimensions: Length of the vector.
         sensitivity: Most that the vector which it hides can move in that norm.
         reserve: Part of epsilon that pays for something else, such as a change of volume.
-        budget: Purse to empty.
+        budget: Budget to empty.
         rng: Source of the noise.
 
     Privacy:
@@ -64,8 +64,8 @@ def continuous_noise(
         for apart, hides that distance.
 
     >>> from dpublish.randomness import seeded
-    >>> purse = Budget(1)
-    >>> continuous_noise("laplace", 3, sensitivity=Fraction(1), budget=purse, rng=seeded(7)).shape
+    >>> budget = Budget(1)
+    >>> continuous_noise("laplace", 3, sensitivity=Fraction(1), budget=budget, rng=seeded(7)).shape
     (3,)
     """
     scale = noise_scale(shape, dimensions, budget.epsilon - reserve, sensitivity)

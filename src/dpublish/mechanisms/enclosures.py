@@ -2,7 +2,7 @@
 
 The samplers compare random bits with numbers such as exp(-rate).  Those are irrational, so
 no float and no fraction equals them; but every comparison with finitely many bits is decided
-by an enclosure that is tight enough.  All arithmetic is on whole numbers (one `Decimal.exp`
+by an enclosure that is tight enough.  All arithmetic is on integers (one `Decimal.exp`
 aside) and rounds outwards.  Why it is exact: docs/proofs/exact.md.
 """
 
@@ -28,7 +28,7 @@ _FIRST_GUARD = 64  # extra bits tried first; doubled until the enclosure decides
 
 
 class Bounds(NamedTuple):
-    """Whole numbers around `2**precision` times a real number: low <= it <= high."""
+    """Integers around `2**precision` times a real number: low <= it <= high."""
 
     low: int
     high: int
@@ -90,10 +90,11 @@ class SkipRate:
 
 
 @dataclass(frozen=True)
-class Law:
-    """A law on 0, 1, 2, ... through its survival S(k) = P(value >= k), with a = rate**scale.
+class Distribution:
+    """A distribution on 0, 1, 2, ... by its survival S(k) = P(value >= k); a = rate**scale.
 
-    The plain law is geometric, S(k) = a**k.  A `radix` makes it the geometric law given that
+    The plain distribution is geometric, S(k) = a**k.  A `radix` makes it the geometric distribution
+    given that
     the value is below the radix: one digit of a wider geometric number.  A `cap` replaces
     every number above the cap by the cap.  `signed` appends a sign bit: value = 2 * number +
     sign, where the sign is set with probability a / (1 + a).
@@ -173,22 +174,22 @@ def exp_bounds(exponent: Fraction, precision: int) -> Bounds:
 
 
 @lru_cache(maxsize=1 << 14)
-def floor_survival(law: Law, value: int, bits: int) -> int:
-    """Compute floor(2**bits * S(value)) exactly, for a value >= 1 up to the law's largest."""
+def floor_survival(distribution: Distribution, value: int, bits: int) -> int:
+    """Compute floor(2**bits * S(value)) exactly, for values from 1 to the largest."""
     guard = _FIRST_GUARD
     while True:
-        decided = _floor(law.survival(value, bits + guard), bits, guard)
+        decided = _floor(distribution.survival(value, bits + guard), bits, guard)
         if decided is not None:
             return decided
         guard *= 2
 
 
-def floor_survivals(law: Law, bits: int) -> list[int]:
+def floor_survivals(distribution: Distribution, bits: int) -> list[int]:
     """Compute floor(2**bits * S(k)) exactly for k = 1, 2, ... up to the largest or the first 0."""
     guard = _FIRST_GUARD
     while True:
         floors: list[int] = []
-        for bounds in law.survivals(bits + guard):
+        for bounds in distribution.survivals(bits + guard):
             decided = _floor(bounds, bits, guard)
             if decided is None:
                 break
@@ -208,7 +209,7 @@ def floor_exp(rate: Fraction, multiple: int, bits: int) -> int:
     """
     if multiple == 0:
         return 1 << bits
-    return floor_survival(Law(ExpRate(rate)), multiple, bits)
+    return floor_survival(Distribution(ExpRate(rate)), multiple, bits)
 
 
 def _floor(bounds: Bounds, bits: int, guard: int) -> int | None:

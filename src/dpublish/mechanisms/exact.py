@@ -1,7 +1,7 @@
-"""Draw noise exactly: whole numbers and fractions only, no float, no rejection, no lost tail.
+"""Draw noise exactly: integers and fractions only, no float, no rejection, no lost tail.
 
-A draw is the number of k >= 1 with U < S(k), where S is the survival function of the law and
-U a uniform real number of which 64 bits are known.  A table of floor(2**64 * S(k)) decides
+A draw is the number of k >= 1 with U < S(k), where S is the survival function of the distribution
+and U a uniform real number of which 64 bits are known.  A table of floor(2**64 * S(k)) decides
 this unless those bits equal an entry (once in about 10**17 draws); then more bits are read.
 A geometric number too wide for a table is put together from independent digits.
 Why every probability is exact: docs/proofs/exact.md.
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.enclosures import (
+    Distribution,
     ExpRate,
-    Law,
     Rate,
     SkipRate,
     floor_survival,
@@ -56,23 +56,25 @@ def geometric(rate: Fraction, count: int, rng: RandomSource) -> IntArray:
     """
     require_rate(rate)
     require_count(count=count, at_least=0)
-    laws = _digit_laws(ExpRate(Fraction(rate)), below=LARGEST_NOISE)
+    distributions = _digit_distributions(ExpRate(Fraction(rate)), below=LARGEST_NOISE)
     out = np.empty(count, dtype=np.int64)
     for start in range(0, count, _CHUNK):
         part = out[start : start + _CHUNK]
-        joined = _join_digits(laws, part.size, rng).view(np.int64)
+        joined = _join_digits(distributions, part.size, rng).view(np.int64)
         np.minimum(joined, LARGEST_NOISE, out=part)
     return out
 
 
 def discrete_laplace(rate: Fraction, count: int, rng: RandomSource) -> IntArray:
-    """Draw `count` values with P(N = k) proportional to e^(-rate |k|), k any whole number.
+    """Draw `count` values with P(N = k) proportional to e^(-rate |k|), k any integer.
 
     What lies outside -LARGEST_NOISE - 1, ..., LARGEST_NOISE is moved to the nearer end.
     """
     require_rate(rate)
     require_count(count=count, at_least=0)
-    lowest, *higher = _digit_laws(ExpRate(Fraction(rate)), signed=True, below=LARGEST_NOISE)
+    lowest, *higher = _digit_distributions(
+        ExpRate(Fraction(rate)), signed=True, below=LARGEST_NOISE
+    )
     out = np.empty(count, dtype=np.int64)
     for start in range(0, count, _CHUNK):
         part = out[start : start + _CHUNK]
@@ -142,32 +144,40 @@ def skip_positions(size: int, rate: Fraction, threshold: int, rng: RandomSource)
 
 def _gaps(skip: SkipRate, size: int, count: int, rng: RandomSource) -> NDArray[np.uint64]:
     """Draw the numbers of misses before a success; those of `size` or more only count as such."""
-    return _join_digits(_digit_laws(skip, below=size), count, rng, enough=size)
+    return _join_digits(_digit_distributions(skip, below=size), count, rng, enough=size)
 
 
 @lru_cache(maxsize=256)
-def _digit_laws(rate: Rate, *, signed: bool = False, below: int) -> tuple[Law, ...]:
-    """Split a geometric law into independent digits, lowest first, until a table can hold it.
+def _digit_distributions(
+    rate: Rate, *, signed: bool = False, below: int
+) -> tuple[Distribution, ...]:
+    """Split a geometric distribution into independent digits, lowest first, until a table fits.
 
     Values of at least `below` need not be told apart, which bounds the digits.
     """
-    laws: list[Law] = []
+    distributions: list[Distribution] = []
     scale = 1
     while rate.power(scale, 64).low > _STEEP and scale < below:
         radix = min(_RADIX, -(-below // scale))
-        laws.append(Law(rate, scale, radix=radix, signed=signed and scale == 1))
+        distributions.append(Distribution(rate, scale, radix=radix, signed=signed and scale == 1))
         scale *= radix
-    return (*laws, Law(rate, scale, cap=-(-below // scale), signed=signed and scale == 1))
+    return (
+        *distributions,
+        Distribution(rate, scale, cap=-(-below // scale), signed=signed and scale == 1),
+    )
 
 
 def _join_digits(
-    laws: tuple[Law, ...], count: int, rng: RandomSource, enough: int | None = None
+    distributions: tuple[Distribution, ...],
+    count: int,
+    rng: RandomSource,
+    enough: int | None = None,
 ) -> NDArray[np.uint64]:
     """Add up the digits, highest first; stop early if all values are `enough` already."""
     total = np.zeros(count, dtype=np.uint64)
-    for law in reversed(laws):
-        digits = _invert(_table(law, WORD_BITS), count, rng).view(np.uint64)
-        total += digits * np.uint64(law.scale)
+    for distribution in reversed(distributions):
+        digits = _invert(_table(distribution, WORD_BITS), count, rng).view(np.uint64)
+        total += digits * np.uint64(distribution.scale)
         if enough is not None and bool((total >= enough).all()):
             break
     return total
@@ -177,7 +187,7 @@ def _join_digits(
 class _Table:
     """Thresholds floor(2**bits * S(k)), ascending, and a guide from leading bits to values."""
 
-    law: Law
+    distribution: Distribution
     bits: int
     thresholds: NDArray[np.uint64]
     guide: NDArray[np.int16]  # -1: a threshold shares these leading bits, so search
@@ -185,18 +195,18 @@ class _Table:
 
 
 @lru_cache(maxsize=128)
-def _table(law: Law, bits: int) -> _Table:
-    thresholds = np.array(floor_survivals(law, bits)[::-1], dtype=np.uint64)
+def _table(distribution: Distribution, bits: int) -> _Table:
+    thresholds = np.array(floor_survivals(distribution, bits)[::-1], dtype=np.uint64)
     guide_bits = min(bits, _GUIDE_BITS)
     shift = np.uint64(bits - guide_bits)
     held = np.bincount((thresholds >> shift).view(np.int64), minlength=1 << guide_bits)
     guide = (thresholds.size - np.cumsum(held)).astype(np.int16)
     guide[held > 0] = -1
-    return _Table(law, bits, thresholds, guide, shift)
+    return _Table(distribution, bits, thresholds, guide, shift)
 
 
 def _invert(table: _Table, count: int, rng: RandomSource) -> IntArray:
-    """Draw from the law of the table: one word each, and more only on a tie."""
+    """Draw from the distribution of the table: one word each, and more only on a tie."""
     words = rng.words(count)
     if table.bits < 64:
         words = words >> np.uint64(64 - table.bits)
@@ -213,25 +223,25 @@ def _search(table: _Table, words: NDArray[np.uint64], rng: RandomSource) -> IntA
     # A word equal to a threshold says nothing yet about U < S(k).
     ties = np.flatnonzero(table.thresholds[np.maximum(reached - 1, 0)] == words)
     for index in ties:
-        values[index] = _refine(table.law, int(words[index]), table.bits, rng)
+        values[index] = _refine(table.distribution, int(words[index]), table.bits, rng)
     return values
 
 
-def _refine(law: Law, prefix: int, bits: int, rng: RandomSource) -> int:
+def _refine(distribution: Distribution, prefix: int, bits: int, rng: RandomSource) -> int:
     """Count the k >= 1 with U < S(k), where `prefix` holds the first bits of U, reading more."""
 
     def is_below(value: int) -> bool:
         nonlocal prefix, bits
-        while prefix == (threshold := floor_survival(law, value, bits)):
+        while prefix == (threshold := floor_survival(distribution, value, bits)):
             prefix = prefix << 64 | int(rng.words(1)[0])
             bits += 64
         return prefix < threshold
 
     low, high = 0, 1  # U < S(low), and not U < S(high) once the first loop is over
-    while (law.largest is None or high <= law.largest) and is_below(high):
+    while (distribution.largest is None or high <= distribution.largest) and is_below(high):
         low, high = high, 2 * high
-    if law.largest is not None:
-        high = min(high, law.largest + 1)
+    if distribution.largest is not None:
+        high = min(high, distribution.largest + 1)
     while high - low > 1:
         middle = (low + high) // 2
         if is_below(middle):

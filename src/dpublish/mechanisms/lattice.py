@@ -84,11 +84,11 @@ def exponent_of(granularity: ExactNumber) -> int:
 
 
 def lattice_sensitivity(sensitivity: Fraction, exponent: int, touched: int) -> int:
-    """Bound the L1 distance in units between the floors of neighbouring vectors.
+    """Bound the L1 distance in units between the floors of neighboring vectors.
 
     Coordinates move by d_1, d_2, ..., at most `touched` of them by anything, and the |d_j|
     add up to at most `sensitivity`.  A floor moves by at most ceil(|d_j| / step), which is
-    less than |d_j| / step + 1.  So the sum is a whole number less than
+    less than |d_j| / step + 1.  So the sum is an integer less than
     sensitivity / step + touched.
 
     >>> lattice_sensitivity(Fraction(1), -3, 1), lattice_sensitivity(Fraction(1), -3, 5)

@@ -1,7 +1,7 @@
-"""Blur numbers with exact noise, paid for from a budget.
+"""Perturb numbers with exact noise, paid for from a budget.
 
-Whole numbers get two-sided geometric noise, P(N = k) proportional to exp(-epsilon |k| /
-sensitivity).  Real numbers are first floored onto a lattice, where they are whole numbers
+Integers get two-sided geometric noise, P(N = k) proportional to exp(-epsilon |k| /
+sensitivity).  Real numbers are first floored onto a lattice, where they are integers
 too: the digits of a float would otherwise tell what the noise was added to.
 
 Known as: discrete Laplace mechanism, geometric mechanism.
@@ -40,17 +40,17 @@ def add_geometric(
     """Add two-sided geometric noise to every one of `counts`.
 
     Args:
-        counts: Whole numbers in a NumPy array of any shape; shape and type are public.
-        sensitivity: Most that all counts together can change (L1) between neighbours.
-        budget: Purse to empty; the whole array costs exactly this.
+        counts: Integers in a NumPy array of any shape; shape and type are public.
+        sensitivity: Most that all counts together can change (L1) between neighbors.
+        budget: Budget to empty; the whole array costs exactly this.
         rng: Source of the noise.
 
     Privacy:
-        `budget.epsilon`-differentially private for neighbours whose counts differ by at most
+        `budget.epsilon`-differentially private for neighbors whose counts differ by at most
         `sensitivity` in L1.  A noisy array y has probability proportional to
         exp(-rate * |y - counts|_1) with rate = epsilon / sensitivity, and the distance
         changes by at most `sensitivity`.  Noise is exact.  Counts beyond 2**60 are moved
-        there first, which only brings neighbours closer, and noisy counts afterwards, which
+        there first, which only brings neighbors closer, and noisy counts afterward, which
         is a function of the exact noisy array (docs/proofs/exact.md).
 
     >>> from dpublish.randomness import seeded
@@ -81,14 +81,14 @@ def add_laplace(
         values: One number or an array of floats or Fractions; the shape is public.  The
             caller clips: what is not a finite number counts as 0.
         sensitivity: Most that all values together, as computed, can change (L1).
-        budget: Purse to empty; all values together cost exactly this.
+        budget: Budget to empty; all values together cost exactly this.
         rng: Source of the noise.
         granularity: Step of the lattice, a power of two; about a millionth of the noise
             unless given.
-        touched: Most values that change between neighbours; all of them unless given.
+        touched: Most values that change between neighbors; all of them unless given.
 
     Privacy:
-        `budget.epsilon`-differentially private for neighbours whose values differ by at most
+        `budget.epsilon`-differentially private for neighbors whose values differ by at most
         `sensitivity` in L1 and in at most `touched` places.  Floors on the lattice are whole
         numbers that differ by at most ceil(sensitivity / granularity) + touched - 1 in L1
         (`lattice_sensitivity`), so `add_geometric`'s argument applies.  Every multiple of the
@@ -118,7 +118,7 @@ def add_laplace(
 
 
 def noisy_size(size: int, *, budget: Budget, rng: RandomSource) -> int:
-    """Blur the number of records.  The result may be 0 or less: callers decide what that means.
+    """Perturb the number of records.  The result may be 0 or less: callers decide what that means.
 
     Privacy:
         `budget.epsilon`-differentially private when one record is added or removed: a count
@@ -127,7 +127,7 @@ def noisy_size(size: int, *, budget: Budget, rng: RandomSource) -> int:
     try:
         whole = index(size)
     except TypeError:
-        raise InvalidParameter("size must be a whole number") from None
+        raise InvalidParameter("size must be an integer") from None
     inside = np.array(max(-UNIT_LIMIT, min(whole, UNIT_LIMIT)), dtype=np.int64)
     return int(add_geometric(inside, sensitivity=1, budget=budget, rng=rng))
 
@@ -138,7 +138,7 @@ def require_whole(counts: WholeArray, name: str = "counts") -> WholeArray:
     A plain list is refused, since its type would depend on the (private) values in it.
     """
     if type(counts) is not np.ndarray or counts.dtype.kind not in "iu":
-        raise InvalidParameter(f"{name} must be whole numbers in a NumPy array of integers")
+        raise InvalidParameter(f"{name} must be integers in a NumPy array of integers")
     return counts
 
 

@@ -1,7 +1,7 @@
 """Find a quantile of private values between public bounds.
 
 Every point of a public lattice is a candidate, scored by how many records would have to come
-or go to make it the quantile.  All points between two neighbouring values share a score, so
+or go to make it the quantile.  All points between two neighboring values share a score, so
 they are weighed as one candidate that stands for many, and the choice takes time for the
 values only, however fine the lattice.
 
@@ -55,7 +55,7 @@ def quantile(
         lower: Public bound.
         upper: Public bound.
         cells: Public number of steps between the bounds; `cells` + 1 points may come out.
-        budget: Purse to empty.
+        budget: Budget to empty.
         rng: Source of randomness.
 
     Privacy:

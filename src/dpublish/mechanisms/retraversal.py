@@ -57,7 +57,7 @@ def retraverse(
         monotonic: Whether one record moves all scores one way (counts under add-or-remove).
         noise: As for `calibrate`.
         ratio: As for `calibrate`.
-        budget: Purse to empty.
+        budget: Budget to empty.
         rng: Source of the noise, and of the order of the scores, which is public.
 
     Privacy:
@@ -75,7 +75,7 @@ def retraverse(
     """
     require_count(count=count, max_passes=max_passes)
     if not isinstance(deviations, (int, Fraction)) or deviations < 0:
-        raise InvalidParameter(f"deviations ({deviations}) must be a whole number or Fraction")
+        raise InvalidParameter(f"deviations ({deviations}) must be an integer or Fraction")
     pool = len(integer_gaps(scores, threshold or 0))
     require_count(scores=pool)
     count = min(count, pool)

@@ -1,6 +1,6 @@
 """Choose one of many candidates by its score, without giving any record away.
 
-Scores are whole numbers, so that the odds are exact; `quantise` makes whole numbers of real
+Scores are integers, so that the odds are exact; `quantize` makes integers of real
 ones.  The only thing to know about a score is its range sensitivity R: how far one record can
 pull two candidates' scores apart.  If it moves them all the same way, nothing is given away.
 
@@ -45,23 +45,23 @@ def select(
     """Choose the index of a candidate with a high score.
 
     Args:
-        scores: A whole number for each of a public list of candidates; higher is better.
+        scores: An integer for each of a public list of candidates; higher is better.
         sensitivity_range: R, the most by which one record can change the difference between
             two scores (for counts 1, since a record adds 0 or 1 to each).
         method: "permute-and-flip", whose expected score is never the lower one, or
             "exponential", which takes weights.
-        weights: Public whole numbers: how many equal candidates each one stands for.
-        budget: Purse to empty, even if there is only one candidate: what a choice costs must
+        weights: Public integers: how many equal candidates each one stands for.
+        budget: Budget to empty, even if there is only one candidate: what a choice costs must
             not depend on how it was reached.
         rng: Source of randomness.
 
     Privacy:
-        `budget.epsilon`-differentially private for neighbours whose changes of score differ by
+        `budget.epsilon`-differentially private for neighbors whose changes of score differ by
         at most R between candidates; scores are exact, and so are the odds.  With rate =
         epsilon / R and changes d_o, an exponential weight over the sum of weights changes by at
         most exp(rate * (max d - min d)) <= exp(epsilon).  Permute-and-flip is the argmax of
         score plus exponential noise of that rate: if o wins when its noise exceeds t, a
-        neighbour moves t by at most R, and a tail beyond t + R holds exp(-epsilon) of the tail
+        neighbor moves t by at most R, and a tail beyond t + R holds exp(-epsilon) of the tail
         beyond t.  Raising scores to the highest - 2^62 + 1 at least leaves R as it is.
         Proof: docs/proofs/selection.md.
 
@@ -91,7 +91,8 @@ def permute_and_flip(rate: Fraction, distances: NDArray[np.int64], rng: RandomSo
 
     The published algorithm visits the candidates in random order and stops at the first head.
     The order is independent of the coins, so the first head is any of the heads with equal
-    chances, and the coins that it leaves unflipped change nothing.  The best always shows heads.
+    probabilities, and the coins that it leaves unflipped change nothing.  The best always shows
+    heads.
     """
     heads = np.flatnonzero(bernoulli_exp(rate, distances, rng))
     return int(heads[uniform_below(len(heads), 1, rng)[0]])
@@ -112,7 +113,7 @@ def distances_below_best(scores: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
 def selection_rate(epsilon: Fraction, sensitivity_range: int | Fraction) -> Fraction:
     """Calibrate a choice: how much of the odds each unit of score is worth."""
     if not isinstance(sensitivity_range, (int, Fraction)):
-        raise InvalidParameter("sensitivity_range must be a whole number or a Fraction")
+        raise InvalidParameter("sensitivity_range must be an integer or a Fraction")
     require_positive(sensitivity_range=sensitivity_range)
     rate = epsilon / sensitivity_range
     require_rate(rate)
@@ -120,14 +121,14 @@ def selection_rate(epsilon: Fraction, sensitivity_range: int | Fraction) -> Frac
 
 
 def require_scores(scores: NDArray[np.integer[Any]]) -> None:
-    """Refuse anything but a list of at least one whole number, judging by type and size only.
+    """Refuse anything but a list of at least one integer, judging by type and size only.
 
     A plain list is refused, since its type would depend on the (private) values in it, and so
     is a masked array, whose mask would be private too.
     """
     if type(scores) is not np.ndarray or scores.dtype.kind not in "iu" or scores.ndim != 1:
         raise InvalidParameter(
-            "scores must be a one-dimensional array of integers; quantise() makes one of reals"
+            "scores must be a one-dimensional array of integers; quantize() makes one of reals"
         )
     if scores.size == 0:
         raise InvalidParameter("there must be at least one candidate to choose from")

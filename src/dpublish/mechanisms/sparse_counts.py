@@ -2,7 +2,7 @@
 
 Every cell of the domain gets noise, and those that reach a public threshold are published.
 Cells that are empty and stay below it, nearly all, are never touched: the gaps between those
-that rise above it are drawn directly.  What is published has the very same law.
+that rise above it are drawn directly.  What is published has the very same distribution.
 """
 
 from fractions import Fraction
@@ -45,7 +45,7 @@ def sparse_counts(
     budget: Budget,
     rng: RandomSource,
 ) -> NoisyCells:
-    """Blur every count of the domain and publish those of at least `threshold`.
+    """Perturb every count of the domain and publish those of at least `threshold`.
 
     Args:
         keys: Cells that may hold something, as numbers from 0 to domain_size - 1.  Others
@@ -53,15 +53,15 @@ def sparse_counts(
         counts: The count of each of those cells.
         domain_size: Public number of all cells, below 2**62.
         threshold: Public least count that is published, from 1 to 2**60 (`auto_threshold`).
-        sensitivity: Most that all counts together can change (L1) between neighbours.
-        budget: Purse to empty; the whole domain costs exactly this.
+        sensitivity: Most that all counts together can change (L1) between neighbors.
+        budget: Budget to empty; the whole domain costs exactly this.
         rng: Source of the noise.
 
     Privacy:
-        `budget.epsilon`-differentially private for neighbours whose counts differ by at most
+        `budget.epsilon`-differentially private for neighbors whose counts differ by at most
         `sensitivity` in L1, cells that become empty or cease to be so included.  The result
-        has the law of `add_geometric` on the whole domain followed by dropping what is below
-        the threshold, which is post-processing: noise on an empty cell reaches the threshold
+        has the distribution of `add_geometric` on the whole domain followed by dropping what is
+        below the threshold, which is post-processing: noise on an empty cell reaches the threshold
         with probability p = a^threshold / (1 + a), a = exp(-epsilon / sensitivity), and then
         exceeds it by a geometric number.  Candidates are drawn with probability p over the
         whole domain, and those that fall on listed cells are ignored (docs/proofs/exact.md).

@@ -1,8 +1,8 @@
 """The sparse vector technique: which of many answers lie above a threshold?
 
-Asking is free; being above is not.  The threshold is blurred once and every answer afresh,
+Asking is free; being above is not.  The threshold is perturbed once and every answer afresh,
 and only the side on which an answer falls is published.  The budget therefore pays for the
-few answers above, however many are asked.  Answers and thresholds are whole numbers: real
+few answers above, however many are asked.  Answers and thresholds are integers: real
 ones are put on a lattice first, and the sensitivity is counted in its steps.
 
 Known as: SVT, AboveThreshold.
@@ -68,10 +68,10 @@ class SparseVector:
         budget: Budget,
         rng: RandomSource,
     ) -> None:
-        """Pay for the whole run and blur the threshold; the settings are those of `calibrate`.
+        """Pay for the whole run and perturb the threshold; the settings are those of `calibrate`.
 
         Privacy:
-            All outcomes together are `budget.epsilon`-differentially private, for neighbours
+            All outcomes together are `budget.epsilon`-differentially private, for neighbors
             that move no answer by more than `sensitivity` (and all one way if `monotonic`).
             Fix an outcome; pair threshold noise z on D with z + sensitivity on D', which costs
             exp(e1), e1 being the threshold's share.  Negatives are then free: no answer rises
@@ -237,11 +237,11 @@ def integer_gaps(
     """Subtract public thresholds from answers, refusing what is not whole.
 
     Refusals look at types and public thresholds alone.  Answers beyond all thresholds are
-    clipped, which brings no two neighbouring answers further apart and so costs nothing.
+    clipped, which brings no two neighboring answers further apart and so costs nothing.
     """
     for name, values in (("answers", answers), ("thresholds", np.asarray(thresholds))):
         if not (isinstance(values, np.ndarray) and np.can_cast(values.dtype, np.int64)):
-            raise InvalidParameter(f"{name} must be an array of whole numbers of at most 64 bits")
+            raise InvalidParameter(f"{name} must be an array of integers of at most 64 bits")
     bars = np.asarray(thresholds, dtype=np.int64)
     if answers.ndim != 1 or bars.shape not in ((), answers.shape):
         raise InvalidParameter("answers must be one-dimensional, with one threshold or one each")
@@ -254,4 +254,4 @@ def _whole(number: int) -> int:
     try:
         return index(number)
     except TypeError:
-        raise InvalidParameter("answers and thresholds must be whole numbers") from None
+        raise InvalidParameter("answers and thresholds must be integers") from None

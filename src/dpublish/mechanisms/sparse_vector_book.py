@@ -1,7 +1,7 @@
 """The sparse vector technique as the textbook has it, kept to compare with.
 
-The threshold is blurred anew after every positive, so its noise must grow with their number.
-`SparseVector` blurs it once and is never worse: use that one.
+The threshold is perturbed anew after every positive, so its noise must grow with their number.
+`SparseVector` perturbs it once and is never worse: use that one.
 
 Known as: SVT-DPBook.
 Reference: C. Dwork, A. Roth, "The Algorithmic Foundations of Differential Privacy", 2014, as

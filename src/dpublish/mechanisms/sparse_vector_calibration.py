@@ -50,7 +50,7 @@ class Settings(TypedDict):
 
 
 class Plan(NamedTuple):
-    """What a purse is split into, and the sensitivities that each share must hide at once."""
+    """What a budget is split into, and the sensitivities that each share must hide at once."""
 
     weights: dict[str, int | Fraction]
     moves: dict[str, int]
@@ -66,7 +66,7 @@ def plan(
     values_share: Fraction | None = None,
     epsilon: Fraction,
 ) -> Plan:
-    """Check the settings of `calibrate` and lay out its split, before any purse is opened."""
+    """Check the settings of `calibrate` and lay out its split, before any budget is opened."""
     require_count(sensitivity=sensitivity, max_positives=max_positives)
     require_known("noise", noise, SAMPLERS)
     moves = (1 if monotonic else 2) * max_positives
@@ -108,7 +108,7 @@ def calibrate(
         noise: "exponential" (one-sided, half the variance) or "laplace".
         ratio: The answers' share for each unit of the threshold's; the best one if not given.
         values_share: Part of the budget that pays for publishing the answers found above.
-        budget: Purse to split by name and spend.
+        budget: Budget to split by name and spend.
 
     >>> calibrate(sensitivity=1, max_positives=4, monotonic=False, budget=Budget(1))[1:3]
     (Fraction(1, 5), Fraction(1, 10))
@@ -145,7 +145,7 @@ def require_share(**shares: Fraction) -> None:
 def _require_exact(**settings: int | Fraction) -> None:
     for name, value in settings.items():
         if isinstance(value, bool) or not isinstance(value, (int, Fraction)) or value <= 0:
-            raise InvalidParameter(f"{name} ({value}) must be a positive whole number or Fraction")
+            raise InvalidParameter(f"{name} ({value}) must be a positive integer or Fraction")
 
 
 def _mean(rate: Fraction) -> float:

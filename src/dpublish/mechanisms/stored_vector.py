@@ -47,10 +47,10 @@ class StoredVector:
     def draw(
         cls, *, sensitivity: int, max_positives: int, budget: Budget, rng: RandomSource
     ) -> "StoredVector":
-        """Pay for a run of comparisons and blur its threshold.
+        """Pay for a run of comparisons and perturb its threshold.
 
         Privacy:
-            All outcomes together are `budget.epsilon`-differentially private for neighbours
+            All outcomes together are `budget.epsilon`-differentially private for neighbors
             that move no answer by more than `sensitivity`: `SparseVector`'s argument, which
             is about rates and outcomes and not about where the noisy threshold is kept.
             One-sided noise; answers and thresholds may depend on earlier outcomes.
@@ -75,7 +75,7 @@ class StoredVector:
         is_above = gap + noise >= self.bar
         return is_above, replace(self, positives_left=self.positives_left - is_above)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Turn the vector into plain values for a file that only the owner can read."""
         return {
             "threshold_rate": format_epsilon(self.threshold_rate),
@@ -85,8 +85,8 @@ class StoredVector:
         }
 
     @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> "StoredVector":
-        """Read back what `to_plain` wrote."""
+    def from_dict(cls, plain: dict[str, Any]) -> "StoredVector":
+        """Read back what `to_dict` wrote."""
         return cls(
             threshold_rate=parse_epsilon(plain["threshold_rate"]),
             answer_rate=parse_epsilon(plain["answer_rate"]),

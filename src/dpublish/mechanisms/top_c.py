@@ -1,7 +1,7 @@
 """Choose the best few of many candidates, in order.
 
 Choosing one after another with a share of the budget each is the classical way (peeling).
-The default blurs all scores once with one-sided noise and reads off the highest: one pass,
+The default perturbs all scores once with one-sided noise and reads off the highest: one pass,
 the same price, and less noise than the Gumbel noise that would mimic the exponential mechanism.
 
 Known as: top-c or top-k selection, one-shot report-noisy-max.
@@ -42,16 +42,16 @@ def top_c(
     """Choose the indices of `count` candidates with high scores, highest first.
 
     Args:
-        scores: A whole number for each of a public list of candidates.
+        scores: An integer for each of a public list of candidates.
         count: How many to choose (c); all of them are ranked if there are no more.
         sensitivity_range: R, the most by which one record can change the difference between
             two scores (for counts 1).
         method: "one-shot", "peel-permute-and-flip" or "peel-exponential".
-        budget: Purse to empty.
+        budget: Budget to empty.
         rng: Source of randomness.
 
     Privacy:
-        `budget.epsilon`-differentially private for neighbours whose changes of score d_o differ
+        `budget.epsilon`-differentially private for neighbors whose changes of score d_o differ
         by at most R.  Peeling: c choices at epsilon / c each.  One-shot: fix an outcome and
         pair the noise z of each winner i on D with z + (max d - d_i) on D'.  All winners rise
         by max d and no loser by more, so the outcome stays, ties included, for they are broken
@@ -72,7 +72,7 @@ def top_c(
     rate = selection_rate(budget.epsilon / paying, sensitivity_range)
     if method == ONE_SHOT:
         budget.spend()
-        return _highest(_blur(rate, distances_below_best(scores), rng), int(count), rng)
+        return _highest(_perturb(rate, distances_below_best(scores), rng), int(count), rng)
     chosen = []
     remaining = np.arange(scores.size)
     for share in budget.split_evenly(paying, "winner"):
@@ -89,11 +89,11 @@ def top_c(
     return [*chosen, *remaining.tolist()] if count >= scores.size else chosen
 
 
-def _blur(rate: Fraction, distances: NDArray[np.int64], rng: RandomSource) -> NDArray[Any]:
+def _perturb(rate: Fraction, distances: NDArray[np.int64], rng: RandomSource) -> NDArray[Any]:
     """Take the distances from geometric noise, exactly, however large the noise.
 
-    Noise has no memory: what lies beyond `LARGEST_NOISE`, if anything does, has the law of the
-    noise itself.  It is then added in Python's integers, where it fits.
+    Noise has no memory: what lies beyond `LARGEST_NOISE`, if anything does, has the distribution of
+    the noise itself.  It is then added in Python's integers, where it fits.
     """
     noise = geometric(rate, distances.size, rng)
     keys: NDArray[Any] = noise - distances
@@ -121,7 +121,7 @@ def random_order(size: int, rng: RandomSource) -> NDArray[np.intp]:
     """Draw a permutation of `size` things, all of them equally likely.
 
     Things are sorted by random words.  Given that no two words are equal every order is as
-    likely as any other, so on equal words, one chance in millions, all are drawn afresh.
+    likely as any other, so on equal words, one probability in millions, all are drawn afresh.
     """
     while True:
         words = rng.words(size)

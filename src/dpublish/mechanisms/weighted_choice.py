@@ -25,7 +25,7 @@ GUARD_BITS = 64  # bits by which the odds are known better than the uniform numb
 
 
 class Odds(NamedTuple):
-    """The occupied shelves, nearest first, and whole numbers around 2^precision times their odds.
+    """The occupied shelves, nearest first, and integers around 2^precision times their odds.
 
     A last entry with the number `None` stands for all the shelves that are farther away.
     """
@@ -132,8 +132,8 @@ def weighted_choice(
 
     Args:
         rate: Exact, and at least 2^-40.
-        distances: Whole numbers from 0 to 2^62 - 1; the least distance is 0.
-        weights: Whole numbers above 0 that add up to less than 2^62; all equal if None.
+        distances: Integers from 0 to 2^62 - 1; the least distance is 0.
+        weights: Integers above 0 that add up to less than 2^62; all equal if None.
         rng: Source of uniform words.
     """
     shelves = Shelves(rate, distances, weights)

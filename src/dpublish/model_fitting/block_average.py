@@ -20,9 +20,9 @@ from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import RandomSource
-from dpublish.release.recipe import Progress
+from dpublish.release.method import Progress
 
 FloatArray = NDArray[np.float64]
 Estimator = Callable[[Table], ArrayLike]
@@ -55,7 +55,7 @@ def block_average(
         high: Highest value of each coordinate.
         blocks: Number of blocks, public or found privately.
         columns: Columns that `estimate` reads; a record must be complete in them.
-        budget: Purse to empty; all coordinates together cost exactly this.
+        budget: Budget to empty; all coordinates together cost exactly this.
         rng: Source of the blocks and of the noise.
         progress: Told of every block.
 
@@ -69,17 +69,17 @@ def block_average(
     """
     require_blocks(blocks)
     require_box(low, high)
-    if not isinstance(table.neighbours, AddRemoveRecord):
+    if not isinstance(table.neighbors, AddRemoveRecord):
         raise InvalidParameter("a mean over blocks hides one record added or removed, nothing else")
     require_average_rate(low.size, budget.epsilon)
-    # Opened before any row is read: a purse that is already used stops here.
-    purse = budget.split(answers=1)["answers"]
+    # Opened before any row is read: a share that is already used stops here.
+    share = budget.split(answers=1)["answers"]
     total = np.zeros(low.shape, dtype=np.int64)
     for number, block in enumerate(table.split(blocks, rng, columns), start=1):
         total += answer_in_steps(block, estimate, low, high)
         if progress is not None:
             progress(number, blocks, "blocks")
-    noisy = add_geometric(total, sensitivity=low.size * STEPS, budget=purse, rng=rng)
+    noisy = add_geometric(total, sensitivity=low.size * STEPS, budget=share, rng=rng)
     part = np.clip(noisy / (blocks * STEPS), 0, 1)
     return np.asarray(low + part * (high - low))
 
@@ -98,7 +98,7 @@ def answer_in_steps(
 
 
 def average_deviation(coordinates: int, blocks: int, epsilon: Fraction) -> float:
-    """Foretell the noise of a coordinate, as a part of its range (standard deviation).
+    """Predict the noise of a coordinate, as a part of its range (standard deviation).
 
     >>> round(average_deviation(10, 100, Fraction(1)), 3)
     0.141

@@ -33,7 +33,7 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.linear_model import LinearModel
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 
 FloatArray = NDArray[np.float64]
 
@@ -44,13 +44,13 @@ RIDGE = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class BlockModel:
-    """Recipe: deal the records into blocks, fit a model in each, publish the noisy mean."""
+    """Method: deal the records into blocks, fit a model in each, publish the noisy mean."""
 
     name: ClassVar[str] = "gupt"
 
-    target: str = setting("Column to foretell: classes, or a number if the model is linear.")
+    target: str = setting("Column to predict: classes, or a number if the model is linear.")
     predictors: tuple[str, ...] = setting(
-        "Columns to foretell it from; all others unless named.", default=()
+        "Columns to predict it from; all others unless named.", default=()
     )
     model: Literal["linear", "logistic"] = setting(
         "What to fit: linear regression (of a number) or logistic regression (of classes).",
@@ -92,10 +92,10 @@ class BlockModel:
         require_single_records(table, self.name)
         expected = self.expected_error(table.schema, None, budget.epsilon)
         task = self._task(table.schema)
-        # Opened before any row is read: a purse that is already used stops here.
-        purses = budget.split(**self._shares())
+        # Opened before any row is read: a budget that is already used stops here.
+        budgets = budget.split(**self._shares())
         blocks = self.blocks or count_blocks(
-            _noisy_records(table, task, budget=purses["size"], rng=rng)
+            _noisy_records(table, task, budget=budgets["size"], rng=rng)
         )
         high = np.full((len(task.problems), task.features.size), float(self.bound))
         weights = block_average(
@@ -105,11 +105,11 @@ class BlockModel:
             high=high,
             blocks=blocks,
             columns=task.schema.names,
-            budget=purses["mean"],
+            budget=budgets["mean"],
             rng=rng,
             progress=progress,
         )
-        deviation = average_deviation(high.size, blocks, purses["mean"].epsilon)
+        deviation = average_deviation(high.size, blocks, budgets["mean"].epsilon)
         return LinearModel(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=task.schema,
@@ -122,9 +122,9 @@ class BlockModel:
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the noise of a weight; how good the blocks' models are, nobody knows.
+        """Predict the noise of a weight; how good the blocks' models are, nobody knows.
 
         If neither the blocks nor the records are known to be many, the fewest are assumed.
         """
@@ -136,7 +136,7 @@ class BlockModel:
         require_average_rate(coordinates, mean)
         if "size" in shares:
             require_rate(epsilon - mean)
-        blocks = self.blocks or count_blocks(n_hint or 0)
+        blocks = self.blocks or count_blocks(n_records or 0)
         deviation = 2 * float(self.bound) * average_deviation(coordinates, blocks, mean)
         figures = {"blocks": float(blocks), "weight_deviation": deviation}
         summary = (

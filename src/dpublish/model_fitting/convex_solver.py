@@ -15,7 +15,7 @@ FARTHEST = float(1 << 19)
 """Points are looked for within this distance of 0."""
 
 _SHORTER = 0.9
-_ENOUGH = 1e-4  # share of the foretold descent that a step must reach
+_ENOUGH = 1e-4  # share of the predicted descent that a step must reach
 
 FloatArray = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ class _Point:
         return np.asarray(np.linalg.solve(self.curvature, -self.slope))
 
 
-def minimise(
+def minimize(
     sums: Callable[[FloatArray], Gradient],
     *,
     ridge: float,
@@ -43,7 +43,7 @@ def minimise(
     tolerance: float,
     passes: int,
 ) -> FloatArray:
-    """Minimise sum of losses + ridge / 2 * |w|^2 + pull * w.
+    """Minimize sum of losses + ridge / 2 * |w|^2 + pull * w.
 
     The gradient at the point found is at most `tolerance` long, so it lies within
     tolerance / ridge of the minimum.  All `passes` are made in any case; only if they are not
@@ -57,7 +57,7 @@ def minimise(
 
     Args:
         sums: Loss, gradient and curvature of the rows at given weights: one pass.
-        ridge: Strength of the regularisation, above 0.
+        ridge: Strength of the regularization, above 0.
         pull: A linear term.
         tolerance: Longest gradient that will do.
         passes: Passes over the rows that are made however soon the search is done.

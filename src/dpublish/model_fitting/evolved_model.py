@@ -45,7 +45,7 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.linear_model import LinearModel
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 
 PARENTS = {"range": 1, "plain": 10}
 LARGEST_POPULATION = 2_000
@@ -54,19 +54,19 @@ _BARE = 10  # models of zero weights and a positive intercept; as many of a nega
 
 @dataclass(frozen=True, kw_only=True)
 class EvolvedModel:
-    """Recipe: breed models, choosing the best of each generation privately."""
+    """Method: breed models, choosing the best of each generation privately."""
 
     name: ClassVar[str] = "privgene"
 
     target: str = setting("Column of the classes.")
     predictors: tuple[str, ...] = setting(
-        "Columns to foretell it from; all others unless named.", default=()
+        "Columns to predict it from; all others unless named.", default=()
     )
     model: Literal["logistic", "svm"] = setting(
         "Logistic regression, or a linear support vector machine.", default="logistic"
     )
     choice: Literal["range", "plain"] = setting(
-        "Blur choices by how far one record can pull the candidates apart (range), or by the "
+        "Perturb choices by how far one record can pull the candidates apart (range), or by the "
         "largest loss in the whole box and with ten parents, as the paper's baseline (plain).",
         default="range",
     )
@@ -110,12 +110,12 @@ class EvolvedModel:
         require_single_records(table, self.name)
         expected = self.expected_error(table.schema, None, budget.epsilon)
         task = ModelTask.of(table.schema, self.target, self.predictors, self.model)
-        # Opened before any row is read: a purse that is already used stops here.
-        purses = budget.split(**search_shares(self.rounds))
+        # Opened before any row is read: a portion that is already used stops here.
+        budgets = budget.split(**search_shares(self.rounds))
         rounds = self.rounds
         if rounds is None:
-            records = count_complete(table, task, budget=purses["size"], rng=rng)
-            share = task.share(purses["search"].epsilon)
+            records = count_complete(table, task, budget=budgets["size"], rng=rng)
+            share = task.share(budgets["search"].epsilon)
             rounds = count_rounds(records, share, PARENTS[self.choice])
         plan = self._breeding(rounds)
         found = [
@@ -123,12 +123,12 @@ class EvolvedModel:
                 self._scorer(table, task, positive),
                 first_models(self.population, task.features.size, rng),
                 plan,
-                budget=purse,
+                budget=portion,
                 rng=rng,
                 watcher=watch_rounds(progress, number, len(task.problems)),
             )
-            for number, (positive, purse) in enumerate(
-                zip(task.problems, task.split(purses["search"]), strict=True)
+            for number, (positive, portion) in enumerate(
+                zip(task.problems, task.split(budgets["search"]), strict=True)
             )
         ]
         return LinearModel(
@@ -142,13 +142,13 @@ class EvolvedModel:
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell by how much the last choice may miss the best model of its generation.
+        """Predict by how much the last choice may miss the best model of its generation.
 
         With one parent, losses under two models of a late generation differ by at most twice
         the step of the mutation.  How near the search comes to the best model of all is not
-        foretold.
+        predicted.
         """
         task = ModelTask.of(schema, self.target, self.predictors, self.model)
         shares = search_shares(self.rounds)
@@ -158,15 +158,15 @@ class EvolvedModel:
         parents = PARENTS[self.choice]
         farthest = largest_score(task)
         selection_rate(share / ((self.rounds or MOST_ROUNDS) * parents), farthest)
-        rounds = float(self.rounds or _foretold_rounds(n_hint or 0, share, parents))
+        rounds = float(self.rounds or _predicted_rounds(n_records or 0, share, parents))
         reach = farthest / LOSS_UNIT
         if parents == 1 and rounds > 1:
             first = 2 * 0.1 * REACH / WEIGHT_UNIT
             reach = min(reach, first * float(SHRINK) ** (rounds - 2))
         shortfall = reach * log(self.population / 0.05) * rounds / float(share)
         figures = {"rounds": rounds, "choice_shortfall_95": shortfall}
-        if n_hint:
-            figures["choice_shortfall_per_record"] = shortfall / n_hint
+        if n_records:
+            figures["choice_shortfall_per_record"] = shortfall / n_records
         summary = (
             f"about {rounds:,.0f} generations; the last choice misses the best of its generation "
             f"by a sum of losses of at most {shortfall:,.0f} (95 %)"
@@ -201,7 +201,7 @@ def first_models(count: int, size: int, rng: RandomSource) -> IntArray:
     return models
 
 
-def _foretold_rounds(records: int, share: Fraction, parents: int) -> float:
-    """Give the number of rounds without rounding, so that more budget never foretells worse."""
+def _predicted_rounds(records: int, share: Fraction, parents: int) -> float:
+    """Give the number of rounds without rounding, so that more budget never predicts worse."""
     wanted = records * float(share) / (RECORDS_PER_ROUND * parents)
     return min(max(wanted, float(FEWEST_ROUNDS)), float(MOST_ROUNDS))

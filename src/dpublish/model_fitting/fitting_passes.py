@@ -1,4 +1,4 @@
-"""What the minimisers of a linear classifier's losses read from the rows."""
+"""What the minimizers of a linear classifier's losses read from the rows."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +7,7 @@ from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.linear_gradients import Gradient, LinearGradients, Loss
 from dpublish.data.table import Table
 from dpublish.mechanisms.noise import noisy_size
-from dpublish.model_fitting.convex_solver import minimise
+from dpublish.model_fitting.convex_solver import minimize
 from dpublish.model_fitting.solver_error import TOLERANCE
 from dpublish.model_fitting.task import ModelTask
 from dpublish.privacy.budget import Budget
@@ -22,10 +22,10 @@ PASSES: dict[Loss, int] = {"logistic": 16, "huber": 48}
 FloatArray = NDArray[np.float64]
 
 
-def minimise_on(
+def minimize_on(
     table: Table, task: ModelTask, positive: tuple[int, ...], ridge: float, pull: FloatArray
 ) -> FloatArray:
-    """Minimise the losses of one class against the others, with a ridge and a linear term."""
+    """Minimize the losses of one class against the others, with a ridge and a linear term."""
     loss = LOSSES[task.model]
 
     def sums(weights: FloatArray) -> Gradient:
@@ -40,11 +40,11 @@ def minimise_on(
         )
         return kernel.read(table.sum(kernel))
 
-    return minimise(sums, ridge=ridge, pull=pull, tolerance=TOLERANCE, passes=PASSES[loss])
+    return minimize(sums, ridge=ridge, pull=pull, tolerance=TOLERANCE, passes=PASSES[loss])
 
 
 def count_records(table: Table, task: ModelTask, *, budget: Budget, rng: RandomSource) -> int:
-    """Count the complete records, blurred; at least 1.
+    """Count the complete records, perturbed; at least 1.
 
     Privacy:
         `budget.epsilon`-differentially private when one record is added or removed: a count of

@@ -1,4 +1,4 @@
-"""Publish a linear or logistic model by blurring the coefficients of its objective.
+"""Publish a linear or logistic model by perturbing the coefficients of its objective.
 
 Known as: functional mechanism (FM).
 Reference: J. Zhang, Z. Zhang, X. Xiao, Y. Yang, M. Winslett, "Functional Mechanism: Regression
@@ -19,20 +19,20 @@ from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric
-from dpublish.mechanisms.noise_law import noise_variance
+from dpublish.mechanisms.noise_distribution import noise_variance
 from dpublish.model_fitting.moment_solution import NoisyMoments, solve
 from dpublish.model_fitting.task import ModelTask, require_bound, require_single_records
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.linear_model import LinearModel
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 
 FloatArray = NDArray[np.float64]
 
 FACTORS = {"linear": 1.0, "logistic": 2.0}
-"""What the solution of least squares is multiplied by to minimise each model's objective."""
+"""What the solution of least squares is multiplied by to minimize each model's objective."""
 _UNIT = FEATURE_UNIT * RESPONSE_UNIT
 # The objective's vector is 2 Σ r x beside Σ x xᵀ, or half of Σ r x beside an eighth of Σ x xᵀ.
 _VECTOR_WEIGHTS = {"linear": 2, "logistic": 4}
@@ -40,13 +40,13 @@ _VECTOR_WEIGHTS = {"linear": 2, "logistic": 4}
 
 @dataclass(frozen=True, kw_only=True)
 class Functional:
-    """Recipe: blur the sums of which the objective consists, then minimise it."""
+    """Method: perturb the sums of which the objective consists, then minimize it."""
 
     name: ClassVar[str] = "functional"
 
-    target: str = setting("Column to foretell: classes, or a number if the model is linear.")
+    target: str = setting("Column to predict: classes, or a number if the model is linear.")
     predictors: tuple[str, ...] = setting(
-        "Columns to foretell it from; all others unless named.", default=()
+        "Columns to predict it from; all others unless named.", default=()
     )
     model: Literal["linear", "logistic"] = setting(
         "What to fit: linear regression (of a number) or logistic regression (of classes).",
@@ -68,12 +68,12 @@ class Functional:
         rng: RandomSource,
         progress: Progress | None = None,
     ) -> LinearModel:
-        """Publish the weights that minimise the blurred objective.
+        """Publish the weights that minimize the perturbed objective.
 
         Privacy:
             `budget.epsilon`-differentially private when one record is added or removed.  Two
-            purses pay, one after the other, for the sums of r x and of x xᵀ over complete
-            records, whole numbers with geometric noise for the most that one record of the
+            budgets pay, one after the other, for the sums of r x and of x xᵀ over complete
+            records, integers with geometric noise for the most that one record of the
             domain can change them by (`LinearMoments`).  The number of records is not read.
             Which sums are published, their order and all that follows - shrinking, ridge,
             trimming, cutting - comes from the schema and the noisy sums.
@@ -84,10 +84,10 @@ class Functional:
         expected = self.expected_error(table.schema, None, budget.epsilon)
         task = self._task(table.schema)
         kernel = moment_kernel(task)
-        # Opened before any row is read: a purse that is already used stops here.
-        purses = budget.split(**self._shares(kernel))
+        # Opened before any row is read: a budget that is already used stops here.
+        budgets = budget.split(**self._shares(kernel))
         moments = release_moments(
-            table, kernel, vector=purses["vector"], matrix=purses["matrix"], rng=rng
+            table, kernel, vector=budgets["vector"], matrix=budgets["matrix"], rng=rng
         )
         found = solve(
             moments,
@@ -108,9 +108,9 @@ class Functional:
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the noise of the sums; what it does to the weights depends on the records."""
+        """Predict the noise of the sums; what it does to the weights depends on the records."""
         kernel = moment_kernel(self._task(schema))
         shares = self._shares(kernel)
         unit = epsilon / sum(shares.values())
@@ -156,7 +156,7 @@ def release_moments(
 
     Privacy:
         `vector.epsilon + matrix.epsilon`-differentially private when one record is added or
-        removed: whole numbers with geometric noise (`add_geometric`) for sensitivities that
+        removed: integers with geometric noise (`add_geometric`) for sensitivities that
         `LinearMoments` proves.  Products that are 0 or known from others get no noise of
         their own: which those are, the schema says.
     """
@@ -191,8 +191,8 @@ def against_rest(vectors: FloatArray) -> FloatArray:
 
 
 def _sensitivities(kernel: LinearMoments) -> dict[str, int]:
-    neighbours = AddRemoveRecord()
+    neighbors = AddRemoveRecord()
     return {
-        "vector": kernel.vector_sensitivity(neighbours),
-        "matrix": kernel.matrix_sensitivity(neighbours),
+        "vector": kernel.vector_sensitivity(neighbors),
+        "matrix": kernel.matrix_sensitivity(neighbors),
     }

@@ -48,7 +48,7 @@ class Breeding:
     """Public settings of a search.
 
     Attributes:
-        reach: Coordinates are whole numbers from -reach to reach.
+        reach: Coordinates are integers from -reach to reach.
         rounds: Number of private choices (r).
         population: Candidates in a generation (m).
         parents: How many are chosen of each but the last (m').
@@ -106,30 +106,30 @@ def search(
         score: Scores the rows of a generation by the data.  It is called once a round.
         first: The first generation, a row each; drawn without looking at the data.
         plan: Public settings.
-        budget: Purse to empty, in equal shares over the rounds.
+        budget: Budget to empty, in equal shares over the rounds.
         rng: Source of randomness.
         watcher: Told about progress.
 
     Privacy:
         `budget.epsilon`-differentially private if `score` states a range sensitivity that
-        holds for all neighbours and depends on the generation alone.  Each generation is
+        holds for all neighbors and depends on the generation alone.  Each generation is
         made from the last choice and fresh randomness, so it is public once that choice is,
         and each round's choice costs its share (`select`, `top_c`): sequential, adaptive
         composition over as many rounds as the plan has.
     """
     generation = first
-    for number, purse in enumerate(budget.split_evenly(plan.rounds), start=1):
+    for number, share in enumerate(budget.split_evenly(plan.rounds), start=1):
         scores = score(generation)
         if number == plan.rounds:
             best = select(
-                scores.values, sensitivity_range=scores.sensitivity_range, budget=purse, rng=rng
+                scores.values, sensitivity_range=scores.sensitivity_range, budget=share, rng=rng
             )
             break
         chosen = top_c(
             scores.values,
             count=plan.parents,
             sensitivity_range=scores.sensitivity_range,
-            budget=purse,
+            budget=share,
             rng=rng,
         )
         generation = breed(generation[chosen], plan, number, rng)

@@ -47,7 +47,7 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.linear_model import LinearModel
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 
 
 class _Steps(NamedTuple):
@@ -63,13 +63,13 @@ _STEPS = {
 
 @dataclass(frozen=True, kw_only=True)
 class LocalModel:
-    """Recipe: move the weights of a model uphill, choosing every step privately."""
+    """Method: move the weights of a model uphill, choosing every step privately."""
 
     name: ClassVar[str] = "privlocal"
 
     target: str = setting("Column of the classes.")
     predictors: tuple[str, ...] = setting(
-        "Columns to foretell it from; all others unless named.", default=()
+        "Columns to predict it from; all others unless named.", default=()
     )
     model: Literal["logistic", "svm"] = setting(
         "Logistic regression, or a linear support vector machine.", default="logistic"
@@ -109,12 +109,12 @@ class LocalModel:
         require_single_records(table, self.name)
         expected = self.expected_error(table.schema, None, budget.epsilon)
         task = ModelTask.of(table.schema, self.target, self.predictors, self.model)
-        # Opened before any row is read: a purse that is already used stops here.
-        purses = budget.split(**search_shares(self.rounds))
+        # Opened before any row is read: a share that is already used stops here.
+        budgets = budget.split(**search_shares(self.rounds))
         rounds = self.rounds
         if rounds is None:
-            records = count_complete(table, task, budget=purses["size"], rng=rng)
-            rounds = self._count_rounds(records, task.share(purses["search"].epsilon))
+            records = count_complete(table, task, budget=budgets["size"], rng=rng)
+            rounds = self._count_rounds(records, task.share(budgets["search"].epsilon))
         first, shrink = _STEPS[self.moves]
         plan = Climb(reach=REACH, rounds=rounds, first_step=first, shrink=shrink)
         found = [
@@ -122,13 +122,13 @@ class LocalModel:
                 score_models(table, task, positive),
                 task,
                 plan,
-                budget=purse,
+                budget=share,
                 rng=rng,
                 progress=progress,
                 problem=number,
             )
-            for number, (positive, purse) in enumerate(
-                zip(task.problems, task.split(purses["search"]), strict=True)
+            for number, (positive, share) in enumerate(
+                zip(task.problems, task.split(budgets["search"]), strict=True)
             )
         ]
         return LinearModel(
@@ -142,12 +142,12 @@ class LocalModel:
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell by how much the last choice may miss the best step there is.
+        """Predict by how much the last choice may miss the best step there is.
 
         Losses under two candidates of a round differ by at most two steps.  How near the
-        search comes to the best model of all is not foretold.
+        search comes to the best model of all is not predicted.
         """
         task = ModelTask.of(schema, self.target, self.predictors, self.model)
         shares = search_shares(self.rounds)
@@ -158,13 +158,13 @@ class LocalModel:
         first, shrink = _STEPS[self.moves]
         choices = 2 if self.moves == "group" else 1
         selection_rate(share / (most * choices), 2 * first)
-        rounds = float(self.rounds or self._foretell_rounds(n_hint or 0, float(share)))
+        rounds = float(self.rounds or self._predict_rounds(n_records or 0, float(share)))
         reach = 2 * first / LOSS_UNIT * float(shrink) ** (rounds - 1)
         candidates = 3 if self.moves == "group" else 2 * task.features.size + 1
         shortfall = reach * log(candidates / 0.05) * rounds * choices / float(share)
         figures = {"rounds": rounds, "choice_shortfall_95": shortfall}
-        if n_hint:
-            figures["choice_shortfall_per_record"] = shortfall / n_hint
+        if n_records:
+            figures["choice_shortfall_per_record"] = shortfall / n_records
         summary = (
             f"about {rounds:,.0f} rounds; each step of the last one misses the best step by a sum "
             f"of losses of at most {shortfall:,.0f} (95 %)"
@@ -200,8 +200,8 @@ class LocalModel:
             return count_rounds(records, epsilon, 1)
         return count_group_rounds(records, epsilon)
 
-    def _foretell_rounds(self, records: int, share: float) -> float:
-        """Give the number of rounds without rounding, so that more budget never foretells worse."""
+    def _predict_rounds(self, records: int, share: float) -> float:
+        """Give the number of rounds without rounding, so that more budget never predicts worse."""
         if self.moves == "single":
             wanted = records * share / RECORDS_PER_ROUND
             return min(max(wanted, float(FEWEST_ROUNDS)), float(MOST_ROUNDS))

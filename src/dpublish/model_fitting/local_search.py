@@ -33,7 +33,7 @@ class Climb:
     """Public settings of a search.
 
     Attributes:
-        reach: Coordinates are whole numbers from -reach to reach.
+        reach: Coordinates are integers from -reach to reach.
         rounds: Number of rounds (r).
         first_step: How far a coordinate moves in the first round (s).
         shrink: What is left of a step in the next round (beta).
@@ -90,20 +90,20 @@ def climb(
         score: Scores vectors by the data, a row each; higher is better.  Called once a round.
         start: Where to begin; chosen without looking at the data.
         plan: Public settings.
-        budget: Purse to empty, in equal shares over the rounds.
+        budget: Budget to empty, in equal shares over the rounds.
         rng: Source of randomness.
         watcher: Told about progress.
 
     Privacy:
         `budget.epsilon`-differentially private if `score` states a range sensitivity that
-        holds for all neighbours and depends on the candidates alone: they follow from the
+        holds for all neighbors and depends on the candidates alone: they follow from the
         last choice, which is public, and each round's choice costs its share (`select`).
     """
     vector = start
-    for number, purse in enumerate(budget.split_evenly(plan.rounds), start=1):
+    for number, share in enumerate(budget.split_evenly(plan.rounds), start=1):
         candidates = plan.moves(vector, number)
         values, reach = score(candidates)
-        chosen = select(values, sensitivity_range=reach, budget=purse, rng=rng)
+        chosen = select(values, sensitivity_range=reach, budget=share, rng=rng)
         vector = candidates[chosen]
         _report(watcher, number, plan)
     return vector
@@ -128,7 +128,7 @@ def climb_by_groups(
         groups: Places of the coordinates of each group.  No record is touched by two
             coordinates of one group: moving one of them leaves its loss as it is.
         plan: Public settings.
-        budget: Purse to empty, in equal shares over the rounds.
+        budget: Budget to empty, in equal shares over the rounds.
         rng: Source of randomness.
         watcher: Told about progress.
 
@@ -142,23 +142,23 @@ def climb_by_groups(
         Hurdles are public.  Proof: docs/proofs/local_search.md.
     """
     vector = start
-    for number, purse in enumerate(budget.split_evenly(plan.rounds), start=1):
+    for number, share in enumerate(budget.split_evenly(plan.rounds), start=1):
         candidates = plan.moves(vector, number)
         values, reach = score(candidates)
-        purses = purse.split(group=1, steps=1)
-        noise = ceil(reach / purses["steps"].epsilon)
+        budgets = share.split(group=1, steps=1)
+        noise = ceil(reach / budgets["steps"].epsilon)
         gains = (values[1:] - values[0]).reshape(2, vector.size)
         merits = np.maximum(gains.max(axis=0) - noise, 0)  # what noise would hide is no merit
         chosen = select(
             np.array([merits[list(group)].sum() for group in groups], dtype=np.int64),
             sensitivity_range=reach,
-            budget=purses["group"],
+            budget=budgets["group"],
             rng=rng,
         )
         steps = _choose_steps(
             gains[:, list(groups[chosen])] - noise // 2,
             reach,
-            budget=purses["steps"],
+            budget=budgets["steps"],
             rng=rng,
         )
         places = np.array(groups[chosen])
@@ -184,11 +184,11 @@ def _choose_steps(gains: IntArray, reach: int, *, budget: Budget, rng: RandomSou
         `budget.epsilon`-differentially private if a record changes one column only, by
         amounts that differ from each other and from 0 by at most `reach`.
     """
-    purses = budget.share_disjoint(f"part-{part + 1}" for part in range(gains.shape[1]))
+    budgets = budget.share_disjoint(f"part-{part + 1}" for part in range(gains.shape[1]))
     return np.array(
         [
-            select(np.concatenate([[0], column]), sensitivity_range=reach, budget=purse, rng=rng)
-            for column, purse in zip(gains.T, purses.values(), strict=True)
+            select(np.concatenate([[0], column]), sensitivity_range=reach, budget=share, rng=rng)
+            for column, share in zip(gains.T, budgets.values(), strict=True)
         ],
         dtype=np.int64,
     )

@@ -17,7 +17,7 @@ from dpublish.model_fitting.genetic_search import MOST_ROUNDS, Scores, Watcher
 from dpublish.model_fitting.task import ModelTask
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
-from dpublish.release.recipe import Progress
+from dpublish.release.method import Progress
 
 IntArray = NDArray[np.int64]
 Scorer = Callable[[IntArray], Scores]
@@ -48,7 +48,7 @@ def score_models(table: Table, task: ModelTask, positive: tuple[int, ...]) -> Sc
             candidates,
             LOSSES[task.model],
         )
-        reach = kernel.range_sensitivity(table.neighbours)
+        reach = kernel.range_sensitivity(table.neighbors)
         return Scores(-table.sum(kernel) - _ridge(candidates, task.model), reach)
 
     return score

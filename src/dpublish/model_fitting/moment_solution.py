@@ -102,7 +102,7 @@ class Solution:
 
 
 def solve(moments: NoisyMoments, *, factor: float, longest: float) -> Solution:
-    """Minimise the noisy objective: factor (M + ridge I)⁻¹ v, cut to a length of `longest`.
+    """Minimize the noisy objective: factor (M + ridge I)⁻¹ v, cut to a length of `longest`.
 
     The spread is that of the first order in the noise (delta method) with the ridge, the
     directions and the parts that are kept held fixed: δw = (M + ridge I)⁻¹ (factor δv - δM w).

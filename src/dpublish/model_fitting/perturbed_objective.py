@@ -1,4 +1,4 @@
-"""Publish a linear classifier that minimises a blurred objective.
+"""Publish a linear classifier that minimizes a perturbed objective.
 
 To the sum of the records' losses a random linear term is added, and a ridge; the weights at the
 minimum are published.  Noise of independent coordinates fits records in which few features
@@ -22,11 +22,11 @@ from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.continuous_noise import Shape, continuous_noise
 from dpublish.mechanisms.exact import require_rate
-from dpublish.model_fitting.fitting_passes import count_records, minimise_on
-from dpublish.model_fitting.objective_blur import (
-    Blur,
+from dpublish.model_fitting.fitting_passes import count_records, minimize_on
+from dpublish.model_fitting.objective_noise import (
+    Perturb,
     quieter_shape,
-    require_regularisation,
+    require_regularization,
 )
 from dpublish.model_fitting.proof_limits import assumptions, require_covered
 from dpublish.model_fitting.solver_error import (
@@ -40,20 +40,20 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.linear_model import LinearModel
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PerturbedObjective:
-    """Recipe: blur the objective of a linear classifier, then minimise it."""
+    """Method: perturb the objective of a linear classifier, then minimize it."""
 
     name: ClassVar[str] = "private-erm"
 
     target: str = setting("Column of the classes.")
     predictors: tuple[str, ...] = setting(
-        "Columns that may foretell the class; all others, unless named.", default=()
+        "Columns that may predict the class; all others, unless named.", default=()
     )
     model: Literal["logistic", "svm"] = setting(
         "Logistic regression, or a support vector machine with a smooth (Huber) loss.",
@@ -63,7 +63,7 @@ class PerturbedObjective:
         "Noise of independent coordinates or of uniform direction; auto takes the smaller.",
         default="auto",
     )
-    regularisation: Fraction | None = setting(
+    regularization: Fraction | None = setting(
         "Ridge for each record (lambda); left out, it balances the noise, and 2 % of epsilon "
         "for the number of records are saved.",
         default=None,
@@ -72,7 +72,7 @@ class PerturbedObjective:
     def __post_init__(self) -> None:
         if self.noise not in ("auto", "laplace", "spherical"):
             raise InvalidParameter("noise must be auto, laplace or spherical")
-        require_regularisation(self.regularisation)
+        require_regularization(self.regularization)
 
     def release(
         self,
@@ -99,21 +99,21 @@ class PerturbedObjective:
         require_single_records(table, self.name)
         expected = self.expected_error(table.schema, None, budget.epsilon)
         task = self._task(table.schema)
-        ridge, size, purse = None, None, budget
-        # Opened before any row is read: a purse that is already used stops here.
-        if self.regularisation is not None:
-            purses = budget.split(size=SIZE_SHARE, model=1 - SIZE_SHARE)
-            purse = purses["model"]
-            size = count_records(table, task, budget=purses["size"], rng=rng)
-            ridge = self.regularisation * size
+        ridge, size, share = None, None, budget
+        # Opened before any row is read: a share that is already used stops here.
+        if self.regularization is not None:
+            budgets = budget.split(size=SIZE_SHARE, model=1 - SIZE_SHARE)
+            share = budgets["model"]
+            size = count_records(table, task, budget=budgets["size"], rng=rng)
+            ridge = self.regularization * size
         pairs = [
             own.split(noise=1 - ROUNDING_SHARE, rounding=ROUNDING_SHARE)
-            for own in task.split(purse)
+            for own in task.split(share)
         ]
         rows = []
         for done, (positive, shares) in enumerate(zip(task.problems, pairs, strict=True)):
-            blur = Blur.of(task, self._shape(task), shares["noise"].epsilon, ridge)
-            rows.append(self._fit(table, task, positive, blur, shares, rng))
+            perturb = Perturb.of(task, self._shape(task), shares["noise"].epsilon, ridge)
+            rows.append(self._fit(table, task, positive, perturb, shares, rng))
             if progress is not None:
                 progress(done + 1, len(pairs), "classes")
         return LinearModel(
@@ -132,22 +132,22 @@ class PerturbedObjective:
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell how hard the noise pulls, in records that all pull the same way."""
-        require_covered(n_hint)
+        """Predict how hard the noise pulls, in records that all pull the same way."""
+        require_covered(n_records)
         task = self._task(schema)
         ridge, left = None, epsilon
-        if self.regularisation is not None:
+        if self.regularization is not None:
             require_rate(epsilon * SIZE_SHARE)
             left = epsilon * (1 - SIZE_SHARE)
-            ridge = self.regularisation * (n_hint or 1)
+            ridge = self.regularization * (n_records or 1)
         share = task.share(left)
-        blur = Blur.of(task, self._shape(task), share * (1 - ROUNDING_SHARE), ridge)
-        require_publishable(task.features.size, blur.error, share * ROUNDING_SHARE)
-        figures = {"pull_of_noise": float(blur.pull), "ridge": float(blur.ridge)}
-        if n_hint:
-            figures["pull_of_noise_per_record"] = figures["pull_of_noise"] / n_hint
+        perturb = Perturb.of(task, self._shape(task), share * (1 - ROUNDING_SHARE), ridge)
+        require_publishable(task.features.size, perturb.error, share * ROUNDING_SHARE)
+        figures = {"pull_of_noise": float(perturb.pull), "ridge": float(perturb.ridge)}
+        if n_records:
+            figures["pull_of_noise_per_record"] = figures["pull_of_noise"] / n_records
         summary = (
             f"{task.features.size} weights for each of {len(task.problems)} scores; noise pulls "
             f"at them as {figures['pull_of_noise']:,.0f} records would that all agree"
@@ -165,18 +165,18 @@ class PerturbedObjective:
         table: Table,
         task: ModelTask,
         positive: tuple[int, ...],
-        blur: Blur,
+        perturb: Perturb,
         shares: dict[str, Budget],
         rng: RandomSource,
     ) -> FloatArray:
         noise = continuous_noise(
-            blur.shape,
+            perturb.shape,
             task.features.size,
-            sensitivity=blur.sensitivity,
-            reserve=blur.reserve,
+            sensitivity=perturb.sensitivity,
+            reserve=perturb.reserve,
             budget=shares["noise"],
             rng=rng,
         )
-        pull = noise * np.array(blur.widths)
-        weights = minimise_on(table, task, positive, float(blur.ridge), pull)
-        return publish_weights(weights, error=blur.error, budget=shares["rounding"], rng=rng)
+        pull = noise * np.array(perturb.widths)
+        weights = minimize_on(table, task, positive, float(perturb.ridge), pull)
+        return publish_weights(weights, error=perturb.error, budget=shares["rounding"], rng=rng)

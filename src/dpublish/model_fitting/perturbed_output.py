@@ -1,4 +1,4 @@
-"""Publish the weights of a regularised linear classifier, blurred.
+"""Publish the weights of a regularized linear classifier, perturbed.
 
 Known as: output perturbation, the sensitivity method.
 Reference: K. Chaudhuri, C. Monteleoni, A. Sarwate, "Differentially Private Empirical Risk
@@ -22,10 +22,10 @@ from dpublish.mechanisms.continuous_noise import (
     noise_variance,
 )
 from dpublish.mechanisms.exact import require_rate
-from dpublish.model_fitting.fitting_passes import LOSSES, count_records, minimise_on
-from dpublish.model_fitting.objective_blur import (
+from dpublish.model_fitting.fitting_passes import LOSSES, count_records, minimize_on
+from dpublish.model_fitting.objective_noise import (
     USUAL_WEIGHTS,
-    require_regularisation,
+    require_regularization,
     round_up,
 )
 from dpublish.model_fitting.proof_limits import assumptions, require_covered
@@ -43,16 +43,16 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.linear_model import LinearModel
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 
 USUAL_RECORDS = 10_000
-"""Records to foretell errors for, where nobody says how many there are."""
+"""Records to predict errors for, where nobody says how many there are."""
 
 FloatArray = NDArray[np.float64]
 
 
-class OutputBlur(NamedTuple):
-    """How the weights of one two-class problem are blurred."""
+class OutputNoise(NamedTuple):
+    """How the weights of one two-class problem are perturbed."""
 
     ridge: Fraction
     scale: Fraction
@@ -71,24 +71,24 @@ class OutputBlur(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PerturbedOutput:
-    """Recipe: minimise the losses and a ridge, then blur the weights."""
+    """Method: minimize the losses and a ridge, then perturb the weights."""
 
     name: ClassVar[str] = "output-perturbation"
 
     target: str = setting("Column of the classes.")
     predictors: tuple[str, ...] = setting(
-        "Columns that may foretell the class; all others, unless named.", default=()
+        "Columns that may predict the class; all others, unless named.", default=()
     )
     model: Literal["logistic", "svm"] = setting(
         "Logistic regression, or a support vector machine with a smooth (Huber) loss.",
         default="logistic",
     )
-    regularisation: Fraction | None = setting(
+    regularization: Fraction | None = setting(
         "Ridge for each record (lambda); left out, it balances the noise.", default=None
     )
 
     def __post_init__(self) -> None:
-        require_regularisation(self.regularisation)
+        require_regularization(self.regularization)
 
     def release(
         self,
@@ -113,13 +113,13 @@ class PerturbedOutput:
         require_single_records(table, self.name)
         self.expected_error(table.schema, None, budget.epsilon)
         task = self._task(table.schema)
-        # Opened before any row is read: a purse that is already used stops here.
-        purses = budget.split(size=SIZE_SHARE, model=1 - SIZE_SHARE)
+        # Opened before any row is read: a budget that is already used stops here.
+        budgets = budget.split(size=SIZE_SHARE, model=1 - SIZE_SHARE)
         pairs = [
             own.split(noise=1 - ROUNDING_SHARE, rounding=ROUNDING_SHARE)
-            for own in task.split(purses["model"])
+            for own in task.split(budgets["model"])
         ]
-        records = count_records(table, task, budget=purses["size"], rng=rng)
+        records = count_records(table, task, budget=budgets["size"], rng=rng)
         rows = []
         for done, (positive, shares) in enumerate(zip(task.problems, pairs, strict=True)):
             rows.append(self._fit(table, task, positive, records, shares, rng))
@@ -143,23 +143,23 @@ class PerturbedOutput:
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the noise of each weight, given the number of records."""
-        require_covered(n_hint)
-        return self._expect(schema, n_hint, epsilon)
+        """Predict the noise of each weight, given the number of records."""
+        require_covered(n_records)
+        return self._expect(schema, n_records, epsilon)
 
-    def _expect(self, schema: Schema, n_hint: int | None, epsilon: Fraction) -> ExpectedError:
+    def _expect(self, schema: Schema, n_records: int | None, epsilon: Fraction) -> ExpectedError:
         task = self._task(schema)
         require_rate(epsilon * SIZE_SHARE)
-        records = n_hint or USUAL_RECORDS
+        records = n_records or USUAL_RECORDS
         share = self._share(task, epsilon)
         for size in (1, records):  # the least ridge that a table can lead to, and the likely one
-            blur = self._blur(task, share * (1 - ROUNDING_SHARE), size)
-            require_publishable(task.features.size, blur.error, share * ROUNDING_SHARE)
+            perturb = self._perturb(task, share * (1 - ROUNDING_SHARE), size)
+            require_publishable(task.features.size, perturb.error, share * ROUNDING_SHARE)
         figures = {
             "one_weight": self._deviation(task, records, epsilon),
-            "ridge": float(blur.ridge),
+            "ridge": float(perturb.ridge),
         }
         summary = (
             f"{task.features.size} weights for each of {len(task.problems)} scores; noise of "
@@ -173,18 +173,18 @@ class PerturbedOutput:
     def _share(self, task: ModelTask, epsilon: Fraction) -> Fraction:
         return task.share(epsilon * (1 - SIZE_SHARE))
 
-    def _blur(self, task: ModelTask, epsilon: Fraction, records: int) -> OutputBlur:
-        if self.regularisation is not None:
-            return OutputBlur.of(task, epsilon, self.regularisation * records)
-        return OutputBlur.of(task, epsilon, balanced_ridge(task, epsilon, records))
+    def _perturb(self, task: ModelTask, epsilon: Fraction, records: int) -> OutputNoise:
+        if self.regularization is not None:
+            return OutputNoise.of(task, epsilon, self.regularization * records)
+        return OutputNoise.of(task, epsilon, balanced_ridge(task, epsilon, records))
 
     def _deviation(self, task: ModelTask, records: int, epsilon: Fraction) -> float:
         """Find the standard deviation of each published weight, all noise included."""
         share = self._share(task, epsilon)
-        blur = self._blur(task, share * (1 - ROUNDING_SHARE), records)
+        perturb = self._perturb(task, share * (1 - ROUNDING_SHARE), records)
         size = task.features.size
-        variance = noise_variance("spherical", size) * float(blur.scale) ** 2
-        variance += rounding_deviation(size, blur.error, share * ROUNDING_SHARE) ** 2
+        variance = noise_variance("spherical", size) * float(perturb.scale) ** 2
+        variance += rounding_deviation(size, perturb.error, share * ROUNDING_SHARE) ** 2
         return sqrt(variance) / task.features.norms
 
     def _fit(
@@ -197,13 +197,13 @@ class PerturbedOutput:
         rng: RandomSource,
     ) -> FloatArray:
         size = task.features.size
-        blur = self._blur(task, shares["noise"].epsilon, records)
+        perturb = self._perturb(task, shares["noise"].epsilon, records)
         noise = continuous_noise(
-            "spherical", size, sensitivity=1 / blur.ridge, budget=shares["noise"], rng=rng
+            "spherical", size, sensitivity=1 / perturb.ridge, budget=shares["noise"], rng=rng
         )
-        weights = minimise_on(table, task, positive, float(blur.ridge), np.zeros(size))
+        weights = minimize_on(table, task, positive, float(perturb.ridge), np.zeros(size))
         return publish_weights(
-            weights + noise, error=blur.error, budget=shares["rounding"], rng=rng
+            weights + noise, error=perturb.error, budget=shares["rounding"], rng=rng
         )
 
 

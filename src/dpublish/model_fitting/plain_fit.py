@@ -1,4 +1,4 @@
-"""Fit a linear model to rows in the clear, such as synthetic ones: ordinary optimisation.
+"""Fit a linear model to rows in the clear, such as synthetic ones: ordinary optimization.
 
 Nothing here is private, and nothing here sees private rows.
 """
@@ -17,16 +17,16 @@ _PASSES = 300
 
 def fit_weights(
     features: FloatArray,
-    chances: FloatArray,
+    probabilities: FloatArray,
     *,
     model: Literal["logistic", "svm"],
     ridge: float,
 ) -> FloatArray:
-    """Find the weights that fit the chances of a class best, the last being the intercept.
+    """Find the weights that fit the probabilities of a class best, the last being the intercept.
 
     Args:
         features: A row for each record, the intercept's feature last.
-        chances: How likely each record is to be of the class.
+        probabilities: How likely each record is to be of the class.
         model: The loss: of logistic regression, or a hinge with a rounded corner.
         ridge: Penalty on half the squared weights, for each record; the intercept is free.
 
@@ -40,15 +40,15 @@ def fit_weights(
     def objective(weights: FloatArray) -> tuple[float, FloatArray]:
         scores = features @ weights
         if model == "logistic":
-            losses = np.logaddexp(0.0, scores) - chances * scores
-            slopes = expit(scores) - chances
+            losses = np.logaddexp(0.0, scores) - probabilities * scores
+            slopes = expit(scores) - probabilities
         else:
             for_it, against = _rounded_hinge(scores), _rounded_hinge(-scores)
-            losses = chances * for_it[0] + (1 - chances) * against[0]
-            slopes = chances * for_it[1] - (1 - chances) * against[1]
-        penalised = ridge * free * weights
-        value = losses.mean() + 0.5 * float(penalised @ weights)
-        return float(value), features.T @ slopes / len(features) + penalised
+            losses = probabilities * for_it[0] + (1 - probabilities) * against[0]
+            slopes = probabilities * for_it[1] - (1 - probabilities) * against[1]
+        penalized = ridge * free * weights
+        value = losses.mean() + 0.5 * float(penalized @ weights)
+        return float(value), features.T @ slopes / len(features) + penalized
 
     start = np.zeros(features.shape[1])
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": _PASSES})

@@ -28,10 +28,10 @@ def assumptions(shape: Shape, records: int | None = None) -> Sequence[str]:
     return [BEYOND, *found] if records is not None and records > MOST_RECORDS else found
 
 
-def require_covered(n_hint: int | None) -> None:
+def require_covered(n_records: int | None) -> None:
     """Refuse a public number of records for which the proof does not hold."""
-    if n_hint is not None and n_hint > MOST_RECORDS:
+    if n_records is not None and n_records > MOST_RECORDS:
         raise InvalidParameter(
             f"the proof of this method covers at most {MOST_RECORDS:,} (2^24) records, not "
-            f"{n_hint:,}; take another method"
+            f"{n_records:,}; take another method"
         )

@@ -1,4 +1,4 @@
-"""Pay for what the proof of a minimiser leaves out: a search that ends, and floats.
+"""Pay for what the proof of a minimizer leaves out: a search that ends, and floats.
 
 The proofs of objective and output perturbation speak of the exact minimum and of real numbers.
 What is computed lies within a public distance of it, whatever the rows; exact noise on a lattice
@@ -46,14 +46,14 @@ def solver_error(loss: Loss, columns: int, ridge: Fraction, pull: Fraction) -> F
     Args:
         loss: Loss of a record.
         columns: Number of predictors.
-        ridge: Strength of the regularisation.
+        ridge: Strength of the regularization.
         pull: Longest linear term.
     """
     weights = 2 * float(pull / ridge) + sqrt(2 * MOST_RECORDS / ridge) + 1
     if weights > FARTHEST:
         raise InvalidParameter(
-            "with so little regularisation the best weights may be too large to look for; take "
-            "fewer columns, or a larger regularisation"
+            "with so little regularization the best weights may be too large to look for; take "
+            "fewer columns, or a larger regularization"
         )
     margin = (columns + 6) * 2.0**-53 * weights
     record = curvature_bound(loss) * margin + SLOPE_ERROR + 2.0**-50
@@ -70,12 +70,12 @@ def publish_weights(
     Args:
         weights: What was computed.
         error: Most that they lie apart (L2) from what the rest of the budget paid for.
-        budget: Purse to empty.
+        budget: Budget to empty.
         rng: Source of the noise.
 
     Privacy:
         Let a mechanism be private that publishes real numbers, and let the weights lie within
-        `error` of them in L2, always.  Given those reals, the weights of two neighbours lie at
+        `error` of them in L2, always.  Given those reals, the weights of two neighbors lie at
         most 2 * error apart in L2, so 2 * error * sqrt(p) in L1, and `add_laplace` hides that
         for `budget.epsilon`.  Together both cost the sum, and the reals stay unpublished.
     """

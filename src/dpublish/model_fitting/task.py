@@ -1,4 +1,4 @@
-"""What a model is to foretell from what, as one or several two-class problems; all public."""
+"""What a model is to predict from what, as one or several two-class problems; all public."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_known, require_positive
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 
 CLASS_MODELS = ("logistic", "svm")
 _SMALLEST = Fraction(1, 1 << 100)
@@ -18,12 +18,12 @@ _SMALLEST = Fraction(1, 1 << 100)
 
 @dataclass(frozen=True)
 class ModelTask:
-    """A target, the features that foretell it, and the kind of model.
+    """A target, the features that predict it, and the kind of model.
 
     Attributes:
         schema: The predictors, in order, and the target, last.
         features: Features of the predictors.
-        target: The column to foretell.
+        target: The column to predict.
         model: "logistic", "svm" or "linear".
 
     >>> from dpublish.data.schema import column
@@ -58,7 +58,7 @@ class ModelTask:
         is_number = column.kind in ("numeric", "integer")
         if model == "linear":
             if not is_number:
-                raise InvalidParameter(f"a linear model foretells numbers; {target!r} has classes")
+                raise InvalidParameter(f"a linear model predicts numbers; {target!r} has classes")
             if column.axis().special:
                 raise InvalidParameter(
                     f"the target {target!r} has a cell for missing values, which are no number; "
@@ -85,7 +85,7 @@ class ModelTask:
         return ((1,),) if self.target.size == 2 else tuple((c,) for c in range(self.target.size))
 
     def split(self, budget: Budget) -> tuple[Budget, ...]:
-        """Share a purse out evenly over the problems, named by class.
+        """Share a budget out evenly over the problems, named by class.
 
         Every record is in all of them, so their costs add up.
         """
@@ -110,6 +110,6 @@ def require_bound(bound: Fraction) -> Fraction:
 
 
 def require_single_records(table: Table, method: str) -> None:
-    """Refuse a table whose neighbours differ by more than one record."""
-    if not isinstance(table.neighbours, AddRemoveRecord):
+    """Refuse a table whose neighbors differ by more than one record."""
+    if not isinstance(table.neighbors, AddRemoveRecord):
         raise InvalidParameter(f"{method} hides one record added or removed, nothing else")

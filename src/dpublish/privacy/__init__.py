@@ -1,1 +1,1 @@
-"""What is promised, and what is left of it."""
+"""What is guaranteed, and what is left of it."""

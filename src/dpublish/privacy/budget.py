@@ -1,6 +1,6 @@
-"""A budget is a purse of epsilon that can be split or spent, once.
+"""A budget is a budget of epsilon that can be split or spent, once.
 
-An algorithm is handed one `Budget` and hands parts of it down.  No purse opens twice and
+An algorithm is handed one `Budget` and hands parts of it down.  No budget opens twice and
 shares are exact fractions, so the parts never add up to more than the whole.  Nobody keeps
 a running total by hand; nobody gets it wrong.
 """
@@ -23,12 +23,12 @@ from dpublish.errors import (
 )
 from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.levels import LevelAmounts, largest, require_amounts
-from dpublish.privacy.neighbours import Neighbours
+from dpublish.privacy.neighbors import Neighbors
 
 
 @dataclass(frozen=True)
 class Grant:
-    """Where a purse came from: an entry of a ledger, debited before any row was read."""
+    """Where a budget came from: an entry of a ledger, debited before any row was read."""
 
     dataset: str
     entry: int
@@ -37,7 +37,7 @@ class Grant:
 
 
 class Budget:
-    """A purse of `epsilon`, granted by the ledger or split off another purse.
+    """A budget of `epsilon`, granted by the ledger or split off another budget.
 
     >>> whole = Budget("0.5")
     >>> shares = whole.split(size=1, counts=4)
@@ -54,7 +54,7 @@ class Budget:
         *,
         grant: Grant | None = None,
         levels: LevelAmounts | None = None,
-        hides: Neighbours | None = None,
+        hides: Neighbors | None = None,
         opened: str | None = None,
     ) -> None:
         self._epsilon = parse_epsilon(epsilon)
@@ -79,17 +79,17 @@ class Budget:
         return f"Budget({format_epsilon(self.epsilon)!r}, {self.purpose!r}, {state})"
 
     def __reduce__(self) -> NoReturn:
-        # A copy would be a second purse holding the same money.
+        # A copy would be a second budget holding the same money.
         raise TypeError("a budget cannot be copied or pickled")
 
     @property
     def epsilon(self) -> Fraction:
-        """What the purse holds; what a ledger debited cannot be changed afterwards."""
+        """What the budget holds; what a ledger debited cannot be changed afterward."""
         return self._epsilon
 
     @property
     def purpose(self) -> str:
-        """What the purse is for."""
+        """What the budget is for."""
         return self._purpose
 
     @property
@@ -99,11 +99,11 @@ class Budget:
 
     @property
     def levels(self) -> LevelAmounts | None:
-        """What each level paid for the grant that the purse is part of, if it is personalised."""
+        """What each level paid for the grant that the budget is part of, if it is personalized."""
         return self._levels
 
     @property
-    def hides(self) -> Neighbours | None:
+    def hides(self) -> Neighbors | None:
         """The change that the ledger was told it pays to hide, if a ledger granted it."""
         return self._hides
 
@@ -118,25 +118,25 @@ class Budget:
 
     @property
     def is_used(self) -> bool:
-        """Whether the purse was split or spent already."""
+        """Whether the budget was split or spent already."""
         return self._is_used
 
     def spend(self) -> Fraction:
-        """Empty the purse on one mechanism and return its epsilon."""
+        """Empty the budget on one mechanism and return its epsilon."""
         self._open()
         return self.epsilon
 
     def split(self, **weights: int | Fraction) -> dict[str, Budget]:
-        """Share the purse out by name, in proportion to `weights` (sequential composition).
+        """Share the budget out by name, in proportion to `weights` (sequential composition).
 
-        Weights are exact: whole numbers or fractions (`rational_weight` rounds a real one).
+        Weights are exact: integers or fractions (`rational_weight` rounds a real one).
         The last share takes what is left, so that the shares add up to the whole exactly.
         """
         if not weights:
             raise InvalidParameter("a budget is split into at least one share")
         for name, weight in weights.items():
             if isinstance(weight, bool) or not isinstance(weight, (int, Fraction)):
-                raise InvalidParameter(f"the weight of {name!r} must be a whole number or Fraction")
+                raise InvalidParameter(f"the weight of {name!r} must be an integer or Fraction")
         require_positive(**weights)
         total = sum(weights.values(), Fraction(0))
         shares = [self.epsilon * weight / total for weight in weights.values()]
@@ -145,12 +145,12 @@ class Budget:
         return self._hand_down(dict(zip(weights, shares, strict=True)))
 
     def split_evenly(self, count: int, name: str = "round") -> list[Budget]:
-        """Share the purse out into `count` equal parts, named by number."""
+        """Share the budget out into `count` equal parts, named by number."""
         require_count(count=count)
         return list(self.split(**{f"{name}-{index + 1}": 1 for index in range(count)}).values())
 
     def share_disjoint(self, names: Iterable[str]) -> dict[str, Budget]:
-        """Give every one of several disjoint parts of the data the whole purse.
+        """Give every one of several disjoint parts of the data the whole budget.
 
         Privacy:
             Parallel composition: under adding or removing one record, that record lies in one
@@ -168,7 +168,7 @@ class Budget:
     def share_groups(self, amounts: Mapping[str, Fraction]) -> dict[str, Budget]:
         """Give every one of several disjoint parts of the data an amount of its own.
 
-        The largest amount is the whole purse, so that nothing is left over.
+        The largest amount is the whole budget, so that nothing is left over.
 
         Privacy:
             Parallel composition as in `share_disjoint`, with the same assumptions: a record
@@ -181,7 +181,7 @@ class Budget:
         most = max(amounts.values())
         if most != self.epsilon:
             raise InvalidParameter(
-                f"the largest amount ({format_short(most)}) must be the whole purse "
+                f"the largest amount ({format_short(most)}) must be the whole budget "
                 f"({format_short(self.epsilon)})"
             )
         self._open()
@@ -203,13 +203,13 @@ class Budget:
                 )
 
     def account(self) -> list[Budget]:
-        """List the purses at the ends of the tree, in the order in which they were made."""
+        """List the budgets at the ends of the tree, in the order in which they were made."""
         if not self._children:
             return [self]
         return [leaf for child in self._children for leaf in child.account()]
 
     def parallel_purposes(self) -> list[str]:
-        """List the purposes whose purse was shared over disjoint parts."""
+        """List the purposes whose budget was shared over disjoint parts."""
         below = [purpose for child in self._children for purpose in child.parallel_purposes()]
         return [self.purpose, *below] if self._is_parallel else below
 
@@ -224,15 +224,15 @@ class Budget:
         return max(costs) if self._is_parallel else sum(costs, Fraction(0))
 
     def _hand_down(self, shares: dict[str, Fraction]) -> dict[str, Budget]:
-        purses = {
+        budgets = {
             name: Budget(share, f"{self.purpose}/{name}", grant=self.grant, opened=self.opened)
             for name, share in shares.items()
         }
-        for purse in purses.values():
-            purse._levels = self._levels  # what they say is said of the whole grant
-            purse._hides = self._hides
-        self._children = list(purses.values())
-        return purses
+        for budget in budgets.values():
+            budget._levels = self._levels  # what they say is said of the whole grant
+            budget._hides = self._hides
+        self._children = list(budgets.values())
+        return budgets
 
     def _open(self) -> None:
         if os.getpid() != self._process:

@@ -1,4 +1,4 @@
-"""A ledger remembers what was promised: it grants budgets by debiting them first.
+"""A ledger remembers what was guaranteed: it grants budgets by debiting them first.
 
 One file keeps, for every dataset, a cap on epsilon and every grant made against it.  A grant
 is on the disk before its budget exists, so that nothing which happens later, a crash, a kill,
@@ -53,7 +53,7 @@ from dpublish.privacy.ledger_store import LedgerStore
 from dpublish.privacy.ledger_text import Clock, require_new_name, require_text, stamp
 from dpublish.privacy.ledger_verify import Verification, tell_lost, verify_store
 from dpublish.privacy.levels import LevelAmounts, largest, parse_amounts, parse_levels
-from dpublish.privacy.neighbours import Neighbours, PersonalRecord
+from dpublish.privacy.neighbors import Neighbors, PersonalRecord
 from dpublish.randomness import RandomSource
 
 
@@ -61,7 +61,7 @@ class Ledger:
     """An open ledger file.
 
     >>> import tempfile; from dpublish.randomness import secure
-    >>> from dpublish.privacy.neighbours import AddRemoveRecord
+    >>> from dpublish.privacy.neighbors import AddRemoveRecord
     >>> with Ledger.create(tempfile.mkdtemp() + "/books.db") as ledger:
     ...     ledger.add("census", cap="1.0")
     ...     budget = ledger.grant(
@@ -212,14 +212,14 @@ class Ledger:
         *,
         epsilon: ExactNumber,
         purpose: str,
-        hides: Neighbours,
+        hides: Neighbors,
         rng: RandomSource,
         fingerprint: str | None = None,
         all_have_levels: bool = False,
     ) -> Budget:
         """Debit `epsilon` for good and hand out the budget that it pays for.
 
-        `hides` is the change that the release hides: `table.neighbours`, or what the stream
+        `hides` is the change that the release hides: `table.neighbors`, or what the stream
         method says.  The first grant decides it for the dataset; epsilons of another change do
         not add up with it.  `rng` is the source from which the release will draw.  A
         `fingerprint` of the input is kept for the owner alone: no hash that a receipt shows is
@@ -238,7 +238,7 @@ class Ledger:
         """
         amount = parse_amount(epsilon, "epsilon")
         if isinstance(hides, PersonalRecord):
-            raise InvalidParameter("a personalised release is paid for by level: use grant_levels")
+            raise InvalidParameter("a personalized release is paid for by level: use grant_levels")
         return self._grant(
             dataset,
             amount,
@@ -264,7 +264,7 @@ class Ledger:
 
         `amounts` names every level of the dataset; 0 says that its records are not used.
         `hides` says what gives a record its level, and what is public about that
-        (`preferences.neighbours`); the first such grant decides it for the dataset.
+        (`preferences.neighbors`); the first such grant decides it for the dataset.
 
         Privacy:
             What one person's record costs over all releases from `dataset` is at most her
@@ -363,13 +363,13 @@ class Ledger:
         amounts: LevelAmounts,
         *,
         purpose: str,
-        hides: Neighbours,
+        hides: Neighbors,
         rng: RandomSource,
         fingerprint: str | None,
         all_have_levels: bool = False,
     ) -> Budget:
         require_text(purpose=purpose, fingerprint="none" if fingerprint is None else fingerprint)
-        if not isinstance(hides, Neighbours):
+        if not isinstance(hides, Neighbors):
             raise InvalidParameter("hides must say what is hidden, such as AddRemoveRecord()")
         require_secure(rng)
         for text in others_may_write(self._store.path):

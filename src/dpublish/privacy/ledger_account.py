@@ -24,9 +24,9 @@ from dpublish.privacy.ledger_chain import (
 )
 from dpublish.privacy.ledger_text import is_one_line
 from dpublish.privacy.levels import LevelAmounts, largest, parse_levels, require_amounts
-from dpublish.privacy.neighbours import (
+from dpublish.privacy.neighbors import (
     AddRemoveRecord,
-    Neighbours,
+    Neighbors,
     PersonalRecord,
     UserInWindow,
 )
@@ -40,7 +40,7 @@ class GrantStatus:
     time: str
     epsilon: Fraction
     purpose: str
-    hides: Neighbours
+    hides: Neighbors
     """The change that its release hides."""
     fingerprinted: bool = False
     fingerprint: str | None = None
@@ -61,7 +61,7 @@ class GrantStatus:
         """Say whether its release was published; if not, the grant stays debited all the same."""
         return "interrupted or running" if self.release_id is None else "published"
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Turn the grant into plain values, without its fingerprint."""
         plain = asdict(self) | {"epsilon": format_epsilon(self.epsilon), "state": self.state}
         del plain["fingerprint"], plain["levels"]
@@ -87,7 +87,7 @@ class Account:
     cap: Fraction
     spent: Fraction = Fraction(0)
     levels: dict[Fraction, Fraction] = field(default_factory=dict)
-    hides: Neighbours | None = None
+    hides: Neighbors | None = None
     grants: dict[int, GrantStatus] = field(default_factory=dict)
 
     @property
@@ -121,7 +121,7 @@ class LevelStatus:
         """How much may still be granted at this level."""
         return self.level - self.spent
 
-    def to_plain(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, str]:
         """Turn the level into plain values."""
         amounts = {"level": self.level, "spent": self.spent, "left": self.left}
         return {name: format_epsilon(amount) for name, amount in amounts.items()}
@@ -139,7 +139,7 @@ class Status:
     spent: Fraction
     grants: tuple[GrantStatus, ...]
     levels: tuple[LevelStatus, ...] = ()
-    hides: Neighbours | None = None
+    hides: Neighbors | None = None
     """What all its releases hide; None before the first."""
 
     @property
@@ -152,19 +152,19 @@ class Status:
         """How much may still be granted."""
         return self.cap - self.spent
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Turn the status into plain values; fingerprints stay behind, being made from rows."""
         amounts = {"cap": self.cap, "spent": self.spent, "left": self.left}
         levels: dict[str, Any] = {}
         if self.levels:
-            levels = {"levels": [each.to_plain() for each in self.levels]}
+            levels = {"levels": [each.to_dict() for each in self.levels]}
         return {
             "dataset": self.dataset,
             **{name: format_epsilon(amount) for name, amount in amounts.items()},
             "hides": None if self.hides is None else write_notion(self.hides),
             **({} if self.window is None else {"per_window_of": self.window}),
             **levels,
-            "grants": [grant.to_plain() for grant in self.grants],
+            "grants": [grant.to_dict() for grant in self.grants],
         }
 
 
@@ -246,11 +246,11 @@ def _opened(cap: Fraction, levels: LevelAmounts) -> Account:
     return Account(cap, levels={level: Fraction(0) for level, _ in levels})
 
 
-def add_notion(account: Account, hides: Neighbours) -> Neighbours | None:
+def add_notion(account: Account, hides: Neighbors) -> Neighbors | None:
     """Find what an account hides when it has paid for one more release; None if it must not.
 
     All releases hide the same change.  Where people have levels, an ordinary release hides a
-    record as a personalised one does that costs every level the same, so those two go together.
+    record as a personalized one does that costs every level the same, so those two go together.
     """
     known = account.hides
     if known in (None, hides):
@@ -262,7 +262,7 @@ def add_notion(account: Account, hides: Neighbours) -> Neighbours | None:
     return hides if isinstance(known, AddRemoveRecord) else None
 
 
-def _is_presence(notion: Neighbours | None) -> bool:
+def _is_presence(notion: Neighbors | None) -> bool:
     """Whether it hides that one record is there, at its level or at one epsilon."""
     if isinstance(notion, PersonalRecord):
         return notion.mode != "values-only"
@@ -285,7 +285,7 @@ def granted(entry: Entry, content: Granted) -> GrantStatus:
     if hides is None:
         raise ValueError("it does not say what is hidden")
     if isinstance(hides, PersonalRecord) and not levels:
-        hides = AddRemoveRecord()  # an ordinary release beside personalised ones
+        hides = AddRemoveRecord()  # an ordinary release beside personalized ones
     if levels:
         require_amounts(levels)
         if not isinstance(hides, PersonalRecord) or parse_levels(hides.levels) != tuple(

@@ -15,10 +15,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from dpublish.privacy import neighbours as notions
+from dpublish.privacy import neighbors as notions
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.levels import LevelAmounts
-from dpublish.privacy.neighbours import Neighbours
+from dpublish.privacy.neighbors import Neighbors
 
 FORMAT = 4  # grants say what they hide, which earlier formats did not
 ORIGIN = "0" * 64  # what the first entry names as the hash before it
@@ -27,7 +27,7 @@ LevelsText = tuple[tuple[str, str], ...]
 """(level, amount) as text; entries without levels do not have the field."""
 
 NotionText = dict[str, Any]
-"""What is hidden, as `neighbours.to_plain` writes it; before the first grant there is none."""
+"""What is hidden, as `neighbors.to_dict` writes it; before the first grant there is none."""
 
 _EXACT = re.compile(r"\d+(\.\d+|/\d+)?", re.ASCII)
 
@@ -60,12 +60,12 @@ def write_levels(pairs: LevelAmounts) -> LevelsText | msgspec.UnsetType:
     return tuple((format_epsilon(level), format_epsilon(amount)) for level, amount in pairs)
 
 
-def read_notion(plain: NotionText | msgspec.UnsetType) -> Neighbours | None:
+def read_notion(plain: NotionText | msgspec.UnsetType) -> Neighbors | None:
     """Read what an entry says is hidden; None, if it does not say."""
     if isinstance(plain, msgspec.UnsetType):
         return None
     try:
-        notion = notions.from_plain(plain)
+        notion = notions.from_dict(plain)
         is_same = write_notion(notion) == plain and isinstance(plain.get("column", ""), str)
     except (TypeError, AttributeError):
         is_same = False
@@ -74,11 +74,11 @@ def read_notion(plain: NotionText | msgspec.UnsetType) -> Neighbours | None:
     return notion
 
 
-def write_notion(notion: Neighbours | None) -> NotionText | msgspec.UnsetType:
+def write_notion(notion: Neighbors | None) -> NotionText | msgspec.UnsetType:
     """Write what is hidden as an entry holds it."""
     if notion is None:
         return msgspec.UNSET
-    plain = notions.to_plain(notion)
+    plain = notions.to_dict(notion)
     return {name: list(x) if isinstance(x, tuple) else x for name, x in plain.items()}
 
 

@@ -11,10 +11,10 @@ from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short, 
 from dpublish.privacy.ledger_account import Account, add_notion
 from dpublish.privacy.ledger_chain import LevelsText, NotionText, write_levels, write_notion
 from dpublish.privacy.levels import LevelAmounts, parse_levels, tell_list
-from dpublish.privacy.neighbours import (
+from dpublish.privacy.neighbors import (
     AddRemoveRecord,
     AddRemoveUnit,
-    Neighbours,
+    Neighbors,
     PersonalRecord,
     UserInWindow,
 )
@@ -74,7 +74,7 @@ def require_secure(rng: RandomSource) -> None:
         )
 
 
-def fix_notion(dataset: str, account: Account, hides: Neighbours) -> None:
+def fix_notion(dataset: str, account: Account, hides: Neighbors) -> None:
     """Let the first grant say what an account hides; refuse what hides another change.
 
     A release that hides one row costs a user with 50 rows 50 times its epsilon, and one that
@@ -96,7 +96,7 @@ def fix_notion(dataset: str, account: Account, hides: Neighbours) -> None:
     account.hides = joined
 
 
-def _remedy(known: Neighbours, hides: Neighbours) -> str:
+def _remedy(known: Neighbors, hides: Neighbors) -> str:
     personal = [each for each in (known, hides) if isinstance(each, PersonalRecord)]
     if [each.mode for each in personal].count("values-only") == 1:
         return (
@@ -116,7 +116,7 @@ def _remedy(known: Neighbours, hides: Neighbours) -> str:
     )
 
 
-def _alternative(known: Neighbours, hides: Neighbours) -> str:
+def _alternative(known: Neighbors, hides: Neighbors) -> str:
     """Say how the release could share the account, where that weakens no protection."""
     if isinstance(known, AddRemoveUnit) and isinstance(hides, AddRemoveRecord):
         return f'. Or hide all rows of one {known.column!r} here, too: unit = "{known.column}"' + (
@@ -141,7 +141,7 @@ def require_word(dataset: str, account: Account, *, by_level: bool, all_have_lev
             f"{dataset!r} has levels, and an ordinary release costs every record the same, also "
             f"those below the first level ({first}) or without one. If the table has no such "
             "record, say so with --all-have-levels (all_have_levels=True); otherwise use a "
-            "personalised method, which leaves them out"
+            "personalized method, which leaves them out"
         )
 
 
@@ -151,7 +151,7 @@ def require_same_levels(dataset: str, account: Account, amounts: LevelAmounts) -
         return
     if not account.levels:
         raise InvalidParameter(
-            f"{dataset!r} has no levels; a personalised release needs a dataset that was added "
+            f"{dataset!r} has no levels; a personalized release needs a dataset that was added "
             "to the ledger with them"
         )
     asked = [level for level, _ in amounts]

@@ -104,7 +104,7 @@ class LedgerStore:
         return entry is None or entry.hash != self._seen.hash
 
     def entries(self, where: str = "1", *values: object) -> Iterator[Entry]:
-        """Read the entries that fulfil an SQL condition, in order."""
+        """Read the entries that fulfill an SQL condition, in order."""
         for row in self._connection.execute(_ENTRIES.format(where=where), values):
             yield _read_entry(row)
 

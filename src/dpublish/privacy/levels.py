@@ -1,6 +1,6 @@
 """Levels: the public numbers among which each person's own epsilon is rounded down.
 
-A personalised release costs each level an amount of its own.  Amounts by level are kept as
+A personalized release costs each level an amount of its own.  Amounts by level are kept as
 pairs in rising order of the level, so that equal ones are equal and can be hashed.
 """
 

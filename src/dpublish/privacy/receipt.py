@@ -1,4 +1,4 @@
-"""A receipt says what a release promises: what is hidden, how well, and who keeps the account.
+"""A receipt says what a release guarantees: what is hidden, how well, and who keeps the account.
 
 It is published with the release, so it holds public settings only, and never anything that
 was computed from rows.
@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from dpublish.errors import CorruptRelease, InvalidParameter
-from dpublish.privacy import neighbours as notions
+from dpublish.privacy import neighbors as notions
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.ledger_chain import read_exact
@@ -29,7 +29,7 @@ from dpublish.privacy.levels import (
     require_amounts,
     tell_amounts,
 )
-from dpublish.privacy.neighbours import Neighbours, PersonalRecord
+from dpublish.privacy.neighbors import Neighbors, PersonalRecord
 from dpublish.randomness import RandomSource, is_secure
 
 SEEDED = "NOT PRIVATE: seeded"
@@ -38,11 +38,11 @@ UNACCOUNTED = "NOT ACCOUNTED: no ledger granted this budget"
 
 @dataclass(frozen=True)
 class Receipt:
-    """What was promised for one release.
+    """What was guaranteed for one release.
 
-    `shares` are the purses at the ends of the budget's tree, by purpose.  `parallel` names the
+    `shares` are the budgets at the ends of the budget's tree, by purpose.  `parallel` names the
     purposes whose shares went to disjoint parts of the data: they cost the largest, not the sum.
-    `personal` says, for a personalised release, what each level paid; epsilon is the most of it.
+    `personal` says, for a personalized release, what each level paid; epsilon is the most of it.
     `created` is when the budget was granted (or made, without a ledger), before any row was read.
     `assumptions` are what the proof of this method takes for granted, beyond what all do.
     """
@@ -51,7 +51,7 @@ class Receipt:
     settings: Mapping[str, Any]
     epsilon: Fraction
     shares: tuple[tuple[str, Fraction], ...]
-    neighbours: Neighbours
+    neighbors: Neighbors
     parallel: tuple[str, ...] = ()
     dataset: str | None = None
     ledger_entry: int | None = None
@@ -80,10 +80,10 @@ class Receipt:
         if largest(self.personal) != self.epsilon:
             raise InvalidParameter("a receipt's epsilon must be the most that any level pays")
         levels = tuple(level for level, _ in self.personal)
-        if not isinstance(self.neighbours, PersonalRecord) or (
-            parse_levels(self.neighbours.levels) != levels
+        if not isinstance(self.neighbors, PersonalRecord) or (
+            parse_levels(self.neighbors.levels) != levels
         ):
-            raise InvalidParameter("a personalised receipt must hide records of the same levels")
+            raise InvalidParameter("a personalized receipt must hide records of the same levels")
 
     @classmethod
     def issue(
@@ -92,7 +92,7 @@ class Receipt:
         method: str,
         settings: Mapping[str, Any],
         budget: Budget,
-        neighbours: Neighbours,
+        neighbors: Neighbors,
         rng: RandomSource,
         personal: LevelAmounts = (),
         assumptions: Sequence[str] = (),
@@ -104,13 +104,13 @@ class Receipt:
 
         Privacy:
             Reads no rows and spends nothing: it states the epsilon of a budget that opens
-            once, so the promise is as good as the mechanisms that were handed its shares.
+            once, so the guarantee is as good as the mechanisms that were handed its shares.
             A seeded source hides nothing, and the receipt says so; a budget that no ledger
             granted bounds this release alone, and the receipt says that too.  Its time is the
             budget's: the time at which a release ends depends on the rows.
         """
         refuse_seeded_grant(budget, rng)
-        refuse_other_notion(budget, neighbours)
+        refuse_other_notion(budget, neighbors)
         personal = personal or budget.levels or ()
         if personal:
             budget.require_levels(personal)
@@ -122,7 +122,7 @@ class Receipt:
             epsilon=budget.epsilon,
             shares=tuple((share.purpose, share.epsilon) for share in budget.account()),
             parallel=tuple(budget.parallel_purposes()),
-            neighbours=neighbours,
+            neighbors=neighbors,
             dataset=grant.dataset if grant else None,
             ledger_entry=grant.entry if grant else None,
             ledger_hash=grant.entry_hash if grant else None,
@@ -136,7 +136,7 @@ class Receipt:
 
     @property
     def is_private(self) -> bool:
-        """Whether the release keeps its promise, as far as its own randomness goes."""
+        """Whether the release keeps its guarantee, as far as its own randomness goes."""
         return not any(stamp.startswith("NOT PRIVATE") for stamp in self.stamps)
 
     @property
@@ -146,16 +146,16 @@ class Receipt:
             return None
         return self.ledger_entry, self.ledger_hash
 
-    def promise(self) -> str:
-        """Say in plain words what is promised."""
+    def guarantee(self) -> str:
+        """Say in plain words what is guaranteed."""
         if not self.is_private:
             return (
-                "This release promises nothing: its noise came from a seed, and whoever knows "
+                "This release guarantees nothing: its noise came from a seed, and whoever knows "
                 "or guesses the seed can take the noise off again."
             )
         text = (
             "Whatever anyone learns from this release would have been almost as likely if "
-            f"{self.neighbours.describe()}: no outcome's probability differs by more than a "
+            f"{self.neighbors.describe()}: no outcome's probability differs by more than a "
             f"factor of {self._strength()}."
         )
         if UNACCOUNTED in self.stamps:
@@ -171,7 +171,7 @@ class Receipt:
             "without one, are not in the release"
         )
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Turn the receipt into plain values for a JSON file; epsilons become exact strings."""
         plain = {each.name: getattr(self, each.name) for each in fields(self)}
         del plain["personal"], plain["assumptions"]
@@ -186,14 +186,14 @@ class Receipt:
                 {"purpose": purpose, "epsilon": format_epsilon(share)}
                 for purpose, share in self.shares
             ],
-            "neighbours": notions.to_plain(self.neighbours),
+            "neighbors": notions.to_dict(self.neighbors),
             "parallel": list(self.parallel),
             "stamps": list(self.stamps),
         }
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Receipt:
-        """Read back what `to_plain` wrote; fields that a later version added are ignored."""
+    def from_dict(cls, plain: Mapping[str, Any]) -> Receipt:
+        """Read back what `to_dict` wrote; fields that a later version added are ignored."""
         try:
             stored = msgspec.convert(dict(plain), type=_Stored)
             return cls(
@@ -201,7 +201,7 @@ class Receipt:
                     **msgspec.structs.asdict(stored),
                     "epsilon": read_exact(stored.epsilon),
                     "shares": tuple((s.purpose, read_exact(s.epsilon)) for s in stored.shares),
-                    "neighbours": notions.from_plain(stored.neighbours),
+                    "neighbors": notions.from_dict(stored.neighbors),
                     "personal": tuple(
                         (read_exact(level), read_exact(amount)) for level, amount in stored.personal
                     ),
@@ -214,7 +214,7 @@ class Receipt:
 def refuse_seeded_grant(budget: Budget, source: RandomSource) -> None:
     """Refuse to draw from a seed what a ledger has paid for.
 
-    Call it before any row is read.  A granted budget is a promise to real people, which noise
+    Call it before any row is read.  A granted budget is a guarantee to real people, which noise
     that can be taken off again would break.
     """
     if budget.grant is not None and not is_secure(source):
@@ -224,15 +224,15 @@ def refuse_seeded_grant(budget: Budget, source: RandomSource) -> None:
         )
 
 
-def refuse_other_notion(budget: Budget, neighbours: Neighbours) -> None:
+def refuse_other_notion(budget: Budget, neighbors: Neighbors) -> None:
     """Refuse a release that hides another change than the ledger was told.
 
     The ledger adds up epsilons of one change; those of another would make its sum untrue.
     """
-    if budget.hides is not None and budget.hides != neighbours:
+    if budget.hides is not None and budget.hides != neighbors:
         raise InvalidParameter(
             f"the ledger was told that this release hides {budget.hides.brief()}, and it hides "
-            f"{neighbours.brief()}; grant it with hides={neighbours!r}"
+            f"{neighbors.brief()}; grant it with hides={neighbors!r}"
         )
 
 
@@ -248,7 +248,7 @@ class _Stored(msgspec.Struct, kw_only=True):
     settings: dict[str, Any]
     epsilon: str
     shares: list[_StoredShare]
-    neighbours: dict[str, Any]
+    neighbors: dict[str, Any]
     package_version: str
     created: str
     release_id: str

@@ -18,7 +18,7 @@ from dpublish.release.writing import sync
 
 FORMAT = 1
 APPLICATION = 0x6450_5331  # "dPS1" in the file's header: this database is a stream's state
-_FACTS = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
+_FACTS = "CREATE TABLE metadata (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 _ADVICE = {
     sqlite3.SQLITE_BUSY: "is busy: another process kept it locked; try again",
     sqlite3.SQLITE_CANTOPEN: "cannot be opened: you need to be allowed to write it and its folder",
@@ -55,7 +55,7 @@ class StreamDatabase:
                 raise
 
     @staticmethod
-    def write_new(path: Path, tables: Iterable[str], facts: Mapping[str, Any]) -> None:
+    def write_new(path: Path, tables: Iterable[str], metadata: Mapping[str, Any]) -> None:
         """Make a new file, whole or not at all; the caller holds the stream's lock."""
         draft = path.with_name(path.name + ".partial")
         try:
@@ -67,7 +67,7 @@ class StreamDatabase:
                 connection.execute(f"PRAGMA user_version = {FORMAT}")
                 for statement in (_FACTS, *tables):
                     connection.execute(statement)
-                _put_facts(connection, facts)
+                _put_metadata(connection, metadata)
                 connection.execute("COMMIT")
             os.rename(draft, path)
             sync(path.parent)
@@ -82,7 +82,7 @@ class StreamDatabase:
     def fact(self, name: str, default: Any = None) -> Any:
         """Read one of the facts."""
         with self.explained():
-            row = self.query("SELECT value FROM facts WHERE name = ?", name)
+            row = self.query("SELECT value FROM metadata WHERE name = ?", name)
             return default if row is None else json.loads(row[0])
 
     def text(self, name: str) -> str:
@@ -92,14 +92,14 @@ class StreamDatabase:
             raise self.damaged()
         return value
 
-    def put(self, **facts: Any) -> None:
+    def put(self, **metadata: Any) -> None:
         """Write facts; on the disk when it returns."""
         with self.writing():
-            self.put_within(facts)
+            self.put_within(metadata)
 
-    def put_within(self, facts: Mapping[str, Any]) -> None:
+    def put_within(self, metadata: Mapping[str, Any]) -> None:
         """Write facts within a transaction that is open."""
-        _put_facts(self._connection, facts)
+        _put_metadata(self._connection, metadata)
 
     def query(self, statement: str, *values: object) -> Any:
         """Give the first row of an answer."""
@@ -181,10 +181,10 @@ def identify(path: Path) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _put_facts(connection: sqlite3.Connection, facts: Mapping[str, Any]) -> None:
-    for name, value in facts.items():
+def _put_metadata(connection: sqlite3.Connection, metadata: Mapping[str, Any]) -> None:
+    for name, value in metadata.items():
         text = json.dumps(value, ensure_ascii=False)
-        connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, text))
+        connection.execute("INSERT OR REPLACE INTO metadata VALUES (?, ?)", (name, text))
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -14,9 +14,9 @@ import numpy as np
 
 from dpublish.data import schema_file
 from dpublish.errors import InputError
+from dpublish.methods.streams import make_stream_method
 from dpublish.privacy.receipt import Receipt
 from dpublish.publishing.stream_database import StreamDatabase
-from dpublish.recipes.streams import make_stream_recipe
 from dpublish.release.stream_steps import StepRecord
 from dpublish.streams.contract import StreamState
 from dpublish.streams.stream import Stream
@@ -44,9 +44,9 @@ class StreamFile(StreamDatabase):
     """An open state file."""
 
     @classmethod
-    def create(cls, path: Path, facts: Mapping[str, Any]) -> "StreamFile":
+    def create(cls, path: Path, metadata: Mapping[str, Any]) -> "StreamFile":
         """Make a new state file, whole or not at all; the caller holds the stream's lock."""
-        cls.write_new(path, _TABLES, facts)
+        cls.write_new(path, _TABLES, metadata)
         return cls(path)
 
     @property
@@ -75,10 +75,10 @@ class StreamFile(StreamDatabase):
     def stream(self) -> Stream:
         """Open the stream as the file has it."""
         with self.explained():
-            recipe = make_stream_recipe(self.text("method"), self.fact("settings"))
-            schema = schema_file.from_plain(self.fact("schema"))
+            method = make_stream_method(self.text("method"), self.fact("settings"))
+            schema = schema_file.from_dict(self.fact("schema"))
             receipt = self.receipt()
-            stream = recipe.resume(schema, self.state(), receipt)
+            stream = method.resume(schema, self.state(), receipt)
             estimate = stream.estimate
             fits = estimate is None or estimate.shape == (stream.bins.size,)
         if not fits or stream.number != self.steps:
@@ -88,13 +88,13 @@ class StreamFile(StreamDatabase):
     def receipt(self) -> Receipt:
         """Read the receipt of the stream."""
         with self.explained():
-            return Receipt.from_plain(self.fact("receipt"))
+            return Receipt.from_dict(self.fact("receipt"))
 
-    def begin(self, state: StreamState, **facts: Any) -> None:
+    def begin(self, state: StreamState, **metadata: Any) -> None:
         """Write the state of a stream that is paid for and has no step yet."""
         with self.writing():
             self._put_state(state)
-            self.put_within(facts)
+            self.put_within(metadata)
 
     def commit_step(
         self, state: StreamState, *, number: int, time: str, line: bytes, content: bytes, owner: str

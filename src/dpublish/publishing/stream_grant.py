@@ -12,13 +12,13 @@ from dpublish.errors import InvalidParameter, LedgerTampered
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.epsilon import parse_epsilon
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import Neighbours
+from dpublish.privacy.neighbors import Neighbors
 from dpublish.privacy.receipt import Receipt
 from dpublish.publishing.stream_file import StreamFile
 from dpublish.randomness import secure
 
 
-def obtain_budget(file: StreamFile, hides: Neighbours) -> Budget:
+def obtain_budget(file: StreamFile, hides: Neighbors) -> Budget:
     """Debit the ledger for a stream that is being started, unless that was done before.
 
     `hides` is what the stream hides.  The caller holds the stream's lock, and the state file
@@ -54,7 +54,7 @@ def check_grant(path: Path, receipt: Receipt) -> None:
             raise InvalidParameter(
                 f"the ledger {path} has no grant for this stream; name the one that paid for it"
             ) from None
-    if (status.epsilon, status.hides) != (receipt.epsilon, receipt.neighbours):
+    if (status.epsilon, status.hides) != (receipt.epsilon, receipt.neighbors):
         raise LedgerTampered(f"the ledger {path} did not debit what this stream costs")
     if status.release_id not in (None, receipt.release_id):
         raise _is_taken(path)

@@ -39,7 +39,7 @@ from dpublish.randomness import secure
 from dpublish.release.signing import SigningKey, signing_key
 from dpublish.release.stream_folder import counts_file, head_of, is_current
 from dpublish.release.stream_steps import StepRecord, clean_label, label_problem
-from dpublish.streams.contract import Step, AnyStreamMethod
+from dpublish.streams.contract import AnyStreamMethod, Step
 from dpublish.streams.stream import Stream
 
 Place = str | os.PathLike[str]
@@ -62,7 +62,7 @@ class StreamOperator:
     def start(
         cls,
         path: Place,
-        recipe: AnyStreamMethod,
+        method: AnyStreamMethod,
         schema: Schema,
         *,
         ledger: Place,
@@ -84,15 +84,15 @@ class StreamOperator:
             before the stream exists.
         """
         exact = read_epsilon(epsilon)
-        recipe.expected_error(schema, None, exact)  # refuses what does not fit
+        method.expected_error(schema, None, exact)  # refuses what does not fit
         request = Request(
-            recipe,
+            method,
             schema,
             ledger=str(Path(ledger).absolute()),
             dataset=dataset,
             epsilon=exact,
             output=str(Path(output).absolute()),
-            purpose=purpose or recipe.name,
+            purpose=purpose or method.name,
             all_have_levels=all_have_levels,
         )
         require_readable(request)
@@ -234,12 +234,12 @@ class StreamOperator:
         """Make sure that ledger, state and folder belong together, and finish what is open."""
         file, stream = self._file, self.stream
         check_grant(ledger, stream.receipt)
-        facts = {
+        metadata = {
             "axes": [{"column": name, "level": level} for name, level in stream.bins.columns],
-            "horizon": stream.recipe.horizon,
-            "window": stream.recipe.window,
+            "horizon": stream.method.horizon,
+            "window": stream.method.window,
         }
-        head = head_of(stream.receipt, stream.schema, facts)
+        head = head_of(stream.receipt, stream.schema, metadata)
         self.folder = settle_folder(file, head, stream.receipt.release_id, output)
         record_stream(ledger, stream.receipt, hashlib.sha256(head).hexdigest())
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -260,7 +260,7 @@ class StreamOperator:
 
     def _open(self, snapshot: Table | Any) -> Table:
         schema = self.stream.schema
-        table: Table = snapshot if hasattr(snapshot, "neighbours") else open_table(snapshot, schema)
+        table: Table = snapshot if hasattr(snapshot, "neighbors") else open_table(snapshot, schema)
         if table.schema != schema:
             raise InvalidParameter("the snapshot has another schema than the stream")
         return table

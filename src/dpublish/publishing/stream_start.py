@@ -14,17 +14,17 @@ from typing import Any
 from dpublish.data import schema_file
 from dpublish.data.schema import Schema
 from dpublish.errors import BudgetExhausted, DPublishError, InvalidParameter
+from dpublish.methods.streams import make_stream_method
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.neighbours import Neighbours
+from dpublish.privacy.neighbors import Neighbors
 from dpublish.publishing.stream_file import RUNNING, STARTING, STOPPED, StreamFile
 from dpublish.publishing.stream_grant import obtain_budget
 from dpublish.randomness import secure
-from dpublish.recipes.streams import make_stream_recipe
 from dpublish.release.claims import require_loadable
 from dpublish.release.folder import require_new_folder
-from dpublish.release.recipe import settings_of
+from dpublish.release.method import settings_of
 from dpublish.streams.contract import AnyStreamMethod
 
 
@@ -32,7 +32,7 @@ from dpublish.streams.contract import AnyStreamMethod
 class Request:
     """What is asked for when a stream is started."""
 
-    recipe: AnyStreamMethod
+    method: AnyStreamMethod
     schema: Schema
     ledger: str
     dataset: str
@@ -41,12 +41,12 @@ class Request:
     purpose: str
     all_have_levels: bool = False
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Turn the request into plain values for the state file."""
         return {
-            "method": self.recipe.name,
-            "settings": settings_of(self.recipe),
-            "schema": schema_file.to_plain(self.schema),
+            "method": self.method.name,
+            "settings": settings_of(self.method),
+            "schema": schema_file.to_dict(self.schema),
             "ledger": self.ledger,
             "dataset": self.dataset,
             "epsilon": format_epsilon(self.epsilon),
@@ -59,15 +59,15 @@ class Request:
 def require_readable(request: Request) -> None:
     """Refuse, before it is paid for, a stream that could not be opened again from its file."""
     require_loadable(request.schema)
-    plain = json.loads(json.dumps(request.to_plain()))
+    plain = json.loads(json.dumps(request.to_dict()))
     try:
-        recipe = make_stream_recipe(plain["method"], plain["settings"])
-        schema = schema_file.from_plain(plain["schema"])
+        method = make_stream_method(plain["method"], plain["settings"])
+        schema = schema_file.from_dict(plain["schema"])
     except DPublishError as error:
         raise InvalidParameter(
             f"a stream must read its settings back, and cannot: {error}"
         ) from None
-    if (recipe, schema) != (request.recipe, request.schema):
+    if (method, schema) != (request.method, request.schema):
         raise InvalidParameter("a stream must read its settings back, and these come back changed")
 
 
@@ -82,15 +82,15 @@ def start_file(path: Path, request: Request) -> bool:
         _require_same(file, request)
         if file.phase == RUNNING:
             return False
-        budget = _debit(file, is_new, request.recipe.neighbours(request.schema))
-        stream = request.recipe.start(request.schema, budget=budget, rng=secure())
-        file.begin(stream.state(), phase=RUNNING, receipt=stream.receipt.to_plain())
+        budget = _debit(file, is_new, request.method.neighbors(request.schema))
+        stream = request.method.start(request.schema, budget=budget, rng=secure())
+        file.begin(stream.state(), phase=RUNNING, receipt=stream.receipt.to_dict())
     finally:
         file.close()
     return True
 
 
-def _debit(file: StreamFile, is_new: bool, hides: Neighbours) -> Budget:
+def _debit(file: StreamFile, is_new: bool, hides: Neighbors) -> Budget:
     try:
         return obtain_budget(file, hides)
     except (BudgetExhausted, InvalidParameter):  # refused, so nothing was granted
@@ -103,8 +103,8 @@ def _new_file(path: Path, request: Request) -> StreamFile:
     require_new_folder(Path(request.output))
     with Ledger(request.ledger) as ledger:  # found wanting now, it leaves nothing behind
         ledger.status(request.dataset)
-    facts = {"phase": STARTING, "token": secrets.token_hex(8), **request.to_plain()}
-    return StreamFile.create(path, facts)
+    metadata = {"phase": STARTING, "token": secrets.token_hex(8), **request.to_dict()}
+    return StreamFile.create(path, metadata)
 
 
 def _require_same(file: StreamFile, request: Request) -> None:
@@ -128,7 +128,7 @@ def _require_same(file: StreamFile, request: Request) -> None:
 
 def _differing(file: StreamFile, request: Request) -> list[str]:
     """Name what a stream was started with otherwise, the settings of its method one by one."""
-    asked = request.to_plain()
+    asked = request.to_dict()
     names = [name for name in asked if name != "settings" and file.fact(name) != asked[name]]
     before, now = file.fact("settings"), asked["settings"]
     inner = [name for name in before | now if before.get(name) != now.get(name)]

@@ -38,12 +38,12 @@ class StreamStatus:
     operator: dict[str, Any] | None
     folder_problem: str | None
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Turn the status into plain values."""
         amounts = {"epsilon": self.epsilon, "spent": self.spent, "worst": self.worst}
         return vars(self) | {
             **{name: format_epsilon(amount) for name, amount in amounts.items()},
-            "last": None if self.last is None else self.last.to_plain(),
+            "last": None if self.last is None else self.last.to_dict(),
             "commitments": [
                 {"step": step, "used": format_epsilon(used)} for step, used in self.commitments
             ],
@@ -67,11 +67,11 @@ def stream_status(path: Path) -> StreamStatus:
 
 def _read(file: StreamFile) -> StreamStatus:
     stream = file.stream()
-    window = stream.recipe.window
+    window = stream.method.window
     waiting = file.undelivered()
     folder = Path(file.text("output"))
     return StreamStatus(
-        method=stream.recipe.name,
+        method=stream.method.name,
         settings=file.fact("settings"),
         dataset=file.text("dataset"),
         epsilon=stream.receipt.epsilon,
@@ -79,7 +79,7 @@ def _read(file: StreamFile) -> StreamStatus:
         ledger=file.text("ledger"),
         folder=str(folder),
         steps=stream.number,
-        horizon=stream.recipe.horizon,
+        horizon=stream.method.horizon,
         window=window,
         last=file.last_step(),
         spent=stream.spent,

@@ -13,7 +13,7 @@ from pathlib import Path
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import DPublishError, InputError, InvalidParameter
-from dpublish.personalised.method import PersonalSettings
+from dpublish.personalized.method import PersonalSettings
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.epsilon import ExactNumber
 from dpublish.privacy.ledger import Ledger
@@ -21,7 +21,7 @@ from dpublish.privacy.ledger_debit import LEVEL_DIGITS, parse_amount
 from dpublish.randomness import RandomSource, secure
 from dpublish.release.claims import require_loadable
 from dpublish.release.folder import folder_hash, load, require_new_folder
-from dpublish.release.recipe import ExpectedError, Foretells, Progress, Recipe
+from dpublish.release.method import ExpectedError, Method, Predicts, Progress
 from dpublish.release.release import Release
 from dpublish.release.signing import SigningKey, signing_key
 from dpublish.report.page import render_report
@@ -31,7 +31,7 @@ _AMPLE_EPSILON = 1
 
 
 def publish(
-    recipe: Recipe,
+    method: Method,
     table: Table,
     output: str | Path,
     *,
@@ -43,22 +43,22 @@ def publish(
     all_have_levels: bool = False,
     sign: SigningKey | str | os.PathLike[str] | None = None,
 ) -> Release:
-    """Publish `recipe` on `table` as a folder at `output`, paid for by `dataset`'s allowance.
+    """Publish `method` on `table` as a folder at `output`, paid for by `dataset`'s allowance.
 
-    A personalised recipe spends `epsilon` at the largest level and less at the others; the
-    table must have been opened with the schema that it prepares.  An ordinary recipe is paid
+    A personalized method spends `epsilon` at the largest level and less at the others; the
+    table must have been opened with the schema that it prepares.  An ordinary method is paid
     for from a dataset with levels only if the owner says that `all_have_levels`: that no record
     of the table is below the first level.  With `sign`, the owner's private key or its file,
     the folder is signed.
 
     Privacy:
-        `epsilon`-differentially private for the table's neighbours: the ledger grants one
-        purse, the recipe spends it with noise from the operating system, and the folder,
+        `epsilon`-differentially private for the table's neighbors: the ledger grants one
+        budget, the method spends it with noise from the operating system, and the folder,
         the report and the ledger's last entry are computed from the release alone.  For a
-        personalised recipe every level is debited what the recipe's `spending` says there.
+        personalized method every level is debited what the method's `spending` says there.
     """
     path = Path(output)
-    exact = read_epsilon(epsilon, has_levels=isinstance(recipe, PersonalSettings))
+    exact = read_epsilon(epsilon, has_levels=isinstance(method, PersonalSettings))
     require_new_folder(path)
     if getattr(table, "is_bounded", False):
         raise InvalidParameter(
@@ -66,24 +66,24 @@ def publish(
             "epsilon: publish from the table as it was opened"
         )
     key = signing_key(sign)
-    if isinstance(recipe, PersonalSettings):
-        recipe.preferences.check(table.schema)
-    foretell(recipe, table.schema, None, exact)  # refuses settings that do not fit
-    _require_loadable(recipe, table.schema, exact)
+    if isinstance(method, PersonalSettings):
+        method.preferences.check(table.schema)
+    predict(method, table.schema, None, exact)  # refuses settings that do not fit
+    _require_loadable(method, table.schema, exact)
     rng = secure()
     budget = _grant(
-        recipe,
+        method,
         table,
         ledger=ledger,
         dataset=dataset,
         epsilon=exact,
-        purpose=purpose or recipe.name,
+        purpose=purpose or method.name,
         rng=rng,
         all_have_levels=all_have_levels,
     )
     grant = budget.grant
     try:
-        release = _without_sizes(recipe, table, budget=budget, rng=rng, progress=progress)
+        release = _without_sizes(method, table, budget=budget, rng=rng, progress=progress)
         saved = _save(release, path, key)
     except BaseException as error:
         error.add_note(_what_stands(path, grant))
@@ -110,25 +110,25 @@ def read_epsilon(value: ExactNumber, *, has_levels: bool = False) -> Fraction:
     return exact
 
 
-def foretell(
-    recipe: Foretells, schema: Schema, n_hint: int | None, epsilon: Fraction
+def predict(
+    method: Predicts, schema: Schema, n_records: int | None, epsilon: Fraction
 ) -> ExpectedError:
-    """Foretell the error; refuse settings that do not fit, and say if epsilon alone does not."""
+    """Predict the error; refuse settings that do not fit, and say if epsilon alone does not."""
     try:
-        return recipe.expected_error(schema, n_hint, epsilon)
+        return method.expected_error(schema, n_records, epsilon)
     except InvalidParameter as refusal:
-        if epsilon < _AMPLE_EPSILON and _fits(recipe, schema, n_hint):
+        if epsilon < _AMPLE_EPSILON and _fits(method, schema, n_records):
             raise type(refusal)(f"{refusal}; epsilon is too small for this method") from None
         raise
 
 
-def _require_loadable(recipe: Recipe, schema: Schema, epsilon: Fraction) -> None:
-    parts = len(recipe.spending(epsilon)) if isinstance(recipe, PersonalSettings) else 0
+def _require_loadable(method: Method, schema: Schema, epsilon: Fraction) -> None:
+    parts = len(method.spending(epsilon)) if isinstance(method, PersonalSettings) else 0
     require_loadable(schema, parts)
 
 
 def _grant(
-    recipe: Recipe,
+    method: Method,
     table: Table,
     *,
     ledger: Ledger,
@@ -138,36 +138,36 @@ def _grant(
     rng: RandomSource,
     all_have_levels: bool,
 ) -> Budget:
-    """Debit the dataset, each level by itself if the recipe is a personalised one."""
-    if not isinstance(recipe, PersonalSettings):
+    """Debit the dataset, each level by itself if the method is a personalized one."""
+    if not isinstance(method, PersonalSettings):
         return ledger.grant(
             dataset,
             epsilon=epsilon,
             purpose=purpose,
-            hides=table.neighbours,
+            hides=table.neighbors,
             rng=rng,
             all_have_levels=all_have_levels,
         )
     if all_have_levels:
         raise InvalidParameter(
-            f"{recipe.name} leaves records without a level out by itself; all_have_levels "
+            f"{method.name} leaves records without a level out by itself; all_have_levels "
             "(--all-have-levels) is for ordinary methods"
         )
-    hides, amounts = recipe.preferences.neighbours(table.schema), recipe.spending(epsilon)
+    hides, amounts = method.preferences.neighbors(table.schema), method.spending(epsilon)
     return ledger.grant_levels(dataset, amounts, purpose=purpose, hides=hides, rng=rng)
 
 
-def _fits(recipe: Foretells, schema: Schema, n_hint: int | None) -> bool:
-    """Say whether the recipe would be taken if epsilon were large."""
+def _fits(method: Predicts, schema: Schema, n_records: int | None) -> bool:
+    """Say whether the method would be taken if epsilon were large."""
     try:
-        recipe.expected_error(schema, n_hint, Fraction(_AMPLE_EPSILON))
+        method.expected_error(schema, n_records, Fraction(_AMPLE_EPSILON))
     except InvalidParameter:
         return False
     return True
 
 
 def _without_sizes(
-    recipe: Recipe,
+    method: Method,
     table: Table,
     *,
     budget: Budget,
@@ -177,10 +177,10 @@ def _without_sizes(
     """Release, and keep to itself how much memory was asked for: it tells how many rows.
 
     Privacy:
-        That of the recipe.
+        That of the method.
     """
     try:
-        return recipe.release(table, budget=budget, rng=rng, progress=progress)
+        return method.release(table, budget=budget, rng=rng, progress=progress)
     except MemoryError:
         raise InputError("not enough memory; take fewer columns or coarser levels") from None
 

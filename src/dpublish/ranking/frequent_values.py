@@ -19,16 +19,16 @@ from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric
-from dpublish.mechanisms.noise_law import noise_variance
+from dpublish.mechanisms.noise_distribution import noise_variance
 from dpublish.mechanisms.retraversal import retraverse
 from dpublish.mechanisms.sparse_vector_calibration import calibrate
 from dpublish.mechanisms.top_c import top_c
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord, AddRemoveUnit, Neighbours
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, Neighbors
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
-from dpublish.release.error_bars import half_width
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.intervals import half_width
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.top_values import TopValues
 
 Selection = Literal["one-shot", "peel-permute-and-flip", "peel-exponential", "sparse-vector"]
@@ -39,14 +39,14 @@ LEVEL_SHARE = Fraction(1, 10)
 
 @dataclass(frozen=True, kw_only=True)
 class FrequentValues:
-    """Recipe: choose the `count` most frequent values of `column`, with their counts if asked."""
+    """Method: choose the `count` most frequent values of `column`, with their counts if asked."""
 
     name: ClassVar[str] = "topc"
 
     column: str = setting("Column whose values are ranked; name@level takes a coarser level.")
     count: int = setting("How many values to publish (c).", default=10)
     selection: Selection = setting(
-        "How to choose. one-shot blurs all counts once and reads off the highest; "
+        "How to choose. one-shot perturbs all counts once and reads off the highest; "
         "sparse-vector compares with a noisy threshold and may find fewer.",
         default="one-shot",
     )
@@ -78,26 +78,26 @@ class FrequentValues:
             `budget.epsilon`-differentially private.  One record, or one unit with all its
             rows (each value counted once), moves every value's count by at most 1 and all
             in one direction, so the range sensitivity is 1: selection by `top_c` or
-            `retraverse` costs its share.  The chosen counts are blurred with a share of
+            `retraverse` costs its share.  The chosen counts are perturbed with a share of
             their own: chosen values are by then public, and together their counts move by
             1 for a record, which has one value, or by the number chosen for a unit.
         """
         refuse_seeded_grant(budget, rng)
-        if not isinstance(table.neighbours, (AddRemoveRecord, AddRemoveUnit)):
+        if not isinstance(table.neighbors, (AddRemoveRecord, AddRemoveUnit)):
             raise InvalidParameter("topc hides a record or unit added or removed, nothing else")
         axis = self._axis(table.schema)
         kernel = Counts(table.schema, (((axis.column, axis.level),),))
-        reach = kernel.range_sensitivity(table.neighbours)
-        purses = self._purses(budget)
+        reach = kernel.range_sensitivity(table.neighbors)
+        budgets = self._budgets(budget)
         scores = table.sum(kernel)
-        chosen = self._choose(scores, reach, budget=purses["selection"], rng=rng)
+        chosen = self._choose(scores, reach, budget=budgets["selection"], rng=rng)
         counts = None
         rate = None
         if self.with_counts:
-            sensitivity = self._counts_sensitivity(table.neighbours, axis.size)
-            rate = purses["counts"].epsilon / sensitivity
+            sensitivity = self._counts_sensitivity(table.neighbors, axis.size)
+            rate = budgets["counts"].epsilon / sensitivity
             counts = add_geometric(
-                scores[chosen], sensitivity=sensitivity, budget=purses["counts"], rng=rng
+                scores[chosen], sensitivity=sensitivity, budget=budgets["counts"], rng=rng
             )
         if progress is not None:
             progress(1, 1, "most frequent values")
@@ -124,7 +124,7 @@ class FrequentValues:
     def _choose(
         self, scores: NDArray[np.int64], reach: int, *, budget: Budget, rng: RandomSource
     ) -> list[int]:
-        """Choose positions of frequent values; neighbours' counts move by at most `reach`.
+        """Choose positions of frequent values; neighbors' counts move by at most `reach`.
 
         Privacy:
             That of `top_c` (range sensitivity `reach`) or `retraverse` (sensitivity `reach`,
@@ -149,18 +149,18 @@ class FrequentValues:
             rng=rng,
         )
 
-    def _purses(self, budget: Budget) -> dict[str, Budget]:
+    def _budgets(self, budget: Budget) -> dict[str, Budget]:
         if not self.with_counts:
             return budget.split(selection=1)
         return budget.split(selection=1 - self.counts_share, counts=self.counts_share)
 
-    def _counts_sensitivity(self, neighbours: Neighbours, pool: int) -> int:
-        return 1 if isinstance(neighbours, AddRemoveRecord) else min(self.count, pool)
+    def _counts_sensitivity(self, neighbors: Neighbors, pool: int) -> int:
+        return 1 if isinstance(neighbors, AddRemoveRecord) else min(self.count, pool)
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell how much more frequent a value can be than one that was preferred to it.
+        """Predict how much more frequent a value can be than one that was preferred to it.
 
         The sparse vector has no such bound, for it may stop before it has seen every value;
         for it the standard deviation of a comparison is given.
@@ -182,12 +182,12 @@ class FrequentValues:
                 f"{figures[target]:,.0f} (95 %)"
             )
         if self.with_counts:
-            sensitivity = self._counts_sensitivity(schema.neighbours, axis.size)
+            sensitivity = self._counts_sensitivity(schema.neighbors, axis.size)
             counts_rate = epsilon * self.counts_share / sensitivity
             require_rate(counts_rate)
             figures["each_count_95"] = half_width(counts_rate, np.ones(1), 0.95)
-        if n_hint:
-            figures[f"{target}_per_record"] = figures[target] / n_hint
+        if n_records:
+            figures[f"{target}_per_record"] = figures[target] / n_records
         return ExpectedError(f"{count} of {axis.size:,} values; {claim}", figures, target=target)
 
     def _excess(self, epsilon: float, count: int, pool: int) -> int:
@@ -209,7 +209,7 @@ class FrequentValues:
 
 
 def _comparison_deviation(epsilon: Fraction, count: int) -> float:
-    """Standard deviation of a count minus the bought and blurred threshold."""
+    """Standard deviation of a count minus the bought and perturbed threshold."""
     level = epsilon * LEVEL_SHARE
     require_rate(level)
     noise = calibrate(

@@ -16,10 +16,10 @@ _RIDGE = 1.0  # records of prior doubt about each effect
 _MAX_CELLS = 200_000  # the largest cells decide the fit; the rest only take from it
 
 
-def smooth_chances(
+def smooth_probabilities(
     noisy: NDArray[np.int64], shape: tuple[int, ...], total: float, doubt: float
 ) -> FloatArray:
-    """Estimate the chance of each class in each cell from noisy counts (cells x classes).
+    """Estimate the probability of each class in each cell from noisy counts (cells x classes).
 
     Args:
         noisy: Noisy counts, a row for each cell of the predictors and a column for each class.
@@ -28,16 +28,16 @@ def smooth_chances(
         doubt: How many records of a cell weigh as much as the additive model.
     """
     counts = project_nonnegative(noisy, total)
-    model = additive_chances(counts, shape)
+    model = additive_probabilities(counts, shape)
     mixed: FloatArray = counts + doubt * model
     return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
 
 
-def additive_chances(counts: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """Fit the additive model and give its chance of each class in each cell.
+def additive_probabilities(counts: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Fit the additive model and give its probability of each class in each cell.
 
     >>> counts = np.array([[90.0, 10.0], [10.0, 90.0]])
-    >>> additive_chances(counts, (2,)).round(1).tolist()
+    >>> additive_probabilities(counts, (2,)).round(1).tolist()
     [[0.9, 0.1], [0.1, 0.9]]
     """
     classes = counts.shape[1]
@@ -66,7 +66,7 @@ def _effect_places(cells: NDArray[np.intp], shape: tuple[int, ...]) -> list[NDAr
 def _fit(
     counts: FloatArray, places: list[NDArray[np.intp]], overall: FloatArray, effects: int
 ) -> FloatArray:
-    """Maximise the likelihood, less a ridge penalty that keeps effects of rare cells small."""
+    """Maximize the likelihood, less a ridge penalty that keeps effects of rare cells small."""
     weights = counts.sum(axis=1, keepdims=True)
     classes = counts.shape[1]
     scale = 1 / float(weights.sum())

@@ -1,4 +1,4 @@
-"""An answer with an error bar."""
+"""An answer with a confidence interval."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -22,14 +22,14 @@ class Answer:
     confidence: float
     assumption: str | None = None
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Turn the answer into plain values for a file."""
         return asdict(self)
 
     def __str__(self) -> str:
         value = _told(max(self.value, 0.0))  # no count is negative, though an estimate may be
         if self.low is None or self.high is None:
-            return f"{value}  (no error bar is offered)"
+            return f"{value}  (no confidence interval is offered)"
         bar = f"{_told(self.low)} to {_told(self.high)}"
         return f"{value}  ({self.confidence} confidence: {bar})"
 

@@ -22,7 +22,7 @@ def _draw_numbers(axis: Axis, cells: NDArray[np.intp], rng: np.random.Generator)
     missing = cells >= intervals
     inside = np.minimum(cells, intervals - 1)
     low, high = edges[inside], edges[inside + 1]
-    if axis.holds_whole_numbers:
+    if axis.holds_integers:
         whole = rng.integers(low.astype(np.int64), high.astype(np.int64))
         return pa.array(whole, mask=missing)
     part = rng.random(cells.size)  # in [0, 1): measured from the end that belongs to the cell

@@ -120,15 +120,15 @@ def assumption(
     if axis.edges is None or not ranges:
         return None
     asked = _intersection(axis, ranges)
-    first, last = axis.edges[0], axis.edges[-1] - axis.holds_whole_numbers
+    first, last = axis.edges[0], axis.edges[-1] - axis.holds_integers
     if asked.low > last or asked.high < first or (asked.low == last and not asked.include_low):
         return f"values of {axis.column} beyond {first:g} to {last:g} were counted at these ends"
-    # A cell holds one of its ends, the outermost both; to ask otherwise cannot be honoured.
+    # A cell holds one of its ends, the outermost both; to ask otherwise cannot be honored.
     holds_low = axis.closed == "left" or asked.low <= first
     holds_high = axis.closed == "right" or asked.high >= last
     starts_odd = _is_edge(axis, asked.low) and asked.include_low != holds_low
     ends_odd = _is_edge(axis, asked.high) and asked.include_high != holds_high
-    if not axis.holds_whole_numbers and (starts_odd or ends_odd):
+    if not axis.holds_integers and (starts_odd or ends_odd):
         return f"no record is assumed to lie exactly at the end of the range of {axis.column}"
     return None
 

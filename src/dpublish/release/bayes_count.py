@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpublish.mechanisms.noise_law import noise_variance
+from dpublish.mechanisms.noise_distribution import noise_variance
 from dpublish.release.answer import Answer
 from dpublish.release.axis_question import read_question
 from dpublish.release.axis_weights import is_partial
 from dpublish.release.cell_counts import CellCounts, bounded
-from dpublish.release.error_bars import half_width, require_confidence
+from dpublish.release.intervals import half_width, require_confidence
 from dpublish.release.noise_sums import Terms
 from dpublish.release.query import parse_query, require_columns
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def count_network(network: "BayesNetwork", query: str, confidence: float) -> Answer:
     """Count the records that satisfy `query`.
 
-    If a joint count has all columns asked about, it answers with an error bar: the one of
+    If a joint count has all columns asked about, it answers with a confidence interval: the one of
     least noise among those that need not cut a cell, if there are such.  Which that is depends
     on the question and the network, not on the noise.  Else synthetic rows are counted.
     """

@@ -15,17 +15,17 @@ from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_count, require_known
 from dpublish.mechanisms.exact import require_rate
-from dpublish.mechanisms.noise_law import noise_variance, sum_quantile
+from dpublish.mechanisms.noise_distribution import noise_variance, sum_quantile
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
 from dpublish.release.answer import Answer
 from dpublish.release.axis_rows import draw_column
-from dpublish.release.bayes_chances import add_up
 from dpublish.release.bayes_count import count_network
 from dpublish.release.bayes_nodes import Node, joint_of
-from dpublish.release.bayes_prediction import foretell
-from dpublish.release.histogram import MAX_ROWS, Margin
+from dpublish.release.bayes_prediction import predict
+from dpublish.release.bayes_probabilities import add_up
+from dpublish.release.histogram import MAX_ROWS, Marginal
 from dpublish.release.joint_network import JointNetwork
 from dpublish.release.prediction import encode_rows, label_rows
 from dpublish.release.release import Release, whole_column
@@ -37,7 +37,7 @@ class BayesNetwork(Release):
     """Columns in an order in which each depends on a few earlier ones, and their noisy counts.
 
     Attributes:
-        receipt: What was promised and paid.
+        receipt: What was guaranteed and paid.
         schema: The columns of the network.
         nodes: The columns with their parents, every parent before its children.
         counts: Noisy counts of the sets of `joint_sets(nodes)`, one set after the other, each
@@ -45,7 +45,7 @@ class BayesNetwork(Release):
         noise_rate: Rate of the noise on every count.
         size: Noisy number of records.
         size_rate: Rate of its noise.
-        target: Column to foretell with `predict`, if one was named.
+        target: Column to predict with `predict`, if one was named.
     """
 
     kind: ClassVar[str] = "bayes-network"
@@ -60,10 +60,10 @@ class BayesNetwork(Release):
     target: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: a release may come from anywhere."""
+        """Refuse what no method would publish: a release may come from anywhere."""
         require_rate(self.size_rate)
         if type(self.size) is not int:
-            raise InvalidParameter("size must be a whole number")
+            raise InvalidParameter("size must be an integer")
         _ = self._uncounted  # refuses what is no network
         if self.target is not None:
             require_known("column", self.target, self.schema.names)
@@ -73,7 +73,7 @@ class BayesNetwork(Release):
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, BayesNetwork)
-            and self.facts() == other.facts()
+            and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.schema == other.schema
             and np.array_equal(self.counts, other.counts)
@@ -88,7 +88,7 @@ class BayesNetwork(Release):
 
     @cached_property
     def network(self) -> JointNetwork:
-        """The network, its joint counts and chances."""
+        """The network, its joint counts and probabilities."""
         return replace(self._uncounted, total=self.total)
 
     @property
@@ -122,11 +122,11 @@ class BayesNetwork(Release):
         return max(float(np.average(values, weights=weights)), 0.0)
 
     @property
-    def chances(self) -> dict[str, NDArray[np.float64]]:
-        """Chances of each column's cells: a row for every combined cell of its parents."""
-        return self.network.chances
+    def probabilities(self) -> dict[str, NDArray[np.float64]]:
+        """Probabilities of each column's cells: a row for every combined cell of its parents."""
+        return self.network.probabilities
 
-    def margin(self, column: str) -> Margin:
+    def marginal(self, column: str) -> Marginal:
         """Add up a column's noisy counts, and say how far noise may have moved each (95 %)."""
         require_known("column", column, self.axes)
         axis = self.axes[column]
@@ -135,7 +135,7 @@ class BayesNetwork(Release):
         counts = add_up(self.joints[joint].astype(np.float64), self.joint_axes[joint], (axis,))
         merged = self.joints[joint].size // axis.size
         reach = float(sum_quantile(self.noise_rate, merged, 0.95))
-        return Margin(axis.labels, np.rint(counts).astype(np.int64), reach)
+        return Marginal(axis.labels, np.rint(counts).astype(np.int64), reach)
 
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows: `n` of them, or as many as were counted.
@@ -158,7 +158,7 @@ class BayesNetwork(Release):
         )
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
-        """Count the records that satisfy `query`; with an error bar if one joint has them."""
+        """Count the records that satisfy `query`; with an interval if one joint has them."""
         return count_network(self, query, confidence)
 
     def count_boxes(
@@ -173,7 +173,7 @@ class BayesNetwork(Release):
         return SampledCount(self, self.total)
 
     def predict(self, rows: Any) -> pa.Array:
-        """Foretell the target of each of `rows`: its likeliest value, given all other columns."""
+        """Predict the target of each of `rows`: its likeliest value, given all other columns."""
         target = self._require_target()
         names = [name for name in self.schema.names if name != target]
         table = rows if isinstance(rows, pa.Table) else pa.table(rows)
@@ -183,9 +183,9 @@ class BayesNetwork(Release):
         return label_rows(self.axes[target], self.predict_codes(codes))
 
     def predict_codes(self, codes: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
-        """Foretell the target's codes from leaf codes; unknown values (-1) say nothing."""
+        """Predict the target's codes from leaf codes; unknown values (-1) say nothing."""
         target = self._require_target()
-        return foretell(target, self.nodes, self.chances, self.schema, codes)
+        return predict(target, self.nodes, self.probabilities, self.schema, codes)
 
     def _require_target(self) -> str:
         if self.target is None:
@@ -196,10 +196,10 @@ class BayesNetwork(Release):
         """Give the noisy counts of all joints, with the labels of their cells."""
         return {"counts": self._uncounted.table()}
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Give the network, noise rates, noisy size and target."""
         return {
-            "nodes": [node.to_plain() for node in self.nodes],
+            "nodes": [node.to_dict() for node in self.nodes],
             "noise_rate": format_epsilon(self.noise_rate),
             "noisy_size": self.size,
             "size_rate": format_epsilon(self.size_rate),
@@ -212,19 +212,19 @@ class BayesNetwork(Release):
         *,
         receipt: Receipt,
         schema: Schema,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
         """Rebuild the network of a release folder."""
         return cls(
             receipt=receipt,
             schema=schema,
-            nodes=tuple(map(Node.from_plain, facts["nodes"])),
+            nodes=tuple(map(Node.from_dict, metadata["nodes"])),
             counts=whole_column(tables["counts"], "noisy_count"),
-            noise_rate=parse_epsilon(facts["noise_rate"]),
-            size=facts["noisy_size"],
-            size_rate=parse_epsilon(facts["size_rate"]),
-            target=facts["target"],
+            noise_rate=parse_epsilon(metadata["noise_rate"]),
+            size=metadata["noisy_size"],
+            size_rate=parse_epsilon(metadata["size_rate"]),
+            target=metadata["target"],
         )
 
     def expected_error(self) -> dict[str, float]:

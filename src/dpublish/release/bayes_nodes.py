@@ -27,14 +27,14 @@ class Node:
         """Find the axes of the column and its parents."""
         return tuple(schema[name].axis(level) for name, level in self.columns)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Turn the node into plain values for a file."""
         parents = [{"column": name, "level": level} for name, level in self.parents]
         return {"column": self.column, "level": self.level, "parents": parents}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """Read back what `to_plain` wrote."""
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
         parents = tuple((parent["column"], parent["level"]) for parent in plain["parents"])
         return cls(plain["column"], plain["level"], parents)
 

@@ -1,4 +1,4 @@
-"""Foretell one column of a network from all others."""
+"""Predict one column of a network from all others."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,18 +7,18 @@ from numpy.typing import NDArray
 
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
-from dpublish.release.bayes_chances import cell_numbers
 from dpublish.release.bayes_nodes import Node
+from dpublish.release.bayes_probabilities import cell_numbers
 from dpublish.release.prediction import UNKNOWN
 
-_LEAST_CHANCE = 1e-3
+_LEAST_PROBABILITY = 1e-3
 """A single value that noise made nearly impossible must not outvote all others."""
 
 
-def foretell(
+def predict(
     target: str,
     nodes: Sequence[Node],
-    chances: Mapping[str, NDArray[np.float64]],
+    probabilities: Mapping[str, NDArray[np.float64]],
     schema: Schema,
     codes: Mapping[str, NDArray[np.int64]],
 ) -> NDArray[np.int64]:
@@ -36,7 +36,7 @@ def foretell(
             continue
         cells, known = _cells(node, target, schema, codes, size)
         axes = node.axes(schema)
-        table = np.log(np.maximum(chances[node.column], _LEAST_CHANCE))
+        table = np.log(np.maximum(probabilities[node.column], _LEAST_PROBABILITY))
         for value in range(classes):
             at = [
                 np.full(size, value) if axis.column == target else cells[axis.column]

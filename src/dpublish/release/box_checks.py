@@ -20,7 +20,7 @@ def require_boxes(
     shape = (parents.size, sizes.size)
     for array, wanted in ((lows, shape), (highs, shape), (parents, shape[:1])):
         if array.dtype != np.int64 or array.shape != wanted:
-            raise InvalidParameter("boxes are whole numbers: ends for each column, and a parent")
+            raise InvalidParameter("boxes are integers: ends for each column, and a parent")
     if not parents.size:
         raise InvalidParameter("there must be at least one box")
     if np.any(lows < 0) or np.any(lows >= highs) or np.any(highs > sizes):

@@ -4,7 +4,7 @@ Every box has at most one noisy count, with a variance of its own.  The counts t
 along the tree and lie nearest to the noisy ones, each weighed by its variance, are found in
 two sweeps: upwards, what a box and all below it say about its count; downwards, what all the
 rest adds.  They are linear in the noisy counts, so the sweeps run backwards give the weight
-of every noisy count in any sum of estimates, and with it an error bar.
+of every noisy count in any sum of estimates, and with it a confidence interval.
 
 Known as: constrained inference, hierarchical consistency, here for unequal variances.
 Why it is least squares: docs/proofs/boxes.md.

@@ -16,7 +16,7 @@ from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_count, require_known
 from dpublish.mechanisms.exact import require_rate
-from dpublish.mechanisms.noise_law import noise_variance, sum_quantile
+from dpublish.mechanisms.noise_distribution import noise_variance, sum_quantile
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
@@ -27,9 +27,9 @@ from dpublish.release.box_checks import require_boxes
 from dpublish.release.box_overlap import BoxOverlap
 from dpublish.release.box_table import end_columns, read_ends
 from dpublish.release.box_tree import BoxTree
-from dpublish.release.error_bars import mixed_half_width, require_confidence
 from dpublish.release.histogram import MAX_ROWS
-from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.intervals import mixed_half_width, require_confidence
+from dpublish.release.labeled_histogram import NoisySize
 from dpublish.release.projection import round_to_total
 from dpublish.release.query import parse_query
 from dpublish.release.release import Release, whole_column
@@ -71,7 +71,7 @@ class Boxes(Release):
     partial: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: a release may come from anywhere."""
+        """Refuse what no method would publish: a release may come from anywhere."""
         require_boxes(
             np.array([column.size for column in self.schema.columns]),
             self.lows,
@@ -81,7 +81,7 @@ class Boxes(Release):
         )
         for array in (self.levels, self.counts):
             if array.dtype != np.int64 or array.shape != self.parents.shape:
-                raise InvalidParameter("levels and counts are whole numbers, one for each box")
+                raise InvalidParameter("levels and counts are integers, one for each box")
         for rate in [*self.rates, None if self.size is None else self.size.rate]:
             if rate is not None:
                 require_rate(rate)
@@ -91,12 +91,12 @@ class Boxes(Release):
         if np.any(uncounted[self.ends]) or np.any(self.counts[uncounted]):
             raise InvalidParameter("a box without a noisy count has parts and counts 0")
         if self.size is not None and type(self.size.value) is not int:
-            raise InvalidParameter("the noisy number of records must be a whole number")
+            raise InvalidParameter("the noisy number of records must be an integer")
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Boxes)
-            and self.facts() == other.facts()
+            and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.schema == other.schema
             and self.tables()["boxes"] == other.tables()["boxes"]
@@ -157,7 +157,7 @@ class Boxes(Release):
         return BoxOverlap(self.lows[self.ends], self.highs[self.ends])
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
-        """Count the records that satisfy `query`, with an error bar.
+        """Count the records that satisfy `query`, with a confidence interval.
 
         The bar holds the noise and, where boxes are cut, the spread of records that are
         strewn evenly over each box.
@@ -221,12 +221,12 @@ class Boxes(Release):
             picked = np.repeat(self.ends, round_to_total(self.plausible))
         else:
             require_count(n=n, at_least=0)
-            picked = rng.choice(self.ends, size=n, p=self._chances())
+            picked = rng.choice(self.ends, size=n, p=self._probabilities())
         codes = rng.integers(self.lows[picked], self.highs[picked])
         columns = zip(self.axes, codes.T, strict=True)
         return pa.table({axis.column: draw_column(axis, along, rng) for axis, along in columns})
 
-    def _chances(self) -> NDArray[np.float64]:
+    def _probabilities(self) -> NDArray[np.float64]:
         weights = self.plausible
         if not weights.any():
             extents = self.highs[self.ends] - self.lows[self.ends]
@@ -243,7 +243,7 @@ class Boxes(Release):
         }
         return {"boxes": pa.table(columns | end_columns(self.axes, self.lows, self.highs))}
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Give the noise rates and the noisy number of records."""
         size = self.size
         return {
@@ -260,13 +260,13 @@ class Boxes(Release):
         *,
         receipt: Receipt,
         schema: Schema,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
         """Rebuild the boxes of a release folder."""
         table = tables["boxes"]
         lows, highs = read_ends(table, schema.names)
-        size = facts["records"]
+        size = metadata["records"]
         return cls(
             receipt=receipt,
             schema=schema,
@@ -274,10 +274,10 @@ class Boxes(Release):
             highs=highs,
             parents=whole_column(table, "parent"),
             levels=whole_column(table, "level"),
-            rates=tuple(None if r is None else parse_epsilon(r) for r in facts["rates"]),
+            rates=tuple(None if r is None else parse_epsilon(r) for r in metadata["rates"]),
             counts=whole_column(table, "noisy_count"),
             size=None if size is None else NoisySize(size["count"], parse_epsilon(size["rate"])),
-            partial=bool(facts["partial"]),
+            partial=bool(metadata["partial"]),
         )
 
     def expected_error(self) -> dict[str, float]:

@@ -11,7 +11,7 @@ from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.release.cell_groups import CellGroups
-from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.release.noisy_marginal import NoisyMarginal
 from dpublish.release.release import whole_column
 
 if TYPE_CHECKING:
@@ -22,16 +22,16 @@ RESERVED = frozenset({"cell_number", "group_number", "noisy_count", "estimated_c
 
 
 def tables_of(release: "CellCopulas") -> dict[str, pa.Table]:
-    """Give noisy numbers, chances and correlations."""
+    """Give noisy numbers, probabilities and correlations."""
     return {
         "cells": _cells(release.groups),
-        "margins": _margins(release.groups),
-        "chances": _chances(release.groups),
+        "marginals": _marginals(release.groups),
+        "probabilities": _probabilities(release.groups),
         "correlations": _correlations(release),
     }
 
 
-def facts_of(release: "CellCopulas") -> dict[str, Any]:
+def metadata_of(release: "CellCopulas") -> dict[str, Any]:
     """Give all but the noisy numbers."""
     groups = release.groups
     return {
@@ -39,25 +39,25 @@ def facts_of(release: "CellCopulas") -> dict[str, Any]:
         "numbers": [axis.column for axis in groups.numbers],
         "rate": format_epsilon(groups.rate),
         "kept": groups.kept.tolist(),
-        "margins": [[margin.facts() for margin in row] for row in groups.margins],
-        "correlation": None if release.correlation is None else release.correlation.facts(),
+        "marginals": [[marginal.metadata() for marginal in row] for row in groups.marginals],
+        "correlation": None if release.correlation is None else release.correlation.metadata(),
     }
 
 
 def groups_from(
-    schema: Schema, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]
+    schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
 ) -> CellGroups:
-    """Rebuild cells, groups and margins."""
+    """Rebuild cells, groups and marginals."""
     counts = whole_column(tables["cells"], "noisy_count")
     if not np.array_equal(whole_column(tables["cells"], "cell_number"), np.arange(counts.size)):
         raise CorruptRelease("the cells are out of order")
     return CellGroups(
-        categories=tuple(schema[name].axis() for name in facts["categories"]),
-        numbers=tuple(schema[name].axis() for name in facts["numbers"]),
+        categories=tuple(schema[name].axis() for name in metadata["categories"]),
+        numbers=tuple(schema[name].axis() for name in metadata["numbers"]),
         counts=counts,
-        rate=parse_epsilon(facts["rate"], "rate"),
-        kept=np.array(facts["kept"], dtype=np.int64),
-        margins=_read_margins(facts["margins"], tables["margins"]),
+        rate=parse_epsilon(metadata["rate"], "rate"),
+        kept=np.array(metadata["kept"], dtype=np.int64),
+        marginals=_read_marginals(metadata["marginals"], tables["marginals"]),
     )
 
 
@@ -72,30 +72,34 @@ def _cells(groups: CellGroups) -> pa.Table:
     return pa.table(columns)
 
 
-def _margins(groups: CellGroups) -> pa.Table:
+def _marginals(groups: CellGroups) -> pa.Table:
     """List the noisy numbers group by group, and in a group column by column."""
-    margins = [margin for row in groups.margins for margin in row]
-    sizes = [margin.units.size for margin in margins]
+    marginals = [marginal for row in groups.marginals for marginal in row]
+    sizes = [marginal.units.size for marginal in marginals]
     return pa.table(
         {
             **_places(groups, sizes),
             "position": _joined([np.arange(size) for size in sizes]),
-            "noisy_number": _joined([margin.units for margin in margins]),
+            "noisy_number": _joined([marginal.units for marginal in marginals]),
         }
     )
 
 
-def _chances(groups: CellGroups) -> pa.Table:
-    chances = [law.chances for row in groups.laws for law in row]
-    labels = [label for _ in groups.laws for axis in groups.numbers for label in axis.labels]
-    every = np.concatenate([np.empty(0), *chances])
-    places = _places(groups, [part.size for part in chances])
+def _probabilities(groups: CellGroups) -> pa.Table:
+    probabilities = [
+        distribution.probabilities for row in groups.distributions for distribution in row
+    ]
+    labels = [
+        label for _ in groups.distributions for axis in groups.numbers for label in axis.labels
+    ]
+    every = np.concatenate([np.empty(0), *probabilities])
+    places = _places(groups, [part.size for part in probabilities])
     sizes = np.maximum(groups.sizes, 0)[places["group_number"]]
     return pa.table(
         {
             **places,
             "value": pa.array(labels, pa.string()),
-            "chance": every,
+            "probability": every,
             "expected_count": every * sizes,
         }
     )
@@ -137,13 +141,15 @@ def _joined(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
 
-def _read_margins(
-    facts: Sequence[Sequence[Mapping[str, Any]]], table: pa.Table
-) -> tuple[tuple[NoisyMargin, ...], ...]:
+def _read_marginals(
+    metadata: Sequence[Sequence[Mapping[str, Any]]], table: pa.Table
+) -> tuple[tuple[NoisyMarginal, ...], ...]:
     positions, units = whole_column(table, "position"), whole_column(table, "noisy_number")
     starts = np.flatnonzero(positions == 0)
     parts = np.split(units, starts[1:]) if starts.size else []
-    if len(parts) != sum(len(row) for row in facts):
-        raise CorruptRelease("the noisy numbers are not those of the groups' margins")
+    if len(parts) != sum(len(row) for row in metadata):
+        raise CorruptRelease("the noisy numbers are not those of the groups' marginals")
     left = iter(parts)
-    return tuple(tuple(NoisyMargin.from_facts(one, next(left)) for one in row) for row in facts)
+    return tuple(
+        tuple(NoisyMarginal.from_metadata(one, next(left)) for one in row) for row in metadata
+    )

@@ -12,22 +12,22 @@ from numpy.typing import NDArray
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.mechanisms.noise_law import sum_quantile
+from dpublish.mechanisms.noise_distribution import sum_quantile
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
 from dpublish.release.answer import Answer
 from dpublish.release.axis_question import read_boxes, read_question
 from dpublish.release.axis_rows import draw_column
-from dpublish.release.cell_copula_tables import facts_of, groups_from, tables_of
+from dpublish.release.cell_copula_tables import groups_from, metadata_of, tables_of
 from dpublish.release.cell_groups import CellGroups
 from dpublish.release.cell_rows import draw_cells
 from dpublish.release.copula_question import Question, box_shares
 from dpublish.release.copula_tables import read_correlation as correlation_from
-from dpublish.release.error_bars import half_width, require_confidence
 from dpublish.release.group_correlation import GroupReading, read_correlation
 from dpublish.release.histogram import MAX_ROWS
+from dpublish.release.intervals import half_width, require_confidence
 from dpublish.release.noisy_correlation import NoisyCorrelation
-from dpublish.release.noisy_margin import joint_half_width
+from dpublish.release.noisy_marginal import joint_half_width
 from dpublish.release.projection import round_to_total
 from dpublish.release.release import Release
 
@@ -35,8 +35,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _MODEL = (
-    "in each group of cells, values are assumed to follow its margins and a Gaussian copula; "
-    "how far that is from the truth is not known, so there is no error bar"
+    "in each group of cells, values are assumed to follow its marginals and a Gaussian copula; "
+    "how far that is from the truth is not known, so there is no confidence interval"
 )
 
 
@@ -49,17 +49,17 @@ class _Found(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CellCopulas(Release):
-    """Noisy counts of all cells of small columns; margins of the others in groups of cells.
+    """Noisy counts of all cells of small columns; marginals of the others in groups of cells.
 
     Behind every column with many values stands a normal variable that chooses among its
-    leaves by the margin of the record's group.  One matrix of correlations joins these
+    leaves by the marginal of the record's group.  One matrix of correlations joins these
     variables in all groups.  Inside the group of all small cells, the small columns and the
     others have nothing to do with each other.
 
     Attributes:
-        receipt: What was promised and paid.
+        receipt: What was guaranteed and paid.
         schema: The columns.
-        groups: Cells, groups and margins.
+        groups: Cells, groups and marginals.
         correlation: Sums of products of the groups' scores; None for fewer than two columns
             with many values.
     """
@@ -72,13 +72,13 @@ class CellCopulas(Release):
     correlation: NoisyCorrelation | None
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: a release may come from anywhere."""
+        """Refuse what no method would publish: a release may come from anywhere."""
         names = {axis.column for axis in (*self.groups.categories, *self.groups.numbers)}
         if names != set(self.schema.names):
-            raise InvalidParameter("the columns of cells and margins must be those of the schema")
+            raise InvalidParameter("the columns of cells and marginals must be those of the schema")
         joined = () if self.correlation is None else self.correlation.columns
         if joined != (self.numbers if len(self.numbers) > 1 else ()):
-            raise InvalidParameter("correlations must join all columns that have margins")
+            raise InvalidParameter("correlations must join all columns that have marginals")
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -93,7 +93,7 @@ class CellCopulas(Release):
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """Columns that have margins in each group."""
+        """Columns that have marginals in each group."""
         return tuple(axis.column for axis in self.groups.numbers)
 
     @cached_property
@@ -112,7 +112,7 @@ class CellCopulas(Release):
         if self.correlation is None:
             few = len(self.numbers)
             return GroupReading(np.eye(few), np.zeros((few, few)))
-        return read_correlation(self.correlation, self.groups.laws, self.groups.sizes)
+        return read_correlation(self.correlation, self.groups.distributions, self.groups.sizes)
 
     @property
     def matrix(self) -> FloatArray:
@@ -123,7 +123,8 @@ class CellCopulas(Release):
         """Count the records that satisfy `query`.
 
         Questions about cells are sums of noisy counts, and one column inside whole groups a
-        sum of noisy margins: both have error bars.  Anything else is answered by the model.
+        sum of noisy marginals: both have confidence intervals.  Anything else is answered by the
+        model.
         """
         require_confidence(confidence)
         asked = read_question(self.axes, query)
@@ -153,8 +154,9 @@ class CellCopulas(Release):
         places = [self.numbers.index(name) for name in limited]
         matrix = self.matrix[np.ix_(places, places)]
         value = sum(
-            masses[g] * Question(matrix, [law[j] for j in places], list(limited.values())).share
-            for g, law in enumerate(groups.laws)
+            masses[g]
+            * Question(matrix, [distribution[j] for j in places], list(limited.values())).share
+            for g, distribution in enumerate(groups.distributions)
             if masses[g] > 0
         )
         return _Found(float(value), None)
@@ -162,13 +164,14 @@ class CellCopulas(Release):
     def _one_column(
         self, each: FloatArray, name: str, weights: FloatArray, confidence: float
     ) -> _Found:
-        """Add up one column's margins, whole groups at a time."""
+        """Add up one column's marginals, whole groups at a time."""
         place = self.numbers.index(name)
-        margins = [row[place] for row in self.groups.margins]
+        marginals = [row[place] for row in self.groups.marginals]
         value = sum(
-            part * float(weights @ margin.bins) for part, margin in zip(each, margins, strict=True)
+            part * float(weights @ marginal.bins)
+            for part, marginal in zip(each, marginals, strict=True)
         )
-        return _Found(value, joint_half_width(margins, [p * weights for p in each], confidence))
+        return _Found(value, joint_half_width(marginals, [p * weights for p in each], confidence))
 
     def count_boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
         """Estimate how many records lie in each of many boxes of leaves, as `rows` would."""
@@ -185,11 +188,11 @@ class CellCopulas(Release):
         low, high = boxes.lows[:, places], boxes.highs[:, places]
         matrix = self.matrix[np.ix_(numbers, numbers)]
         found = np.zeros(len(low))
-        for group, law in enumerate(self.groups.laws):
+        for group, distribution in enumerate(self.groups.distributions):
             some = np.flatnonzero(masses[:, group] > 0)
             if some.size:
-                laws = [law[j] for j in numbers]
-                shares = box_shares(matrix, laws, low[some], high[some])
+                distributions = [distribution[j] for j in numbers]
+                shares = box_shares(matrix, distributions, low[some], high[some])
                 found[some] += masses[some, group] * shares
         return found
 
@@ -220,12 +223,12 @@ class CellCopulas(Release):
         )
 
     def tables(self) -> dict[str, pa.Table]:
-        """Give the noisy numbers, and the chances and correlations that follow from them."""
+        """Give the noisy numbers, and the probabilities and correlations that follow from them."""
         return tables_of(self)
 
-    def facts(self) -> dict[str, Any]:
-        """Give how cells, margins and correlations were counted."""
-        return facts_of(self)
+    def metadata(self) -> dict[str, Any]:
+        """Give how cells, marginals and correlations were counted."""
+        return metadata_of(self)
 
     @classmethod
     def from_parts(
@@ -233,15 +236,15 @@ class CellCopulas(Release):
         *,
         receipt: Receipt,
         schema: Schema,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
         """Rebuild the cells and copulas of a release folder."""
         return cls(
             receipt=receipt,
             schema=schema,
-            groups=groups_from(schema, facts, tables),
-            correlation=correlation_from(facts["correlation"], tables["correlations"]),
+            groups=groups_from(schema, metadata, tables),
+            correlation=correlation_from(metadata["correlation"], tables["correlations"]),
         )
 
     def expected_error(self) -> dict[str, float]:
@@ -263,6 +266,6 @@ class CellCopulas(Release):
         }
         if self.numbers:
             rest = " and one for all other cells" if groups.groups > groups.kept.size else ""
-            told["margins of"] = ", ".join(self.numbers)
-            told["groups"] = f"{groups.kept.size:,} cells with margins of their own{rest}"
+            told["marginals of"] = ", ".join(self.numbers)
+            told["groups"] = f"{groups.kept.size:,} cells with marginals of their own{rest}"
         return told

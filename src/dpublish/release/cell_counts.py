@@ -1,4 +1,4 @@
-"""Count by conditions in noisy counts of cells, with error bars that hold as often as they say."""
+"""Count by conditions in noisy counts of cells, with confidence intervals that hold."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from dpublish.errors import InvalidQuery
 from dpublish.release.answer import Answer
 from dpublish.release.axis_question import read_question
 from dpublish.release.axis_weights import is_partial
-from dpublish.release.error_bars import (
+from dpublish.release.intervals import (
     half_width,
     one_cell_bound,
     require_confidence,
@@ -26,9 +26,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 SharesOf = Callable[[Axis, IntArray, IntArray], FloatArray]
 
-NO_BAR = "these counts are estimates whose error is not known, so there is no error bar"
+NO_BAR = "these counts are estimates whose error is not known, so there is no confidence interval"
 _AT_ONCE = 1 << 22
-_HIDDEN_SHARE = 0.1  # part of the risk that noise of some cell strays further than foretold
+_HIDDEN_SHARE = 0.1  # part of the risk that noise of some cell strays further than predicted
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class CellCounts:
         """Count the records that satisfy `query`.
 
         Records in a cell that is covered in part are taken to lie in the covered part
-        independently of each other, each with a chance of its size; the bar allows for that.
+        independently of each other, each with a probability of its size; the bar allows for that.
         """
         require_confidence(confidence)
         question = read_question(self.axes, query)
@@ -112,7 +112,7 @@ class CellCounts:
         noise = 1 - (1 - _HIDDEN_SHARE) * risk
         reach = half_width(rate, weights, noise, spread=sqrt(inner))
         if any(np.any(is_partial(along)) for along in per_axis):
-            # Of the hidden records, too, chance puts more or fewer into the covered part.
+            # Of the hidden records, too, probability puts more or fewer into the covered part.
             hidden += half_width(rate, weights, noise, spread=sqrt(inner + hidden)) - reach
         value = float(weights @ counts)
         low = float(weights @ np.where(sure, counts, np.maximum(counts - most, 0))) - reach

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from dpublish.data.axis import Axis
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact import require_rate
-from dpublish.mechanisms.noise_law import noise_variance
-from dpublish.release.copula_rows import LeafLaw
-from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.mechanisms.noise_distribution import noise_variance
+from dpublish.release.copula_rows import LeafDistribution
+from dpublish.release.noisy_marginal import NoisyMarginal
 from dpublish.release.projection import project_nonnegative
 
 FloatArray = NDArray[np.float64]
@@ -22,7 +22,7 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class CellGroups:
-    """Noisy counts of all cells of `categories`, and margins of `numbers` in groups of cells.
+    """Noisy counts of all cells of `categories`, and marginals of `numbers` in groups of cells.
 
     Each cell that was kept is a group of its own, in the order of cells; all other cells
     together are the last group, if there are any.
@@ -33,7 +33,7 @@ class CellGroups:
         counts: Noisy count of every cell.
         rate: Rate of their noise.
         kept: Numbers of the cells that are groups of their own.
-        margins: For each group the margins of `numbers`, in their order.
+        marginals: For each group the marginals of `numbers`, in their order.
     """
 
     categories: tuple[Axis, ...]
@@ -41,10 +41,10 @@ class CellGroups:
     counts: IntArray
     rate: Fraction
     kept: IntArray
-    margins: tuple[tuple[NoisyMargin, ...], ...]
+    marginals: tuple[tuple[NoisyMarginal, ...], ...]
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: it may come from anywhere."""
+        """Refuse what no method would publish: it may come from anywhere."""
         require_rate(self.rate)
         names = [axis.column for axis in (*self.categories, *self.numbers)]
         if not self.categories or len(set(names)) < len(names):
@@ -52,17 +52,17 @@ class CellGroups:
         if self.counts.dtype != np.int64 or self.counts.shape != (prod(self.shape),):
             raise InvalidParameter("there must be a whole noisy count for every cell")
         _require_kept(self.kept, self.counts.size)
-        if len(self.margins) != self.groups:
-            raise InvalidParameter("there must be margins for every group of cells")
+        if len(self.marginals) != self.groups:
+            raise InvalidParameter("there must be marginals for every group of cells")
         leaves = [axis.size for axis in self.numbers]
-        if any([margin.leaves for margin in row] != leaves for row in self.margins):
-            raise InvalidParameter("each group has a margin of every column, with all its leaves")
+        if any([marginal.leaves for marginal in row] != leaves for row in self.marginals):
+            raise InvalidParameter("each group has a marginal of every column, with all its leaves")
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, CellGroups)
             and (self.categories, self.numbers) == (other.categories, other.numbers)
-            and (self.rate, self.margins) == (other.rate, other.margins)
+            and (self.rate, self.marginals) == (other.rate, other.marginals)
             and np.array_equal(self.counts, other.counts)
             and np.array_equal(self.kept, other.kept)
         )
@@ -88,7 +88,7 @@ class CellGroups:
     def sizes(self) -> FloatArray:
         """Estimate of the number of records of each group; it may be negative.
 
-        Cells and margins each give one, unbiased; they are weighed by inverse variance.
+        Cells and marginals each give one, unbiased; they are weighed by inverse variance.
         """
         return self._evidence[0]
 
@@ -109,8 +109,8 @@ class CellGroups:
         totals = [np.bincount(self.group_of, weights=self.counts, minlength=self.groups)]
         variances = [cells * noise_variance(self.rate)]
         for j in range(len(self.numbers)):
-            totals.append(np.array([row[j].total for row in self.margins]))
-            variances.append(np.array([row[j].total_variance for row in self.margins]))
+            totals.append(np.array([row[j].total for row in self.marginals]))
+            variances.append(np.array([row[j].total_variance for row in self.marginals]))
         precisions = 1 / np.maximum(variances, 1e-9)
         found = precisions.sum(axis=0)
         return (precisions * totals).sum(axis=0) / found, 1 / found
@@ -126,12 +126,15 @@ class CellGroups:
         return found
 
     @cached_property
-    def laws(self) -> tuple[tuple[LeafLaw, ...], ...]:
-        """For each group, the chances of each column's leaves."""
+    def distributions(self) -> tuple[tuple[LeafDistribution, ...], ...]:
+        """For each group, the probabilities of each column's leaves."""
         ordinary = [axis.ordinary_leaves for axis in self.numbers]
         return tuple(
-            tuple(LeafLaw(m.chances, leaves) for m, leaves in zip(row, ordinary, strict=True))
-            for row in self.margins
+            tuple(
+                LeafDistribution(m.probabilities, leaves)
+                for m, leaves in zip(row, ordinary, strict=True)
+            )
+            for row in self.marginals
         )
 
     def box_masses(self, lows: IntArray, highs: IntArray) -> FloatArray:

@@ -18,8 +18,8 @@ def draw_cells(
     """Draw the leaf codes of a row in each of `cells`, which may be listed many times.
 
     Args:
-        groups: Cells, and the margins of their groups.
-        matrix: Correlations of the normal variables behind the columns that have margins.
+        groups: Cells, and the marginals of their groups.
+        matrix: Correlations of the normal variables behind the columns that have marginals.
         cells: Cell of each row.
         rng: Source of the draws; rows are post-processing, so it need not be secure.
     """
@@ -32,9 +32,9 @@ def draw_cells(
     names = [axis.column for axis in groups.numbers]
     codes |= {name: np.empty(cells.size, dtype=np.int64) for name in names}
     own = groups.group_of[cells]
-    for group, laws in enumerate(groups.laws):
+    for group, distributions in enumerate(groups.distributions):
         here = np.flatnonzero(own == group)
-        drawn = draw_codes(matrix, dict(zip(names, laws, strict=True)), here.size, rng)
+        drawn = draw_codes(matrix, dict(zip(names, distributions, strict=True)), here.size, rng)
         for name, leaves in drawn.items():
             codes[name][here] = leaves
     return codes

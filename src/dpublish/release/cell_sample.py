@@ -21,8 +21,8 @@ from dpublish.randomness import plain_generator
 from dpublish.release.answer import Answer
 from dpublish.release.axis_question import read_boxes, read_question
 from dpublish.release.axis_rows import draw_column
-from dpublish.release.error_bars import count_errors, require_confidence
 from dpublish.release.histogram import MAX_ROWS, RESERVED
+from dpublish.release.intervals import count_errors, require_confidence
 from dpublish.release.release import Release, whole_column
 
 TABLE_COLUMNS = RESERVED | {"weight"}
@@ -30,7 +30,7 @@ TABLE_COLUMNS = RESERVED | {"weight"}
 _HIDDEN = "records in cells whose noisy count is below the threshold are not counted"
 
 
-class SampleMargin(NamedTuple):
+class SampleMarginal(NamedTuple):
     """Weights of the sampled cells, added up along one axis."""
 
     labels: tuple[str, ...]
@@ -43,7 +43,7 @@ class CellSample(Release):
 
     `cells` and `counts` are parallel: cell numbers in row-major order over the leaves of all
     columns, and their noisy counts (two-sided geometric noise of rate `noise_rate`).  A cell
-    of noisy count c was kept with a chance of about c / `cutoff`, or for sure if c is greater,
+    of noisy count c was kept with a probability of about c / `cutoff`, or for sure if c is greater,
     so it stands for max(c, cutoff) records.  A cutoff of 0: all cells were kept.
     """
 
@@ -59,12 +59,12 @@ class CellSample(Release):
     noise_rate: Fraction
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: a release may come from anywhere."""
+        """Refuse what no method would publish: a release may come from anywhere."""
         require_sparse(self.size, self.threshold, self.noise_rate)
         require_count(sample=self.sample)
         for array in (self.cells, self.counts):
             if array.dtype != np.int64 or array.shape != (self.cells.size,):
-                raise InvalidParameter("cells and counts must be parallel whole numbers")
+                raise InvalidParameter("cells and counts must be parallel integers")
         inside = self.cells.size == 0 or (self.cells[0] >= 0 and self.cells[-1] < self.size)
         if not inside or np.any(np.diff(self.cells) <= 0) or np.any(self.counts < self.threshold):
             raise InvalidParameter("a sample lists cells in order, none below the threshold")
@@ -76,7 +76,7 @@ class CellSample(Release):
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, CellSample)
-            and self.facts() == other.facts()
+            and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.schema == other.schema
             and np.array_equal(self.cells, other.cells)
@@ -111,7 +111,7 @@ class CellSample(Release):
         return tuple(i.astype(np.int64) for i in np.unravel_index(self.cells, self.shape))
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
-        """Count the records that satisfy `query`, without an error bar.
+        """Count the records that satisfy `query`, without a confidence interval.
 
         What lies in cells below the threshold is not seen, and how much that is is not known.
         """
@@ -138,14 +138,14 @@ class CellSample(Release):
             sums[box] = self.weights[inside].sum()
         return sums
 
-    def margin(self, column: str) -> SampleMargin:
+    def marginal(self, column: str) -> SampleMarginal:
         """Add up the weights along all other axes."""
         names = [axis.column for axis in self.axes]
         require_known("column", column, names)
         which = names.index(column)
         sums = np.zeros(self.shape[which])
         np.add.at(sums, self.indices[which], self.weights)
-        return SampleMargin(self.axes[which].labels, sums)
+        return SampleMarginal(self.axes[which].labels, sums)
 
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows: `n` of them, or as many as the sample stands for.
@@ -176,7 +176,7 @@ class CellSample(Release):
         columns["weight"] = pa.array(self.weights)
         return {"sample": pa.table(list(columns.values()), names=list(columns))}
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Give the cutoff, the size of the sample, the threshold and the noise rate."""
         return {
             "cutoff": self.cutoff,
@@ -191,7 +191,7 @@ class CellSample(Release):
         *,
         receipt: Receipt,
         schema: Schema,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
         """Rebuild the sample of a release folder."""
@@ -200,10 +200,10 @@ class CellSample(Release):
             schema=schema,
             cells=whole_column(tables["sample"], "cell_number"),
             counts=whole_column(tables["sample"], "noisy_count"),
-            cutoff=float(facts["cutoff"]),
-            sample=facts["sample"],
-            threshold=facts["threshold"],
-            noise_rate=parse_epsilon(facts["noise_rate"]),
+            cutoff=float(metadata["cutoff"]),
+            sample=metadata["sample"],
+            threshold=metadata["threshold"],
+            noise_rate=parse_epsilon(metadata["noise_rate"]),
         )
 
     def expected_error(self) -> dict[str, float]:
@@ -213,7 +213,7 @@ class CellSample(Release):
     def summary(self) -> dict[str, str]:
         """Describe axes, sample and error in a few words."""
         errors = self.expected_error()
-        sampled = f", those below {self.cutoff:,.0f} by chance" if self.cutoff else ""
+        sampled = f", those below {self.cutoff:,.0f} at random" if self.cutoff else ""
         return {
             "counts by": " x ".join(f"{axis.column} ({axis.size})" for axis in self.axes),
             "published": f"{self.cells.size:,} of {self.size:,} cells, noisy count at least "

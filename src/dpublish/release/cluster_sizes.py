@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from dpublish.release.dense_regions import likely_cells, standing_out
-from dpublish.release.error_bars import half_width
 from dpublish.release.grid_synopsis import GridSynopsis
+from dpublish.release.intervals import half_width
 
 
 class ClusterSize(NamedTuple):
@@ -30,7 +30,7 @@ def estimate_sizes(grid: GridSynopsis, centers: NDArray[np.float64]) -> tuple[Cl
     """Add up the cells that stand out from the noise around each center (between -1 and 1)."""
     counts = grid.counts.astype(np.float64)
     dense = np.flatnonzero(likely_cells(grid).marked)
-    _, nearest = cKDTree(centers).query(grid.cell_centres()[dense])
+    _, nearest = cKDTree(centers).query(grid.cell_centers()[dense])
     cells = np.bincount(nearest, minlength=len(centers))
     sums = np.bincount(nearest, counts[dense], minlength=len(centers))
     least = standing_out(grid.size) * grid.deviation

@@ -1,6 +1,6 @@
 """Between Kendall's tau of classes and the correlation of normal variables behind them.
 
-Columns are thought of as normal variables X, Y that were cut into classes.  The chances of
+Columns are thought of as normal variables X, Y that were cut into classes.  The probabilities of
 pairs of classes are Σ ρ^r u_r v_r', where u_r holds the integrals of the r-th Hermite
 polynomial over one column's classes.  Tau, with ties as neither, is a quadratic form in them:
 Σ ρ^(r+s) (u_r' D u_s) (v_r' D v_s), where D holds the signs of differences of classes.
@@ -20,18 +20,18 @@ IntArray = NDArray[np.int64]
 MOST_CLASSES = 128
 _TERMS = 80
 _GRID = 801
-_FARTHEST = 8.0  # standard deviations: what lies beyond has a chance below 1e-15
+_FARTHEST = 8.0  # standard deviations: what lies beyond has a probability below 1e-15
 
 
-def class_of_leaves(chances: FloatArray, most: int) -> IntArray:
-    """Put neighbouring leaves into at most so many classes of nearly equal chance.
+def class_of_leaves(probabilities: FloatArray, most: int) -> IntArray:
+    """Put neighboring leaves into at most so many classes of nearly equal probability.
 
     >>> class_of_leaves(np.array([0.1, 0.1, 0.5, 0.1, 0.1, 0.1]), 4).tolist()
     [0, 0, 1, 2, 3, 3]
     """
-    if chances.size <= most:
-        return np.arange(chances.size)
-    middle = np.cumsum(chances) - chances / 2
+    if probabilities.size <= most:
+        return np.arange(probabilities.size)
+    middle = np.cumsum(probabilities) - probabilities / 2
     places = np.clip((middle * most).astype(np.int64), 0, most - 1)
     return np.asarray(np.unique(np.maximum.accumulate(places), return_inverse=True)[1])
 
@@ -44,13 +44,13 @@ class ClassedColumn(NamedTuple):
     edges: FloatArray
     """Where the classes end, as parts of all records, but for the last."""
     ties: float
-    """Chance that two records are of one class."""
+    """Probability that two records are of one class."""
 
 
-def classed_column(chances: FloatArray, most: int) -> ClassedColumn:
-    """Cut a normal variable into the classes of a column with these chances of leaves."""
-    classes = np.zeros(chances.size)
-    np.add.at(classes, class_of_leaves(chances, most), chances)
+def classed_column(probabilities: FloatArray, most: int) -> ClassedColumn:
+    """Cut a normal variable into the classes of a column with these probabilities of leaves."""
+    classes = np.zeros(probabilities.size)
+    np.add.at(classes, class_of_leaves(probabilities, most), probabilities)
     classes = classes[: max(most, 1)]
     edges = np.clip(np.cumsum(classes)[:-1], 0, 1)
     integrals = _integrals(classes, edges)
@@ -97,13 +97,13 @@ def slope_of_tau(correlations: FloatArray, terms: FloatArray) -> FloatArray:
 
 
 def _tau_at_end(one: ClassedColumn, edges: FloatArray, ties: float) -> float:
-    """Give the chance that two records differ in both columns, if one decides the other."""
+    """Give the probability that two records differ in both columns, if one decides the other."""
     together = np.sort(np.concatenate([[0.0, 1.0], one.edges, edges]))
     return 1 - one.ties - ties + float((np.diff(together) ** 2).sum())
 
 
 def _integrals(classes: FloatArray, edges: FloatArray) -> FloatArray:
-    """Integrate each normalised Hermite polynomial times the normal density over each class.
+    """Integrate each normalized Hermite polynomial times the normal density over each class.
 
     The integral is what (density h_(r-1)) / sqrt(r) loses between the ends of the class.
     """

@@ -1,4 +1,4 @@
-"""A published copula: each column's margin, and how the columns hang together."""
+"""A published copula: each column's marginal, and how the columns hang together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ from dpublish.release.axis_question import read_boxes, read_question
 from dpublish.release.axis_rows import draw_column
 from dpublish.release.copula_bars import TotalEvidence, count_reach
 from dpublish.release.copula_question import Question, box_shares
-from dpublish.release.copula_rows import LeafLaw, draw_codes
+from dpublish.release.copula_rows import LeafDistribution, draw_codes
 from dpublish.release.copula_shrinkage import shrunk
-from dpublish.release.copula_tables import read_correlation, read_margins, tables_of
+from dpublish.release.copula_tables import read_correlation, read_marginals, tables_of
 from dpublish.release.correlation_repair import repair_correlation
-from dpublish.release.error_bars import require_confidence
 from dpublish.release.histogram import MAX_ROWS
-from dpublish.release.labelled_histogram import NoisySize
-from dpublish.release.margins import SMOOTHED
+from dpublish.release.intervals import require_confidence
+from dpublish.release.labeled_histogram import NoisySize
+from dpublish.release.marginals import SMOOTHED
 from dpublish.release.noisy_correlation import NoisyCorrelation
-from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.release.noisy_marginal import NoisyMarginal
 from dpublish.release.release import Release
 
 FloatArray = NDArray[np.float64]
@@ -44,37 +44,39 @@ _MODEL = (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Copula(Release):
-    """Noisy margins of all columns, and the noisy correlations of those that have an order.
+    """Noisy marginals of all columns, and the noisy correlations of those that have an order.
 
-    Behind every column stands a normal variable that chooses among its leaves by the margin;
+    Behind every column stands a normal variable that chooses among its leaves by the marginal;
     correlations join these variables.  A leaf for unlisted or missing values takes the place
-    of any other by chance alone, and a column without an order depends on none.
+    of any other at random, and a column without an order depends on none.
 
     Attributes:
-        receipt: What was promised and paid.
+        receipt: What was guaranteed and paid.
         schema: The columns.
-        margins: Their margins, in the same order.
+        marginals: Their marginals, in the same order.
         correlation: The correlations of the columns it names; the others are independent.
         size: Noisy number of records.
-        shrink: Whether correlations are moved towards 0 by what is likely to be noise.
+        shrink: Whether correlations are moved toward 0 by what is likely to be noise.
     """
 
     kind: ClassVar[str] = "copula"
 
     receipt: Receipt
     schema: Schema
-    margins: tuple[NoisyMargin, ...]
+    marginals: tuple[NoisyMarginal, ...]
     correlation: NoisyCorrelation | None
     size: NoisySize
     shrink: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: a release may come from anywhere."""
+        """Refuse what no method would publish: a release may come from anywhere."""
         require_rate(self.size.rate)
         if type(self.size.value) is not int or type(self.shrink) is not bool:
-            raise InvalidParameter("size must be a whole number, and shrink yes or no")
-        if [margin.leaves for margin in self.margins] != [c.size for c in self.schema.columns]:
-            raise InvalidParameter("a copula has a margin for every column, with all its leaves")
+            raise InvalidParameter("size must be an integer, and shrink yes or no")
+        if [marginal.leaves for marginal in self.marginals] != [
+            c.size for c in self.schema.columns
+        ]:
+            raise InvalidParameter("a copula has a marginal for every column, with all its leaves")
         if len(set(self.ordered)) < len(self.ordered) or set(self.ordered) - set(self.schema.names):
             raise InvalidParameter("correlations join different columns of the schema")
 
@@ -83,7 +85,7 @@ class Copula(Release):
             isinstance(other, Copula)
             and self.receipt == other.receipt
             and self.schema == other.schema
-            and self.margins == other.margins
+            and self.marginals == other.marginals
             and self.correlation == other.correlation
             and (self.size, self.shrink) == (other.size, other.shrink)
         )
@@ -96,17 +98,17 @@ class Copula(Release):
         return {column.name: column.axis() for column in self.schema.columns}
 
     @cached_property
-    def laws(self) -> dict[str, LeafLaw]:
-        """Chances of each column's leaves."""
+    def distributions(self) -> dict[str, LeafDistribution]:
+        """Probabilities of each column's leaves."""
         return {
-            name: LeafLaw(margin.chances, self.axes[name].ordinary_leaves)
-            for name, margin in zip(self.schema.names, self.margins, strict=True)
+            name: LeafDistribution(marginal.probabilities, self.axes[name].ordinary_leaves)
+            for name, marginal in zip(self.schema.names, self.marginals, strict=True)
         }
 
     @cached_property
     def evidence(self) -> TotalEvidence:
         """All that was published about the number of records."""
-        return TotalEvidence(self.margins, self.size.value, self.size.rate)
+        return TotalEvidence(self.marginals, self.size.value, self.size.rate)
 
     @property
     def records(self) -> float:
@@ -123,16 +125,16 @@ class Copula(Release):
         """Standard deviation that noise gives each correlation of the `ordered` columns."""
         if self.correlation is None:
             return np.zeros((0, 0))
-        chances = [self.laws[name].ordinary_chances for name in self.ordered]
-        return self.correlation.spread(chances, self.records)
+        probabilities = [self.distributions[name].ordinary_probabilities for name in self.ordered]
+        return self.correlation.spread(probabilities, self.records)
 
     @cached_property
     def matrix(self) -> FloatArray:
         """Correlations of the normal variables behind the `ordered` columns."""
         if self.correlation is None:
             return np.zeros((0, 0))
-        chances = [self.laws[name].ordinary_chances for name in self.ordered]
-        found = self.correlation.latent(chances, self.records)
+        probabilities = [self.distributions[name].ordinary_probabilities for name in self.ordered]
+        found = self.correlation.latent(probabilities, self.records)
         return repair_correlation(shrunk(found, self.spread) if self.shrink else found)
 
     def _among(self, names: Sequence[str], pairs: FloatArray, own: float) -> FloatArray:
@@ -144,10 +146,10 @@ class Copula(Release):
         return found
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
-        """Count the records that satisfy `query`, with an error bar.
+        """Count the records that satisfy `query`, with a confidence interval.
 
-        A question about one column is answered by its margin, without any model.  Several
-        columns are joined by the copula, and the error bar holds if they are in truth.
+        A question about one column is answered by its marginal, without any model.  Several
+        columns are joined by the copula, and the confidence interval holds if they are in truth.
         """
         require_confidence(confidence)
         asked = read_question(list(self.axes.values()), query)
@@ -179,10 +181,12 @@ class Copula(Release):
             return self.records, self.evidence.reach(confidence)
         places = [self.schema.names.index(name) for name in names]
         if len(names) == 1:
-            margin, along = self.margins[places[0]], weights[names[0]]
-            return float(along @ margin.bins), margin.half_width(along, confidence)
+            marginal, along = self.marginals[places[0]], weights[names[0]]
+            return float(along @ marginal.bins), marginal.half_width(along, confidence)
         matrix = self._among(names, self.matrix, 1.0)
-        question = Question(matrix, [self.laws[name] for name in names], list(weights.values()))
+        question = Question(
+            matrix, [self.distributions[name] for name in names], list(weights.values())
+        )
         spread = self._among(names, self.spread, 0.0)
         reach = count_reach(question, places, spread, self.evidence, confidence)
         return self.records * question.share, reach
@@ -197,10 +201,12 @@ class Copula(Release):
         places = [self.schema.names.index(name) for name in columns]
         low, high = boxes.lows[:, places], boxes.highs[:, places]
         if len(columns) == 1:
-            sums = np.concatenate([[0.0], np.cumsum(self.margins[places[0]].bins)])
+            sums = np.concatenate([[0.0], np.cumsum(self.marginals[places[0]].bins)])
             return np.asarray(sums[high[:, 0]] - sums[low[:, 0]])
-        laws = [self.laws[name] for name in columns]
-        return self.records * box_shares(self._among(columns, self.matrix, 1.0), laws, low, high)
+        distributions = [self.distributions[name] for name in columns]
+        return self.records * box_shares(
+            self._among(columns, self.matrix, 1.0), distributions, low, high
+        )
 
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows: `n` of them, or as many as were counted.
@@ -216,7 +222,7 @@ class Copula(Release):
         matrix = self._among(self.schema.names, self.matrix, 1.0)
         blocks = []
         for start in range(0, max(wanted, 1), _BLOCK):
-            codes = draw_codes(matrix, self.laws, min(_BLOCK, wanted - start), rng)
+            codes = draw_codes(matrix, self.distributions, min(_BLOCK, wanted - start), rng)
             drawn = {
                 name: draw_column(self.axes[name], leaves.astype(np.intp), rng)
                 for name, leaves in codes.items()
@@ -225,14 +231,14 @@ class Copula(Release):
         return pa.concat_tables(blocks)
 
     def tables(self) -> dict[str, pa.Table]:
-        """Give the noisy numbers, and the chances and correlations that follow from them."""
+        """Give the noisy numbers, and the probabilities and correlations that follow from them."""
         return tables_of(self)
 
-    def facts(self) -> dict[str, Any]:
-        """Give how margins, correlations and size were counted."""
+    def metadata(self) -> dict[str, Any]:
+        """Give how marginals, correlations and size were counted."""
         return {
-            "margins": [margin.facts() for margin in self.margins],
-            "correlation": None if self.correlation is None else self.correlation.facts(),
+            "marginals": [marginal.metadata() for marginal in self.marginals],
+            "correlation": None if self.correlation is None else self.correlation.metadata(),
             "size": {"count": self.size.value, "rate": format_epsilon(self.size.rate)},
             "shrink": self.shrink,
         }
@@ -243,24 +249,26 @@ class Copula(Release):
         *,
         receipt: Receipt,
         schema: Schema,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
         """Rebuild the copula of a release folder."""
         return cls(
             receipt=receipt,
             schema=schema,
-            margins=read_margins(facts["margins"], schema.names, tables["margins"]),
-            correlation=read_correlation(facts["correlation"], tables["correlations"]),
-            size=NoisySize(facts["size"]["count"], parse_epsilon(facts["size"]["rate"])),
-            shrink=facts["shrink"],
+            marginals=read_marginals(metadata["marginals"], schema.names, tables["marginals"]),
+            correlation=read_correlation(metadata["correlation"], tables["correlations"]),
+            size=NoisySize(metadata["size"]["count"], parse_epsilon(metadata["size"]["rate"])),
+            shrink=metadata["shrink"],
         )
 
     def expected_error(self) -> dict[str, float]:
         """Give the errors of the total and of half of a column, with probability 95 %."""
         halves = [
-            margin.half_width((np.arange(margin.leaves) < margin.leaves / 2).astype(float), 0.95)
-            for margin in self.margins
+            marginal.half_width(
+                (np.arange(marginal.leaves) < marginal.leaves / 2).astype(float), 0.95
+            )
+            for marginal in self.marginals
         ]
         found = {"records_95": self.evidence.reach(0.95)}
         if None not in halves:
@@ -269,10 +277,10 @@ class Copula(Release):
 
     def summary(self) -> dict[str, str]:
         """Describe columns, correlations and error in a few words."""
-        leaves = sum(margin.leaves for margin in self.margins)
+        leaves = sum(marginal.leaves for marginal in self.marginals)
         pairs = len(self.ordered) * (len(self.ordered) - 1) // 2
         told = {
-            "columns": f"{len(self.margins)} margins with {leaves:,} leaves in all",
+            "columns": f"{len(self.marginals)} marginals with {leaves:,} leaves in all",
             "dependence": f"{pairs:,} correlations between {len(self.ordered)} columns"
             if pairs
             else "none; columns are independent",

@@ -1,8 +1,8 @@
-"""Error bars of counts asked of a copula: what noise and chance do, if the model holds.
+"""Confidence intervals of a copula's counts: noise and sampling, if the model holds.
 
-Four things part an answer from the truth: the noise of each margin, the noise of the number of
+Four things part an answer from the truth: the noise of each marginal, the noise of the number of
 records, the noise of the correlations, and that the records are a sample: even under the true
-margins and correlations their number in a box would vary.  Each is followed to first order, and
+marginals and correlations their number in a box would vary.  Each is followed to first order, and
 their reaches are added as independent errors are, by their squares.
 """
 
@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dpublish.mechanisms.noise_law import noise_variance
+from dpublish.mechanisms.noise_distribution import noise_variance
 from dpublish.randomness import plain_generator
 from dpublish.release.copula_question import Question
 from dpublish.release.correlation_repair import repair_correlation
-from dpublish.release.noisy_margin import NoisyMargin, joint_half_width
+from dpublish.release.noisy_marginal import NoisyMarginal, joint_half_width
 from dpublish.release.normal_boxes import lattice
 
 FloatArray = NDArray[np.float64]
@@ -34,30 +34,30 @@ _LEAST_PART = 0.02  # of the binomial variance: no model is quite so good
 class TotalEvidence(NamedTuple):
     """All that was published about the number of records, and the best estimate from it."""
 
-    margins: Sequence[NoisyMargin]
+    marginals: Sequence[NoisyMarginal]
     size: int
     size_rate: Fraction
 
     @property
     def pulls(self) -> FloatArray:
-        """Say how much each estimate counts: margins' totals first, the noisy size last."""
-        variances = [margin.total_variance for margin in self.margins]
+        """Say how much each estimate counts: marginals' totals first, the noisy size last."""
+        variances = [marginal.total_variance for marginal in self.marginals]
         precisions = 1 / np.maximum([*variances, noise_variance(self.size_rate)], 1e-9)
         return np.asarray(precisions / precisions.sum())
 
     @property
     def records(self) -> float:
         """The mean of all estimates, weighed by the inverse of their variances."""
-        totals = [*(margin.total for margin in self.margins), float(self.size)]
+        totals = [*(marginal.total for marginal in self.marginals), float(self.size)]
         return max(float(self.pulls @ totals), 0.0)
 
     def reach(self, confidence: float) -> float:
         """Find how far noise reaches in `records`."""
         *pulls, last = self.pulls
-        weights = [np.full(m.leaves, pull) for m, pull in zip(self.margins, pulls, strict=True)]
+        weights = [np.full(m.leaves, pull) for m, pull in zip(self.marginals, pulls, strict=True)]
         size = (self.size_rate, np.array([last]))
         # A total is unbiased, so it always has a reach.
-        return joint_half_width(self.margins, weights, confidence, others=[size]) or 0.0
+        return joint_half_width(self.marginals, weights, confidence, others=[size]) or 0.0
 
 
 def count_reach(
@@ -71,14 +71,14 @@ def count_reach(
 
     Args:
         question: What was asked about the columns.
-        asked: Their places among the margins of `evidence`.
+        asked: Their places among the marginals of `evidence`.
         spread: Standard deviation that noise gives each of their correlations; 0 for columns
             that were taken to be independent.
-        evidence: The margins and the noisy number of records.
+        evidence: The marginals and the noisy number of records.
         confidence: Probability with which the truth is within reach.
 
     Returns:
-        The reach, or None where a margin's own error is not known.
+        The reach, or None where a marginal's own error is not known.
     """
     records = evidence.records
     least = 0.5 / max(records, 1.0)
@@ -89,10 +89,11 @@ def count_reach(
     left = records * sampling_variance(question, influences)
     # Noise of correlations has wider tails than a normal error of its variance.
     beyond = sqrt((max(heavy / normal, 1.0) * tangled) ** 2 + left)
-    reach = _margin_reach(question, influences, asked, evidence, confidence, beyond)
+    reach = _marginal_reach(question, influences, asked, evidence, confidence, beyond)
     if reach is None:
         return None
-    # A count is whole and, where it is small, skewed: a normal law misses it by about this.
+    # A count is whole and, where it is small, skewed: a normal distribution misses it by about
+    # this.
     return reach + 0.5 + max(normal**2 - 1, 0) / 6
 
 
@@ -116,7 +117,7 @@ def dependence_deviation(question: Question, spread: FloatArray) -> float:
     return float(np.sqrt(np.mean(errors**2)))
 
 
-def _margin_reach(
+def _marginal_reach(
     question: Question,
     influences: Sequence[FloatArray],
     asked: Sequence[int],
@@ -124,26 +125,29 @@ def _margin_reach(
     confidence: float,
     spread: float,
 ) -> float | None:
-    """Follow the noise of margins and size: each moves the share, and all the total."""
+    """Follow the noise of marginals and size: each moves the share, and all the total."""
     *pulls, last = evidence.pulls
     weights = []
-    for place, (margin, pull) in enumerate(zip(evidence.margins, pulls, strict=True)):
-        own = np.full(margin.leaves, question.share * pull)
+    for place, (marginal, pull) in enumerate(zip(evidence.marginals, pulls, strict=True)):
+        own = np.full(marginal.leaves, question.share * pull)
         weights.append(own + influences[list(asked).index(place)] if place in asked else own)
     size = (evidence.size_rate, np.array([question.share * last]))
-    return joint_half_width(evidence.margins, weights, confidence, others=[size], spread=spread)
+    return joint_half_width(evidence.marginals, weights, confidence, others=[size], spread=spread)
 
 
 def sampling_variance(question: Question, influences: Sequence[FloatArray]) -> float:
-    """Find the variance of a record's part in the count that its margins do not explain.
+    """Find the variance of a record's part in the count that its marginals do not explain.
 
-    The margins were counted on the same records, so a record's influence on them is no error
+    The marginals were counted on the same records, so a record's influence on them is no error
     and is taken off.  What correlations explain is left in: it is little.
     """
-    even = ndtri(np.clip(lattice(len(question.laws), _SAMPLE), 1e-9, 1 - 1e-9))
+    even = ndtri(np.clip(lattice(len(question.distributions), _SAMPLE), 1e-9, 1 - 1e-9))
     normals = np.linalg.cholesky(question.matrix) @ even
     rng = plain_generator(_SEED)
-    codes = [law.choose(values, rng) for law, values in zip(question.laws, normals, strict=True)]
+    codes = [
+        distribution.choose(values, rng)
+        for distribution, values in zip(question.distributions, normals, strict=True)
+    ]
     counted = np.prod([w[c] for w, c in zip(question.weights, codes, strict=True)], axis=0)
     explained = np.sum([one[c] for one, c in zip(influences, codes, strict=True)], axis=0)
     whole = question.share * (1 - question.share)

@@ -1,4 +1,4 @@
-"""A count asked of margins joined by correlated normal variables: its mean, and what moves it.
+"""A count asked of marginals joined by correlated normal variables: its mean, and what moves it.
 
 A condition on a column weighs its leaves.  Seen from the normal variable behind the column
 this is a step function, and the share of records that is asked for is the mean of a product
@@ -15,17 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dpublish.release.copula_rows import LeafLaw
-from dpublish.release.normal_boxes import POINTS, Steps, box_chances, condition, expected_products
+from dpublish.release.copula_rows import LeafDistribution
+from dpublish.release.normal_boxes import (
+    POINTS,
+    Steps,
+    box_probabilities,
+    condition,
+    expected_products,
+)
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_FEWER_POINTS = 512  # for what only serves error bars
+_FEWER_POINTS = 512  # for what only serves confidence intervals
 
 
 class Runs(NamedTuple):
-    """A step function of one normal variable: neighbouring runs of constant weight."""
+    """A step function of one normal variable: neighboring runs of constant weight."""
 
     lower: FloatArray
     upper: FloatArray
@@ -45,19 +51,19 @@ class Question:
 
     Attributes:
         matrix: Correlations of the normal variables behind the columns.
-        laws: Chances of each column's leaves.
+        distributions: Probabilities of each column's leaves.
         weights: Weight of each leaf of each column, special ones last.
     """
 
     matrix: FloatArray
-    laws: Sequence[LeafLaw]
+    distributions: Sequence[LeafDistribution]
     weights: Sequence[FloatArray]
 
     @cached_property
     def steps(self) -> Steps:
         """The product of step functions whose mean is asked for."""
-        pairs = zip(self.laws, self.weights, strict=True)
-        return join_runs([weight_runs(law, weights) for law, weights in pairs])
+        pairs = zip(self.distributions, self.weights, strict=True)
+        return join_runs([weight_runs(distribution, weights) for distribution, weights in pairs])
 
     @cached_property
     def share(self) -> float:
@@ -67,24 +73,26 @@ class Question:
     def influence(self, which: int, least: float) -> FloatArray:
         """Say how the share moves with the part of records in each leaf of one column.
 
-        The answer is centred: its mean over the column's chances is 0.  Moving a cut of the
+        The answer is centered: its mean over the column's probabilities is 0.  Moving a cut of the
         column moves the share by how likely the other columns are in the box, given that
-        the normal variable is at the cut.  `least` is a chance below which no end of a leaf
-        is taken to be: published chances of 0 are not quite so.
+        the normal variable is at the cut.  `least` is a probability below which no end of a leaf
+        is taken to be: published probabilities of 0 are not quite so.
         """
-        law, weights = self.laws[which], self.weights[which]
-        cuts = _cuts(law, weights)
-        places = ndtri(np.clip(law.reached[cuts.leaves], least, 1 - least))
-        moved = np.zeros(law.ordinary)
+        distribution, weights = self.distributions[which], self.weights[which]
+        cuts = _cuts(distribution, weights)
+        places = ndtri(np.clip(distribution.reached[cuts.leaves], least, 1 - least))
+        moved = np.zeros(distribution.ordinary)
         moved[cuts.leaves] = cuts.falls * self._given(which, places)
         inside, anywhere = self._with_and_without(which)
-        found = np.empty(law.chances.size)
-        found[: law.ordinary] = inside - moved @ law.reached + np.cumsum(moved[::-1])[::-1]
-        found[law.ordinary :] = weights[law.ordinary :] * anywhere
+        found = np.empty(distribution.probabilities.size)
+        found[: distribution.ordinary] = (
+            inside - moved @ distribution.reached + np.cumsum(moved[::-1])[::-1]
+        )
+        found[distribution.ordinary :] = weights[distribution.ordinary :] * anywhere
         return found - self.share
 
     def share_under(self, matrix: FloatArray) -> float:
-        """Find the share under other correlations, with the accuracy that error bars need."""
+        """Find the share under other correlations, as accurately as intervals need."""
         return float(expected_products(matrix, self.steps, _FEWER_POINTS)[0])
 
     def _given(self, fixed: int, places: FloatArray) -> FloatArray:
@@ -96,27 +104,29 @@ class Question:
 
     def _with_and_without(self, which: int) -> tuple[float, float]:
         """Find the share among records with an ordinary leaf in a column, and without it."""
-        law = self.laws[which]
-        if law.special == 0 and law.chances.size == law.ordinary:
+        distribution = self.distributions[which]
+        if distribution.special == 0 and distribution.probabilities.size == distribution.ordinary:
             return self.share, self.share
-        listed = LeafLaw(law.ordinary_chances, law.ordinary)
-        laws, weights = list(self.laws), list(self.weights)
-        laws[which], weights[which] = listed, weights[which][: law.ordinary]
-        inside = Question(self.matrix, laws, weights).share
-        weights[which] = np.ones(law.ordinary)
-        return inside, Question(self.matrix, laws, weights).share
+        listed = LeafDistribution(distribution.ordinary_probabilities, distribution.ordinary)
+        distributions, weights = list(self.distributions), list(self.weights)
+        distributions[which], weights[which] = listed, weights[which][: distribution.ordinary]
+        inside = Question(self.matrix, distributions, weights).share
+        weights[which] = np.ones(distribution.ordinary)
+        return inside, Question(self.matrix, distributions, weights).share
 
 
-def weight_runs(law: LeafLaw, weights: FloatArray) -> Runs:
+def weight_runs(distribution: LeafDistribution, weights: FloatArray) -> Runs:
     """Turn the weights of a column's leaves into a step function of its normal variable.
 
     A special leaf may take the place of any other, so it adds its weight everywhere.
     """
-    seen = (1 - law.special) * weights[: law.ordinary]
-    seen = seen + float(weights[law.ordinary :] @ law.chances[law.ordinary :])
+    seen = (1 - distribution.special) * weights[: distribution.ordinary]
+    seen = seen + float(
+        weights[distribution.ordinary :] @ distribution.probabilities[distribution.ordinary :]
+    )
     firsts = np.concatenate([[0], np.flatnonzero(np.diff(seen)) + 1])
-    lasts = np.append(firsts[1:], law.ordinary) - 1
-    lower, upper = law.starts[firsts], law.ends[lasts]
+    lasts = np.append(firsts[1:], distribution.ordinary) - 1
+    lower, upper = distribution.starts[firsts], distribution.ends[lasts]
     kept = (seen[firsts] != 0) & (lower < upper)
     return Runs(lower[kept], upper[kept], seen[firsts][kept])
 
@@ -133,19 +143,26 @@ def join_runs(functions: Sequence[Runs]) -> Steps:
 
 
 def box_shares(
-    matrix: FloatArray, laws: Sequence[LeafLaw], lows: IntArray, highs: IntArray
+    matrix: FloatArray, distributions: Sequence[LeafDistribution], lows: IntArray, highs: IntArray
 ) -> FloatArray:
     """Find the share of records in each of many boxes of leaves, `low <= leaf < high`."""
     lower, upper = (
-        np.stack([_end(law, sides[:, j]) for j, law in enumerate(laws)], axis=1)
+        np.stack(
+            [_end(distribution, sides[:, j]) for j, distribution in enumerate(distributions)],
+            axis=1,
+        )
         for sides in (lows, highs)
     )
-    if not any(law.special for law in laws):
-        return box_chances(matrix, lower, upper)
+    if not any(distribution.special for distribution in distributions):
+        return box_probabilities(matrix, lower, upper)
     aside = np.stack(
-        [_special_between(law, lows[:, j], highs[:, j]) for j, law in enumerate(laws)], axis=1
+        [
+            _special_between(distribution, lows[:, j], highs[:, j])
+            for j, distribution in enumerate(distributions)
+        ],
+        axis=1,
     )
-    inside = aside + [1 - law.special for law in laws]
+    inside = aside + [1 - distribution.special for distribution in distributions]
     far = np.full_like(lower, inf)
     # Below, within and above the box: a special leaf counts wherever the normal variable is.
     steps = Steps(
@@ -156,18 +173,18 @@ def box_shares(
     return expected_products(matrix, steps)
 
 
-def _end(law: LeafLaw, leaves: IntArray) -> FloatArray:
+def _end(distribution: LeafDistribution, leaves: IntArray) -> FloatArray:
     """Find where the normal variable leaves the leaves before each of `leaves`."""
-    return np.concatenate([[-inf], law.ends])[np.minimum(leaves, law.ordinary)]
+    return np.concatenate([[-inf], distribution.ends])[np.minimum(leaves, distribution.ordinary)]
 
 
-def _special_between(law: LeafLaw, lows: IntArray, highs: IntArray) -> FloatArray:
-    sums = np.concatenate([[0.0], np.cumsum(law.chances[law.ordinary :])])
-    first, last = (np.maximum(sides - law.ordinary, 0) for sides in (lows, highs))
+def _special_between(distribution: LeafDistribution, lows: IntArray, highs: IntArray) -> FloatArray:
+    sums = np.concatenate([[0.0], np.cumsum(distribution.probabilities[distribution.ordinary :])])
+    first, last = (np.maximum(sides - distribution.ordinary, 0) for sides in (lows, highs))
     return np.asarray(sums[last] - sums[first])
 
 
-def _cuts(law: LeafLaw, weights: FloatArray) -> Cuts:
-    falls = -np.diff(weights[: law.ordinary])
+def _cuts(distribution: LeafDistribution, weights: FloatArray) -> Cuts:
+    falls = -np.diff(weights[: distribution.ordinary])
     leaves = np.flatnonzero(falls)
     return Cuts(leaves, falls[leaves])

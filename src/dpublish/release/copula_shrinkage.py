@@ -1,4 +1,4 @@
-"""Move noisy correlations towards 0 by what is likely to be noise."""
+"""Move noisy correlations toward 0 by what is likely to be noise."""
 
 import numpy as np
 from numpy.typing import NDArray

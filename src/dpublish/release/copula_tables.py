@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from dpublish.errors import CorruptRelease
 from dpublish.release.noisy_correlation import NoisyCorrelation
-from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.release.noisy_marginal import NoisyMarginal
 from dpublish.release.release import whole_column
 
 if TYPE_CHECKING:
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 
 def tables_of(copula: "Copula") -> dict[str, pa.Table]:
-    """Give noisy numbers, chances and correlations."""
+    """Give noisy numbers, probabilities and correlations."""
     names = copula.schema.names
-    chances = [law.chances for law in copula.laws.values()]
-    every = np.concatenate(chances)
+    probabilities = [distribution.probabilities for distribution in copula.distributions.values()]
+    every = np.concatenate(probabilities)
     return {
-        "margins": pa.table(
+        "marginals": pa.table(
             {
-                "column": _named(names, [margin.units.size for margin in copula.margins]),
-                "position": np.concatenate([np.arange(m.units.size) for m in copula.margins]),
-                "noisy_number": np.concatenate([margin.units for margin in copula.margins]),
+                "column": _named(names, [marginal.units.size for marginal in copula.marginals]),
+                "position": np.concatenate([np.arange(m.units.size) for m in copula.marginals]),
+                "noisy_number": np.concatenate([marginal.units for marginal in copula.marginals]),
             }
         ),
-        "chances": pa.table(
+        "probabilities": pa.table(
             {
-                "column": _named(names, [part.size for part in chances]),
+                "column": _named(names, [part.size for part in probabilities]),
                 "cell": [label for name in names for label in copula.axes[name].labels],
-                "chance": every,
+                "probability": every,
                 "expected_count": every * copula.records,
             }
         ),
@@ -61,31 +61,33 @@ def _correlations(copula: "Copula") -> pa.Table:
     )
 
 
-def read_margins(
-    facts: Sequence[Mapping[str, Any]], names: Sequence[str], table: pa.Table
-) -> tuple[NoisyMargin, ...]:
-    """Rebuild the margins of all columns from the table of their numbers."""
+def read_marginals(
+    metadata: Sequence[Mapping[str, Any]], names: Sequence[str], table: pa.Table
+) -> tuple[NoisyMarginal, ...]:
+    """Rebuild the marginals of all columns from the table of their numbers."""
     columns = np.array(table["column"].cast(pa.string()).to_pylist(), dtype=object)
     positions, units = whole_column(table, "position"), whole_column(table, "noisy_number")
     found = []
-    for name, fact in zip(names, facts, strict=True):
+    for name, fact in zip(names, metadata, strict=True):
         own = columns == name
         if not np.array_equal(positions[own], np.arange(np.count_nonzero(own))):
-            raise CorruptRelease(f"the numbers of the margin of {name!r} are out of order")
-        found.append(NoisyMargin.from_facts(fact, units[own]))
-    if sum(margin.units.size for margin in found) != units.size:
-        raise CorruptRelease("there are numbers of a margin that no column has")
+            raise CorruptRelease(f"the numbers of the marginal of {name!r} are out of order")
+        found.append(NoisyMarginal.from_metadata(fact, units[own]))
+    if sum(marginal.units.size for marginal in found) != units.size:
+        raise CorruptRelease("there are numbers of a marginal that no column has")
     return tuple(found)
 
 
-def read_correlation(facts: Mapping[str, Any] | None, table: pa.Table) -> NoisyCorrelation | None:
+def read_correlation(
+    metadata: Mapping[str, Any] | None, table: pa.Table
+) -> NoisyCorrelation | None:
     """Rebuild the correlations from the table of their numbers."""
     units = whole_column(table, "noisy_number")
-    if facts is None:
+    if metadata is None:
         if units.size:
             raise CorruptRelease("there are correlations that the release does not speak of")
         return None
-    found = NoisyCorrelation.from_facts(facts, units)
+    found = NoisyCorrelation.from_metadata(metadata, units)
     first, second = np.triu_indices(len(found.columns), 1)
     named = zip(table["first"].to_pylist(), table["second"].to_pylist(), strict=True)
     if list(named) != [

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.errors import require_count
-from dpublish.release.isotonic import isotonic_chances
+from dpublish.release.isotonic import isotonic_probabilities
 
 Reals = NDArray[np.float64]
-# Standard deviations of the noise, chosen by trial on margins of many shapes: wide empty
+# Standard deviations of the noise, chosen by trial on marginals of many shapes: wide empty
 # stretches then stay empty, and tails that hold something do not.
 _LOW, _LOW_TOGETHER = 3.0, 2.0
 Number = TypeVar("Number", np.int64, np.float64)
@@ -84,14 +84,14 @@ class CountHierarchy:
     def plausible(self, noisy: Reals, variance: float) -> Reals:
         """Estimate leaf counts that are not negative, from the top down; their total is positive.
 
-        The first runs follow the nearest rising cumulative count; neighbours among them that
+        The first runs follow the nearest rising cumulative count; neighbors among them that
         cannot be told from empty, each by itself and all together, are taken to be empty,
         `variance` being that of each node's noise.  The children of a node are
         moved to the nearest counts that are not negative and add up to its own, so that a run
         that holds little stays small however many leaves it has.
         """
         fused = self._fuse(noisy)
-        first = isotonic_chances(fused[0]) * max(float(fused[0].sum()), 1.0)
+        first = isotonic_probabilities(fused[0]) * max(float(fused[0].sum()), 1.0)
         empty = _seem_empty(fused[0], variance * self._variances[0])
         final = np.where(empty, 0.0, first) if first[~empty].sum() > 0 else first
         for level in range(1, self.levels):

@@ -19,7 +19,7 @@ def describe(
         "profile": "data-package",
         "name": re.sub(r"[^a-z0-9]+", "-", f"dpublish-{release.kind}-{receipt.release_id[:8]}"),
         "title": f"{release.kind} released by dpublish",
-        "description": " ".join([*receipt.stamps, receipt.promise()]),
+        "description": " ".join([*receipt.stamps, receipt.guarantee()]),
         "created": receipt.created,
         "keywords": ["differential privacy", f"epsilon {format_epsilon(receipt.epsilon)}"],
         "resources": [

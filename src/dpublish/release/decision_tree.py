@@ -16,7 +16,7 @@ from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_known
 from dpublish.mechanisms.exact import require_rate
-from dpublish.mechanisms.noise_law import noise_variance
+from dpublish.mechanisms.noise_distribution import noise_variance
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.answer import Answer
@@ -34,7 +34,7 @@ class DecisionTree(Release):
     """A tree of public splits, with noisy class counts in its leaves, or a single class.
 
     Attributes:
-        receipt: What was promised.
+        receipt: What was guaranteed.
         schema: The predictors and the target.
         target: Column of the classes.
         branches: How inner nodes part their records.  Node 0 is the root; children are
@@ -45,8 +45,8 @@ class DecisionTree(Release):
         sizes: Noisy sizes of the nodes that were considered for a split.
         size_rate: Noise rate of the sizes, if there are any.
         count_rates: Noise rates of the counts of leaves, by their depth.
-        prune: Whether branches foretell what their parents do, unless noise cannot explain it.
-        expected: The error foretold from public facts.
+        prune: Whether branches predict what their parents do, unless noise cannot explain it.
+        expected: The error predicted from public facts.
     """
 
     kind: ClassVar[str] = "decision-tree"
@@ -64,14 +64,14 @@ class DecisionTree(Release):
     expected: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: a release may come from anywhere."""
+        """Refuse what no method would publish: a release may come from anywhere."""
         require_known("column", self.target, self.schema.names)
         self.shape.require_columns(self.schema, self.target)
         self._require_counts()
         if any(type(v) is not int or not 0 <= v < self.shape.size for v in self.sizes):
             raise InvalidParameter("sizes must belong to nodes of the tree")
         if any(type(size) is not int for size in self.sizes.values()):
-            raise InvalidParameter("sizes must be whole numbers")
+            raise InvalidParameter("sizes must be integers")
         if bool(self.sizes) != (self.size_rate is not None):
             raise InvalidParameter("sizes come with the rate of their noise")
         for rate in (*self.count_rates, *([self.size_rate] if self.size_rate else [])):
@@ -95,7 +95,7 @@ class DecisionTree(Release):
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, DecisionTree)
-            and self.facts() == other.facts()
+            and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.schema == other.schema
             and all(table.equals(other.tables()[name]) for name, table in self.tables().items())
@@ -126,9 +126,9 @@ class DecisionTree(Release):
 
     @cached_property
     def predicted(self) -> Whole:
-        """The class that each node foretells: that of the highest count, the first of equals.
+        """The class that each node predicts: that of the highest count, the first of equals.
 
-        In a pruned tree a node foretells what its parent does, unless another class leads
+        In a pruned tree a node predicts what its parent does, unless another class leads
         that one by more than the standard deviation of the lead's noise.
         """
         counts = self.node_counts
@@ -155,10 +155,10 @@ class DecisionTree(Release):
         return variances
 
     def predict(self, rows: Any) -> pa.Array:
-        """Foretell the class of each of `rows`.
+        """Predict the class of each of `rows`.
 
-        A value that is missing or unknown stops at the node that asks for it, which foretells
-        the commonest class of all its leaves.
+        A value that is missing or unknown stops at the node that asks for it, which predicts
+        the majority class of all its leaves.
         """
         table = rows if isinstance(rows, pa.Table) else pa.table(rows)
         codes = encode_rows(table, self.schema, self.routes.columns)
@@ -167,7 +167,7 @@ class DecisionTree(Release):
     def predict_codes(
         self, codes: Mapping[str, NDArray[np.int64]], size: int | None = None
     ) -> NDArray[np.int64]:
-        """Foretell classes from leaf codes; `size` says how many, if there is no column."""
+        """Predict classes from leaf codes; `size` says how many, if there is no column."""
         lengths = {len(column) for column in codes.values()}
         lengths |= set() if size is None else {size}
         if len(lengths) != 1:
@@ -187,7 +187,7 @@ class DecisionTree(Release):
         return count_tree(self, query, confidence)
 
     def rules(self) -> str:
-        """Write the tree as indented rules; branches that foretell the same are one."""
+        """Write the tree as indented rules; branches that predict the same are one."""
         return write_rules(self)
 
     def tables(self) -> dict[str, pa.Table]:
@@ -202,7 +202,7 @@ class DecisionTree(Release):
             "condition": pa.array([None, *branch_texts(self)], pa.string()),
             "split_by": pa.array(columns, pa.string()),
             "noisy_size": pa.array([self.sizes.get(n) for n in numbers], pa.int64()),
-            "foretold": label_rows(self.classes, self.predicted),
+            "predicted": label_rows(self.classes, self.predicted),
         }
         if self.counts is None:
             return {"nodes": pa.table(nodes)}
@@ -216,8 +216,8 @@ class DecisionTree(Release):
         }
         return {"nodes": pa.table(nodes), "counts": pa.table(counts)}
 
-    def facts(self) -> dict[str, Any]:
-        """Give the target, the noise rates and how to foretell."""
+    def metadata(self) -> dict[str, Any]:
+        """Give the target, the noise rates and how to predict."""
         return {
             "target": self.target,
             "label": self.label,
@@ -233,39 +233,39 @@ class DecisionTree(Release):
         *,
         receipt: Receipt,
         schema: Schema,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
         """Rebuild the tree of a release folder."""
         nodes = tables["nodes"].select(["parent", "first_code", "split_by", "noisy_size"])
         counts = None
         if "counts" in tables:
-            classes = schema[facts["target"]].size
+            classes = schema[metadata["target"]].size
             counts = whole_column(tables["counts"], "noisy_count").reshape(-1, classes)
         rows = nodes.to_pylist()
         sizes = enumerate(row["noisy_size"] for row in rows)
-        rate = facts["size_rate"]
+        rate = metadata["size_rate"]
         return cls(
             receipt=receipt,
             schema=schema,
-            target=str(facts["target"]),
+            target=str(metadata["target"]),
             branches=TreeShape.from_rows(rows).branches,
             counts=counts,
-            label=facts["label"],
+            label=metadata["label"],
             sizes={node: size for node, size in sizes if size is not None},
             size_rate=None if rate is None else parse_epsilon(rate),
-            count_rates=tuple(parse_epsilon(rate) for rate in facts["count_rates"]),
-            prune=bool(facts["prune"]),
-            expected={str(k): float(v) for k, v in facts["expected"].items()},
+            count_rates=tuple(parse_epsilon(rate) for rate in metadata["count_rates"]),
+            prune=bool(metadata["prune"]),
+            expected={str(k): float(v) for k, v in metadata["expected"].items()},
         )
 
     def expected_error(self) -> dict[str, float]:
-        """Give the error foretold from public facts."""
+        """Give the error predicted from public facts."""
         return dict(self.expected)
 
     def summary(self) -> dict[str, str]:
         """Describe the tree in a few words."""
-        text = {"foretells": f"{self.target}, one of {self.classes.size} classes"}
+        text = {"predicts": f"{self.target}, one of {self.classes.size} classes"}
         if self.counts is None:
             return text | {"always": self.classes.labels[self.predicted[0]]} | self._claim()
         used = ", ".join(self.routes.columns) or "no other column"
@@ -275,7 +275,7 @@ class DecisionTree(Release):
         return text | {"from": used, "tree": leaves} | self._claim()
 
     def _claim(self) -> dict[str, str]:
-        """Say what is known of the error, if the recipe foretold it."""
+        """Say what is known of the error, if the method predicted it."""
         claims = {
             "choice_shortfall_95": "a choice is worth at most {:,.0f} records less than the best",
             "leaf_count_95": "a count of a leaf is within {:,.0f} of the truth",

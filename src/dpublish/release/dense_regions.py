@@ -23,7 +23,7 @@ from dpublish.release.projection import project_nonnegative
 FloatArray = NDArray[np.float64]
 
 REACH = 1.0
-"""Standard deviation of the mean over neighbours, in cells."""
+"""Standard deviation of the mean over neighbors, in cells."""
 _CANDIDATES = 4
 _MOST = 0.95  # part of the records; fewer in dense cells means that many are elsewhere
 _CERTAIN = 4.0  # standard deviations of the estimated total that leave no doubt of that
@@ -131,16 +131,16 @@ def _noise_left() -> float:
 def likely_starts(
     points: FloatArray, weights: FloatArray, clusters: int, sets: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Draw sets of centres from weighted points, each far from those before (k-means++).
+    """Draw sets of centers from weighted points, each far from those before (k-means++).
 
-    Points are drawn in proportion to weight times squared distance from the nearest centre so
+    Points are drawn in proportion to weight times squared distance from the nearest center so
     far; of a few that are drawn, the one that leaves the least is taken.  Where fewer points
     than centers have weight, they are drawn again; where none has, so is the whole box.
 
     Args:
         points: Points, a row each.
         weights: Weights, none of them negative.
-        clusters: Number of centres in a set.
+        clusters: Number of centers in a set.
         sets: Number of sets.
         rng: Public randomness.
     """
@@ -155,10 +155,10 @@ def _draw(
     found = rng.uniform(-1.0, 1.0, (clusters, points.shape[1]))
     if len(points):
         found = points[rng.integers(0, len(points), clusters)]
-    chances = weights
+    probabilities = weights
     apart = np.full(len(points), np.inf)
     for number in range(clusters):
-        bounds = np.cumsum(chances)
+        bounds = np.cumsum(probabilities)
         if not len(bounds) or bounds[-1] <= 0:
             break
         tries = 1 if number == 0 else _CANDIDATES
@@ -167,12 +167,12 @@ def _draw(
         left = [np.minimum(apart, _squares(points, points[place])) for place in drawn]
         best = int(np.argmin([distances @ weights for distances in left]))
         found[number], apart = points[drawn[best]], left[best]
-        chances = weights * apart
+        probabilities = weights * apart
     return found
 
 
-def _squares(points: FloatArray, centre: FloatArray) -> FloatArray:
+def _squares(points: FloatArray, center: FloatArray) -> FloatArray:
     found = np.zeros(len(points))
-    for column, value in zip(points.T, centre, strict=True):
+    for column, value in zip(points.T, center, strict=True):
         found += np.square(column - value)
     return found

@@ -1,13 +1,13 @@
 """The release folder: written whole or not at all, checked when it is opened.
 
     income-grid/
-      release.json       what it is, what was promised, what it cost; digests of all other files
+      release.json       what it is, what was guaranteed, what it cost; digests of all other files
       data/*.parquet     the published value
       datapackage.json   a Frictionless description, so that other tools can open it
       report.html        one page for people (written by the report layer)
       release.sig        the owner's signature of release.json, if it was signed
 
-Everything is first written to a hidden neighbour of the folder and then renamed, so a
+Everything is first written to a hidden neighbor of the folder and then renamed, so a
 process killed at any moment leaves either no release or a whole one.
 """
 
@@ -77,16 +77,16 @@ _NOT_A_RELEASE = (
 )
 _KINDS = {
     "histogram": "dpublish.release.histogram:Histogram",
-    "labelled-histogram": "dpublish.release.labelled_histogram:LabelledHistogram",
+    "labeled-histogram": "dpublish.release.labeled_histogram:LabeledHistogram",
     "grid-classifier": "dpublish.release.grid_classifier:GridClassifier",
     "bayes-network": "dpublish.release.bayes_network:BayesNetwork",
     "decision-tree": "dpublish.release.decision_tree:DecisionTree",
-    "centres": "dpublish.release.centres:Centres",
-    "tree-centres": "dpublish.release.tree_centres:TreeCentres",
+    "centers": "dpublish.release.centers:Centers",
+    "tree-centers": "dpublish.release.tree_centers:TreeCenters",
     "wave-clusters": "dpublish.release.wave_clusters:WaveClusters",
     "top-values": "dpublish.release.top_values:TopValues",
     "linear-model": "dpublish.release.linear_model:LinearModel",
-    "margins": "dpublish.release.margins:Margins",
+    "marginals": "dpublish.release.marginals:Marginals",
     "copula": "dpublish.release.copula:Copula",
     "mixed-table": "dpublish.release.mixed_table:MixedTable",
     "cell-copulas": "dpublish.release.cell_copulas:CellCopulas",
@@ -168,9 +168,9 @@ def load(path: str | Path, *, key: PublicKey | str | os.PathLike[str] | None = N
             if name.startswith("data/")
         }
         return kind.from_parts(
-            receipt=Receipt.from_plain(head["receipt"]),
-            schema=schema_file.from_plain(head["schema"]),
-            facts=head["facts"],
+            receipt=Receipt.from_dict(head["receipt"]),
+            schema=schema_file.from_dict(head["schema"]),
+            metadata=head["metadata"],
             tables=tables,
         )
     except _NOT_A_RELEASE as error:
@@ -249,10 +249,10 @@ def _write(
         {
             "format": FORMAT,
             "kind": release.kind,
-            "receipt": release.receipt.to_plain(),
-            "schema": schema_file.to_plain(release.schema),
+            "receipt": release.receipt.to_dict(),
+            "schema": schema_file.to_dict(release.schema),
             "expected_error": release.expected_error(),
-            "facts": release.facts(),
+            "metadata": release.metadata(),
             "files": _entries_of(contents),
         }
     )

@@ -44,7 +44,7 @@ def from_coefficients(kept: NDArray[np.float64], size: int) -> NDArray[np.float6
 
 
 def whole_basis(size: int, rows: range) -> NDArray[np.int64]:
-    """Give some rows of the transform as whole numbers: 2**16 sqrt(size) times it, rounded.
+    """Give some rows of the transform as integers: 2**16 sqrt(size) times it, rounded.
 
     Every entry is looked up by (frequency * position) mod size, so no angle is rounded before.
 

@@ -10,19 +10,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpublish.aggregates.score_card import LIMIT, STEP, ScoreCard, ScoreTerm, to_chances
+from dpublish.aggregates.score_card import LIMIT, STEP, ScoreCard, ScoreTerm, to_probabilities
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, require_count, require_known
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
-from dpublish.release.additive_odds import smooth_chances
+from dpublish.release.additive_odds import smooth_probabilities
 from dpublish.release.answer import Answer
 from dpublish.release.axis_rows import draw_column
 from dpublish.release.axis_weights import axis_weights, is_partial
 from dpublish.release.grid_weights import grid_weights
 from dpublish.release.histogram import MAX_ROWS
-from dpublish.release.labelled_histogram import LabelledHistogram, fill_columns
+from dpublish.release.labeled_histogram import LabeledHistogram, fill_columns
 from dpublish.release.prediction import encode_rows, label_rows
 from dpublish.release.query import Query, parse_query
 from dpublish.release.refined_rows import Drawn, draw_evenly, draw_refined
@@ -39,11 +39,11 @@ DOUBT = 5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class GridClassifier(LabelledHistogram):
+class GridClassifier(LabeledHistogram):
     """Noisy counts of a grid by class, scores that follow from them, and refinements.
 
     `scores` has the log-odds of each class in each cell, in the order of `cells`: the noisy
-    counts, smoothed by an additive model.  They are published so that a release foretells the
+    counts, smoothed by an additive model.  They are published so that a release predicts the
     same wherever it is opened.  Refinements add scores of further columns.
     """
 
@@ -61,7 +61,7 @@ class GridClassifier(LabelledHistogram):
         if self.scores.dtype != np.int64 or len(about) != 1:
             raise InvalidParameter("scores and refinements must be about the same classes")
         if self.classes.column in {one.axis.column for one in self.refinements}:
-            raise InvalidParameter("the class column cannot refine what foretells it")
+            raise InvalidParameter("the class column cannot refine what predicts it")
         counted = [one.axis.column for one in self.values]
         known = {axis.column for axis in self.predictors}
         if len(set(counted)) != len(counted) or not set(counted) <= known:
@@ -86,10 +86,10 @@ class GridClassifier(LabelledHistogram):
         return ScoreCard((grid, *(refinement.term for refinement in self.refinements)))
 
     def predict(self, rows: Any, *, rule: Rule = "scores") -> pa.Array:
-        """Foretell the class of each of `rows`.
+        """Predict the class of each of `rows`.
 
         Args:
-            rows: Anything that speaks Arrow, with the columns that the rule looks at.
+            rows: Anything that is Arrow-compatible, with the columns that the rule looks at.
             rule: "scores" adds up the published scores; "counts" takes the class with the
                 highest noisy count in a row's cell, and nothing else.
         """
@@ -105,15 +105,15 @@ class GridClassifier(LabelledHistogram):
         return label_rows(self.classes, by_rule(codes, table.num_rows))
 
     def predict_codes(self, codes: Mapping[str, NDArray[np.int64]], size: int) -> NDArray[np.int64]:
-        """Foretell classes from leaf codes: the highest score, the first of equals."""
+        """Predict classes from leaf codes: the highest score, the first of equals."""
         return np.asarray(self.card.score(codes, size).argmax(axis=1))
 
-    def predict_chances(self, rows: Any) -> NDArray[np.float64]:
-        """Foretell the chance of each class, a row for each of `rows`."""
+    def predict_proba(self, rows: Any) -> NDArray[np.float64]:
+        """Predict the probability of each class, a row for each of `rows`."""
         table = rows if isinstance(rows, pa.Table) else pa.table(rows)
         codes = encode_rows(table, self.schema, self.card.columns)
-        chances = to_chances(self.card.score(codes, table.num_rows)).astype(np.float64)
-        return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+        probabilities = to_probabilities(self.card.score(codes, table.num_rows)).astype(np.float64)
+        return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
 
     def rows(
         self,
@@ -234,11 +234,11 @@ class GridClassifier(LabelledHistogram):
             "values": values_table(self.values),
         }
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Return axes, noise rates, and what was refined and counted by value."""
-        return super().facts() | {
-            "refinements": [one.facts() for one in self.refinements],
-            "values": [one.facts() for one in self.values],
+        return super().metadata() | {
+            "refinements": [one.metadata() for one in self.refinements],
+            "values": [one.metadata() for one in self.values],
         }
 
     @classmethod
@@ -247,19 +247,19 @@ class GridClassifier(LabelledHistogram):
         *,
         receipt: Receipt,
         schema: Schema,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
         """Rebuild the classifier of a release folder."""
-        parts = cls.read_parts(schema, facts, tables)
+        parts = cls.read_parts(schema, metadata, tables)
         classes = schema.columns[-1].size
         table = tables["refinements"]
         numbers = whole_column(table, "refinement")
-        if np.setdiff1d(numbers, np.arange(len(facts["refinements"]))).size:
+        if np.setdiff1d(numbers, np.arange(len(metadata["refinements"]))).size:
             raise CorruptRelease("the release lists sums of refinements that it does not name")
         refinements = tuple(
             Refinement.from_parts(schema, one, classes, table.filter(pa.array(numbers == number)))
-            for number, one in enumerate(facts["refinements"])
+            for number, one in enumerate(metadata["refinements"])
         )
         return cls(
             receipt=receipt,
@@ -267,7 +267,7 @@ class GridClassifier(LabelledHistogram):
             **parts,
             scores=whole_column(tables["counts"], SCORES),
             refinements=refinements,
-            values=read_values(schema, facts["values"], tables["values"]),
+            values=read_values(schema, metadata["values"], tables["values"]),
         )
 
     def summary(self) -> dict[str, str]:
@@ -293,15 +293,15 @@ def grid_scores(
     noisy: NDArray[np.int64], shape: tuple[int, ...], total: float, rate: float
 ) -> NDArray[np.int64]:
     """Make scores of noisy counts (cells x classes) of a grid of the given shape."""
-    return to_scores(smooth_chances(noisy, shape, total, DOUBT / rate))
+    return to_scores(smooth_probabilities(noisy, shape, total, DOUBT / rate))
 
 
-def to_scores(chances: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Write chances as whole log-odds: how far each class lies above their mean.
+def to_scores(probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Write probabilities as whole log-odds: how far each class lies above their mean.
 
     >>> to_scores(np.array([[0.5, 0.5], [0.9, 0.1]])).tolist()
     [[0, 0], [1125, -1125]]
     """
-    logs = np.log(np.maximum(chances, 1e-9))
-    centred = logs - logs.mean(axis=1, keepdims=True)
-    return np.asarray(np.clip(np.rint(centred * STEP), -LIMIT, LIMIT), dtype=np.int64)
+    logs = np.log(np.maximum(probabilities, 1e-9))
+    centered = logs - logs.mean(axis=1, keepdims=True)
+    return np.asarray(np.clip(np.rint(centered * STEP), -LIMIT, LIMIT), dtype=np.int64)

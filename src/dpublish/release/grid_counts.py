@@ -30,8 +30,8 @@ class _Side(NamedTuple):
 class GridCounts:
     """Noisy counts of all cells of an equal grid over a box.
 
-    Records in which a number is missing were not counted.  A cell between two whole numbers
-    holds no record of a column of whole numbers, so its noise is left out.
+    Records in which a number is missing were not counted.  A cell between two integers
+    holds no record of a column of integers, so its noise is left out.
 
     Attributes:
         box: The columns and their bounds.
@@ -80,7 +80,7 @@ def _side(column: NumberColumn, size: int) -> _Side:
 
 
 def first_integers(column: NumberColumn, size: int) -> FloatArray:
-    """Find the first whole number of each cell, closed off by the first beyond the bounds.
+    """Find the first integer of each cell, closed off by the first beyond the bounds.
 
     The cell of a number is found as it was when records were counted, and never falls with
     the number.

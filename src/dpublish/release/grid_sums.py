@@ -1,8 +1,8 @@
-"""Add up weights around centres: over points, or over a grid, where whole lines are added at once.
+"""Add up weights around centers: over points, or over a grid, where whole lines are added at once.
 
-On a line of grid points along the last side, each centre is nearest on one stretch.  Sort the
-centres by their last coordinate: a later one can only win further up.  So the stretches follow
-from where two centres are equally near, and their sums from running totals: the cost grows
+On a line of grid points along the last side, each center is nearest on one stretch.  Sort the
+centers by their last coordinate: a later one can only win further up.  So the stretches follow
+from where two centers are equally near, and their sums from running totals: the cost grows
 with the number of lines, not of cells.
 """
 
@@ -23,12 +23,12 @@ _CENTERS_A_CELL = 4  # along the last side, beyond which lines are no faster tha
 
 
 class Summer(Protocol):
-    """Weighted points that can be added up by nearest centre."""
+    """Weighted points that can be added up by nearest center."""
 
-    def sums(self, centres: FloatArray) -> FloatArray:
-        """Add up around several sets of centres (sets, centres, dimensions).
+    def sums(self, centers: FloatArray) -> FloatArray:
+        """Add up around several sets of centers (sets, centers, dimensions).
 
-        Gives, for every centre, the number of points nearest to it (the first of equals),
+        Gives, for every center, the number of points nearest to it (the first of equals),
         their weight, and the weighted sum of each coordinate.
         """
         ...
@@ -57,20 +57,20 @@ class PointSums:
         """The weighted sum of all squared distances from the origin."""
         return float(((self.points**2).sum(axis=1) * self.weights).sum())
 
-    def sums(self, centres: FloatArray) -> FloatArray:
-        """Add up around several sets of centres, one set after the other."""
-        return np.stack([self._sums(one) for one in centres])
+    def sums(self, centers: FloatArray) -> FloatArray:
+        """Add up around several sets of centers, one set after the other."""
+        return np.stack([self._sums(one) for one in centers])
 
-    def _sums(self, centres: FloatArray) -> FloatArray:
-        # Half the squared distance, but for what is the same for all centres.
-        distances = (centres**2).sum(axis=1)[:, None] / 2 - centres @ self.points.T
-        bins = len(centres)
+    def _sums(self, centers: FloatArray) -> FloatArray:
+        # Half the squared distance, but for what is the same for all centers.
+        distances = (centers**2).sum(axis=1)[:, None] / 2 - centers @ self.points.T
+        bins = len(centers)
         if len(self.points) <= _FEW_POINTS:
             nearest = distances.argmin(axis=0)  # the same, and faster for few points
             return np.stack([np.bincount(nearest, one, bins) for one in self._columns], axis=1)
         nearest = np.zeros(len(self.points), dtype=np.intp)
         least = distances[0]
-        for number in range(1, len(centres)):
+        for number in range(1, len(centers)):
             nearer = distances[number] < least
             nearest[nearer] = number
             np.minimum(least, distances[number], out=least)
@@ -121,18 +121,18 @@ class GridSums:
         apart = (self._places**2).sum(axis=1)
         return float(lines.sum(axis=1) @ apart + lines.sum(axis=0) @ self.sides[-1] ** 2)
 
-    def sums(self, centres: FloatArray) -> FloatArray:
-        """Add up around several sets of centres, as many at once as fit."""
-        several = max(_MOST_NUMBERS // (centres.shape[1] * self.lines), 1)
+    def sums(self, centers: FloatArray) -> FloatArray:
+        """Add up around several sets of centers, as many at once as fit."""
+        several = max(_MOST_NUMBERS // (centers.shape[1] * self.lines), 1)
         parts = [
-            self._sums(centres[start : start + several])
-            for start in range(0, len(centres), several)
+            self._sums(centers[start : start + several])
+            for start in range(0, len(centers), several)
         ]
         return np.concatenate(parts)
 
-    def _sums(self, centres: FloatArray) -> FloatArray:
-        order = np.argsort(centres[:, :, -1], axis=1, kind="stable")[:, :, None]
-        ordered = np.take_along_axis(centres, order, axis=1)
+    def _sums(self, centers: FloatArray) -> FloatArray:
+        order = np.argsort(centers[:, :, -1], axis=1, kind="stable")[:, :, None]
+        ordered = np.take_along_axis(centers, order, axis=1)
         ends = self._ends(np.moveaxis(ordered, 1, 0))
         at = ends + np.arange(self.lines) * (self.sizes[-1] + 1)
         weights, heights = (totals[at] for totals in self._running)
@@ -145,18 +145,18 @@ class GridSums:
         np.put_along_axis(answer, np.moveaxis(order, 1, 0), found, axis=0)
         return np.moveaxis(answer, 0, 1)
 
-    def _ends(self, centres: FloatArray) -> NDArray[np.intp]:
-        """Find the cell of each line before which each stretch ends: [centre, set, line].
+    def _ends(self, centers: FloatArray) -> NDArray[np.intp]:
+        """Find the cell of each line before which each stretch ends: [center, set, line].
 
-        A centre beats a later one up to the height at which both are equally near, and no
+        A center beats a later one up to the height at which both are equally near, and no
         stretch ends before an earlier one does.
         """
-        count, sets = centres.shape[:2]
-        heights = centres[:, :, -1]
+        count, sets = centers.shape[:2]
+        heights = centers[:, :, -1]
         # Squared distance from the foot of each line, side by side.
         apart = (heights**2)[:, :, None]
         for side, places in enumerate(self.sides[:-1]):
-            squares = np.square(centres[:, :, side, None] - places)
+            squares = np.square(centers[:, :, side, None] - places)
             apart = (apart[:, :, :, None] + squares[:, :, None, :]).reshape(count, sets, -1)
         last = self.sizes[-1]
         ends = np.full((count, sets, self.lines), last, dtype=np.intp)
@@ -166,7 +166,7 @@ class GridSums:
             with np.errstate(all="ignore"):
                 ahead /= gaps
             if not gaps.all():
-                # Centres at one height: the nearer has all of the line, the first of equals.
+                # Centers at one height: the nearer has all of the line, the first of equals.
                 ahead[np.isnan(ahead)] = np.inf
             reach = (ahead.min(axis=0) + 1) * (last / 2) + 0.5
             ends[number] = np.clip(reach, 0, last).astype(np.intp)

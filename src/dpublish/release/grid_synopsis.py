@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact import require_rate
-from dpublish.mechanisms.noise_law import noise_variance
-from dpublish.release.labelled_histogram import NoisySize, estimate_total
+from dpublish.mechanisms.noise_distribution import noise_variance
+from dpublish.release.labeled_histogram import NoisySize, estimate_total
 from dpublish.release.projection import project_nonnegative
 
 FloatArray = NDArray[np.float64]
@@ -32,7 +32,7 @@ class GridSynopsis:
         records: Noisy number of records, if it was paid for apart from the counts.
 
     >>> grid = GridSynopsis((2, 1), np.array([5, -2]), Fraction(1, 2))
-    >>> grid.cell_centres().tolist(), grid.estimates().tolist()
+    >>> grid.cell_centers().tolist(), grid.estimates().tolist()
     ([[-0.5, 0.0], [0.5, 0.0]], [3.0, 0.0])
     """
 
@@ -42,7 +42,7 @@ class GridSynopsis:
     records: NoisySize | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: a release may come from anywhere."""
+        """Refuse what no method would publish: a release may come from anywhere."""
         if not self.sizes:
             raise InvalidParameter("a grid has at least one column")
         for size in self.sizes:
@@ -53,7 +53,7 @@ class GridSynopsis:
         if self.records is not None:
             require_rate(self.records.rate)
             if type(self.records.value) is not int:
-                raise InvalidParameter("the noisy number of records must be a whole number")
+                raise InvalidParameter("the noisy number of records must be an integer")
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -95,7 +95,7 @@ class GridSynopsis:
         size = self.sizes[column]
         return (2 * np.arange(size) + 1) / size - 1
 
-    def cell_centres(self) -> FloatArray:
+    def cell_centers(self) -> FloatArray:
         """Give the middle of every cell, a row of coordinates between -1 and 1 for each."""
         lines = [self.lines(column) for column in range(len(self.sizes))]
         return np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, len(self.sizes))

@@ -1,6 +1,6 @@
 """Correlations inside groups, read from sums of products of each group's own scores.
 
-Every group has its own margins, so its own scores, but all share the correlations of the
+Every group has its own marginals, so its own scores, but all share the correlations of the
 normal variables behind them.  The sum of products over all records is then the sum of what
 each group gives, and rises with the correlation as each of them does.
 """
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.mechanisms.lattice import LatticeValues
-from dpublish.mechanisms.noise_law import noise_variance
-from dpublish.release.copula_rows import LeafLaw
+from dpublish.mechanisms.noise_distribution import noise_variance
+from dpublish.release.copula_rows import LeafDistribution
 from dpublish.release.copula_shrinkage import shrunk
 from dpublish.release.correlation_repair import pair_matrix, repair_correlation
 from dpublish.release.noisy_correlation import NoisyCorrelation
@@ -28,7 +28,7 @@ from dpublish.release.score_bridge import (
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Laws = Sequence[Sequence[LeafLaw]]
+Distributions = Sequence[Sequence[LeafDistribution]]
 
 _FLATTEST = 1e-9
 
@@ -40,19 +40,23 @@ class GroupReading(NamedTuple):
     spread: FloatArray
 
 
-def group_scores(laws: Laws, steepness: float) -> tuple[IntArray, ...]:
+def group_scores(distributions: Distributions, steepness: float) -> tuple[IntArray, ...]:
     """Score the leaves of each column, a row for each group; special leaves have 0."""
     return tuple(
-        np.stack([_padded(law, steepness) for law in column]) for column in zip(*laws, strict=True)
+        np.stack([_padded(distribution, steepness) for distribution in column])
+        for column in zip(*distributions, strict=True)
     )
 
 
-def read_correlation(correlation: NoisyCorrelation, laws: Laws, sizes: FloatArray) -> GroupReading:
+def read_correlation(
+    correlation: NoisyCorrelation, distributions: Distributions, sizes: FloatArray
+) -> GroupReading:
     """Find the correlations at which the groups together have the published sums.
 
     Args:
         correlation: Noisy sums of products of scores.
-        laws: For each group, the chances of the leaves from which its scores were made.
+        distributions: For each group, the probabilities of the leaves from which its scores were
+        made.
         sizes: Number of records of each group, noisy.
     """
     columns = len(correlation.columns)
@@ -60,7 +64,7 @@ def read_correlation(correlation: NoisyCorrelation, laws: Laws, sizes: FloatArra
     scale = max(float(sizes.sum()), 1.0) * SCORE_UNIT**2
     products = LatticeValues(correlation.units, correlation.exponent).values / scale
     noise = sqrt(noise_variance(correlation.rate)) * float(np.ldexp(1.0, correlation.exponent))
-    terms = _pair_terms(laws, sizes, float(correlation.settings["steepness"]))
+    terms = _pair_terms(distributions, sizes, float(correlation.settings["steepness"]))
     found = correlation_of_terms(products, terms)
     # Noise alone can carry an estimate to where it seems certain, so 0 is looked at, too.
     slopes = np.minimum(slope_of_terms(found, terms), terms[:, 1])
@@ -69,22 +73,22 @@ def read_correlation(correlation: NoisyCorrelation, laws: Laws, sizes: FloatArra
     return GroupReading(matrix, spread)
 
 
-def _padded(law: LeafLaw, steepness: float) -> IntArray:
-    scores = score_table(law.ordinary_chances, steepness)
-    return np.pad(scores, (0, law.chances.size - law.ordinary))
+def _padded(distribution: LeafDistribution, steepness: float) -> IntArray:
+    scores = score_table(distribution.ordinary_probabilities, steepness)
+    return np.pad(scores, (0, distribution.probabilities.size - distribution.ordinary))
 
 
-def _pair_terms(laws: Laws, sizes: FloatArray, steepness: float) -> FloatArray:
+def _pair_terms(distributions: Distributions, sizes: FloatArray, steepness: float) -> FloatArray:
     """Expand each pair's mean product of scores in powers of the correlation.
 
     Each group counts by its part of the records that have ordinary leaves in both columns.
     """
-    first, second = np.triu_indices(len(laws[0]), 1)
+    first, second = np.triu_indices(len(distributions[0]), 1)
     parts = sizes / max(float(sizes.sum()), 1.0)
     groups = []
-    for part, row in zip(parts, laws, strict=True):
-        chances = [law.ordinary_chances for law in row]
-        each = np.array([hermite_terms(score_table(x, steepness), x) for x in chances])
-        each *= np.array([1 - law.special for law in row])[:, None]
+    for part, row in zip(parts, distributions, strict=True):
+        probabilities = [distribution.ordinary_probabilities for distribution in row]
+        each = np.array([hermite_terms(score_table(x, steepness), x) for x in probabilities])
+        each *= np.array([1 - distribution.special for distribution in row])[:, None]
         groups.append(part * each[first] * each[second])
     return np.asarray(np.sum(groups, axis=0))

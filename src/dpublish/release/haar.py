@@ -1,7 +1,7 @@
 """The Haar transform of whole counts: one total, and differences of halves.
 
 Sums take the place of the averages of the usual transform, so that every coefficient is a
-whole number and one record moves each coefficient above it by exactly 1.  Along an axis of
+integer and one record moves each coefficient above it by exactly 1.  Along an axis of
 2^h leaves the coefficients are numbered as a heap: 0 is the total, 2^k + i is the left half
 less the right half of node i on level k.
 """

@@ -1,4 +1,4 @@
-"""A published histogram: noisy counts over cells, with error bars, range counts and rows."""
+"""A published histogram: noisy counts of cells, confidence intervals, range counts and rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from dpublish.randomness import plain_generator
 from dpublish.release.answer import Answer
 from dpublish.release.axis_rows import draw_column
 from dpublish.release.cell_counts import CellCounts
-from dpublish.release.error_bars import count_errors, half_width
+from dpublish.release.intervals import count_errors, half_width
 from dpublish.release.projection import plausible_counts
 from dpublish.release.release import Release, whole_column
 
@@ -31,7 +31,7 @@ RESERVED = frozenset({"cell_number", "noisy_count", "estimated_count"})
 MAX_ROWS = 100_000_000
 
 
-class Margin(NamedTuple):
+class Marginal(NamedTuple):
     """Noisy counts along one axis, and how far noise may have moved each (95 %)."""
 
     labels: tuple[str, ...]
@@ -59,13 +59,13 @@ class Histogram(Release):
     threshold: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: a release may come from anywhere."""
+        """Refuse what no method would publish: a release may come from anywhere."""
         require_rate(self.noise_rate)
         if not self.axes or len({axis.column for axis in self.axes}) != len(self.axes):
             raise InvalidParameter("a histogram has at least one axis, each column once")
         for array in (self.cells, self.counts):
             if array.dtype != np.int64 or array.shape != (self.cells.size,):
-                raise InvalidParameter("cells and counts must be parallel whole numbers")
+                raise InvalidParameter("cells and counts must be parallel integers")
         if self.threshold is None:
             # Sizes first: a stranger's release may claim more cells than memory holds.
             if self.cells.size != self.size or np.any(self.cells != np.arange(self.size)):
@@ -79,7 +79,7 @@ class Histogram(Release):
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Histogram)
-            and self.facts() == other.facts()
+            and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and np.array_equal(self.cells, other.cells)
             and np.array_equal(self.counts, other.counts)
@@ -107,7 +107,7 @@ class Histogram(Release):
         return tuple(i.astype(np.int64) for i in np.unravel_index(self.cells, self.shape))
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
-        """Count the records that satisfy `query`, with an error bar.
+        """Count the records that satisfy `query`, with a confidence interval.
 
         A dense histogram gives an unbiased answer and the exact quantile of its noise.  A
         sparse one cannot see cells below its threshold; its interval allows for them, so it
@@ -126,7 +126,7 @@ class Histogram(Release):
         sparse = None if self.threshold is None else self.cells
         return CellCounts(self.axes, self.counts, self.noise_rate, sparse, self.threshold)
 
-    def margin(self, column: str) -> Margin:
+    def marginal(self, column: str) -> Marginal:
         """Add up the counts along all other axes."""
         names = [axis.column for axis in self.axes]
         require_known("axis", column, names)
@@ -138,8 +138,8 @@ class Histogram(Release):
         if self.threshold is None:
             reach = half_width(self.noise_rate, np.ones(cells_each), 0.95)
         else:
-            reach = float("nan")  # what the threshold hides has no symmetric error bar
-        return Margin(axis.labels, sums, reach)
+            reach = float("nan")  # what the threshold hides has no symmetric confidence interval
+        return Marginal(axis.labels, sums, reach)
 
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows: `n` of them, or as many as were counted.
@@ -156,10 +156,10 @@ class Histogram(Release):
         else:
             require_count(n=n, at_least=0)
             total = self.estimates.sum()
-            chances = self.estimates / total if total else None
+            probabilities = self.estimates / total if total else None
             if self.cells.size == 0:
                 raise InvalidQuery("no cell reached the threshold, so there is nothing to draw")
-            picked = rng.choice(self.cells.size, size=n, p=chances)
+            picked = rng.choice(self.cells.size, size=n, p=probabilities)
         positions = np.unravel_index(self.cells[picked], self.shape)
         return pa.table(
             {
@@ -179,7 +179,7 @@ class Histogram(Release):
         columns["estimated_count"] = pa.array(self.estimates)
         return {"counts": pa.table(list(columns.values()), names=list(columns))}
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Give axes, noise rate and threshold."""
         return {
             "axes": [{"column": axis.column, "level": axis.level} for axis in self.axes],
@@ -193,7 +193,7 @@ class Histogram(Release):
         *,
         receipt: Receipt,
         schema: Schema,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
         """Rebuild the histogram of a release folder."""
@@ -201,11 +201,11 @@ class Histogram(Release):
         return cls(
             receipt=receipt,
             schema=schema,
-            axes=tuple(schema[a["column"]].axis(a["level"]) for a in facts["axes"]),
+            axes=tuple(schema[a["column"]].axis(a["level"]) for a in metadata["axes"]),
             cells=whole_column(table, "cell_number"),
             counts=whole_column(table, "noisy_count"),
-            noise_rate=parse_epsilon(facts["noise_rate"]),
-            threshold=facts["threshold"],
+            noise_rate=parse_epsilon(metadata["noise_rate"]),
+            threshold=metadata["threshold"],
         )
 
     def expected_error(self) -> dict[str, float]:

@@ -27,7 +27,7 @@ from dpublish.release.release import Release, whole_column
 from dpublish.release.stream_steps import StepRecord, natural_key, partition_name
 
 FREE_STANDING = "identity"
-"""The static method that gives every bin noise of its own, whose error bars are known."""
+"""The static method that gives every bin noise of its own, whose confidence intervals are known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class HistogramStream(Release):
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, HistogramStream)
-            and self.facts() == other.facts()
+            and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.records == other.records
         )
@@ -94,7 +94,7 @@ class HistogramStream(Release):
 
     def steps(self) -> pa.Table:
         """List the steps: when, what was done, what it cost, noise and change."""
-        plain = [record.to_plain() for record in self.records]
+        plain = [record.to_dict() for record in self.records]
         kinds = {"number": pa.int64(), "noise": pa.float64(), "change": pa.float64()}
         names = ["number", "time", "action", "epsilon", "noise", "change", "spent", "sha256"]
         return pa.table(
@@ -133,7 +133,7 @@ class HistogramStream(Release):
     ) -> Answer:
         """Count the records that satisfy `query` at a step; the last one if none is given.
 
-        A step at which every bin was published with noise of its own has an error bar.  A
+        A step at which every bin was published with noise of its own has a confidence interval.  A
         repeated step shows what was believed earlier, and how far the counts have moved since
         nobody has looked up: no bar is offered.
         """
@@ -172,7 +172,7 @@ class HistogramStream(Release):
             return {}
         return {f"{partition_name(self.records[-1].time)}/counts": self.table()}
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Give axes, and the steps in which users are hidden."""
         return {
             "axes": [{"column": axis.column, "level": axis.level} for axis in self.axes],
@@ -186,7 +186,7 @@ class HistogramStream(Release):
         *,
         receipt: Receipt,
         schema: Schema,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
         """Refuse: a stream is more than its tables."""
@@ -208,7 +208,7 @@ class HistogramStream(Release):
             return {}
         return {"standard_deviation_of_one_bin": self.records[-1].noise}
 
-    def promise(self) -> str:
+    def guarantee(self) -> str:
         """Say in a few words for how long a user is hidden."""
         if self.window is not None:
             return f"a user is hidden within any {self.window:,} consecutive steps, for ever"
@@ -219,7 +219,7 @@ class HistogramStream(Release):
         published = sum(record.action == "published" for record in self.records)
         words = {
             "counts by": " x ".join(f"{axis.column} ({axis.size})" for axis in self.axes),
-            "promise": f"{self.promise()}, at epsilon {format_epsilon(self.receipt.epsilon)}",
+            "guarantee": f"{self.guarantee()}, at epsilon {format_epsilon(self.receipt.epsilon)}",
             "steps": f"{len(self.records):,}, of which {published:,} published a fresh histogram",
         }
         if self.records:

@@ -1,4 +1,4 @@
-"""A network of columns and the noisy joint counts that its chances come from."""
+"""A network of columns and the noisy joint counts that its probabilities come from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,6 @@ from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact import require_rate
-from dpublish.release.bayes_chances import add_up, cell_numbers, conditional, draw_cells
 from dpublish.release.bayes_nodes import (
     Node,
     cell_labels,
@@ -24,13 +23,14 @@ from dpublish.release.bayes_nodes import (
     joint_sets,
     require_network,
 )
+from dpublish.release.bayes_probabilities import add_up, cell_numbers, conditional, draw_cells
 from dpublish.release.projection import project_nonnegative
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 _CALIBRATION = 1 << 16
 _ROUNDS = 30
-_LEAST = 1e-4  # part of every chance that comes from the margin alone
+_LEAST = 1e-4  # part of every probability that comes from the marginal alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class JointNetwork:
     given: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: a network may come from anywhere."""
+        """Refuse what no method would publish: a network may come from anywhere."""
         require_rate(self.rate)
         require_network(self.nodes, self.schema)
         if {node.column for node in self.nodes} != set(self.schema.names):
@@ -67,7 +67,7 @@ class JointNetwork:
 
     @property
     def counted(self) -> tuple[Node, ...]:
-        """The nodes whose chances were counted."""
+        """The nodes whose probabilities were counted."""
         return tuple(node for node in self.nodes if node.column not in self.given)
 
     @cached_property
@@ -100,8 +100,8 @@ class JointNetwork:
         return tuple(project_nonnegative(joint, self.total) for joint in self.joints)
 
     @cached_property
-    def chances(self) -> dict[str, FloatArray]:
-        """Chances of each counted column's cells: a row for every combined cell of its parents."""
+    def probabilities(self) -> dict[str, FloatArray]:
+        """Probabilities of each counted column: a row for every combined cell of its parents."""
         found = {}
         for node in self.counted:
             joint = joint_of(node, self.joint_sets)
@@ -123,7 +123,7 @@ class JointNetwork:
             }
         )
 
-    def margin(self, name: str) -> FloatArray:
+    def marginal(self, name: str) -> FloatArray:
         """Estimate the records in each cell of a counted column from all joints that have it.
 
         The noisy counts of a joint add up to an unbiased estimate; one that was made
@@ -148,43 +148,43 @@ class JointNetwork:
         rng: np.random.Generator,
         *,
         known: Mapping[str, IntArray] | None = None,
-        chances: Mapping[str, FloatArray] | None = None,
+        probabilities: Mapping[str, FloatArray] | None = None,
     ) -> dict[str, IntArray]:
         """Draw the cells of `n` rows, column after column; `known` has those of given ones."""
         cells = dict(known or {})
-        tables = self.chances if chances is None else chances
+        tables = self.probabilities if probabilities is None else probabilities
         for node in self.counted:
-            rows = self._rows_of_chances(node, cells, n)
+            rows = self._rows_of_probabilities(node, cells, n)
             cells[node.column] = draw_cells(tables[node.column], rows, rng)
         return cells
 
     def calibrated(
         self,
-        margins: Mapping[str, FloatArray],
+        marginals: Mapping[str, FloatArray],
         rng: np.random.Generator,
         *,
         known: Mapping[str, IntArray] | None = None,
     ) -> dict[str, FloatArray]:
-        """Move chances so that columns with a margin of their own follow it.
+        """Move probabilities so that columns with a marginal of their own follow it.
 
-        Margins that were paid for apart are better than what a joint's noisy counts add up
-        to.  Each such column's chances are scaled, cell by cell, until they meet its margin,
-        the parents being distributed as in rows drawn from the network.  `known` has rows of
-        the given columns; so many are drawn, else a fixed number.
+        Marginals that were paid for apart are better than what a joint's noisy counts add up
+        to.  Each such column's probabilities are scaled, cell by cell, until they meet its
+        marginal, the parents being distributed as in rows drawn from the network.  `known` has rows
+        of the given columns; so many are drawn, else a fixed number.
         """
         cells = dict(known or {})
         rows = len(next(iter(cells.values()))) if cells else _CALIBRATION
-        found = dict(self.chances)
+        found = dict(self.probabilities)
         for node in self.counted:
-            above = self._rows_of_chances(node, cells, rows)
+            above = self._rows_of_probabilities(node, cells, rows)
             table = found[node.column]
-            if node.column in margins:
+            if node.column in marginals:
                 weights = np.bincount(above, minlength=len(table)) / rows
-                table = found[node.column] = _meet(table, weights, margins[node.column])
+                table = found[node.column] = _meet(table, weights, marginals[node.column])
             cells[node.column] = draw_cells(table, above, rng)
         return found
 
-    def _rows_of_chances(self, node: Node, cells: Mapping[str, IntArray], n: int) -> IntArray:
+    def _rows_of_probabilities(self, node: Node, cells: Mapping[str, IntArray], n: int) -> IntArray:
         axes = node.axes(self.schema)[1:]
         above = [self._coarser(axis, cells[axis.column]) for axis in axes]
         return cell_numbers(above, axes, n)
@@ -195,12 +195,12 @@ class JointNetwork:
         return np.asarray(axis.leaf_to_cell[own.leaf_starts[:-1]][cells])
 
 
-def _meet(table: FloatArray, weights: FloatArray, margin: FloatArray) -> FloatArray:
-    """Scale chances (rows) by cells (columns) until their weighted sum is `margin`."""
-    found = (1 - _LEAST) * table + _LEAST * margin
+def _meet(table: FloatArray, weights: FloatArray, marginal: FloatArray) -> FloatArray:
+    """Scale probabilities (rows) by cells (columns) until their weighted sum is `marginal`."""
+    found = (1 - _LEAST) * table + _LEAST * marginal
     for _ in range(_ROUNDS):
         sums = weights @ found
-        found = found * np.divide(margin, sums, out=np.ones_like(sums), where=sums > 0)
+        found = found * np.divide(marginal, sums, out=np.ones_like(sums), where=sums > 0)
         totals = found.sum(axis=1, keepdims=True)
-        found = np.divide(found, totals, out=np.tile(margin, (len(found), 1)), where=totals > 0)
+        found = np.divide(found, totals, out=np.tile(marginal, (len(found), 1)), where=totals > 0)
     return found

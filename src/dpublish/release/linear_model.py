@@ -1,4 +1,4 @@
-"""A published linear model: foretell a class or a number from other columns."""
+"""A published linear model: predict a class or a number from other columns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,14 +32,14 @@ class LinearModel(Release):
     """Weights of a record's features; their sum is the score of a class, or a number.
 
     Attributes:
-        receipt: What was promised and paid.
+        receipt: What was guaranteed and paid.
         schema: The predictors and the target.
         model: What kind of model it is.
-        target: Column that it foretells.
+        target: Column that it predicts.
         weights: A row for each two-class problem (one if there are two classes: the second
             against the first) or one for a number; a column for each feature, scaled to
-            [-1, 1].  A number is foretold on the scale of its bounds, -1 to 1.
-        expected: Error foretold from public facts, by name.
+            [-1, 1].  A number is predicted on the scale of its bounds, -1 to 1.
+        expected: Error predicted from public facts, by name.
         notes: What a user should know of how the model came about.
         spread: Standard deviation that noise gives each weight, where theory tells it.
         by_cell: Whether numbers of few cells are told by their cells.
@@ -58,12 +58,12 @@ class LinearModel(Release):
     by_cell: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: a release may come from anywhere."""
+        """Refuse what no method would publish: a release may come from anywhere."""
         require_known("model", self.model, MODELS)
         require_known("column", self.target, self.schema.names)
         is_number = isinstance(self.schema[self.target], NumberColumn)
         if is_number != (self.model == "linear"):
-            raise InvalidParameter(f"{MODELS[self.model]} cannot foretell {self.target!r}")
+            raise InvalidParameter(f"{MODELS[self.model]} cannot predict {self.target!r}")
         if not is_number and self.classes.size < 2:
             raise InvalidParameter(f"the target {self.target!r} has one class only")
         shape = (len(self.scored), self.features.size)
@@ -78,7 +78,7 @@ class LinearModel(Release):
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, LinearModel)
-            and self.facts() == other.facts()
+            and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.schema == other.schema
             and self.coefficients().equals(other.coefficients())
@@ -109,14 +109,14 @@ class LinearModel(Release):
         return np.asarray(found, dtype=np.float64)
 
     def predict(self, rows: Any) -> pa.Array:
-        """Foretell the class, or the number, of each of `rows`."""
+        """Predict the class, or the number, of each of `rows`."""
         codes = encode_rows(rows, self.schema, self.features.columns)
         if self.model == "linear":
             return pa.array(self.predict_numbers(codes))
         return label_rows(self.classes, self.predict_codes(codes))
 
     def predict_codes(self, codes: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
-        """Foretell the target's codes from leaf codes; unknown values (-1) say nothing."""
+        """Predict the target's codes from leaf codes; unknown values (-1) say nothing."""
         column = self.schema[self.target]
         if isinstance(column, NumberColumn):
             return column.partition.locate(self.predict_numbers(codes)).astype(np.int64)
@@ -126,29 +126,32 @@ class LinearModel(Release):
         return np.asarray(scores.argmax(axis=1), dtype=np.int64)
 
     def predict_numbers(self, codes: Mapping[str, NDArray[np.int64]]) -> FloatArray:
-        """Foretell numbers in the owner's units from leaf codes, within the public bounds."""
+        """Predict numbers in the owner's units from leaf codes, within the public bounds."""
         column = self.schema[self.target]
         if not isinstance(column, NumberColumn):
-            raise InvalidQuery(f"this model foretells classes of {self.target!r}, not numbers")
+            raise InvalidQuery(f"this model predicts classes of {self.target!r}, not numbers")
         low, high = column.bounds
         scores = np.clip(self.decision(codes)[:, 0], -1, 1)
         return np.asarray((low + high) / 2 + scores * (high - low) / 2)
 
     def predict_proba(self, rows: Any) -> pa.Table:
-        """Give the chance of each class for each of `rows`: a column a class."""
+        """Give the probability of each class for each of `rows`: a column a class."""
         codes = encode_rows(rows, self.schema, self.features.columns)
-        chances = self.chances(codes)
-        return pa.table(dict(zip(self.classes.labels, chances.T, strict=True)))
+        probabilities = self.probabilities(codes)
+        return pa.table(dict(zip(self.classes.labels, probabilities.T, strict=True)))
 
-    def chances(self, codes: Mapping[str, NDArray[np.int64]]) -> FloatArray:
-        """Give the chance of each class (a column each) for records given by leaf codes."""
+    def probabilities(self, codes: Mapping[str, NDArray[np.int64]]) -> FloatArray:
+        """Give the probability of each class (a column each) for records given by leaf codes."""
         if self.model != "logistic":
-            raise InvalidQuery(f"{MODELS[self.model]} gives no chances; logistic regression does")
+            raise InvalidQuery(
+                f"{MODELS[self.model]} gives no probabilities; logistic regression does"
+            )
         scores = self.decision(codes)
         likely = np.exp(-np.logaddexp(0, -scores))
         if len(self.scored) == 1:
             return np.hstack([np.exp(-np.logaddexp(0, scores)), likely])
-        # Each class was set against all others; the chances need not add up to 1 by themselves.
+        # Each class was set against all others; the probabilities need not add up to 1 by
+        # themselves.
         total = likely.sum(axis=1, keepdims=True)
         even = np.full_like(likely, 1 / len(self.scored))
         return np.asarray(np.divide(likely, total, out=even, where=total > 0))
@@ -188,8 +191,8 @@ class LinearModel(Release):
         """Give the weights with the names of features and classes."""
         return {"weights": self.coefficients()}
 
-    def facts(self) -> dict[str, Any]:
-        """Give model, target, foretold error and notes."""
+    def metadata(self) -> dict[str, Any]:
+        """Give model, target, predicted error and notes."""
         return {
             "model": self.model,
             "target": self.target,
@@ -204,26 +207,26 @@ class LinearModel(Release):
         *,
         receipt: Receipt,
         schema: Schema,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
         """Rebuild the model of a release folder."""
         table = tables["weights"]
-        by_cell = facts["by_cell"]
+        by_cell = metadata["by_cell"]
         if type(by_cell) is not bool:
             raise CorruptRelease("by_cell must be true or false")
-        size = Features.of(schema, facts["target"], by_cell=by_cell).size
+        size = Features.of(schema, metadata["target"], by_cell=by_cell).size
         if table.num_rows % size or table["weight"].null_count:
             raise CorruptRelease("the table of weights does not list every feature")
         spread = table["spread"]
         return cls(
             receipt=receipt,
             schema=schema,
-            model=facts["model"],
-            target=facts["target"],
+            model=metadata["model"],
+            target=metadata["target"],
             weights=table["weight"].to_numpy().reshape(-1, size),
-            expected=dict(facts["expected"]),
-            notes=tuple(facts["notes"]),
+            expected=dict(metadata["expected"]),
+            notes=tuple(metadata["notes"]),
             spread=None if spread.null_count else spread.to_numpy().reshape(-1, size),
             by_cell=by_cell,
         )
@@ -232,7 +235,7 @@ class LinearModel(Release):
         """Describe model, target and features in a few words."""
         described = {
             "model": MODELS[self.model],
-            "foretells": self._describe_target(),
+            "predicts": self._describe_target(),
             "from": f"{', '.join(self.features.columns)}; {self.features.size:,} weights",
         }
         if self.notes:
@@ -248,7 +251,7 @@ class LinearModel(Release):
         return f"{self.target} ({', '.join(shown)})"
 
     def expected_error(self) -> dict[str, float]:
-        """Give the error foretold from public facts, as figures by name."""
+        """Give the error predicted from public facts, as figures by name."""
         return {name: float(figure) for name, figure in self.expected.items()}
 
 

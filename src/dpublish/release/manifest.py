@@ -32,7 +32,7 @@ class Differences:
     def __bool__(self) -> bool:
         return bool(self.changed or self.missing or self.added)
 
-    def to_plain(self) -> dict[str, list[str]]:
+    def to_dict(self) -> dict[str, list[str]]:
         """Turn the differences into plain values."""
         return {name: list(files) for name, files in vars(self).items()}
 

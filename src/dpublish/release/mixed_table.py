@@ -1,7 +1,7 @@
-"""A published table of numbers and categories: margins of the numbers, and a network of all.
+"""A published table of numbers and categories: marginals of the numbers, and a network of all.
 
 Numbers enter the network by classes of their ranks.  Within a class a number follows its own
-margin; or numbers come first, joined by their correlations, and categories depend on them.
+marginal; or numbers come first, joined by their correlations, and categories depend on them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.mechanisms.noise_law import sum_quantile
+from dpublish.mechanisms.noise_distribution import sum_quantile
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
@@ -41,12 +41,12 @@ _CALIBRATION = 1 << 16
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MixedTable(Release):
-    """Numbers with their margins, and a network over categories and classes of numbers.
+    """Numbers with their marginals, and a network over categories and classes of numbers.
 
     Attributes:
-        receipt: What was promised and paid.
+        receipt: What was guaranteed and paid.
         schema: All columns.
-        numbers: Margins of the columns that count as numbers, and of long categories, and the
+        numbers: Marginals of the columns that count as numbers, and of long categories, and the
             noisy size; with correlations of the numbers if they come first.
         classes: For each number the classes of its leaves, coarse to fine.
         nodes: The network; nodes of numbers look at levels of `classes`.
@@ -68,10 +68,10 @@ class MixedTable(Release):
     numbers_first: bool
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: a release may come from anywhere."""
+        """Refuse what no method would publish: a release may come from anywhere."""
         names = self.numbers.schema.names
         if not set(names) <= set(self.schema.names) or not set() < set(self.classes) <= set(names):
-            raise InvalidParameter("numbers are some of the columns with margins, with classes")
+            raise InvalidParameter("numbers are some of the columns with marginals, with classes")
         if type(self.numbers_first) is not bool:
             raise InvalidParameter("numbers_first must be yes or no")
         _ = self.network
@@ -81,7 +81,7 @@ class MixedTable(Release):
             isinstance(other, MixedTable)
             and self.schema == other.schema
             and self.numbers == other.numbers
-            and self.facts() == other.facts()
+            and self.metadata() == other.metadata()
             and np.array_equal(self.counts, other.counts)
         )
 
@@ -105,7 +105,7 @@ class MixedTable(Release):
         return self.numbers.records
 
     @cached_property
-    def chances(self) -> dict[str, FloatArray]:
+    def probabilities(self) -> dict[str, FloatArray]:
         """Probabilities of the network's cells, raked to the marginals of all columns."""
         rng = plain_generator(_SEED)
         known = self._number_cells(self._numbers(_CALIBRATION, rng)) if self.numbers_first else None
@@ -113,39 +113,43 @@ class MixedTable(Release):
 
     def _cell_shares(self) -> dict[str, FloatArray]:
         """Estimate the share of each cell of every column: from its marginal, else the joints."""
-        laws, axes = self.numbers.laws, self.network.axes
+        distributions, axes = self.numbers.distributions, self.network.axes
         shares = {
-            name: np.add.reduceat(law.chances, axes[name].leaf_starts[:-1])
-            for name, law in laws.items()
+            name: np.add.reduceat(distribution.probabilities, axes[name].leaf_starts[:-1])
+            for name, distribution in distributions.items()
         }
         for node in self.network.counted:
-            counts = None if node.column in laws else self.network.margin(node.column)
+            counts = None if node.column in distributions else self.network.marginal(node.column)
             if counts is not None and counts.sum() > 0:
                 shares[node.column] = counts / counts.sum()
         return shares
 
     def _numbers(self, n: int, rng: np.random.Generator) -> dict[str, IntArray]:
         """Draw the leaves of all numbers from their copula."""
-        laws = self.numbers.laws
-        joined = {name: laws[name] for name in self.numbers.ordered}
+        distributions = self.numbers.distributions
+        joined = {name: distributions[name] for name in self.numbers.ordered}
         drawn = draw_codes(self.numbers.matrix, joined, n, rng)
         for name in self.classes:
             if name not in drawn:
-                drawn[name] = laws[name].choose(rng.standard_normal(n), rng)
+                drawn[name] = distributions[name].choose(rng.standard_normal(n), rng)
         return drawn
 
-    def margin_counts(self, name: str) -> FloatArray:
+    def marginal_counts(self, name: str) -> FloatArray:
         """Estimate the records in each cell of a column: leaves of numbers, cells of others."""
-        if name in self.numbers.laws:
-            return np.asarray(self.records * self.numbers.laws[name].chances)
-        return self.network.margin(name)
+        if name in self.numbers.distributions:
+            return np.asarray(self.records * self.numbers.distributions[name].probabilities)
+        return self.network.marginal(name)
 
     def _number_cells(self, leaves: Mapping[str, IntArray]) -> dict[str, IntArray]:
         return {name: self.network.axes[name].leaf_to_cell[codes] for name, codes in leaves.items()}
 
-    def margin_axis(self, name: str) -> Axis:
-        """Give the axis of whose cells `margin_counts` speaks."""
-        return self.schema[name].axis() if name in self.numbers.laws else self.network.axes[name]
+    def marginal_axis(self, name: str) -> Axis:
+        """Give the axis of whose cells `marginal_counts` speaks."""
+        return (
+            self.schema[name].axis()
+            if name in self.numbers.distributions
+            else self.network.axes[name]
+        )
 
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows: `n` of them, or as many as were counted."""
@@ -157,32 +161,32 @@ class MixedTable(Release):
         rng = plain_generator(seed)
         leaves = self._numbers(wanted, rng) if self.numbers_first else {}
         known = self._number_cells(leaves)
-        cells = self.network.draw(wanted, rng, known=known, chances=self.chances)
-        for name in self.numbers.laws:
+        cells = self.network.draw(wanted, rng, known=known, probabilities=self.probabilities)
+        for name in self.numbers.distributions:
             if name not in leaves:
                 leaves[name] = self._within(name, cells[name], rng)
         drawn = {}
         for name in self.schema.names:
             places = leaves[name] if name in leaves else cells[name]
-            drawn[name] = draw_column(self.margin_axis(name), places.astype(np.intp), rng)
+            drawn[name] = draw_column(self.marginal_axis(name), places.astype(np.intp), rng)
         return pa.table(drawn)
 
     def _within(self, name: str, cells: IntArray, rng: np.random.Generator) -> IntArray:
-        """Draw a leaf within each class of a number, or cell of a category, by its margin."""
+        """Draw a leaf within each class of a number, or cell of a category, by its marginal."""
         starts = self.network.axes[name].leaf_starts
-        chances = self.numbers.laws[name].chances
+        probabilities = self.numbers.distributions[name].probabilities
         sizes = np.diff(starts)
-        masses = np.add.reduceat(chances, starts[:-1])
-        # A class without any chance is entered by rounding at most; its leaves are then alike.
+        masses = np.add.reduceat(probabilities, starts[:-1])
+        # A class without any probability is entered by rounding at most; its leaves are then alike.
         even = np.repeat(np.where(masses > 0, 0.0, 1.0 / sizes), sizes)
-        reached = np.concatenate([[0.0], np.cumsum(chances + even)])
+        reached = np.concatenate([[0.0], np.cumsum(probabilities + even)])
         low, high = reached[starts[cells]], reached[starts[cells + 1]]
         drawn = high - rng.random(cells.size) * (high - low)  # above low, up to high
         leaves = np.searchsorted(reached, drawn, side="left") - 1
         return np.asarray(np.clip(leaves, starts[cells], starts[cells + 1] - 1))
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
-        """Count the records that satisfy `query`; with an error bar if one margin has them."""
+        """Count the records that satisfy `query`; with an interval if one marginal has them."""
         asked = parse_query(query).columns
         if len(asked) <= 1 and set(asked) <= set(self.numbers.schema.names):
             return self.numbers.count(query, confidence=confidence)
@@ -198,16 +202,16 @@ class MixedTable(Release):
         return SampledCount(self, self.records)
 
     def tables(self) -> dict[str, pa.Table]:
-        """Give margins and correlations of the numbers, and the joint counts of the network."""
+        """Give marginals and correlations of the numbers, and the joint counts of the network."""
         return {**self.numbers.tables(), "counts": self.network.table()}
 
-    def facts(self) -> dict[str, Any]:
-        """Give the numbers' facts, the classes and the network."""
+    def metadata(self) -> dict[str, Any]:
+        """Give the numbers' metadata, the classes and the network."""
         return {
             "number_columns": [*self.numbers.schema.names],
-            "numbers": self.numbers.facts(),
+            "numbers": self.numbers.metadata(),
             "classes": {name: [[*level] for level in x] for name, x in self.classes.items()},
-            "nodes": [node.to_plain() for node in self.nodes],
+            "nodes": [node.to_dict() for node in self.nodes],
             "noise_rate": format_epsilon(self.noise_rate),
             "numbers_first": self.numbers_first,
         }
@@ -218,25 +222,27 @@ class MixedTable(Release):
         *,
         receipt: Receipt,
         schema: Schema,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
         """Rebuild the value of a release folder."""
-        numbers = Schema(tuple(schema[name] for name in facts["number_columns"]), name=schema.name)
+        numbers = Schema(
+            tuple(schema[name] for name in metadata["number_columns"]), name=schema.name
+        )
         return cls(
             receipt=receipt,
             schema=schema,
             numbers=Copula.from_parts(
-                receipt=receipt, schema=numbers, facts=facts["numbers"], tables=tables
+                receipt=receipt, schema=numbers, metadata=metadata["numbers"], tables=tables
             ),
             classes={
                 name: tuple(tuple(level) for level in levels)
-                for name, levels in facts["classes"].items()
+                for name, levels in metadata["classes"].items()
             },
-            nodes=tuple(map(Node.from_plain, facts["nodes"])),
+            nodes=tuple(map(Node.from_dict, metadata["nodes"])),
             counts=whole_column(tables["counts"], "noisy_count"),
-            noise_rate=parse_epsilon(facts["noise_rate"]),
-            numbers_first=facts["numbers_first"],
+            noise_rate=parse_epsilon(metadata["noise_rate"]),
+            numbers_first=metadata["numbers_first"],
         )
 
     def expected_error(self) -> dict[str, float]:
@@ -254,7 +260,7 @@ class MixedTable(Release):
         order = "come first, joined by correlations" if self.numbers_first else "enter by classes"
         return {
             "numbers": f"{len(self.classes)}; they {order}",
-            "margins": f"of {len(self.numbers.margins)} columns of their own",
+            "marginals": f"of {len(self.numbers.marginals)} columns of their own",
             "network": f"{len(self.nodes)} columns, {edges} dependences, "
             f"{len(self.network.joints)} joint counts",
             "error": f"each joint count is within {reach:,.0f} of the truth with probability 95 %",

@@ -1,4 +1,4 @@
-"""The law of a weighted sum of independent noise: how far it strays, and how likely.
+"""The distribution of a weighted sum of independent noise: how far it strays, and how likely.
 
 Each term is two-sided geometric noise of a known rate, times a known weight.  A part that is
 normal may be added.  Nothing here draws noise.
@@ -19,9 +19,11 @@ _MOST_SIZES = 1024
 _RATIO = 1.01  # weights that differ by less are taken for one if there are too many
 _TINY = 1e-8  # part of the variance that weights too small to matter may have together
 _SET_ASIDE = 0.01  # part of the risk that is spent on what this leaves out
-_SMOOTHING = 128  # the law is blurred by this part of the bound, and the answer widened by it
-_UNIFORMS = 6  # the blur is a sum of so many uniform numbers, so its waves die out quickly
-_LAST_ANGLE = 10.0  # waves beyond this angle of the blur are left out
+_SMOOTHING = (
+    128  # the distribution is perturbed by this part of the bound, and the answer widened by it
+)
+_UNIFORMS = 6  # the perturb is a sum of so many uniform numbers, so its waves die out quickly
+_LAST_ANGLE = 10.0  # waves beyond this angle of the perturb are left out
 _BLOCK = 1 << 18
 _NEGLIGIBLE = 1e-12  # a wave smaller than that is left out
 _WRAPPED = 1e-10  # mass that may lie beyond half a period
@@ -70,8 +72,8 @@ class Terms(NamedTuple):
 def stray(terms: Terms, confidence: float, spread: float = 0.0) -> float:
     """Bound how far the sum strays from 0 with probability `confidence`.
 
-    It is the quantile of the sum's law, widened by about 1 % of itself; where the confidence
-    is too close to 1 for that, Chernoff's bound.
+    It is the quantile of the sum's distribution, widened by about 1 % of itself; where the
+    confidence is too close to 1 for that, Chernoff's bound.
 
     Args:
         terms: The noise.
@@ -126,28 +128,28 @@ def _chernoff(terms: Terms, spread: float, *risks: float) -> list[float]:
 
 
 def _quantile(terms: Terms, confidence: float, spread: float) -> float:
-    """Find the quantile of the sum's law from its characteristic function.
+    """Find the quantile of the sum's distribution from its characteristic function.
 
-    The sum is blurred by a number of at most `blur` on either side, which the answer is
+    The sum is perturbed by a number of at most `perturb` on either side, which the answer is
     widened by, and wrapped around a circle that holds all but a negligible part of it.  The
     mass between -x and x is then x / half + sum of 2 / (pi k) c_k sin(pi k x / half), where
     c_k is the characteristic function at pi k / half.
     """
     bound, far = _chernoff(terms, spread, 1 - confidence, _WRAPPED)
-    blur = bound / _SMOOTHING
-    half = far + blur
-    steps, heights = _waves(terms, spread, half, blur)
+    perturb = bound / _SMOOTHING
+    half = far + perturb
+    steps, heights = _waves(terms, spread, half, perturb)
 
     def inside(reach: float) -> float:
         return reach / half + float(heights @ np.sin(steps * reach)) - _ROUNDING
 
-    low, high = 0.0, bound + blur
+    low, high = 0.0, bound + perturb
     if inside(high) < confidence:
         return bound
-    while high - low > blur / 64:
+    while high - low > perturb / 64:
         middle = (low + high) / 2
         low, high = (low, middle) if inside(middle) >= confidence else (middle, high)
-    return min(high + blur, bound)
+    return min(high + perturb, bound)
 
 
 class _Waves(NamedTuple):
@@ -155,12 +157,12 @@ class _Waves(NamedTuple):
     heights: FloatArray
 
 
-def _waves(terms: Terms, spread: float, half: float, blur: float) -> _Waves:
+def _waves(terms: Terms, spread: float, half: float, perturb: float) -> _Waves:
     """Compute the waves of the mass between -x and x that are not negligible."""
-    orders = np.arange(1, ceil(_LAST_ANGLE * _UNIFORMS * half / (pi * blur)) + 1)
+    orders = np.arange(1, ceil(_LAST_ANGLE * _UNIFORMS * half / (pi * perturb)) + 1)
     steps = pi / half * orders
-    blurred = np.abs(np.sinc(steps * blur / (_UNIFORMS * pi))) + 1e-300  # no logarithm of 0
-    logs = _UNIFORMS * np.log(blurred) - (spread * steps) ** 2 / 2 + np.log(2 / (pi * orders))
+    perturbed = np.abs(np.sinc(steps * perturb / (_UNIFORMS * pi))) + 1e-300  # no logarithm of 0
+    logs = _UNIFORMS * np.log(perturbed) - (spread * steps) ** 2 / 2 + np.log(2 / (pi * orders))
     # Terms of large variance come first: they damp most waves, which are then left out.
     order = np.argsort(-terms.variances)
     start = 0

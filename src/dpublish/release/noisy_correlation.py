@@ -1,7 +1,7 @@
-"""How columns go together, as published: one noisy whole number for every two columns.
+"""How columns go together, as published: one noisy integer for every two columns.
 
 What the numbers say about the correlation of normal variables behind the columns follows from
-the released margins and the noisy number of records, so it costs nothing more.
+the released marginals and the noisy number of records, so it costs nothing more.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from scipy.stats import poisson
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.lattice import LatticeValues
-from dpublish.mechanisms.noise_law import noise_variance
+from dpublish.mechanisms.noise_distribution import noise_variance
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.release.concordance_bridge import (
     classed_column,
@@ -39,7 +39,7 @@ IntArray = NDArray[np.int64]
 CorrelationMethod = Literal["spearman", "kendall", "mle"]
 
 NORMAL_UNIT = 1 << 10
-"""A normal score of 1 as a whole number; scores end at 8."""
+"""A normal score of 1 as an integer; scores end at 8."""
 _NEEDED = {
     "spearman": ("steepness",),
     "kendall": ("classes", "fewest_records", "sample_rate"),
@@ -84,7 +84,7 @@ class NoisyCorrelation:
         if len(self.columns) < 2 or len(set(self.columns)) < len(self.columns):
             raise InvalidParameter("a correlation needs two columns or more, each listed once")
         if self.units.dtype != np.int64 or self.units.shape != (comb(len(self.columns), 2),):
-            raise InvalidParameter("a correlation needs a whole number for every two columns")
+            raise InvalidParameter("a correlation needs an integer for every two columns")
         if type(self.exponent) is not int or self.exponent not in _EXPONENTS:
             raise InvalidParameter("the exponent of a correlation must be between -1000 and 900")
         require_rate(self.rate)
@@ -93,37 +93,38 @@ class NoisyCorrelation:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, NoisyCorrelation):
             return NotImplemented
-        return self.facts() == other.facts() and np.array_equal(self.units, other.units)
+        return self.metadata() == other.metadata() and np.array_equal(self.units, other.units)
 
     __hash__ = None  # type: ignore[assignment]  # it holds an array
 
     def matrix(
-        self, chances: Sequence[FloatArray], records: float, repair: Repair = "clip"
+        self, probabilities: Sequence[FloatArray], records: float, repair: Repair = "clip"
     ) -> FloatArray:
         """Estimate the correlation matrix of the normal variables behind the columns.
 
         Args:
-            chances: Chances of each column's ordinary leaves, as released, adding up to 1.
+            probabilities: Probabilities of each column's ordinary leaves, as released, adding up to
+            1.
             records: Noisy number of records.
             repair: How noise is kept from making it no correlation matrix.
         """
-        return repair_correlation(self.latent(chances, records), repair)
+        return repair_correlation(self.latent(probabilities, records), repair)
 
-    def latent(self, chances: Sequence[FloatArray], records: float) -> FloatArray:
+    def latent(self, probabilities: Sequence[FloatArray], records: float) -> FloatArray:
         """Give the correlations as they are read, which may be no correlation matrix."""
-        return pair_matrix(self._read(chances, records).correlations, len(self.columns), 1)
+        return pair_matrix(self._read(probabilities, records).correlations, len(self.columns), 1)
 
-    def spread(self, chances: Sequence[FloatArray], records: float) -> FloatArray:
+    def spread(self, probabilities: Sequence[FloatArray], records: float) -> FloatArray:
         """Give the standard deviation of each latent correlation that is due to the noise.
 
         It is the noise divided by how steeply the statistic rises with the correlation, at
         the estimate or at 0, wherever it rises less: noise alone can carry an estimate to
         where it seems certain.  It is not cut off at 1.
         """
-        deviations = self._read(chances, records).deviations
+        deviations = self._read(probabilities, records).deviations
         return pair_matrix(deviations, len(self.columns), 0)
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Give all but the noisy numbers as plain values for a file."""
         return {
             "method": self.method,
@@ -134,20 +135,20 @@ class NoisyCorrelation:
         }
 
     @classmethod
-    def from_facts(cls, facts: Mapping[str, Any], units: IntArray) -> Self:
-        """Read back what `facts` gave."""
+    def from_metadata(cls, metadata: Mapping[str, Any], units: IntArray) -> Self:
+        """Read back what `metadata` gave."""
         return cls(
-            method=facts["method"],
-            columns=tuple(facts["columns"]),
+            method=metadata["method"],
+            columns=tuple(metadata["columns"]),
             units=units,
-            exponent=facts["exponent"],
-            rate=parse_epsilon(facts["rate"], "rate"),
-            settings=dict(facts["settings"]),
+            exponent=metadata["exponent"],
+            rate=parse_epsilon(metadata["rate"], "rate"),
+            settings=dict(metadata["settings"]),
         )
 
-    def _read(self, chances: Sequence[FloatArray], records: float) -> _Reading:
-        if len(chances) != len(self.columns):
-            raise InvalidParameter("there must be chances for each column")
+    def _read(self, probabilities: Sequence[FloatArray], records: float) -> _Reading:
+        if len(probabilities) != len(self.columns):
+            raise InvalidParameter("there must be probabilities for each column")
         values = LatticeValues(self.units, self.exponent).values
         noise = sqrt(noise_variance(self.rate)) * float(np.ldexp(1.0, self.exponent))
         kept = np.maximum(self.settings["kept"], _LEAST_KEPT)
@@ -156,17 +157,17 @@ class NoisyCorrelation:
         # correlation is understated, never made up by values that are missing together.
         shared = np.minimum(kept[first], kept[second])
         if self.method == "kendall":
-            return self._read_kendall(values / shared**2, noise / shared**2, chances)
+            return self._read_kendall(values / shared**2, noise / shared**2, probabilities)
         if self.method == "mle":
-            return self._read_blocks(values, noise, chances, max(records, 1.0))
+            return self._read_blocks(values, noise, probabilities, max(records, 1.0))
         scale = max(records, 1.0) * SCORE_UNIT**2 * shared
-        tables = [score_table(x, float(self.settings["steepness"])) for x in chances]
-        return _read_products(values / scale, noise / scale, tables, chances)
+        tables = [score_table(x, float(self.settings["steepness"])) for x in probabilities]
+        return _read_products(values / scale, noise / scale, tables, probabilities)
 
     def _read_kendall(
-        self, taus: FloatArray, noise: FloatArray, chances: Sequence[FloatArray]
+        self, taus: FloatArray, noise: FloatArray, probabilities: Sequence[FloatArray]
     ) -> _Reading:
-        terms = tau_terms([classed_column(x, self.settings["classes"]) for x in chances])
+        terms = tau_terms([classed_column(x, self.settings["classes"]) for x in probabilities])
         correlations = correlation_of_tau(taus, terms)
         slopes = np.minimum(
             slope_of_tau(correlations, terms), slope_of_tau(np.zeros_like(taus), terms)
@@ -174,7 +175,7 @@ class NoisyCorrelation:
         return _Reading(correlations, noise / np.maximum(slopes, _FLATTEST))
 
     def _read_blocks(
-        self, values: FloatArray, noise: float, chances: Sequence[FloatArray], records: float
+        self, values: FloatArray, noise: float, probabilities: Sequence[FloatArray], records: float
     ) -> _Reading:
         """Undo what small blocks, ties and records without a place take from correlations."""
         blocks = self.settings["blocks"]
@@ -183,27 +184,29 @@ class NoisyCorrelation:
         kept = np.maximum(self.settings["kept"], _LEAST_KEPT)
         first, second = np.triu_indices(len(kept), 1)
         filled = float(poisson.sf(len(self.columns), size))
-        varied = np.array([_chance_to_vary(x, k, size) for x, k in zip(chances, kept, strict=True)])
+        varied = np.array(
+            [_probability_to_vary(x, k, size) for x, k in zip(probabilities, kept, strict=True)]
+        )
         usable = np.maximum(filled * varied[first] * varied[second], _LEAST_KEPT)
         means = np.clip(values / (blocks * usable), -1, 1)
         means = np.clip(means * (1 + (1 - means**2) / (2 * max(size, 2.0))), -1, 1)
-        tables = [normal_scores(x, self.settings["fewest_records"]) for x in chances]
-        centre = np.array([x @ t for x, t in zip(chances, tables, strict=True)]) / NORMAL_UNIT
-        square = np.array([x @ t**2 for x, t in zip(chances, tables, strict=True)])
-        deviation = np.sqrt(kept * square / NORMAL_UNIT**2 - (kept * centre) ** 2)
+        tables = [normal_scores(x, self.settings["fewest_records"]) for x in probabilities]
+        center = np.array([x @ t for x, t in zip(probabilities, tables, strict=True)]) / NORMAL_UNIT
+        square = np.array([x @ t**2 for x, t in zip(probabilities, tables, strict=True)])
+        deviation = np.sqrt(kept * square / NORMAL_UNIT**2 - (kept * center) ** 2)
         scale = deviation[first] * deviation[second] / np.minimum(kept[first], kept[second])
-        products = means * scale + centre[first] * centre[second]
+        products = means * scale + center[first] * center[second]
         wide = [table * (SCORE_UNIT // NORMAL_UNIT) for table in tables]
-        return _read_products(products, noise * scale / (blocks * usable), wide, chances)
+        return _read_products(products, noise * scale / (blocks * usable), wide, probabilities)
 
 
-def _chance_to_vary(chances: FloatArray, kept: float, size: float) -> float:
+def _probability_to_vary(probabilities: FloatArray, kept: float, size: float) -> float:
     """Find how likely a column is to take more than one value in a block of so many records."""
-    each = np.append(kept * chances, 1 - kept)
+    each = np.append(kept * probabilities, 1 - kept)
     return 1 - float(np.sum(each ** max(size, 1.0)))
 
 
-def normal_scores(chances: FloatArray, records: int) -> IntArray:
+def normal_scores(probabilities: FloatArray, records: int) -> IntArray:
     """Score each cell by the normal quantile of its middle rank, in units of `NORMAL_UNIT`.
 
     Ranks are kept away from 0 and 1 by half a record, so that no score is far out.
@@ -211,8 +214,8 @@ def normal_scores(chances: FloatArray, records: int) -> IntArray:
     >>> normal_scores(np.array([0.25, 0.5, 0.25]), 1000).tolist()
     [-1178, 0, 1178]
     """
-    margin = 1 / (2 * max(records, 1))
-    middle = np.clip(np.cumsum(chances) - chances / 2, margin, 1 - margin)
+    marginal = 1 / (2 * max(records, 1))
+    middle = np.clip(np.cumsum(probabilities) - probabilities / 2, marginal, 1 - marginal)
     scores = np.clip(ndtri(middle), -8, 8)
     return np.asarray(np.rint(scores * NORMAL_UNIT).astype(np.int64))
 
@@ -221,12 +224,12 @@ def _read_products(
     products: FloatArray,
     noise: FloatArray,
     tables: Sequence[IntArray],
-    chances: Sequence[FloatArray],
+    probabilities: Sequence[FloatArray],
 ) -> _Reading:
-    correlations = latent_correlation(products, tables, chances)
+    correlations = latent_correlation(products, tables, probabilities)
     slopes = np.minimum(
-        latent_slope(correlations, tables, chances),
-        latent_slope(np.zeros_like(products), tables, chances),
+        latent_slope(correlations, tables, probabilities),
+        latent_slope(np.zeros_like(products), tables, probabilities),
     )
     return _Reading(correlations, noise / np.maximum(slopes, _FLATTEST))
 

@@ -1,6 +1,6 @@
-"""Chances of boxes under a normal distribution, and means of products of step functions.
+"""Probabilities of boxes under a normal distribution, and means of products of step functions.
 
-A box's chance is an integral over as many variables as it has sides.  Taken one after the
+A box's probability is an integral over as many variables as it has sides.  Taken one after the
 other, each variable is drawn from that part of its range that the box leaves it, given those
 before; what is left to average is the product of these parts, a smooth function on the unit
 cube.  Quasi-random points do this well and give the same answer every time.
@@ -23,7 +23,7 @@ FloatArray = NDArray[np.float64]
 
 POINTS = 2048
 _BLOCK = 1 << 17  # numbers worked on at once: small enough to stay near the processor
-_LEAST, _MOST = 1e-300, 1 - 2.0**-53  # chances whose normal quantile is finite
+_LEAST, _MOST = 1e-300, 1 - 2.0**-53  # probabilities whose normal quantile is finite
 
 
 class Steps(NamedTuple):
@@ -47,10 +47,10 @@ class Steps(NamedTuple):
         return Steps(*(np.repeat(part, times, axis=0) for part in self))
 
 
-def box_chances(
+def box_probabilities(
     matrix: FloatArray, lower: FloatArray, upper: FloatArray, points: int = POINTS
 ) -> FloatArray:
-    """Find the chance of each box under normal variables with a correlation matrix.
+    """Find the probability of each box under normal variables with a correlation matrix.
 
     Args:
         matrix: Correlations of the m variables, positive definite.
@@ -59,10 +59,10 @@ def box_chances(
         points: How many quasi-random points to average over.
 
     >>> quadrant = np.zeros((1, 2)), np.full((1, 2), inf)
-    >>> box_chances(np.array([[1, 0.5], [0.5, 1]]), *quadrant).round(3)
+    >>> box_probabilities(np.array([[1, 0.5], [0.5, 1]]), *quadrant).round(3)
     array([0.333])
     """
-    chances = np.ones(len(lower))
+    probabilities = np.ones(len(lower))
     limited = (lower > -inf) | (upper < inf)
     # A variable without limits is left out, which is exact; so boxes go by their limits.
     for pattern in np.unique(limited, axis=0):
@@ -71,8 +71,8 @@ def box_chances(
         if used.size:
             low, high = lower[np.ix_(rows, used)], upper[np.ix_(rows, used)]
             steps = Steps(low[..., None], high[..., None], np.ones((*low.shape, 1)))
-            chances[rows] = expected_products(matrix[np.ix_(used, used)], steps, points)
-    return chances
+            probabilities[rows] = expected_products(matrix[np.ix_(used, used)], steps, points)
+    return probabilities
 
 
 def expected_products(matrix: FloatArray, steps: Steps, points: int = POINTS) -> FloatArray:

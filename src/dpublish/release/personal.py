@@ -1,4 +1,4 @@
-"""A personalised release: ordinary releases from people of different levels, taken together."""
+"""A personalized release: ordinary releases from people of different levels, taken together."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,7 +14,7 @@ from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_count, require_known
 from dpublish.privacy.epsilon import format_short
 from dpublish.privacy.levels import tell_amounts
-from dpublish.privacy.neighbours import PersonalRecord
+from dpublish.privacy.neighbors import PersonalRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
 from dpublish.release.answer import Answer
@@ -36,7 +36,7 @@ __all__ = ["COMBINATIONS", "Combine", "Part", "PersonalRelease"]
 
 Combine = Literal["sum", "weighted"]
 COMBINATIONS: tuple[Combine, ...] = ("sum", "weighted")
-_LARGEST_ERROR = 1e300  # a whole number beyond it is no float any more
+_LARGEST_ERROR = 1e300  # an integer beyond it is no float any more
 _TOLD = 4  # parts that a summary lists one by one
 
 
@@ -45,13 +45,13 @@ class PersonalRelease(Release):
     """Releases from parts of the people, grouped by level, and how to bring them together.
 
     Attributes:
-        receipt: What was promised and paid, also by each level.
+        receipt: What was guaranteed and paid, also by each level.
         schema: What is published of each record.
         combine: "sum" adds the parts' counts up; "weighted" takes each part for an estimate of
             all people, which holds if levels say nothing about records.
         parts: The parts.
         notes: What was assumed, and what a user should know.
-        expected: Error foretold from public facts, by name.
+        expected: Error predicted from public facts, by name.
         total: Number of people that weighted parts stand for, if it is not that of all parts
             together: some people may be in several parts, or in none.
     """
@@ -67,13 +67,13 @@ class PersonalRelease(Release):
     total: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: a release may come from anywhere."""
+        """Refuse what no method would publish: a release may come from anywhere."""
         require_known("combination", self.combine, COMBINATIONS)
         if not self.parts:
-            raise InvalidParameter("a personalised release has at least one part")
+            raise InvalidParameter("a personalized release has at least one part")
         if self.combine == "sum" and not are_disjoint(self.parts):
             raise InvalidParameter("parts that are added up must not have levels in common")
-        if not isinstance(self.receipt.neighbours, PersonalRecord) or not self.receipt.personal:
+        if not isinstance(self.receipt.neighbors, PersonalRecord) or not self.receipt.personal:
             raise InvalidParameter("the receipt must say what each level paid")
         self._check_parts()
         require_number("the total", 0 if self.total is None else self.total)
@@ -93,7 +93,7 @@ class PersonalRelease(Release):
             if part.epsilon > max(paid[level] for level in part.levels):
                 raise InvalidParameter("a part spends more than any of its levels paid")
             if not set(part.release.receipt.stamps) <= set(self.receipt.stamps):
-                raise InvalidParameter("a release cannot promise more than its parts do")
+                raise InvalidParameter("a release cannot guarantee more than its parts do")
             if part.units != 1 and self.people is None:
                 raise InvalidParameter("sums of weights need the number of people they stand for")
 
@@ -118,8 +118,9 @@ class PersonalRelease(Release):
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records that satisfy `query`, of the people that the parts stand for.
 
-        There is an error bar where every part has one: independent noise is added in squares,
-        other errors are added up.  Where people stand for others, chance is part of it.
+        There is a confidence interval where every part has one: independent noise is added in
+        squares, other errors are added up.  Where people stand for others, probability is part of
+        it.
         """
         return self._counter.answer(query, confidence)
 
@@ -142,16 +143,16 @@ class PersonalRelease(Release):
 
     @cached_property
     def _counter(self) -> PersonalCount:
-        neighbours = self.receipt.neighbours
-        public = isinstance(neighbours, PersonalRecord) and neighbours.mode != "levels"
+        neighbors = self.receipt.neighbors
+        public = isinstance(neighbors, PersonalRecord) and neighbors.mode != "levels"
         return PersonalCount(self.parts, self.combine == "weighted", self.people, public)
 
     def predict(self, rows: Any) -> pa.Array:
-        """Foretell the class, or the number, of each of `rows` from all parts."""
+        """Predict the class, or the number, of each of `rows` from all parts."""
         return predict(self.parts, rows)
 
     def predict_proba(self, rows: Any) -> pa.Table:
-        """Give the chance of each class for each of `rows`: a column a class."""
+        """Give the probability of each class for each of `rows`: a column a class."""
         return predict_proba(self.parts, rows)
 
     @cached_property
@@ -179,10 +180,10 @@ class PersonalRelease(Release):
             raise InvalidParameter(f"at most {MAX_ROWS:,} rows are drawn at once; name a number")
         rng = plain_generator(seed)
         is_weighted = self.combine == "weighted" or not numbers.any()
-        chances = shares(self.parts) if is_weighted else numbers / numbers.sum()
+        probabilities = shares(self.parts) if is_weighted else numbers / numbers.sum()
         drawn = [
             part.release.rows(int(number), seed=int(rng.integers(1 << 62)))
-            for part, number in zip(self.parts, rng.multinomial(count, chances), strict=True)
+            for part, number in zip(self.parts, rng.multinomial(count, probabilities), strict=True)
             if number or not count
         ]
         names = [n for n in drawn[0].column_names if all(n in each.column_names for each in drawn)]
@@ -205,14 +206,14 @@ class PersonalRelease(Release):
         """Give a list of the parts, and the tables of each under its number."""
         return nested_tables(self.parts, self.records_each)
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Give how parts are brought together, and all about each but its tables."""
         return {
             "combine": self.combine,
             "total": None if self.total is None else float(self.total),
             "notes": list(self.notes),
             "expected": {name: float(figure) for name, figure in self.expected.items()},
-            "parts": [part.facts() for part in self.parts],
+            "parts": [part.metadata() for part in self.parts],
         }
 
     @classmethod
@@ -221,22 +222,22 @@ class PersonalRelease(Release):
         *,
         receipt: Receipt,
         schema: Schema,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
         """Rebuild the release and its parts from a release folder."""
         return cls(
             receipt=receipt,
             schema=schema,
-            combine=facts["combine"],
-            parts=read_parts(facts["parts"], tables),
-            notes=tuple(facts["notes"]),
-            expected=dict(facts["expected"]),
-            total=facts["total"],
+            combine=metadata["combine"],
+            parts=read_parts(metadata["parts"], tables),
+            notes=tuple(metadata["notes"]),
+            expected=dict(metadata["expected"]),
+            total=metadata["total"],
         )
 
     def expected_error(self) -> dict[str, float]:
-        """Give the error foretold from public facts, as figures by name."""
+        """Give the error predicted from public facts, as figures by name."""
         return {name: float(figure) for name, figure in self.expected.items()}
 
     def summary(self) -> dict[str, str]:

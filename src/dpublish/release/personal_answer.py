@@ -13,13 +13,13 @@ from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_count, require_known
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.answer import Answer
-from dpublish.release.error_bars import require_confidence
+from dpublish.release.intervals import require_confidence
 from dpublish.release.query import parse_query, require_columns
 from dpublish.release.release import Release, whole_column
 
 LARGEST_COUNT = 1 << 63
 BAR_CONFIDENCE = 0.95
-"""The one confidence at which the error bar is known beforehand."""
+"""The one confidence at which the confidence interval is known beforehand."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -41,7 +41,7 @@ class PersonalAnswer(Release):
     expected: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: a release may come from anywhere."""
+        """Refuse what no method would publish: a release may come from anywhere."""
         require_known("question", self.question, ("count", "median"))
         require_count(at_least=0, value=self.value, most=self.most)
         if not self.value <= self.most < LARGEST_COUNT:
@@ -58,7 +58,7 @@ class PersonalAnswer(Release):
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, PersonalAnswer)
-            and self.facts() == other.facts()
+            and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.value == other.value
         )
@@ -86,12 +86,12 @@ class PersonalAnswer(Release):
             return float(self.value)
         edges = self._axis.edges or ()
         low, high = edges[self.value], edges[self.value + 1]
-        if self._axis.holds_whole_numbers:
-            high -= 1  # a leaf of whole numbers ends with the last one in it
+        if self._axis.holds_integers:
+            high -= 1  # a leaf of integers ends with the last one in it
         return (low + high) / 2
 
     def count(self, query: str = "", *, confidence: float = BAR_CONFIDENCE) -> Answer:
-        """Give the one count that was published; its error bar is known for 95 % alone."""
+        """Return the one count that was published; its interval is known for 95 % alone."""
         require_confidence(confidence)
         if self.question != "count":
             raise InvalidQuery(f"this release holds the median of {self.column!r}, and no count")
@@ -108,8 +108,8 @@ class PersonalAnswer(Release):
         answer = {"value": pa.array([self.value], pa.int64()), "label": pa.array([self.label])}
         return {"answer": pa.table(answer)}
 
-    def facts(self) -> dict[str, Any]:
-        """Give the question and the error foretold."""
+    def metadata(self) -> dict[str, Any]:
+        """Give the question and the error predicted."""
         return {
             "question": self.question,
             "query": self.query,
@@ -124,7 +124,7 @@ class PersonalAnswer(Release):
         *,
         receipt: Receipt,
         schema: Schema,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
         """Rebuild the answer of a release folder."""
@@ -132,16 +132,16 @@ class PersonalAnswer(Release):
         return cls(
             receipt=receipt,
             schema=schema,
-            question=facts["question"],
-            query=str(facts["query"]),
-            column=None if facts["column"] is None else str(facts["column"]),
+            question=metadata["question"],
+            query=str(metadata["query"]),
+            column=None if metadata["column"] is None else str(metadata["column"]),
             value=value,
-            most=facts["most"],
-            expected={str(name): float(figure) for name, figure in facts["expected"].items()},
+            most=metadata["most"],
+            expected={str(name): float(figure) for name, figure in metadata["expected"].items()},
         )
 
     def expected_error(self) -> dict[str, float]:
-        """Give the error foretold from public facts."""
+        """Give the error predicted from public facts."""
         return dict(self.expected)
 
     def summary(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Count in all parts of a personalised release together, with an error bar where there is one."""
+"""Count in all parts of a personalized release together, with an interval if there is one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from dpublish.errors import InvalidQuery
 from dpublish.release.answer import Answer
-from dpublish.release.error_bars import require_confidence
+from dpublish.release.intervals import require_confidence
 from dpublish.release.personal_parts import FloatArray, Part, shared_pairs, shares
 
 EXCHANGEABLE = "people's levels are taken to say nothing about their records"
-NOISY_SIZES = "the numbers of people are noisy themselves, so there is no error bar"
-_NOISE_ALONE = frozenset({"histogram", "labelled-histogram", "grid-classifier", "margins"})
+NOISY_SIZES = "the numbers of people are noisy themselves, so there is no confidence interval"
+_NOISE_ALONE = frozenset({"histogram", "labeled-histogram", "grid-classifier", "marginals"})
 """Kinds whose bars hold independent noise and nothing else, unless a threshold hides cells."""
-_LEAST = 0.95  # from here on the root of squares is no narrower than the law of the sum
+_LEAST = 0.95  # from here on the root of squares is no narrower than the distribution of the sum
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class PersonalCount:
         """Choose how sure each part must be.
 
         One part that stands for itself is asked as the user asks.  Independent noise is added
-        in squares.  Else every part and chance itself may fail, each with its share of the
+        in squares.  Else every part and probability itself may fail, each with its share of the
         risk, and reaches are added.
         """
         if asked == 1 and self.factors.max() == 1 and not self.weighted:
@@ -106,7 +106,7 @@ class PersonalCount:
         return 1 - (1 - confidence) / (asked + self.is_scaled)
 
     def _join(self, reach: FloatArray, spread: float, confidence: float) -> float:
-        """Bound noise and chance together."""
+        """Bound noise and probability together."""
         inner = self._inner_confidence(reach.size, confidence)
         deviations = NormalDist().inv_cdf((1 + inner) / 2)
         if not self._adds_in_squares:
@@ -118,7 +118,7 @@ class PersonalCount:
         """Bound the standard deviation of whose records happen to be counted.
 
         If a count stands for `scale` times as many people, of whom each was counted or not by
-        chance, its variance is at most the scaled count times (scale - 1).  If parts estimate
+        probability, its variance is at most the scaled count times (scale - 1).  If parts estimate
         a share q of all N people, that of the share is q (1 - q) (sum of u^2 - 1/N), where u
         is how much each person counts: weight / size for each part that she is in.
         """

@@ -1,4 +1,4 @@
-"""The parts of a personalised release: which people, what they paid, and what was published."""
+"""The parts of a personalized release: which people, what they paid, and what was published."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from dpublish.errors import CorruptRelease, InvalidParameter, require_count
 from dpublish.mechanisms.exact import SMALLEST_RATE
 from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.levels import parse_levels
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.histogram import Histogram
 from dpublish.release.release import Release, describe_field, whole_column
@@ -54,7 +54,7 @@ class Part:
     units: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: a release may come from anywhere."""
+        """Refuse what no method would publish: a release may come from anywhere."""
         if parse_levels(self.levels) != self.levels:
             raise InvalidParameter("the levels of a part must be exact")
         if not isinstance(self.release, Release) or self.release.kind == "personal":
@@ -66,7 +66,7 @@ class Part:
                 require_number(f"the {name} of a part", number)
         if self.weight < 0 or self.scale < 1 / LARGEST:
             raise InvalidParameter("a part's weight is at least 0, its scale above 0")
-        if not isinstance(self.release.receipt.neighbours, AddRemoveRecord):
+        if not isinstance(self.release.receipt.neighbors, AddRemoveRecord):
             raise InvalidParameter("a part must hide one record that is added or removed")
         self._check_units()
 
@@ -114,7 +114,7 @@ class Part:
             return found
         return {name: _with_records(table, self.units, factor) for name, table in found.items()}
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Give all but the tables of its release, as plain values."""
         return {
             "levels": [format_epsilon(level) for level in self.levels],
@@ -124,30 +124,30 @@ class Part:
             "size": None if self.size is None else float(self.size),
             "units": self.units,
             "kind": self.release.kind,
-            "receipt": self.release.receipt.to_plain(),
-            "schema": schema_file.to_plain(self.release.schema),
-            "facts": self.release.facts(),
+            "receipt": self.release.receipt.to_dict(),
+            "schema": schema_file.to_dict(self.release.schema),
+            "metadata": self.release.metadata(),
         }
 
     @classmethod
-    def read(cls, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> "Part":
+    def read(cls, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> "Part":
         """Rebuild a part from its facts and the tables of its release."""
-        release = _kind_called(facts["kind"]).from_parts(
-            receipt=Receipt.from_plain(facts["receipt"]),
-            schema=schema_file.from_plain(facts["schema"]),
-            facts=facts["facts"],
+        release = _kind_called(metadata["kind"]).from_parts(
+            receipt=Receipt.from_dict(metadata["receipt"]),
+            schema=schema_file.from_dict(metadata["schema"]),
+            metadata=metadata["metadata"],
             tables={name: _with_counts(table) for name, table in tables.items()}
-            if facts["units"] != 1
+            if metadata["units"] != 1
             else tables,
         )
         return cls(
-            levels=tuple(parse_epsilon(level) for level in facts["levels"]),
-            epsilon=parse_epsilon(facts["epsilon"]),
-            weight=facts["weight"],
-            scale=facts["scale"],
-            size=facts["size"],
+            levels=tuple(parse_epsilon(level) for level in metadata["levels"]),
+            epsilon=parse_epsilon(metadata["epsilon"]),
+            weight=metadata["weight"],
+            scale=metadata["scale"],
+            size=metadata["size"],
             release=release,
-            units=facts["units"],
+            units=metadata["units"],
         )
 
 
@@ -237,11 +237,11 @@ def _described(listed: pa.Table) -> pa.Table:
 
 
 def read_parts(
-    facts: Sequence[Mapping[str, Any]], tables: Mapping[str, pa.Table]
+    metadata: Sequence[Mapping[str, Any]], tables: Mapping[str, pa.Table]
 ) -> tuple[Part, ...]:
-    """Rebuild the parts that `nested_tables` and `Part.facts` wrote."""
+    """Rebuild the parts that `nested_tables` and `Part.metadata` wrote."""
     found = []
-    for number, each in enumerate(facts):
+    for number, each in enumerate(metadata):
         prefix = _prefix(number)
         own = {n.removeprefix(prefix): t for n, t in tables.items() if n.startswith(prefix)}
         found.append(Part.read(each, own))

@@ -1,4 +1,4 @@
-"""Classify with all parts of a personalised release: one mean model, mean chances, or a vote."""
+"""Classify with all parts of a personalized release: a mean model, mean, or vote."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,9 +15,9 @@ from dpublish.release.prediction import label_rows
 
 
 def predict(parts: Sequence[Part], rows: Any) -> pa.Array:
-    """Foretell the class (or the number) of each of `rows`.
+    """Predict the class (or the number) of each of `rows`.
 
-    Linear models of one kind are averaged; chances are averaged where every part gives some;
+    Linear models of one kind are averaged; probabilities are averaged where every part gives some;
     else parts vote with their weights, and of equals the first class in order wins.
     """
     if not parts:
@@ -28,25 +28,25 @@ def predict(parts: Sequence[Part], rows: Any) -> pa.Array:
     table = rows if isinstance(rows, pa.Table) else pa.table(rows)
     grids = _grids(parts)
     if grids is not None:
-        return label_rows(_classes(grids), _mean_chances(parts, grids, table).argmax(axis=1))
-    foretold = [part.release.predict(table) for part in parts]
-    if all(pa.types.is_floating(each.type) for each in foretold):
-        numbers = np.stack([each.to_numpy(zero_copy_only=False) for each in foretold])
+        return label_rows(_classes(grids), _mean_probabilities(parts, grids, table).argmax(axis=1))
+    predicted = [part.release.predict(table) for part in parts]
+    if all(pa.types.is_floating(each.type) for each in predicted):
+        numbers = np.stack([each.to_numpy(zero_copy_only=False) for each in predicted])
         return pa.array(shares(parts) @ numbers)
-    return _vote(foretold, shares(parts))
+    return _vote(predicted, shares(parts))
 
 
 def predict_proba(parts: Sequence[Part], rows: Any) -> pa.Table:
-    """Give the chance of each class for each of `rows`, a column a class."""
+    """Give the probability of each class for each of `rows`, a column a class."""
     model = mean_model(parts)
     if model is not None:
         return model.predict_proba(rows)
     grids = _grids(parts)
     if grids is None:
-        raise InvalidQuery("the parts of this release give no chances, only classes")
+        raise InvalidQuery("the parts of this release give no probabilities, only classes")
     table = rows if isinstance(rows, pa.Table) else pa.table(rows)
-    chances = _mean_chances(parts, grids, table)
-    return pa.table(dict(zip(_classes(grids).labels, chances.T, strict=True)))
+    probabilities = _mean_probabilities(parts, grids, table)
+    return pa.table(dict(zip(_classes(grids).labels, probabilities.T, strict=True)))
 
 
 def mean_model(parts: Sequence[Part]) -> LinearModel | None:
@@ -93,27 +93,27 @@ def _classes(grids: Sequence[GridClassifier]) -> Axis:
     return grids[0].classes
 
 
-def _mean_chances(
+def _mean_probabilities(
     parts: Sequence[Part], grids: Sequence[GridClassifier], rows: pa.Table
 ) -> FloatArray:
-    chances = np.stack([grid.predict_chances(rows) for grid in grids])
-    return np.asarray(np.tensordot(shares(parts), chances, 1))
+    probabilities = np.stack([grid.predict_proba(rows) for grid in grids])
+    return np.asarray(np.tensordot(shares(parts), probabilities, 1))
 
 
-def _vote(foretold: Sequence[pa.Array], weights: FloatArray) -> pa.Array:
+def _vote(predicted: Sequence[pa.Array], weights: FloatArray) -> pa.Array:
     """Take the label with the most weight in each row; a missing label is one, too.
 
     >>> _vote([pa.array(["a", "b"]), pa.array(["b", None])], np.array([0.4, 0.6])).to_pylist()
     ['b', None]
     """
-    labels = sorted({label for each in foretold for label in each.to_pylist()}, key=_missing_last)
+    labels = sorted({label for each in predicted for label in each.to_pylist()}, key=_missing_last)
     places = {label: place for place, label in enumerate(labels)}
-    votes = np.zeros((len(foretold[0]), len(labels)))
-    for each, weight in zip(foretold, weights, strict=True):
+    votes = np.zeros((len(predicted[0]), len(labels)))
+    for each, weight in zip(predicted, weights, strict=True):
         codes = [places[label] for label in each.to_pylist()]
         votes[np.arange(len(codes)), codes] += weight
     winners = votes.argmax(axis=1) if labels else np.empty(0, dtype=np.int64)
-    return pa.array(labels, foretold[0].type).take(pa.array(winners))
+    return pa.array(labels, predicted[0].type).take(pa.array(winners))
 
 
 def _missing_last(label: Any) -> tuple[bool, Any]:

@@ -19,7 +19,7 @@ UNKNOWN = -1
 def encode_rows(rows: Any, schema: Schema, names: Sequence[str]) -> dict[str, NDArray[np.int64]]:
     """Find the leaf of each value of the named columns; `UNKNOWN` where there is none.
 
-    `rows` is anything that speaks Arrow: a PyArrow table, a pandas or Polars frame...
+    `rows` is any Arrow-compatible object: a PyArrow table, a pandas or Polars frame...
 
     >>> from dpublish.data.schema import column
     >>> schema = Schema((column("sex", "category", values=["F", "M"]),))

@@ -34,7 +34,7 @@ def project_nonnegative(
 
 
 def round_to_total(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Round to whole numbers that keep the rounded total, by largest remainder.
+    """Round to integers that keep the rounded total, by largest remainder.
 
     >>> round_to_total(np.array([0.4, 0.4, 0.2])).tolist()
     [1, 0, 0]

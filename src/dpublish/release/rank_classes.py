@@ -1,6 +1,6 @@
-"""Classes of a column's leaves that hold about as many records each, by its released margin.
+"""Classes of a column's leaves that hold about as many records each, by its released marginal.
 
-Classes of neighbouring leaves are nested: two, four, eight and so on, as far as leaves tell
+Classes of neighboring leaves are nested: two, four, eight and so on, as far as leaves tell
 ranks apart.  They make a taxonomy over the same leaves, on which a few cells say most.
 """
 
@@ -22,7 +22,7 @@ Starts = tuple[int, ...]
 MOST_CLASSES = 32
 
 
-def rank_levels(chances: NDArray[np.float64], ordinary: int) -> tuple[Starts, ...]:
+def rank_levels(probabilities: NDArray[np.float64], ordinary: int) -> tuple[Starts, ...]:
     """Cut the first `ordinary` leaves into nested classes by rank; the others stay alone.
 
     A leaf belongs to the class in which the middle of its ranks lies.
@@ -32,7 +32,7 @@ def rank_levels(chances: NDArray[np.float64], ordinary: int) -> tuple[Starts, ..
     >>> rank_levels(np.array([0.5, 0.1, 0.1, 0.1, 0.1, 0.1]), 6)
     ((0, 1), (0, 1, 3), (0, 1, 2, 3, 5))
     """
-    listed = chances[:ordinary]
+    listed = probabilities[:ordinary]
     total = float(listed.sum())
     even = np.full(ordinary, 1 / ordinary)
     middles = np.cumsum(listed) - listed / 2
@@ -42,8 +42,8 @@ def rank_levels(chances: NDArray[np.float64], ordinary: int) -> tuple[Starts, ..
     while classes <= MOST_CLASSES:
         of_leaf = np.minimum((ranks * classes).astype(np.int64), classes - 1)
         first = np.flatnonzero(np.diff(of_leaf, prepend=-1))
-        starts = tuple(int(leaf) for leaf in (*first, *range(ordinary, chances.size)))
-        if len(starts) > (len(levels[-1]) if levels else 1) and len(starts) < chances.size:
+        starts = tuple(int(leaf) for leaf in (*first, *range(ordinary, probabilities.size)))
+        if len(starts) > (len(levels[-1]) if levels else 1) and len(starts) < probabilities.size:
             levels.append(starts)
         classes *= 2
     return tuple(levels)

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.aggregates.residual_sums import sensitivity_of
-from dpublish.aggregates.score_card import UNIT, ScoreCard, to_chances
+from dpublish.aggregates.score_card import UNIT, ScoreCard, to_probabilities
 from dpublish.data.axis import Axis
-from dpublish.release.bayes_chances import draw_cells
+from dpublish.release.bayes_probabilities import draw_cells
 from dpublish.release.refinement import Refinement
 
 FloatArray = NDArray[np.float64]
@@ -78,7 +78,7 @@ def draw_evenly(scores: IntArray, cells: IntArray, rng: np.random.Generator) -> 
     classes with the probabilities of its scores; their shares among alike rows vary far less
     than in independent draws.
     """
-    bounds = np.cumsum(to_chances(scores), axis=1)
+    bounds = np.cumsum(to_probabilities(scores), axis=1)
     points = np.empty(len(scores))
     order = np.lexsort((*scores.T, cells))
     points[order] = (rng.random() + np.arange(len(scores)) * _GOLDEN) % 1.0
@@ -118,9 +118,9 @@ def _draw_cells(
 
 def _score_groups(scores: IntArray) -> IntArray:
     """Group rows by their likeliest class and by how likely it is."""
-    chances = to_chances(scores)
-    best = chances.argmax(axis=1)
-    level = chances.max(axis=1, initial=0) * _BINS // (UNIT + 1)
+    probabilities = to_probabilities(scores)
+    best = probabilities.argmax(axis=1)
+    level = probabilities.max(axis=1, initial=0) * _BINS // (UNIT + 1)
     return np.asarray(best * _BINS + level)
 
 
@@ -177,8 +177,8 @@ def usage(one: Refinement, scores: IntArray) -> FloatArray:
 
 
 def _proportions(scores: IntArray) -> FloatArray:
-    chances = to_chances(scores).astype(np.float64)
-    return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+    probabilities = to_probabilities(scores).astype(np.float64)
+    return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
 
 
 def _normalized(shares: FloatArray) -> FloatArray:

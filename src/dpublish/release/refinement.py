@@ -55,7 +55,7 @@ class Refinement:
     def term(self) -> ScoreTerm:
         """The scores that follow: for each cell a Newton step, shortened where noise is large.
 
-        Only whole numbers are used, so that it is the same wherever it is computed.
+        Only integers are used, so that it is the same wherever it is computed.
         """
         residuals, spreads = np.clip(self.sums[:2], -_LARGEST, _LARGEST)
         doubt = min(round(_DOUBT / self.rate), _LARGEST)
@@ -75,7 +75,7 @@ class Refinement:
         found = np.vstack([self.sums[1].sum(axis=0), remainders])
         return np.asarray(found / sensitivity_of(self.classes))
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Give axis and noise rate as plain values."""
         return {
             "column": self.axis.column,
@@ -85,14 +85,14 @@ class Refinement:
 
     @classmethod
     def from_parts(
-        cls, schema: Schema, facts: Mapping[str, Any], classes: int, table: pa.Table
+        cls, schema: Schema, metadata: Mapping[str, Any], classes: int, table: pa.Table
     ) -> Self:
-        """Read back what `facts` and `table_of` gave."""
-        axis = cut_axis(schema[facts["column"]], facts["starts"])
+        """Read back what `metadata` and `table_of` gave."""
+        axis = cut_axis(schema[metadata["column"]], metadata["starts"])
         kinds, planes, cells = sums_shape(classes, axis.size)
         sums = [whole_column(table, name) for name in _SUMS[:kinds]]
         shaped = np.stack([column.reshape(planes, cells) for column in sums])
-        return cls(axis, classes, shaped, parse_epsilon(facts["rate"]))
+        return cls(axis, classes, shaped, parse_epsilon(metadata["rate"]))
 
 
 def table_of(refinements: tuple[Refinement, ...], class_labels: tuple[str, ...]) -> pa.Table:

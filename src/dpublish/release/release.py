@@ -1,7 +1,7 @@
 """A release: a public value and its receipt.
 
 Each kind of value is a subclass in a file of its own.  Whatever a release holds may be
-published; whatever is computed from it afterwards is free.
+published; whatever is computed from it afterward is free.
 """
 
 import os
@@ -24,10 +24,10 @@ _DESCRIPTION = b"description"  # key of the fields' metadata
 
 
 def whole_column(table: pa.Table, name: str) -> NDArray[np.int64]:
-    """Take a column of whole numbers out of a published table; anything else is corrupt."""
+    """Take a column of integers out of a published table; anything else is corrupt."""
     column = table[name]
     if column.type != pa.int64() or column.null_count:
-        raise CorruptRelease(f"the column {name!r} does not hold whole numbers")
+        raise CorruptRelease(f"the column {name!r} does not hold integers")
     return np.asarray(column.to_numpy(), dtype=np.int64)
 
 
@@ -54,7 +54,7 @@ class Release(ABC):
         """Give the published value as tables; each becomes one Parquet file."""
 
     @abstractmethod
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Give whatever else is needed to load the value again, as plain values."""
 
     @classmethod
@@ -64,10 +64,10 @@ class Release(ABC):
         *,
         receipt: Receipt,
         schema: Schema,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
-        """Rebuild the value from what `facts` and `tables` gave."""
+        """Rebuild the value from what `metadata` and `tables` gave."""
 
     @abstractmethod
     def summary(self) -> dict[str, str]:
@@ -75,14 +75,14 @@ class Release(ABC):
 
     @abstractmethod
     def expected_error(self) -> dict[str, float]:
-        """Give the error foretold from public facts, as figures by name."""
+        """Give the error predicted from public facts, as figures by name."""
 
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows; free, as often and as many as wanted."""
         raise InvalidQuery(f"a release of kind {self.kind!r} does not give synthetic rows")
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
-        """Count the records that satisfy `query`, with an error bar; free."""
+        """Count the records that satisfy `query`, with a confidence interval; free."""
         raise InvalidQuery(f"a release of kind {self.kind!r} does not answer counts")
 
     def count_boxes(
@@ -96,7 +96,7 @@ class Release(ABC):
         raise InvalidQuery(f"a release of kind {self.kind!r} does not answer counts")
 
     def predict(self, rows: Any) -> pa.Array:
-        """Foretell the class of each of `rows` (anything that speaks Arrow); free."""
+        """Predict the class of each of `rows` (any Arrow-compatible object); free."""
         raise InvalidQuery(f"a release of kind {self.kind!r} does not classify")
 
     def save(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpublish.errors import InvalidQuery
 from dpublish.release.answer import Answer
 from dpublish.release.axis_weights import RANGES, axis_weights
-from dpublish.release.error_bars import require_confidence
+from dpublish.release.intervals import require_confidence
 from dpublish.release.query import Condition, Query, parse_query, require_columns
 from dpublish.release.release import Release
 from dpublish.release.row_query import ClearRows
@@ -22,7 +22,7 @@ SAMPLE = 1 << 18
 SEED = 20_240_229
 WHY = (
     f"estimated from {SAMPLE:,} synthetic rows; they follow a model whose error is not known, "
-    "so there is no error bar"
+    "so there is no confidence interval"
 )
 
 

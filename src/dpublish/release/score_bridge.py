@@ -18,14 +18,14 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 SCORE_UNIT = 1 << 14
-"""A score of 1 as a whole number."""
+"""A score of 1 as an integer."""
 _TERMS = 120
 _GRID = 801
-_FARTHEST = 8.0  # standard deviations: what lies beyond has a chance below 1e-15
+_FARTHEST = 8.0  # standard deviations: what lies beyond has a probability below 1e-15
 _STEEPNESSES = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0, inf)
 
 
-def score_table(chances: FloatArray, steepness: float) -> IntArray:
+def score_table(probabilities: FloatArray, steepness: float) -> IntArray:
     """Score each cell by its rank: clip(steepness (2F - 1), -1, 1), F being its middle rank.
 
     Steepness 1 makes products of scores Spearman's statistic; infinite steepness leaves only
@@ -34,41 +34,41 @@ def score_table(chances: FloatArray, steepness: float) -> IntArray:
     >>> score_table(np.array([0.25, 0.5, 0.25]), 1.0).tolist()
     [-12288, 0, 12288]
     """
-    middle = np.cumsum(chances) - chances / 2
-    centred = 2 * middle - 1
+    middle = np.cumsum(probabilities) - probabilities / 2
+    centered = 2 * middle - 1
     if isinf(steepness):
         # The cell that holds the median leans to the side on which more of it lies.
-        scores = np.sign(centred)
-        np.divide(centred, chances, out=scores, where=np.abs(centred) < chances)
+        scores = np.sign(centered)
+        np.divide(centered, probabilities, out=scores, where=np.abs(centered) < probabilities)
     else:
-        scores = np.clip(steepness * centred, -1, 1)
+        scores = np.clip(steepness * centered, -1, 1)
     return np.asarray(np.rint(scores * SCORE_UNIT), dtype=np.int64)
 
 
 def latent_correlation(
-    products: FloatArray, tables: Sequence[IntArray], chances: Sequence[FloatArray]
+    products: FloatArray, tables: Sequence[IntArray], probabilities: Sequence[FloatArray]
 ) -> FloatArray:
     """Find the correlation at which each pair of columns has its mean product of scores.
 
     Args:
         products: Mean products of the pairs (0, 1), (0, 2), ..., in units of 1.
         tables: Scores of each column's cells.
-        chances: Chances of each column's cells.
+        probabilities: Probabilities of each column's cells.
     """
-    return correlation_of_terms(products, pair_terms(tables, chances))
+    return correlation_of_terms(products, pair_terms(tables, probabilities))
 
 
 def latent_slope(
-    correlations: FloatArray, tables: Sequence[IntArray], chances: Sequence[FloatArray]
+    correlations: FloatArray, tables: Sequence[IntArray], probabilities: Sequence[FloatArray]
 ) -> FloatArray:
     """Say by how much each pair's mean product of scores rises per unit of correlation."""
-    return slope_of_terms(correlations, pair_terms(tables, chances))
+    return slope_of_terms(correlations, pair_terms(tables, probabilities))
 
 
-def pair_terms(tables: Sequence[IntArray], chances: Sequence[FloatArray]) -> FloatArray:
+def pair_terms(tables: Sequence[IntArray], probabilities: Sequence[FloatArray]) -> FloatArray:
     """Expand each pair's mean product of scores in powers of the correlation: a row a pair."""
     first, second = np.triu_indices(len(tables), 1)
-    terms = np.array([hermite_terms(t, c) for t, c in zip(tables, chances, strict=True)])
+    terms = np.array([hermite_terms(t, c) for t, c in zip(tables, probabilities, strict=True)])
     return np.asarray(terms[first] * terms[second])
 
 
@@ -107,24 +107,24 @@ def best_steepness(records: float, epsilon: float, columns: int) -> float:
 def _moments(steepness: float) -> tuple[float, float]:
     """Give the mean square of a score of a normal variable and its covariance with it."""
     square = 1 - 2 / (3 * steepness) if not isinf(steepness) else 1.0
-    chances = np.full(2000, 1 / 2000)
-    table = score_table(chances, steepness)
-    return square, float(hermite_terms(table, chances)[1])
+    probabilities = np.full(2000, 1 / 2000)
+    table = score_table(probabilities, steepness)
+    return square, float(hermite_terms(table, probabilities)[1])
 
 
-def hermite_terms(table: IntArray, chances: FloatArray) -> FloatArray:
-    """Expand a step function of a normal variable in normalised Hermite polynomials h_r.
+def hermite_terms(table: IntArray, probabilities: FloatArray) -> FloatArray:
+    """Expand a step function of a normal variable in normalized Hermite polynomials h_r.
 
     The integral of h_r times the density over an interval is what (density h_(r-1)) / sqrt(r)
     loses between its ends, so that only the steps between cells count.
     """
     scores = table / SCORE_UNIT
-    edges = np.clip(np.cumsum(chances)[:-1], 0, 1)
+    edges = np.clip(np.cumsum(probabilities)[:-1], 0, 1)
     cuts = np.clip(ndtri(edges), -_FARTHEST, _FARTHEST)
     steps = np.diff(scores)
     weighted = np.exp(-cuts * cuts / 2) / sqrt(2 * pi)
     terms = np.empty(_TERMS)
-    terms[0] = scores @ chances
+    terms[0] = scores @ probabilities
     before = np.zeros_like(weighted)
     for order in range(1, _TERMS):
         terms[order] = steps @ weighted / sqrt(order)

@@ -1,4 +1,4 @@
-"""Merge neighbouring noisy counts into runs and replace each by the mean of its run.
+"""Merge neighboring noisy counts into runs and replace each by the mean of its run.
 
 Known as: NoiseFirst.
 Reference: J. Xu, Z. Zhang, X. Xiao, Y. Yang, G. Yu, M. Winslett, "Differentially Private
@@ -21,9 +21,9 @@ def segment_means(noisy: NDArray[np.float64], variance: float) -> NDArray[np.flo
     [11.0, 11.0, 11.0, 91.0, 91.0]
     """
     size = noisy.size
-    centred = noisy - noisy.mean()  # keeps the squares small
-    sums = np.concatenate([[0.0], np.cumsum(centred)])
-    squares = np.concatenate([[0.0], np.cumsum(centred**2)])
+    centered = noisy - noisy.mean()  # keeps the squares small
+    sums = np.concatenate([[0.0], np.cumsum(centered)])
+    squares = np.concatenate([[0.0], np.cumsum(centered**2)])
     cheapest = np.zeros(size + 1)
     starts = np.zeros(size + 1, dtype=np.int64)
     lengths = np.arange(size, 0, -1.0)

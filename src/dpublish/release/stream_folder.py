@@ -1,7 +1,7 @@
 """The release folder of a stream: it grows by one part at every step.
 
     bike-hours/
-      stream.json        what it is, what was promised, what it costs; written once
+      stream.json        what it is, what was guaranteed, what it costs; written once
       steps.jsonl        one line a step: what was done, its noise, the digest of its counts
       manifest.json      digests of these two and of the pages (`release.stream_manifest`)
       data/time=LABEL/counts.parquet   the bins with their estimates, and the noisy counts if
@@ -60,14 +60,14 @@ def is_stream(folder: Path) -> bool:
     return os.path.lexists(folder / HEAD)
 
 
-def head_of(receipt: Receipt, schema: Schema, facts: dict[str, Any]) -> bytes:
+def head_of(receipt: Receipt, schema: Schema, metadata: dict[str, Any]) -> bytes:
     """Write the content of `stream.json`."""
     head = {
         "format": FORMAT,
         "kind": HistogramStream.kind,
-        "receipt": receipt.to_plain(),
-        "schema": schema_file.to_plain(schema),
-        "facts": facts,
+        "receipt": receipt.to_dict(),
+        "schema": schema_file.to_dict(schema),
+        "metadata": metadata,
     }
     return json_bytes(head)
 
@@ -209,15 +209,15 @@ def open_stream(folder: Path) -> HistogramStream:
     """Open the folder of a stream without comparing it with its manifest."""
     head = read_head(folder)
     try:
-        schema, facts = schema_file.from_plain(head["schema"]), head["facts"]
+        schema, metadata = schema_file.from_dict(head["schema"]), head["metadata"]
         return HistogramStream(
-            receipt=Receipt.from_plain(head["receipt"]),
+            receipt=Receipt.from_dict(head["receipt"]),
             schema=schema,
-            axes=tuple(schema[a["column"]].axis(a["level"]) for a in facts["axes"]),
+            axes=tuple(schema[a["column"]].axis(a["level"]) for a in metadata["axes"]),
             records=tuple(_read_steps(folder)),
             folder=folder,
-            horizon=facts["horizon"],
-            window=facts["window"],
+            horizon=metadata["horizon"],
+            window=metadata["window"],
         )
     except _NOT_A_STREAM:
         raise CorruptRelease(f"{folder} does not hold what its {HEAD} says") from None
@@ -329,7 +329,7 @@ def describe_stream(stream: HistogramStream) -> bytes:
             "profile": "data-package",
             "name": re.sub(r"[^a-z0-9]+", "-", f"dpublish-{stream.kind}-{receipt.release_id[:8]}"),
             "title": f"{stream.kind} released by dpublish",
-            "description": " ".join([*receipt.stamps, receipt.promise()]),
+            "description": " ".join([*receipt.stamps, receipt.guarantee()]),
             "created": receipt.created,
             "keywords": ["differential privacy", f"epsilon {format_epsilon(receipt.epsilon)}"],
             "resources": [

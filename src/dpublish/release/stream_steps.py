@@ -147,7 +147,7 @@ class StepRecord:
         """Where the counts are, inside the release folder."""
         return f"data/{partition_name(self.time)}/counts.parquet"
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Turn the record into plain values."""
         return vars(self) | {
             "epsilon": format_epsilon(self.epsilon),
@@ -156,7 +156,7 @@ class StepRecord:
 
     def to_line(self) -> bytes:
         """Write the record as a line of `steps.jsonl`."""
-        text = json.dumps(self.to_plain(), ensure_ascii=False, allow_nan=False)
+        text = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
         return text.encode("utf-8") + b"\n"
 
     @classmethod

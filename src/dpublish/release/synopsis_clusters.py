@@ -5,7 +5,7 @@ import numpy as np
 from dpublish.release.dense_regions import dense_weights, likely_starts
 from dpublish.release.grid_sums import grid_steps
 from dpublish.release.grid_synopsis import GridSynopsis
-from dpublish.release.starting_centres import spread_centres
+from dpublish.release.starting_centers import spread_centers
 from dpublish.release.weighted_lloyd import Clustering, grid_lloyd, search_effort
 
 
@@ -17,25 +17,25 @@ def cluster_synopsis(
     rng: np.random.Generator,
     only_dense: bool = False,
 ) -> Clustering:
-    """Find centres, between -1 and 1: the best of several searches.
+    """Find centers, between -1 and 1: the best of several searches.
 
     Args:
         grid: Noisy counts.
-        clusters: Number of centres.
+        clusters: Number of centers.
         starts: Number of searches; fewer are made for very many clusters (`search_effort`).
         rng: Public randomness.
-        only_dense: The papers start from centres spread over the box and use all counts as
+        only_dense: The papers start from centers spread over the box and use all counts as
             they are.  This starts from cells that stand out from the noise, and uses only
             them, with counts that could be real; it likes a grid seven times as fine.
     """
     effort = search_effort(starts, clusters, grid_steps(grid.sizes, clusters))
     if only_dense:
         weights = dense_weights(grid)
-        sets = likely_starts(grid.cell_centres(), weights, clusters, effort.starts, rng)
+        sets = likely_starts(grid.cell_centers(), weights, clusters, effort.starts, rng)
     else:
         weights = grid.counts.astype(np.float64)
         sizes = len(grid.sizes)
-        sets = np.stack([spread_centres(clusters, sizes, rng) for _ in range(effort.starts)])
+        sets = np.stack([spread_centers(clusters, sizes, rng) for _ in range(effort.starts)])
     return grid_lloyd(
         grid.sizes,
         weights,

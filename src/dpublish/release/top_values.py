@@ -18,7 +18,7 @@ from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.answer import Answer
 from dpublish.release.axis_weights import axis_weights
-from dpublish.release.error_bars import half_width, require_confidence
+from dpublish.release.intervals import half_width, require_confidence
 from dpublish.release.query import parse_query, require_columns
 from dpublish.release.release import Release, whole_column
 
@@ -42,7 +42,7 @@ class TopValues(Release):
     expected: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: a release may come from anywhere."""
+        """Refuse what no method would publish: a release may come from anywhere."""
         chosen = self.chosen
         inside = chosen.size == 0 or (chosen.min() >= 0 and chosen.max() < self.axis.size)
         if chosen.dtype != np.int64 or chosen.ndim != 1 or not inside:
@@ -62,7 +62,7 @@ class TopValues(Release):
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, TopValues)
-            and self.facts() == other.facts()
+            and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.tables()["values"].equals(other.tables()["values"])
         )
@@ -103,7 +103,7 @@ class TopValues(Release):
             columns["noisy_count"] = self.counts
         return {"values": pa.table(columns)}
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Give the axis and the rate of the counts' noise."""
         return {
             "axis": {"column": self.axis.column, "level": self.axis.level},
@@ -118,26 +118,26 @@ class TopValues(Release):
         *,
         receipt: Receipt,
         schema: Schema,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
         """Rebuild the ranking of a release folder."""
         table = tables["values"]
-        rate = facts["noise_rate"]
+        rate = metadata["noise_rate"]
         counted = "noisy_count" in table.column_names
         return cls(
             receipt=receipt,
             schema=schema,
-            axis=schema[facts["axis"]["column"]].axis(facts["axis"]["level"]),
+            axis=schema[metadata["axis"]["column"]].axis(metadata["axis"]["level"]),
             chosen=whole_column(table, "cell_number"),
             counts=whole_column(table, "noisy_count") if counted else None,
             noise_rate=None if rate is None else parse_epsilon(rate),
-            is_ranked=bool(facts["is_ranked"]),
-            expected={str(k): float(v) for k, v in facts["expected"].items()},
+            is_ranked=bool(metadata["is_ranked"]),
+            expected={str(k): float(v) for k, v in metadata["expected"].items()},
         )
 
     def expected_error(self) -> dict[str, float]:
-        """Give the error foretold from public facts."""
+        """Give the error predicted from public facts."""
         return dict(self.expected)
 
     def summary(self) -> dict[str, str]:

@@ -12,7 +12,7 @@ from dpublish.release.answer import Answer
 from dpublish.release.axis_question import read_question
 from dpublish.release.axis_weights import is_partial
 from dpublish.release.cell_counts import bounded
-from dpublish.release.error_bars import mixed_half_width, require_confidence
+from dpublish.release.intervals import mixed_half_width, require_confidence
 
 if TYPE_CHECKING:
     from dpublish.release.decision_tree import DecisionTree

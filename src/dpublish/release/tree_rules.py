@@ -94,12 +94,12 @@ def _lines(
         else:
             groups.setdefault(settled[child], []).append(run)
     for label, runs in groups.items():
-        foretold = tree.classes.labels[label] if label is not None else ""
-        yield "  " * depth + f"{condition(column, runs)}: {foretold}"
+        predicted = tree.classes.labels[label] if label is not None else ""
+        yield "  " * depth + f"{condition(column, runs)}: {predicted}"
 
 
 def _settled(tree: "DecisionTree") -> list[int | None]:
-    """Find for each node the class that all its leaves foretell, if they agree."""
+    """Find for each node the class that all its leaves predict, if they agree."""
     found: list[int | None] = [int(label) for label in tree.predicted]
     for node, branches in reversed(list(tree.branches.items())):
         first = branches.first_child

@@ -1,8 +1,8 @@
-"""Choose the number of clusters from a noisy grid: near their own centre, far from the others.
+"""Choose the number of clusters from a noisy grid: near their own center, far from the others.
 
 Known as: the validity of Ray and Turi, intra / inter; the smallest is best.
 Reference: S. Ray and R. H. Turi, "Determination of Number of Clusters in K-Means Clustering
-and Application in Colour Image Segmentation", ICAPRDT 1999.
+and Application in Color Image Segmentation", ICAPRDT 1999.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from scipy.spatial.distance import pdist
 
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.randomness import plain_generator
-from dpublish.release.centres import Centres
+from dpublish.release.centers import Centers
 
 MOST_CLUSTERS = 1000
 
@@ -25,9 +25,9 @@ class Validity(NamedTuple):
 
     clusters: int
     within: float
-    """Mean squared distance from the own centre."""
+    """Mean squared distance from the own center."""
     between: float
-    """Least squared distance of two centres."""
+    """Least squared distance of two centers."""
 
     @property
     def ratio(self) -> float:
@@ -36,7 +36,7 @@ class Validity(NamedTuple):
 
 
 def judge_clusters(
-    release: Centres,
+    release: Centers,
     candidates: Sequence[int],
     *,
     starts: int = 30,
@@ -59,7 +59,7 @@ def judge_clusters(
     found = []
     for number, clusters in enumerate(candidates, start=1):
         best = release.find_clusters(clusters, starts=starts, rng=rng)
-        found.append(Validity(int(clusters), best.score, _least_distance(best.centres)))
+        found.append(Validity(int(clusters), best.score, _least_distance(best.centers)))
         if progress is not None:
             progress(number, len(candidates), "numbers of clusters")
     return found
@@ -70,5 +70,5 @@ def best_of(found: Sequence[Validity]) -> Validity:
     return min(found, key=lambda one: (one.ratio, one.clusters))
 
 
-def _least_distance(centres: NDArray[np.float64]) -> float:
-    return float(pdist(centres, "sqeuclidean").min())
+def _least_distance(centers: NDArray[np.float64]) -> float:
+    return float(pdist(centers, "sqeuclidean").min())

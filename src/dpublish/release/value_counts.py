@@ -15,7 +15,7 @@ from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter
 from dpublish.mechanisms.exact import require_rate
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
-from dpublish.release.bayes_chances import draw_cells
+from dpublish.release.bayes_probabilities import draw_cells
 from dpublish.release.release import whole_column
 
 IntArray = NDArray[np.int64]
@@ -56,16 +56,16 @@ class ValueCounts:
         """Draw a value for each of the `cells` of a coarser axis of the same column."""
         return draw_cells(self.shares(axis), cells, rng)
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Return column and noise rate as plain values."""
         return {"column": self.axis.column, "rate": format_epsilon(self.rate)}
 
     @classmethod
-    def from_parts(cls, schema: Schema, facts: Mapping[str, Any], table: pa.Table) -> Self:
-        """Read back what `facts` and `values_table` gave."""
-        axis = schema[facts["column"]].axis()
+    def from_parts(cls, schema: Schema, metadata: Mapping[str, Any], table: pa.Table) -> Self:
+        """Read back what `metadata` and `values_table` gave."""
+        axis = schema[metadata["column"]].axis()
         own = table.filter(pc.equal(table["column"], axis.column))
-        return cls(axis, whole_column(own, "noisy_count"), parse_epsilon(facts["rate"]))
+        return cls(axis, whole_column(own, "noisy_count"), parse_epsilon(metadata["rate"]))
 
 
 def values_table(values: tuple[ValueCounts, ...]) -> pa.Table:
@@ -82,10 +82,10 @@ def values_table(values: tuple[ValueCounts, ...]) -> pa.Table:
 
 
 def read_values(
-    schema: Schema, facts: list[Mapping[str, Any]], table: pa.Table
+    schema: Schema, metadata: list[Mapping[str, Any]], table: pa.Table
 ) -> tuple[ValueCounts, ...]:
     """Read the value counts of a release folder; refuse counts of columns that it does not name."""
-    found = tuple(ValueCounts.from_parts(schema, one, table) for one in facts)
+    found = tuple(ValueCounts.from_parts(schema, one, table) for one in metadata)
     if sum(one.axis.size for one in found) != table.num_rows:
         raise CorruptRelease("the release lists counts of values that it does not name")
     return found

@@ -1,4 +1,4 @@
-"""Published clusters of any shape: labelled cells of a grid, and its noisy counts."""
+"""Published clusters of any shape: labeled cells of a grid, and its noisy counts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ class WaveClusters(Release):
     """Clusters of significant coefficients over a noisy grid.
 
     Attributes:
-        receipt: What was promised.
+        receipt: What was guaranteed.
         schema: The columns of numbers that span the grid, and no others.
         grid: Cells, wavelet, and to which coefficient each cell belongs.
         counts: Noisy counts (or estimates made of such) of all cells, row by row.
@@ -47,7 +47,7 @@ class WaveClusters(Release):
         noise_rate: Rate of the noise of each count; None if counts are estimates.
         threshold: Least significant coefficient, if the method published one (d').
         chosen: How many coefficients were taken, if the method published that (k').
-        expected: The error foretold from public facts.
+        expected: The error predicted from public facts.
     """
 
     kind: ClassVar[str] = "wave-clusters"
@@ -63,7 +63,7 @@ class WaveClusters(Release):
     expected: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: a release may come from anywhere."""
+        """Refuse what no method would publish: a release may come from anywhere."""
         if self.grid.box.columns != self.schema.columns or RESERVED & set(self.schema.names):
             raise InvalidParameter(
                 "the schema must list the columns of the grid, and none of them may be called "
@@ -92,7 +92,7 @@ class WaveClusters(Release):
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, WaveClusters)
-            and self.facts() == other.facts()
+            and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.schema == other.schema
             and np.array_equal(self.counts, other.counts)
@@ -131,7 +131,7 @@ class WaveClusters(Release):
     def label(self, rows: Any) -> IntArray:
         """Find the cluster of each of `rows`; -1 where there is none, or a value is missing.
 
-        `rows` is anything that speaks Arrow.  Labels are looked up in the published cells.
+        `rows` is any Arrow-compatible object.  Labels are looked up in the published cells.
         Labels of private rows would be private again: they are for their owner only.
         """
         table = rows if isinstance(rows, pa.Table) else pa.table(rows)
@@ -160,8 +160,10 @@ class WaveClusters(Release):
             cells = np.repeat(np.arange(self.counts.size), round_to_total(estimates))
         else:
             weight = estimates.sum()
-            chances = estimates / weight if weight > 0 else None  # evenly, if nothing is known
-            cells = rng.choice(self.counts.size, size=n, p=chances)
+            probabilities = (
+                estimates / weight if weight > 0 else None
+            )  # evenly, if nothing is known
+            cells = rng.choice(self.counts.size, size=n, p=probabilities)
         return pa.table(self.grid.draw(cells, rng))
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
@@ -177,7 +179,7 @@ class WaveClusters(Release):
         return GridCounts(self.box, self.grid.sizes, self.counts, self.noise_rate)
 
     def tables(self) -> dict[str, pa.Table]:
-        """Give the clusters, the labelled coefficients, and the cells by their middles."""
+        """Give the clusters, the labeled coefficients, and the cells by their middles."""
         places = np.flatnonzero(self.labels.ravel() != NO_CLUSTER)
         inside = self.labels.ravel()[places]
         clusters = {
@@ -185,7 +187,7 @@ class WaveClusters(Release):
             "coefficients": np.bincount(inside, minlength=self.clusters).astype(np.int64),
             "noisy_count": self.masses(),
         }
-        middles = np.ascontiguousarray(self.grid.centres().T)
+        middles = np.ascontiguousarray(self.grid.centers().T)
         cells = {
             "cell_number": np.arange(self.counts.size, dtype=np.int64),
             **dict(zip(self.box.names, middles, strict=True)),
@@ -198,9 +200,9 @@ class WaveClusters(Release):
             "cells": pa.table(cells),
         }
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Give the grid, the wavelet and what else was published."""
-        return self.grid.to_plain() | {
+        return self.grid.to_dict() | {
             "noise_rate": None if self.noise_rate is None else format_epsilon(self.noise_rate),
             "threshold": self.threshold,
             "chosen": self.chosen,
@@ -213,15 +215,15 @@ class WaveClusters(Release):
         *,
         receipt: Receipt,
         schema: Schema,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
         """Rebuild the clusters of a release folder."""
-        grid = WaveGrid.from_plain(Box.of(schema), facts)
+        grid = WaveGrid.from_dict(Box.of(schema), metadata)
         counts = tables["cells"]["noisy_count"]
         if counts.type != pa.float64() or counts.null_count:
             raise CorruptRelease("the noisy counts are not numbers")
-        rate, threshold = facts["noise_rate"], facts["threshold"]
+        rate, threshold = metadata["noise_rate"], metadata["threshold"]
         return cls(
             receipt=receipt,
             schema=schema,
@@ -230,12 +232,12 @@ class WaveClusters(Release):
             labels=_read_labels(tables["coefficients"], grid.shape),
             noise_rate=None if rate is None else parse_epsilon(rate),
             threshold=None if threshold is None else float(threshold),
-            chosen=facts["chosen"],
-            expected={str(name): float(value) for name, value in facts["expected"].items()},
+            chosen=metadata["chosen"],
+            expected={str(name): float(value) for name, value in metadata["expected"].items()},
         )
 
     def expected_error(self) -> dict[str, float]:
-        """Give the error foretold from public facts."""
+        """Give the error predicted from public facts."""
         return dict(self.expected)
 
     def summary(self) -> dict[str, str]:

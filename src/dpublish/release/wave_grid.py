@@ -32,7 +32,7 @@ class WaveGrid:
         wavelet: Name of the wavelet.
         levels: How often each axis was halved.
         percentile: Part of the positive coefficients that is not significant (p).
-        adjacency: Which coefficients are neighbours.
+        adjacency: Which coefficients are neighbors.
     """
 
     box: Box
@@ -45,7 +45,7 @@ class WaveGrid:
     adjacency: str
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: a release may come from anywhere."""
+        """Refuse what no method would publish: a release may come from anywhere."""
         _ = self.kernel  # refuses sizes that are no sizes, or too large
         require_count(levels=self.levels)
         if not isinstance(self.percentile, Fraction) or not 0 < self.percentile < 1:
@@ -77,7 +77,7 @@ class WaveGrid:
         """Give every cell, row by row, the value of its coefficient."""
         return np.asarray(values[np.ix_(*map(np.asarray, self.owners))]).ravel()
 
-    def centres(self) -> FloatArray:
+    def centers(self) -> FloatArray:
         """Give the middle of every cell in the owner's units, a row for each."""
         lines = [(2 * np.arange(size) + 1) / size - 1 for size in self.sizes]
         middles = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1)
@@ -97,7 +97,7 @@ class WaveGrid:
             for column, line in zip(self.box.columns, drawn, strict=True)
         }
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Turn the grid, but for the box, into plain values."""
         return {
             "sizes": list(self.sizes),
@@ -110,8 +110,8 @@ class WaveGrid:
         }
 
     @classmethod
-    def from_plain(cls, box: Box, plain: Mapping[str, Any]) -> Self:
-        """Read back what `to_plain` wrote."""
+    def from_dict(cls, box: Box, plain: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
         return cls(
             box=box,
             sizes=tuple(plain["sizes"]),

@@ -16,23 +16,23 @@ from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact import require_rate
-from dpublish.mechanisms.noise_law import noise_variance
+from dpublish.mechanisms.noise_distribution import noise_variance
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
 from dpublish.release.answer import Answer
 from dpublish.release.axis_question import read_boxes, read_question
 from dpublish.release.axis_rows import draw_column
-from dpublish.release.error_bars import half_width, require_confidence
 from dpublish.release.haar import coefficient_weights, depth_of, invert, mean_square
 from dpublish.release.histogram import MAX_ROWS
+from dpublish.release.intervals import half_width, require_confidence
 from dpublish.release.projection import project_nonnegative, round_to_total
 from dpublish.release.release import Release, whole_column
 
 _MOST_CORNERS = 1 << 10  # of a box; a box with more is added up cell by cell
 
 
-class WaveletMargin(NamedTuple):
+class WaveletMarginal(NamedTuple):
     """Estimated counts along one axis."""
 
     labels: tuple[str, ...]
@@ -60,7 +60,7 @@ def coefficients_moved(axes: Sequence[Axis], haar: Sequence[bool]) -> int:
 def range_errors(
     axes: Sequence[Axis], haar: Sequence[bool], rate: Fraction, records: int | None = None
 ) -> dict[str, float]:
-    """Foretell the error of a random range of all columns, and of the total (95 %)."""
+    """Predict the error of a random range of all columns, and of the total (95 %)."""
     squares = prod(
         mean_square(depth_of(axis.size)) if is_haar else (axis.size + 2) / 3
         for axis, is_haar in zip(axes, haar, strict=True)
@@ -91,7 +91,7 @@ class WaveletHistogram(Release):
     noise_rate: Fraction
 
     def __post_init__(self) -> None:
-        """Refuse what no recipe would publish: a release may come from anywhere."""
+        """Refuse what no method would publish: a release may come from anywhere."""
         require_rate(self.noise_rate)
         if len(self.haar) != len(self.schema.columns) or not set(self.haar) <= {True, False}:
             raise InvalidParameter("haar must say of each column whether it is transformed")
@@ -102,7 +102,7 @@ class WaveletHistogram(Release):
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, WaveletHistogram)
-            and self.facts() == other.facts()
+            and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.schema == other.schema
             and np.array_equal(self.coefficients, other.coefficients)
@@ -163,13 +163,13 @@ class WaveletHistogram(Release):
         counts = self.estimates.sum(axis=others)
         return box_sums(counts, bounds.lows[:, named], bounds.highs[:, named])
 
-    def margin(self, column: str) -> WaveletMargin:
+    def marginal(self, column: str) -> WaveletMarginal:
         """Add up the estimates along all other axes."""
         names = [axis.column for axis in self.axes]
         require_known("column", column, names)
         which = names.index(column)
         others = tuple(place for place in range(len(names)) if place != which)
-        return WaveletMargin(self.axes[which].labels, self.estimates.sum(axis=others))
+        return WaveletMarginal(self.axes[which].labels, self.estimates.sum(axis=others))
 
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows: `n` of them, or as many as were counted."""
@@ -188,17 +188,17 @@ class WaveletHistogram(Release):
         return pa.table(drawn, names=[axis.column for axis in self.axes])
 
     def tables(self) -> dict[str, pa.Table]:
-        """Give the noisy coefficients in row-major order, and the margins as estimated."""
-        margins = [self.margin(axis.column) for axis in self.axes]
+        """Give the noisy coefficients in row-major order, and the marginals as estimated."""
+        marginals = [self.marginal(axis.column) for axis in self.axes]
         names = [axis.column for axis in self.axes for _ in axis.labels]
-        labels = [label for margin in margins for label in margin.labels]
-        counts = np.concatenate([margin.counts for margin in margins])
+        labels = [label for marginal in marginals for label in marginal.labels]
+        counts = np.concatenate([marginal.counts for marginal in marginals])
         return {
             "coefficients": pa.table({"noisy_coefficient": self.coefficients.ravel()}),
-            "margins": pa.table({"column": names, "value": labels, "estimated_count": counts}),
+            "marginals": pa.table({"column": names, "value": labels, "estimated_count": counts}),
         }
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Give which columns are transformed, and the noise rate."""
         return {"haar": [*self.haar], "noise_rate": format_epsilon(self.noise_rate)}
 
@@ -208,11 +208,11 @@ class WaveletHistogram(Release):
         *,
         receipt: Receipt,
         schema: Schema,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
         """Rebuild the histogram of a release folder."""
-        haar = tuple(facts["haar"])
+        haar = tuple(metadata["haar"])
         flat = whole_column(tables["coefficients"], "noisy_coefficient")
         shape = coefficient_shape([column.axis() for column in schema.columns], haar)
         if flat.size != prod(shape):
@@ -222,7 +222,7 @@ class WaveletHistogram(Release):
             schema=schema,
             haar=haar,
             coefficients=flat.reshape(shape),
-            noise_rate=parse_epsilon(facts["noise_rate"]),
+            noise_rate=parse_epsilon(metadata["noise_rate"]),
         )
 
     def expected_error(self) -> dict[str, float]:

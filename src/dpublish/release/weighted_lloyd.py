@@ -1,8 +1,8 @@
-"""Find k centres for weighted points: Lloyd's rounds from several starts, and the best of them.
+"""Find k centers for weighted points: Lloyd's rounds from several starts, and the best of them.
 
 Weights are noisy counts.  The rounds use them as they are: negative ones cancel noise that
-would pull centres into empty regions.  The choice among the starts uses weights that could be
-real, since with negative ones the worst centres would look best.
+would pull centers into empty regions.  The choice among the starts uses weights that could be
+real, since with negative ones the worst centers would look best.
 """
 
 from typing import NamedTuple
@@ -46,9 +46,9 @@ def search_effort(starts: int, clusters: int, points: int) -> Effort:
 
 
 class Clustering(NamedTuple):
-    """Centres, a row each, and their mean squared distance from the points as weighed."""
+    """Centers, a row each, and their mean squared distance from the points as weighed."""
 
-    centres: FloatArray
+    centers: FloatArray
     score: float
 
 
@@ -67,9 +67,9 @@ def weighted_lloyd(
     Args:
         points: Points, a row each.
         weights: Weight of each point, negative ones too.
-        starts: Sets of centres to start from (sets, centres, dimensions).
-        min_count: Least weight around a centre that moves it.
-        cell_deviation: Standard deviation of the noise of one weight.  A centre moves only
+        starts: Sets of centers to start from (sets, centers, dimensions).
+        min_count: Least weight around a center that moves it.
+        cell_deviation: Standard deviation of the noise of one weight.  A center moves only
             if the weight around it exceeds that of the noise there.
         total: What the weights should add up to; their sum, unless given.
         iterations: Most rounds.
@@ -105,11 +105,11 @@ def plausible_weights(weights: FloatArray, total: float | None) -> FloatArray:
 def _rounds(
     summer: Summer, starts: FloatArray, min_count: float, cell_deviation: float, iterations: int
 ) -> FloatArray:
-    """Move every set of centres to the means around them until nothing changes."""
-    centres = np.array(starts, dtype=np.float64)
-    active = np.arange(len(centres))
+    """Move every set of centers to the means around them until nothing changes."""
+    centers = np.array(starts, dtype=np.float64)
+    active = np.arange(len(centers))
     for _ in range(iterations):
-        before = centres[active]
+        before = centers[active]
         sums = summer.sums(before)
         needed = np.maximum(min_count, cell_deviation * np.sqrt(sums[:, :, 0]))
         counts = sums[:, :, 1]
@@ -117,18 +117,18 @@ def _rounds(
         safe = np.where(moves, counts, 1.0)[:, :, None]
         means = np.clip(sums[:, :, 2:] / safe, -1, 1)
         after = np.where(moves[:, :, None], means, before)
-        centres[active] = after
+        centers[active] = after
         active = active[(after != before).any(axis=(1, 2))]
         if not active.size:
             break
-    return centres
+    return centers
 
 
-def _best(centres: FloatArray, judge: Summer, weights: FloatArray) -> Clustering:
-    """Choose the set of centres with the least mean squared distance, the first of equals."""
-    sums = judge.sums(centres)
-    norms = (centres**2).sum(axis=2)
-    inner = (centres * sums[:, :, 2:]).sum(axis=2)
+def _best(centers: FloatArray, judge: Summer, weights: FloatArray) -> Clustering:
+    """Choose the set of centers with the least mean squared distance, the first of equals."""
+    sums = judge.sums(centers)
+    norms = (centers**2).sum(axis=2)
+    inner = (centers * sums[:, :, 2:]).sum(axis=2)
     scores = (judge.square + (norms * sums[:, :, 1] - 2 * inner).sum(axis=1)) / weights.sum()
     best = int(np.argmin(scores))
-    return Clustering(centres[best], max(float(scores[best]), 0.0))
+    return Clustering(centers[best], max(float(scores[best]), 0.0))

@@ -7,7 +7,7 @@ from dpublish.release.release import Release
 from dpublish.report.charts import bar_chart
 from dpublish.report.section import Figure, Listing, Section
 
-_MAX_MARGINS = 24
+_MAX_MARGINALS = 24
 _MAX_BARS = 200
 
 
@@ -19,7 +19,7 @@ def section(release: Release, with_charts: bool) -> Section:
     if release.target is not None:
         python += "\nrelease.predict(release.rows(10))"
     return Section(
-        figures=_margins(release) if with_charts else (),
+        figures=_marginals(release) if with_charts else (),
         listings=[_dependences(release)],
         python=python,
         shell="dpublish rows RELEASE -n 1000 -o rows.csv",
@@ -40,20 +40,20 @@ def _dependences(release: BayesNetwork) -> Listing:
     )
 
 
-def _margins(release: BayesNetwork) -> list[Figure]:
+def _marginals(release: BayesNetwork) -> list[Figure]:
     figures = []
-    for name in release.schema.names[:_MAX_MARGINS]:
+    for name in release.schema.names[:_MAX_MARGINALS]:
         axis = release.axes[name]
         if axis.size > _MAX_BARS:
             continue
-        margin = release.margin(name)
+        marginal = release.marginal(name)
         drawing = bar_chart(
-            margin.labels,
-            margin.counts,
-            margin.half_width,
+            marginal.labels,
+            marginal.counts,
+            marginal.half_width,
             title=name,
             ordered=axis.kind in ("numeric", "integer", "ordinal"),
         )
-        caption = f"Noisy counts by {name}; error bars hold 95 % of the noise."
+        caption = f"Noisy counts by {name}; confidence intervals hold 95 % of the noise."
         figures.append(Figure(caption, drawing))
     return figures

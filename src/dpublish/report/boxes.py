@@ -1,4 +1,4 @@
-"""The section of boxes: how dense they are, the margins, and the fullest of them."""
+"""The section of boxes: how dense they are, the marginals, and the fullest of them."""
 
 import shlex
 from html import escape
@@ -11,15 +11,15 @@ from dpublish.data.axis import Axis
 from dpublish.release.boxes import Boxes
 from dpublish.release.query import quote
 from dpublish.release.release import Release
-from dpublish.report.axis_margins import tell_rest
+from dpublish.report.axis_marginals import tell_rest
 from dpublish.report.charts import GRID, INK, bar_chart, heat_map
 from dpublish.report.section import Figure, Listing, Section
 
-_MAX_MARGINS = 8
+_MAX_MARGINALS = 8
 _MAX_BARS = 40
 _MAX_DRAWN = 5_000
 _MAX_LISTED = 20
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _MARGIN = 440.0, 330.0, 110.0, 40.0, 10.0
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _MARGINAL = 440.0, 330.0, 110.0, 40.0, 10.0
 
 
 def section(release: Release, with_charts: bool) -> Section:
@@ -28,7 +28,7 @@ def section(release: Release, with_charts: bool) -> Section:
         return Section()
     question = _example(release.axes[0])
     return Section(
-        figures=[*_picture(release), *_margins(release)] if with_charts else (),
+        figures=[*_picture(release), *_marginals(release)] if with_charts else (),
         listings=[_fullest(release)],
         python=f"release.count({question!r})\nrelease.rows(1000).to_pandas()",
         shell=f"dpublish count RELEASE {shlex.quote(question)}\n"
@@ -42,12 +42,12 @@ def _example(axis: Axis) -> str:
     if axis.edges is None:
         return f"{name} = {quote(axis.labels[middle])}"
     edge = axis.edges[middle]
-    return f"{name} >= {edge:.0f}" if axis.holds_whole_numbers else f"{name} >= {edge!r}"
+    return f"{name} >= {edge:.0f}" if axis.holds_integers else f"{name} >= {edge!r}"
 
 
-def _margins(release: Boxes) -> list[Figure]:
+def _marginals(release: Boxes) -> list[Figure]:
     figures = []
-    for axis in release.axes[:_MAX_MARGINS]:
+    for axis in release.axes[:_MAX_MARGINALS]:
         ends = _run_ends(axis)[:, None]
         counts = release.count_boxes([axis.column], ends[:-1], ends[1:])
         drawing = bar_chart(
@@ -120,12 +120,12 @@ def _picture(release: Boxes) -> list[Figure]:
             lows * steps, (highs - lows) * steps, shades, strict=True
         )
     )
-    width, height = _LEFT + _WIDTH + _MARGIN, _HEIGHT + _BOTTOM + _MARGIN
+    width, height = _LEFT + _WIDTH + _MARGINAL, _HEIGHT + _BOTTOM + _MARGINAL
     across, up = release.axes
     drawing = (
         f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-size="11" '
         f'style="max-width:{width:.0f}px">'
-        f'<g transform="translate({_LEFT:.0f},{_MARGIN:.0f})">'
+        f'<g transform="translate({_LEFT:.0f},{_MARGINAL:.0f})">'
         f'<g fill="{INK}" stroke="{GRID}" stroke-width="0.5">{drawn}</g>'
         f"{_name_sides(across, up)}</g></svg>"
     )

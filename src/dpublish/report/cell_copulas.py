@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from dpublish.release.cell_copulas import CellCopulas
 from dpublish.release.query import quote
 from dpublish.release.release import Release
-from dpublish.report.axis_margins import margin_figures
+from dpublish.report.axis_marginals import marginal_figures
 from dpublish.report.section import Figure, Listing, Section
 
 _MAX_LISTED = 20
@@ -33,7 +33,7 @@ def section(release: Release, with_charts: bool) -> Section:
 
 
 def _figures(release: CellCopulas) -> list[Figure]:
-    """Draw each column: cells added up over the others, margins over all groups."""
+    """Draw each column: cells added up over the others, marginals over all groups."""
     groups = release.groups
     cube = groups.estimates.reshape(groups.shape)
     counts: list[NDArray[np.float64]] = []
@@ -41,9 +41,11 @@ def _figures(release: CellCopulas) -> list[Figure]:
         others = tuple(axis for axis in range(cube.ndim) if axis != place)
         counts.append(cube.sum(axis=others))
     sizes = np.maximum(groups.sizes, 0)
-    for laws in zip(*groups.laws, strict=True):
-        counts.append(sizes @ np.stack([law.chances for law in laws]))
-    return margin_figures((*groups.categories, *groups.numbers), counts, "Estimated counts")
+    for distributions in zip(*groups.distributions, strict=True):
+        counts.append(
+            sizes @ np.stack([distribution.probabilities for distribution in distributions])
+        )
+    return marginal_figures((*groups.categories, *groups.numbers), counts, "Estimated counts")
 
 
 def _fullest(release: CellCopulas) -> Listing:
@@ -61,9 +63,9 @@ def _fullest(release: CellCopulas) -> Listing:
     caption = f"The {len(rows)} fullest of {groups.counts.size:,} cells."
     if groups.kept.size:
         least = groups.counts[groups.kept].min()
-        caption += f" Cells with margins of their own have a noisy count of {least:,} or more."
+        caption += f" Cells with marginals of their own have a noisy count of {least:,} or more."
     return Listing(
-        headers=[*(axis.column for axis in groups.categories), "noisy count", "own margins"],
+        headers=[*(axis.column for axis in groups.categories), "noisy count", "own marginals"],
         rows=rows,
         caption=caption,
     )

@@ -1,10 +1,10 @@
-"""The section of a sample of cells: its margins, and the largest cells."""
+"""The section of a sample of cells: its marginals, and the largest cells."""
 
 import numpy as np
 
 from dpublish.release.cell_sample import CellSample
 from dpublish.release.release import Release
-from dpublish.report.axis_margins import margin_figures
+from dpublish.report.axis_marginals import marginal_figures
 from dpublish.report.section import Listing, Section
 
 _MOST_LISTED = 20
@@ -14,9 +14,9 @@ def section(release: Release, with_charts: bool) -> Section:
     """Show a sample of cells."""
     if not isinstance(release, CellSample):
         return Section()
-    margins = [release.margin(axis.column).counts for axis in release.axes]
+    marginals = [release.marginal(axis.column).counts for axis in release.axes]
     return Section(
-        figures=margin_figures(release.axes, margins, "Weights of sampled cells")
+        figures=marginal_figures(release.axes, marginals, "Weights of sampled cells")
         if with_charts
         else (),
         listings=[_largest(release)],

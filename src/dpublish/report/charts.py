@@ -53,7 +53,7 @@ def can_draw() -> bool:
 def bar_chart(
     labels: Sequence[str], counts: NDArray[np.int64], reach: float, *, title: str, ordered: bool
 ) -> str:
-    """Draw counts with error bars: columns for ordered values, bars for names."""
+    """Draw counts with confidence intervals: columns for ordered values, bars for names."""
     with _figure(_bar_size(labels, ordered)) as (axes, finish):
         places = np.arange(len(labels))
         bars = {"color": PALE, "edgecolor": INK, "linewidth": 0.6}
@@ -174,7 +174,7 @@ def small_bar_charts(panels: Sequence[Panel]) -> str:
 
 
 def _shade(place: int, count: int) -> str:
-    """Pick a colour from pale to dark, so that neighbours differ."""
+    """Pick a color from pale to dark, so that neighbors differ."""
     low, high = (int(PALE[1:], 16), int(INK[1:], 16)) if count > 1 else (int(INK[1:], 16),) * 2
     part = place / max(count - 1, 1)
     mixed = (

@@ -1,4 +1,4 @@
-"""The copula's section: every margin, the correlations, and a few rows drawn from them."""
+"""The copula's section: every marginal, the correlations, and a few rows drawn from them."""
 
 import shlex
 
@@ -11,7 +11,7 @@ from dpublish.release.release import Release
 from dpublish.report.charts import MERGED, Panel, correlation_map, small_bar_charts
 from dpublish.report.section import Figure, Listing, Section
 
-_MAX_MARGINS = 40
+_MAX_MARGINALS = 40
 _MAX_LISTED = 15
 _MAX_COLUMNS = 12
 _SAMPLE_ROWS = 5
@@ -40,17 +40,17 @@ def _condition(axis: Axis) -> str:
     if axis.edges is None:
         return f"{name} = {quote(axis.labels[0])}"
     middle = axis.edges[(len(axis.edges) - 1) // 2]
-    return f"{name} >= {middle:.0f}" if axis.holds_whole_numbers else f"{name} >= {middle!r}"
+    return f"{name} >= {middle:.0f}" if axis.holds_integers else f"{name} >= {middle!r}"
 
 
 def _figures(release: Copula) -> list[Figure]:
     panels = [
-        Panel(name, release.axes[name].labels, release.records * law.chances)
-        for name, law in list(release.laws.items())[:_MAX_MARGINS]
+        Panel(name, release.axes[name].labels, release.records * distribution.probabilities)
+        for name, distribution in list(release.distributions.items())[:_MAX_MARGINALS]
     ]
-    left_out = len(release.laws) - len(panels)
+    left_out = len(release.distributions) - len(panels)
     more = f" The first {len(panels)}; {left_out} more are not shown." if left_out else ""
-    caption = f"Estimated counts of every column, from its noisy margin; {MERGED}.{more}"
+    caption = f"Estimated counts of every column, from its noisy marginal; {MERGED}.{more}"
     figures = [Figure(caption, small_bar_charts(panels))]
     if release.ordered:
         drawing = correlation_map(release.ordered, release.matrix)

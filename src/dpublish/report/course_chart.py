@@ -51,10 +51,10 @@ def course_chart(
     )
 
 
-def _line(height: float, colour: str, style: str) -> str:
+def _line(height: float, color: str, style: str) -> str:
     return (
         f'<line x1="{_LEFT:.0f}" x2="{_WIDTH:.0f}" y1="{height:.2f}" y2="{height:.2f}" '
-        f'stroke="{colour}"{style}/>'
+        f'stroke="{color}"{style}/>'
     )
 
 

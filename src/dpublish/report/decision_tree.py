@@ -44,7 +44,7 @@ def _figures(release: DecisionTree) -> list[Figure]:
         return []
     caption = (
         "The tree from its root (top) to its leaves; a box is as wide as the noisy number of its "
-        f"records, and dark where {release.classes.labels[-1]} is foretold."
+        f"records, and dark where {release.classes.labels[-1]} is predicted."
     )
     return [Figure(caption, _draw(release))]
 

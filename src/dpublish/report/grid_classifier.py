@@ -1,11 +1,11 @@
-"""The grid classifier's section: the grid as a labelled histogram, and what refines it."""
+"""The grid classifier's section: the grid as a labeled histogram, and what refines it."""
 
 from dataclasses import replace
 
 from dpublish.aggregates.score_card import STEP
 from dpublish.release.grid_classifier import GridClassifier
 from dpublish.release.release import Release
-from dpublish.report import labelled_histogram
+from dpublish.report import labeled_histogram
 from dpublish.report.section import Listing, Section
 
 _MAX_CELLS = 40
@@ -15,7 +15,7 @@ def section(release: Release, with_charts: bool) -> Section:
     """Show a grid classifier."""
     if not isinstance(release, GridClassifier):
         return Section()
-    grid = labelled_histogram.section(release, with_charts)
+    grid = labeled_histogram.section(release, with_charts)
     listings = [_listing(release, number) for number in range(len(release.refinements))]
     return replace(grid, listings=[*grid.listings, *listings])
 

@@ -1,4 +1,4 @@
-"""The histogram's section: each margin with error bars, and pairs of columns as shades."""
+"""The histogram's section: marginals with confidence intervals, and pairs of columns as shades."""
 
 import shlex
 from itertools import combinations
@@ -12,7 +12,7 @@ from dpublish.release.release import Release
 from dpublish.report.charts import bar_chart, heat_map
 from dpublish.report.section import Figure, Listing, Section
 
-_MAX_MARGINS = 8
+_MAX_MARGINALS = 8
 _MAX_PAIRS = 3
 _MAX_BARS = 200
 _MAX_SHADES = 40_000
@@ -25,7 +25,7 @@ def section(release: Release, with_charts: bool) -> Section:
         return Section()
     question = _example(release.axes[0])
     return Section(
-        figures=[*_margins(release), *_pairs(release)] if with_charts else (),
+        figures=[*_marginals(release), *_pairs(release)] if with_charts else (),
         listings=[_largest(release)],
         python=f"histogram.count({question!r})\nhistogram.rows(1000).to_pandas()",
         shell=f"dpublish count RELEASE {shlex.quote(question)}\n"
@@ -40,23 +40,27 @@ def _example(axis: Axis) -> str:
         return f"{name} = {quote(axis.labels[len(axis.labels) // 2])}"
     start = (len(axis.edges) - 1) // 2
     low, high = axis.edges[start], axis.edges[start + 1]
-    if axis.holds_whole_numbers:
+    if axis.holds_integers:
         return f"{name} in {low:.0f}..{high - 1:.0f}"
     signs = (">=", "<") if axis.closed == "left" else (">", "<=")
     return f"{name} {signs[0]} {low!r} and {name} {signs[1]} {high!r}"
 
 
-def _margins(release: Histogram) -> list[Figure]:
+def _marginals(release: Histogram) -> list[Figure]:
     figures = []
-    for axis in release.axes[:_MAX_MARGINS]:
+    for axis in release.axes[:_MAX_MARGINALS]:
         if axis.size > _MAX_BARS:
             continue
-        margin = release.margin(axis.column)
-        bars = "; error bars hold 95 % of the noise" if np.isfinite(margin.half_width) else ""
+        marginal = release.marginal(axis.column)
+        bars = (
+            "; confidence intervals hold 95 % of the noise"
+            if np.isfinite(marginal.half_width)
+            else ""
+        )
         drawing = bar_chart(
-            margin.labels,
-            margin.counts,
-            margin.half_width,
+            marginal.labels,
+            marginal.counts,
+            marginal.half_width,
             title=axis.column,
             ordered=axis.kind in ("numeric", "integer", "ordinal"),
         )

@@ -106,7 +106,7 @@ def _latest(release: HistogramStream) -> list[Figure]:
             f"Estimates by {axis.column} at {time}.",
             bar_chart(
                 axis.labels,
-                _margin(estimates, place),
+                _marginal(estimates, place),
                 float("nan"),
                 title=axis.column,
                 ordered=axis.kind in ("numeric", "integer", "ordinal"),
@@ -130,7 +130,7 @@ def _latest(release: HistogramStream) -> list[Figure]:
     return figures
 
 
-def _margin(estimates: NDArray[np.float64], place: int) -> NDArray[np.int64]:
+def _marginal(estimates: NDArray[np.float64], place: int) -> NDArray[np.int64]:
     others = tuple(axis for axis in range(estimates.ndim) if axis != place)
     return np.asarray(np.rint(estimates.sum(axis=others)), dtype=np.int64)
 

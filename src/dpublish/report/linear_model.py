@@ -29,7 +29,7 @@ def section(release: Release, with_charts: bool) -> Section:
     """Show a linear model."""
     if not isinstance(release, LinearModel):
         return Section()
-    python = "release.predict(rows)  # rows: anything that speaks Arrow, such as a pandas frame"
+    python = "release.predict(rows)  # rows: any Arrow-compatible object, such as a pandas frame"
     if release.model == "logistic":
         python += "\nrelease.predict_proba(rows)"
     python += "\nrelease.coefficients().to_pandas()"
@@ -37,7 +37,7 @@ def section(release: Release, with_charts: bool) -> Section:
         figures=_figures(release) if with_charts else (),
         listings=[_coefficients(release)],
         python=python,
-        shell="dpublish predict RELEASE rows.csv -o foretold.csv",
+        shell="dpublish predict RELEASE rows.csv -o predicted.csv",
     )
 
 
@@ -49,7 +49,7 @@ def _coefficients(release: LinearModel) -> Listing:
         + ([] if release.spread is None else [_number(row["spread"])])
         for row in table.slice(0, _MAX_ROWS).to_pylist()
     ]
-    headers = ["feature", "foretells", "weight", "weight in own units"]
+    headers = ["feature", "predicts", "weight", "weight in own units"]
     if release.spread is not None:
         headers.append("standard deviation of the noise")
     caption = (

@@ -7,12 +7,12 @@ import numpy as np
 from dpublish.release.mixed_table import MixedTable
 from dpublish.release.query import quote
 from dpublish.release.release import Release
-from dpublish.report.axis_margins import tell_rest
+from dpublish.report.axis_marginals import tell_rest
 from dpublish.report.charts import MERGED, Panel, correlation_map, small_bar_charts
 from dpublish.report.copula import sample_rows
 from dpublish.report.section import Figure, Listing, Section
 
-_MAX_MARGINS = 48
+_MAX_MARGINALS = 48
 
 
 def section(release: Release, with_charts: bool) -> Section:
@@ -32,9 +32,10 @@ def section(release: Release, with_charts: bool) -> Section:
 
 
 def _figures(release: MixedTable) -> list[Figure]:
-    names = release.schema.names[:_MAX_MARGINS]
+    names = release.schema.names[:_MAX_MARGINALS]
     panels = [
-        Panel(name, release.margin_axis(name).labels, release.margin_counts(name)) for name in names
+        Panel(name, release.marginal_axis(name).labels, release.marginal_counts(name))
+        for name in names
     ]
     counts = Figure(f"Estimated counts of every column; {MERGED}.", small_bar_charts(panels))
     figures = tell_rest([counts], len(release.schema.names) - len(names))

@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML file that says what was published and promised."""
+"""The report: one self-contained HTML file that says what was published and guaranteed."""
 
 from functools import cache
 from importlib.resources import files
@@ -8,13 +8,13 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from dpublish.privacy.epsilon import format_epsilon
-from dpublish.release.recipe import figure_name
+from dpublish.release.method import figure_name
 from dpublish.release.release import Release, field_description
 from dpublish.report.charts import can_draw
 from dpublish.report.section import section_of
 from dpublish.report.shares import share_rows
 
-_TITLES = {"personal": "Personalised release", "personal-answer": "Personalised answer"}
+_TITLES = {"personal": "Personalized release", "personal-answer": "Personalized answer"}
 
 
 def render_report(release: Release, *, with_charts: bool = True, folder: str = "") -> str:
@@ -58,7 +58,7 @@ def render_report(release: Release, *, with_charts: bool = True, folder: str = "
 
 
 def _words(value: object) -> str:
-    if isinstance(value, dict):  # a recipe within a recipe
+    if isinstance(value, dict):  # a method within a method
         given = {name: inner for name, inner in value.items() if inner is not None}
         return "; ".join(f"{name}: {_words(inner)}" for name, inner in given.items())
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The section of a personalised release: how each level's budget is used, and the parts."""
+"""The section of a personalized release: how each level's budget is used, and the parts."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -19,7 +19,7 @@ _WIDTH, _LABELS, _NUMBERS, _LINE = 720.0, 90.0, 190.0, 20.0
 
 
 def section(release: Release, with_charts: bool) -> Section:
-    """Show a personalised release."""
+    """Show a personalized release."""
     if not isinstance(release, PersonalRelease):
         return Section()
     python, shell = _uses(release)
@@ -110,8 +110,8 @@ def _uses(release: PersonalRelease) -> tuple[str, str]:
         python.append("release.count()")
         shell.append("dpublish count RELEASE")
     if type(part.release).predict is not Release.predict:
-        python.append("release.predict(rows)  # rows: anything that speaks Arrow")
-        shell.append("dpublish predict RELEASE rows.csv -o foretold.csv")
+        python.append("release.predict(rows)  # rows: any Arrow-compatible object")
+        shell.append("dpublish predict RELEASE rows.csv -o predicted.csv")
     if type(part.release).rows is not Release.rows:
         python.append("release.rows(1000).to_pandas()")
         shell.append("dpublish rows RELEASE -n 1000 -o rows.csv")

@@ -35,7 +35,7 @@ def share_rows(receipt: Receipt) -> list[ShareRow]:
 
 
 def _without_part(purpose: str, disjoint: set[str]) -> str:
-    """Take off the numbers of parts, wherever a purse was shared over disjoint ones."""
+    """Take off the numbers of parts, wherever a budget was shared over disjoint ones."""
     steps = purpose.split("/")
     above = ["", *accumulate(steps, "{}/{}".format)]
     return "/".join(

@@ -4,7 +4,7 @@ import shlex
 
 import numpy as np
 
-from dpublish.release.error_bars import half_width
+from dpublish.release.intervals import half_width
 from dpublish.release.query import quote
 from dpublish.release.release import Release
 from dpublish.release.top_values import TopValues
@@ -49,4 +49,4 @@ def _figures(release: TopValues) -> list[Figure]:
         title=f"most frequent {release.axis.column}",
         ordered=False,
     )
-    return [Figure("Noisy counts; error bars hold 95 % of the noise.", drawing)]
+    return [Figure("Noisy counts; confidence intervals hold 95 % of the noise.", drawing)]

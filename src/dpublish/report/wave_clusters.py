@@ -1,4 +1,4 @@
-"""The section of clusters of any shape: the noisy grid with the clusters in colours."""
+"""The section of clusters of any shape: the noisy grid with the clusters in colors."""
 
 from html import escape
 from itertools import combinations
@@ -16,8 +16,8 @@ from dpublish.report.section import Figure, Listing, Section
 _MAX_COLUMNS = 3
 _MAX_TILES = 64
 _MAX_LISTED = 50
-_SIDE, _STRIP, _LEFT, _BOTTOM, _MARGIN = 400.0, 60.0, 90.0, 40.0, 10.0
-_GREY = "#6b7680"
+_SIDE, _STRIP, _LEFT, _BOTTOM, _MARGINAL = 400.0, 60.0, 90.0, 40.0, 10.0
+_GRAY = "#6b7680"
 
 
 class _Plane(NamedTuple):
@@ -34,7 +34,7 @@ def section(release: Release, with_charts: bool) -> Section:
     return Section(
         figures=_figures(release) if with_charts else (),
         listings=[_list_clusters(release)],
-        python="release.label(rows)  # rows: anything that speaks Arrow; -1 is no cluster"
+        python="release.label(rows)  # rows: any Arrow-compatible object; -1 is no cluster"
         "\nrelease.masses()\nrelease.rows(1000).to_pandas()",
         shell="dpublish rows RELEASE -n 1000 -o rows.csv",
     )
@@ -44,7 +44,7 @@ def _list_clusters(release: WaveClusters) -> Listing:
     masses = release.masses()
     sizes = np.bincount(release.labels[release.labels != NO_CLUSTER], minlength=masses.size)
     order = np.argsort(-masses, kind="stable")[:_MAX_LISTED]
-    cells = release.grid.centres()
+    cells = release.grid.centers()
     rows = []
     for number in order.tolist():
         inside = cells[release.cell_labels == number]
@@ -65,7 +65,7 @@ def _list_clusters(release: WaveClusters) -> Listing:
 
 def _figures(release: WaveClusters) -> list[Figure]:
     names, columns = release.box.names, release.box.columns
-    note = "grey: noisy counts (darker: more records); colours: clusters"
+    note = "gray: noisy counts (darker: more records); colors: clusters"
     if len(names) == 1:
         drawing = _draw(_project(release, (0,)), columns[0], None)
         return [Figure(f"Clusters by {names[0]}; {note}.", drawing)]
@@ -103,16 +103,16 @@ def _project(release: WaveClusters, axes: tuple[int, ...]) -> _Plane:
 
 
 def _draw(plane: _Plane, across: NumberColumn, up: NumberColumn | None) -> str:
-    """Draw tiles as shades of grey, or of their cluster's colour."""
+    """Draw tiles as shades of gray, or of their cluster's color."""
     tall = _SIDE if up is not None else _STRIP
-    width, height = _LEFT + _SIDE + _MARGIN, tall + _BOTTOM + _MARGIN
+    width, height = _LEFT + _SIDE + _MARGINAL, tall + _BOTTOM + _MARGINAL
     step_x, step_y = _SIDE / plane.counts.shape[0], tall / plane.counts.shape[1]
     most = max(float(plane.counts.max()), 1.0)
     tiles = []
     for i, j in np.argwhere((plane.counts > 0) | (plane.labels != NO_CLUSTER)).tolist():
         label = int(plane.labels[i, j])
         part = float(np.clip(plane.counts[i, j] / most, 0, 1)) ** 0.5
-        fill, opacity = (_GREY, 0.8 * part) if label == NO_CLUSTER else (_colour(label), 1.0)
+        fill, opacity = (_GRAY, 0.8 * part) if label == NO_CLUSTER else (_color(label), 1.0)
         tiles.append(
             f'<rect x="{i * step_x:.1f}" y="{tall - (j + 1) * step_y:.1f}" '
             f'width="{step_x:.1f}" height="{step_y:.1f}" fill="{fill}" '
@@ -121,7 +121,7 @@ def _draw(plane: _Plane, across: NumberColumn, up: NumberColumn | None) -> str:
     return (
         f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-size="11" '
         f'style="max-width:{width:.0f}px">'
-        f'<g transform="translate({_LEFT:.0f},{_MARGIN:.0f})">'
+        f'<g transform="translate({_LEFT:.0f},{_MARGINAL:.0f})">'
         f'<rect width="{_SIDE:.0f}" height="{tall:.0f}" fill="white" stroke="{GRID}"/>'
         + "".join(tiles)
         + _name_sides(across, up, tall)
@@ -129,8 +129,8 @@ def _draw(plane: _Plane, across: NumberColumn, up: NumberColumn | None) -> str:
     )
 
 
-def _colour(label: int) -> str:
-    """Pick a colour far from those of the clusters numbered nearby."""
+def _color(label: int) -> str:
+    """Pick a color far from those of the clusters numbered nearby."""
     return f"hsl({label * 137.508 % 360:.0f},{60 + label % 3 * 15}%,{42 + label % 2 * 14}%)"
 
 

@@ -48,7 +48,7 @@ class Account:
             self.spent -= self.runs.popleft()[2]
 
     def draw(self, number: int, epsilon: Fraction, purpose: str) -> Budget:
-        """Debit what step `number` spends, and hand out the purse for it."""
+        """Debit what step `number` spends, and hand out the budget for it."""
         self._debit(epsilon, number)
         if self.window is not None:
             self.entries.append((number, epsilon))
@@ -83,7 +83,7 @@ class Account:
             found.append((later, account.spent))
         return found
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Turn the account into plain values for a file."""
         return {
             "epsilon": format_epsilon(self.epsilon),
@@ -95,8 +95,8 @@ class Account:
         }
 
     @classmethod
-    def from_plain(cls, plain: dict[str, Any], grant: Grant | None) -> "Account":
-        """Read back what `to_plain` wrote."""
+    def from_dict(cls, plain: dict[str, Any], grant: Grant | None) -> "Account":
+        """Read back what `to_dict` wrote."""
         return cls(
             epsilon=read_exact(plain["epsilon"]),
             window=plain["window"],

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpublish.release.recipe import setting
+from dpublish.release.method import setting
 from dpublish.streams.bins import Bins
-from dpublish.streams.planned_horizon import FIRST_PARTS, PlannedHorizon
 from dpublish.streams.contract import Comparisons
+from dpublish.streams.planned_horizon import FIRST_PARTS, PlannedHorizon
 from dpublish.streams.steered_method import SteeredMethod
 
 PLANNED_SHARE = Fraction(1, 30)
@@ -23,7 +23,7 @@ PLANNED_POSITIVES = 8
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveThreshold(SteeredMethod):
-    """Recipe: histograms of a finite stream, published when it is worth while."""
+    """Method: histograms of a finite stream, published when it is worth while."""
 
     name: ClassVar[str] = "dsat"
     window: ClassVar[int | None] = None
@@ -49,5 +49,7 @@ class AdaptiveThreshold(SteeredMethod):
         """Say what a publication costs; of `planned` the first, before anything is learned."""
         if self.controller == "planned":
             policy = self.planned_policy(bins, epsilon)
-            return policy.facts.exact(float(policy.publications) / min(FIRST_PARTS, self.horizon))
+            return policy.metadata.exact(
+                float(policy.publications) / min(FIRST_PARTS, self.horizon)
+            )
         return self.steered_policy(bins, epsilon).price

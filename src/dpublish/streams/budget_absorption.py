@@ -10,9 +10,9 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpublish.streams.bins import Bins
+from dpublish.streams.contract import Policy
 from dpublish.streams.history import History, Publication
 from dpublish.streams.plan import Ask, Repeat
-from dpublish.streams.contract import Policy
 from dpublish.streams.step_prices import NoiseFloor, PricedMethod
 
 UNITS = "units"
@@ -54,7 +54,7 @@ class AbsorbSkipped:
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetAbsorption(PricedMethod):
-    """Recipe: publications take the units that skipped steps have saved, if it is worth it."""
+    """Method: publications take the units that skipped steps have saved, if it is worth it."""
 
     name: ClassVar[str] = "ba"
 

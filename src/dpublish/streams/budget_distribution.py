@@ -10,9 +10,9 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpublish.streams.bins import Bins
+from dpublish.streams.contract import Policy
 from dpublish.streams.history import History, Publication
 from dpublish.streams.plan import Ask, Repeat
-from dpublish.streams.contract import Policy
 from dpublish.streams.step_prices import NoiseFloor, PricedMethod
 
 SMALLEST_PART = Fraction(1, 1 << 20)
@@ -50,7 +50,7 @@ class HalveTheRest:
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetDistribution(PricedMethod):
-    """Recipe: half of the window's remaining budget for each publication, if it is worth it."""
+    """Method: half of the window's remaining budget for each publication, if it is worth it."""
 
     name: ClassVar[str] = "bd"
 

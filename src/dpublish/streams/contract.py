@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from dpublish.data.schema import Schema
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import Neighbours
+from dpublish.privacy.neighbors import Neighbors
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import RandomSource
-from dpublish.release.recipe import ExpectedError
+from dpublish.release.method import ExpectedError
 from dpublish.streams.bins import Bins
 from dpublish.streams.history import History, Publication
 from dpublish.streams.plan import Plan
@@ -120,12 +120,12 @@ class AnyStreamMethod(Protocol):
         """Open a stream where it was left."""
         ...
 
-    def neighbours(self, schema: Schema) -> Neighbours:
+    def neighbors(self, schema: Schema) -> Neighbors:
         """Say what is hidden."""
         ...
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the error from public facts, and refuse all that `start` would."""
+        """Predict the error from public facts, and refuse all that `start` would."""
         ...

@@ -7,7 +7,7 @@ explains a known part of it, the rest is change.  This is a Kalman filter with o
 bins, whose process noise is estimated at each update (James and Stein's idea).
 
 Counts that drift keep drifting for a while.  So the bins are followed in two ways, as if they
-stood still and as if they moved on, and the way that has foretold publications clearly better
+stood still and as if they moved on, and the way that has predicted publications clearly better
 is believed.  All of it uses published numbers only and costs nothing.
 
 Reference: R. E. Kalman, "A New Approach to Linear Filtering and Prediction Problems", 1960;
@@ -42,7 +42,7 @@ class Track:
         slope: Its change in one step; all zeros for bins that stand still.
         variance: What noise leaves as the variance of one bin's level.
         slope_variance: The same for its slope.
-        misses: How far publications were from what it foretold, in units of their noise.
+        misses: How far publications were from what it predicted, in units of their noise.
     """
 
     level: Values
@@ -73,7 +73,7 @@ class Belief:
         jump: How far the last publication was from what was believed before it, as a variance
             of one bin, beyond what noise explains.
         shift: The same for blocks of bins, in units of one bin: larger than `jump` if
-            neighbouring bins moved together, as range queries notice.
+            neighboring bins moved together, as range queries notice.
     """
 
     number: int
@@ -89,7 +89,7 @@ class Belief:
             return self.still
         return moving.ahead(number - self.number)
 
-    def to_plain(self) -> tuple[dict[str, Any], dict[str, Values]]:
+    def to_dict(self) -> tuple[dict[str, Any], dict[str, Values]]:
         """Turn the belief into plain values and arrays, for a file."""
         tracks = {"still": self.still, "moving": self.moving}
         plain: dict[str, Any] = {"number": self.number, "jump": self.jump, "shift": self.shift}
@@ -103,8 +103,8 @@ class Belief:
         return plain, arrays
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Belief":
-        """Read back what `to_plain` wrote."""
+    def from_dict(cls, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Belief":
+        """Read back what `to_dict` wrote."""
         tracks = {}
         for name in ("still", "moving"):
             if name in plain:
@@ -115,7 +115,7 @@ class Belief:
 
 
 def make_blocks(shape: tuple[int, ...]) -> Blocks:
-    """Number the bins by the block of neighbours in which they lie, a few along each axis."""
+    """Number the bins by the block of neighbors in which they lie, a few along each axis."""
     many = max(2, round(BLOCKS_OF_MANY ** (1 / len(shape))))
     wanted = BLOCKS_OF_ONE_AXIS if len(shape) == 1 else many
     numbers = np.zeros(shape, dtype=np.int64)
@@ -133,7 +133,7 @@ def believe(
 ) -> Belief:
     """Make up one's mind from a first histogram whose bins have noise of `variance`.
 
-    With smoothing, bins are drawn towards their mean as far as noise explains their spread:
+    With smoothing, bins are drawn toward their mean as far as noise explains their spread:
     an even histogram of the right total is better than one of noise alone.
     """
     values = released.astype(np.float64)

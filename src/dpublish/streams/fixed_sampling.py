@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.release.recipe import setting
+from dpublish.release.method import setting
 from dpublish.streams.bins import Bins
 from dpublish.streams.history import History, Publication
 from dpublish.streams.method import StreamMethod
@@ -35,7 +35,7 @@ class EveryInterval:
 
 @dataclass(frozen=True, kw_only=True)
 class FixedSampling(StreamMethod):
-    """Recipe: a histogram at every so many steps, each with an equal part of the budget."""
+    """Method: a histogram at every so many steps, each with an equal part of the budget."""
 
     name: ClassVar[str] = "fixed-sampling"
 

@@ -12,11 +12,11 @@ from typing import ClassVar, Literal
 
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.sparse_vector_calibration import require_share
-from dpublish.release.recipe import setting
+from dpublish.release.method import setting
 from dpublish.streams.bins import Bins
+from dpublish.streams.contract import Comparisons
 from dpublish.streams.history import History
 from dpublish.streams.method import StreamMethod
-from dpublish.streams.contract import Comparisons
 from dpublish.streams.threshold_policy import (
     CLEARLY,
     SIZE,
@@ -42,7 +42,7 @@ class FixedMargin(ThresholdPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class FixedThreshold(StreamMethod):
-    """Recipe: up to `releases` histograms within a horizon, when the counts have moved."""
+    """Method: up to `releases` histograms within a horizon, when the counts have moved."""
 
     name: ClassVar[str] = "dsft"
     window: ClassVar[int | None] = None
@@ -55,7 +55,7 @@ class FixedThreshold(StreamMethod):
         default=Fraction(1, 40),
     )
     decision_share: Fraction | None = setting(
-        "Part of epsilon for deciding when to publish; by default what blurs distances least.",
+        "Part of epsilon for deciding when to publish; by default what perturbs distances least.",
         default=None,
     )
 

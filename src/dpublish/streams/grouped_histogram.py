@@ -6,7 +6,7 @@ similar rough counts; the other half of the budget buys one total for every grou
 every bin that stands alone.  An estimate weighs both.
 
 Related: NoiseFirst and StructureFirst (J. Xu et al., "Differentially Private Histogram
-Publication", ICDE 2012) merge neighbouring bins; here bins are alike by count, wherever they
+Publication", ICDE 2012) merge neighboring bins; here bins are alike by count, wherever they
 are.  The rough counts are read by nonparametric empirical Bayes (H. Robbins, 1956).
 """
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpublish.data.schema import Schema
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric
-from dpublish.mechanisms.noise_law import noise_variance
+from dpublish.mechanisms.noise_distribution import noise_variance
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 from dpublish.streams.bins import Bins
@@ -66,17 +66,17 @@ class GroupedHistogram:
             The shares add up (adaptive composition).  Estimates and their error are computed
             from noisy numbers alone.  Proof: docs/proofs/grouped_histogram.md.
         """
-        purses = budget.split(rough=ROUGH_SHARE, totals=1 - ROUGH_SHARE)
-        rough_rate = purses["rough"].epsilon / contribution
-        noise = noise_variance(purses["totals"].epsilon / contribution)
+        budgets = budget.split(rough=ROUGH_SHARE, totals=1 - ROUGH_SHARE)
+        rough_rate = budgets["rough"].epsilon / contribution
+        noise = noise_variance(budgets["totals"].epsilon / contribution)
         rough = add_geometric(
-            reading.counts, sensitivity=contribution, budget=purses["rough"], rng=rng
+            reading.counts, sensitivity=contribution, budget=budgets["rough"], rng=rng
         )
         guess = read_rough(rough, float(rough_rate))
         groups = group_bins(guess, noise)
         exact = np.zeros(int(groups.max()) + 1, dtype=np.int64)
         np.add.at(exact, groups, reading.counts)
-        totals = add_geometric(exact, sensitivity=contribution, budget=purses["totals"], rng=rng)
+        totals = add_geometric(exact, sensitivity=contribution, budget=budgets["totals"], rng=rng)
         found = weigh(guess, groups, totals, noise)
         return round_running(found.means), float(found.variances.mean()) + ROUNDING
 
@@ -84,7 +84,7 @@ class GroupedHistogram:
 def read_rough(rough: IntArray, rate: float) -> Guess:
     """Guess true counts from rough ones: how all bins spread tells what each is likely to be.
 
-    The spread of the true counts is fitted to that of the rough ones (the law of the noise
+    The spread of the true counts is fitted to that of the rough ones (the distribution of the noise
     is known), on a lattice of a quarter of the noise.  Then Bayes' rule gives mean and
     variance of each bin.  Where few bins are nearby there is nothing to learn from them, and
     the rough count stands for itself.
@@ -111,7 +111,7 @@ def read_rough(rough: IntArray, rate: float) -> Guess:
 
 
 def _fit_spread(seen: FloatArray, noise: FloatArray, size: int) -> FloatArray:
-    """Find how likely each true count is, by expectation and maximisation from a smooth start."""
+    """Find how likely each true count is, by expectation and maximization from a smooth start."""
     reach = noise.size // 2
     total = max(float(seen.sum()), 1.0)
     inside = seen[reach : reach + size].copy()
@@ -119,8 +119,8 @@ def _fit_spread(seen: FloatArray, noise: FloatArray, size: int) -> FloatArray:
     spread = np.convolve(inside + 0.1 * total / size, noise)[reach : reach + size]
     spread /= spread.sum()
     for _ in range(_ROUNDS):
-        foretold = np.maximum(np.convolve(spread, noise), np.finfo(np.float64).tiny)
-        spread *= np.convolve(seen / foretold, noise, mode="valid") / total
+        predicted = np.maximum(np.convolve(spread, noise), np.finfo(np.float64).tiny)
+        spread *= np.convolve(seen / predicted, noise, mode="valid") / total
     return np.asarray(spread)
 
 

@@ -41,7 +41,7 @@ class History:
         jump: Excess of the last publication over the estimate before it, as a variance of one
             bin, after taking off what noise explains; 0 if noise explains it all.
         shift: The same seen at the scale of range queries: larger than `jump` where
-            neighbouring bins move together.
+            neighboring bins move together.
         memory: What the policy remembers by itself: public numbers only.
     """
 
@@ -88,7 +88,7 @@ class History:
             self.recent_spending += publication.epsilon
             self.recent_positives += publication.was_asked
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Turn the history into plain values for a file."""
         return {
             "window": self.window,
@@ -106,8 +106,8 @@ class History:
         }
 
     @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> "History":
-        """Read back what `to_plain` wrote."""
+    def from_dict(cls, plain: dict[str, Any]) -> "History":
+        """Read back what `to_dict` wrote."""
         recent = deque(Publication(n, read_exact(e), asked) for n, e, asked in plain["recent"])
         return cls(
             **{

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact import require_rate
-from dpublish.mechanisms.noise_law import sum_quantile
+from dpublish.mechanisms.noise_distribution import sum_quantile
 from dpublish.mechanisms.sparse_vector_calibration import plan as plan_comparisons
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveUnit, Neighbours, UserInWindow
+from dpublish.privacy.neighbors import AddRemoveUnit, Neighbors, UserInWindow
 from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
 from dpublish.randomness import RandomSource
-from dpublish.release.recipe import ExpectedError, setting, settings_of
+from dpublish.release.method import ExpectedError, setting, settings_of
 from dpublish.streams.bins import Bins
 from dpublish.streams.contract import Comparisons, Policy, StreamState
 from dpublish.streams.static import StaticHistogram, StaticName, static_histogram
@@ -47,7 +47,7 @@ class StreamMethod:
         "Most rows of one user that a snapshot keeps (s); noise grows in proportion.", default=1
     )
     static: StaticName = setting(
-        "How one histogram is published: identity blurs every bin by itself; grouped merges "
+        "How one histogram is published: identity perturbs every bin by itself; grouped merges "
         "similar bins first; the others are methods of their own.",
         default="identity",
     )
@@ -85,10 +85,10 @@ class StreamMethod:
         raise NotImplementedError
 
     def publication_epsilon(self, bins: Bins, epsilon: Fraction) -> Fraction:
-        """Say what a publication usually costs, to foretell its noise."""
+        """Say what a publication usually costs, to predict its noise."""
         raise NotImplementedError
 
-    def neighbours(self, schema: Schema) -> Neighbours:
+    def neighbors(self, schema: Schema) -> Neighbors:
         """Say what is hidden: a user in all snapshots, or within any window of them."""
         column = schema.unit or SOMEONE
         if self.window is None:
@@ -109,7 +109,7 @@ class StreamMethod:
             method=self.name,
             settings=settings_of(self),
             budget=budget,
-            neighbours=self.neighbours(schema),
+            neighbors=self.neighbors(schema),
             rng=rng,
         )
         return Stream(self, schema, receipt)
@@ -119,9 +119,9 @@ class StreamMethod:
         return Stream(self, schema, receipt, state)
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the noise of a publication, and refuse all that `start` would."""
+        """Predict the noise of a publication, and refuse all that `start` would."""
         if schema.unit is None and not self.trust_rows:
             raise InvalidParameter(
                 "a stream hides users, and this schema does not say who owns a row: name the "
@@ -146,7 +146,7 @@ class StreamMethod:
         require_rate(rate)
         reach = float(sum_quantile(rate, 1, 0.95))
         figures = {"bins": float(bins.size), "one_bin_95": reach}
-        if n_hint:
-            figures["records_per_bin"] = n_hint / bins.size
+        if n_records:
+            figures["records_per_bin"] = n_records / bins.size
         summary = f"{bins.size:,} bins; each published count within {reach:,.0f} (95 %)"
         return ExpectedError(summary, figures, target="one_bin_95")

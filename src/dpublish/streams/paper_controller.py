@@ -3,7 +3,7 @@
 Its error is 1 when publications are exactly on schedule, so the threshold runs from one end of
 its range to the other and publications fall at fixed intervals, whatever the data does.
 The printed algorithm clamps the *noisy* threshold, which removes its noise and with it the
-privacy; here the public state is clamped and noise is added afterwards.  For windows it
+privacy; here the public state is clamped and noise is added afterward.  For windows it
 divides by the length of the stream so far; here by that of the window.
 """
 
@@ -13,7 +13,7 @@ from dpublish.streams.history import History
 from dpublish.streams.threshold_policy import SIZE, ThresholdPolicy
 
 STATE = "threshold"
-_HIGHEST = 2.0  # two normalised histograms are at most this far apart
+_HIGHEST = 2.0  # two normalized histograms are at most this far apart
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,12 +8,12 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.release.recipe import setting
+from dpublish.release.method import setting
 from dpublish.streams.bins import Bins
+from dpublish.streams.contract import Policy
 from dpublish.streams.history import History, Publication
 from dpublish.streams.method import StreamMethod
 from dpublish.streams.plan import Publish
-from dpublish.streams.contract import Policy
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class EveryStep:
 
 @dataclass(frozen=True, kw_only=True)
 class PerSnapshot(StreamMethod):
-    """Recipe: an equal part of the budget for every step of the horizon, or of a window."""
+    """Method: an equal part of the budget for every step of the horizon, or of a window."""
 
     name: ClassVar[str] = "per-snapshot"
 

@@ -23,14 +23,14 @@ class PlannedHorizon:
     """Policy: spend what is left in proportion to how long a publication will last.
 
     Attributes:
-        facts: Public facts of the stream.
+        metadata: Public facts of the stream.
         horizon: Number of steps.
         publications: What all publications together may cost.
         positives: How many questions may be answered with yes.
         margin: How far a distance must stand out from noise (`comparison_margin`).
     """
 
-    facts: Facts
+    metadata: Facts
     horizon: int
     publications: Fraction
     positives: int
@@ -44,7 +44,7 @@ class PlannedHorizon:
         epsilon = self._share(history, left, life, steps)
         if not epsilon:
             return Repeat()
-        bar = threshold(self.facts, history, float(epsilon), life, self.margin)
+        bar = threshold(self.metadata, history, float(epsilon), life, self.margin)
         if history.step >= history.memory.get("next", 0):
             return Publish(epsilon)
         if history.positives >= self.positives:
@@ -72,7 +72,7 @@ class PlannedHorizon:
         jumps = history.memory.get("jumps", 0)
         between_jumps = (self.horizon / FIRST_PARTS + seen) / (1 + jumps)
         rate = change_rate(history)
-        interval = best_interval(left, steps, rate, self.facts.contribution)
+        interval = best_interval(left, steps, rate, self.metadata.contribution)
         return max(1.0, min(interval, between_jumps, steps))
 
     def _life_after_alarm(self, history: History, left: float, steps: int, life: float) -> float:
@@ -80,10 +80,10 @@ class PlannedHorizon:
         memory = history.memory
         seen = memory.get("shift", 0.0) + memory["alarm"]
         rate = seen / (memory.get("lag", 0.0) + history.age)
-        return min(life, best_interval(left, steps, rate, self.facts.contribution))
+        return min(life, best_interval(left, steps, rate, self.metadata.contribution))
 
     def _share(self, history: History, left: float, life: float, steps: int) -> Fraction:
         whole = self.publications - history.spent
         if steps <= _FEW_STEPS and life >= steps:
             return whole
-        return min(whole, self.facts.exact(left * min(MOST_AT_ONCE, life / steps)))
+        return min(whole, self.metadata.exact(left * min(MOST_AT_ONCE, life / steps)))

@@ -26,14 +26,14 @@ class PlannedWindow:
     """Policy: a steady rhythm that fits the rate of change, and a reserve for jumps.
 
     Attributes:
-        facts: Public facts of the stream.
+        metadata: Public facts of the stream.
         window: Number of steps in a window.
         publications: What the publications of any window may cost.
         positives: How many questions of any window may be answered with yes.
         margin: How far a distance must stand out from noise (`comparison_margin`).
     """
 
-    facts: Facts
+    metadata: Facts
     window: int
     publications: Fraction
     positives: int
@@ -42,7 +42,7 @@ class PlannedWindow:
     @property
     def first(self) -> Fraction:
         """What the first publication costs, before anything is known."""
-        return self.facts.exact(float(self.publications) * max(FIRST_SHARE, 1 / self.window))
+        return self.metadata.exact(float(self.publications) * max(FIRST_SHARE, 1 / self.window))
 
     def plan(self, history: History) -> Plan:
         """Publish in rhythm when there is budget for it, and ask in between."""
@@ -52,14 +52,14 @@ class PlannedWindow:
         life = self._life(history)
         wanted = self._usual(life) * (1 - self._reserve(life))
         spend = float(available) * MOST_AT_ONCE
-        bar = threshold(self.facts, history, max(spend, wanted), life, self.margin)
+        bar = threshold(self.metadata, history, max(spend, wanted), life, self.margin)
         if history.step >= history.memory["next"] and available >= _READY * wanted:
-            return self._publish(min(available, self.facts.exact(wanted)))
+            return self._publish(min(available, self.metadata.exact(wanted)))
         if history.recent_positives >= self.positives or available < _WORTHWHILE * wanted:
             return Repeat()
         steady = self._usual(self._life_after_alarm(history, life))
         least = float(available) * LEAST_AT_ONCE
-        epsilon = self.facts.exact(min(max(steady, least), spend))
+        epsilon = self.metadata.exact(min(max(steady, least), spend))
         return Ask(bar, epsilon) if epsilon else Repeat()
 
     def learn(self, history: History, publication: Publication) -> None:
@@ -98,5 +98,5 @@ class PlannedWindow:
         return max(1.0, min(life, self._interval(rate)))
 
     def _interval(self, rate: float) -> float:
-        budget, contribution = float(self.publications), self.facts.contribution
+        budget, contribution = float(self.publications), self.metadata.contribution
         return best_interval(budget, self.window, rate, contribution)

@@ -87,15 +87,15 @@ def learn_change(history: History) -> bool:
     return False
 
 
-def threshold(facts: Facts, history: History, epsilon: float, life: float, margin: float) -> int:
+def threshold(metadata: Facts, history: History, epsilon: float, life: float, margin: float) -> int:
     """Say how far a snapshot must be from the estimate for a publication to pay.
 
     A publication of `epsilon` leaves an error of its noise plus what moves in its lifetime;
     the estimate must be worse than that by a factor.  It must also stand out from what noise in
     the estimate explains, by the `margin` that the comparison's own noise calls for.
     """
-    usual = facts.variance(epsilon) + change_rate(history, "jump") * life
-    scale = MEAN_OVER_DEVIATION * facts.bins
+    usual = metadata.variance(epsilon) + change_rate(history, "jump") * life
+    scale = MEAN_OVER_DEVIATION * metadata.bins
     pays = scale * (_CALM * usual + history.noise) ** 0.5
     stands_out = scale * history.noise**0.5 + margin
     bar = max(pays, stands_out)
@@ -114,10 +114,10 @@ def comparison_margin(epsilon: Fraction, positives: int, contribution: int, step
 
 
 def comparison_terms(epsilon: Fraction, positives: int, contribution: int) -> Calibration:
-    """Foretell the noise of the sparse vector that the stream will pay for."""
+    """Predict the noise of the sparse vector that the stream will pay for."""
     return calibrate(
         sensitivity=contribution,
         max_positives=positives,
         monotonic=False,
-        budget=Budget(epsilon, "foretold"),
+        budget=Budget(epsilon, "predicted"),
     )

@@ -42,7 +42,7 @@ class Reading:
     def of_counts(cls, counts: NDArray[np.int64], bins: Bins) -> "Reading":
         """Take counts that were made elsewhere, one for each bin."""
         if counts.dtype != np.int64 or counts.shape != (bins.size,):
-            raise InvalidParameter(f"counts must be {bins.size:,} whole numbers (int64), one a bin")
+            raise InvalidParameter(f"counts must be {bins.size:,} integers (int64), one a bin")
         return cls(bins, lambda: counts)
 
     @cached_property
@@ -60,7 +60,7 @@ def rows_of(counts: NDArray[np.int64], bins: Bins) -> Table:
     """Write counts out as rows of a table whose leaves are the bins.
 
     A record more in the counts is a row more in the table, whatever the other counts are, so
-    tables are neighbours if the counts are.  Negative counts give no rows.
+    tables are neighbors if the counts are.  Negative counts give no rows.
 
     >>> bins = Bins.of(Schema((column("age", "integer", bounds=[0, 99], bins=2),)), "age")
     >>> rows_of(np.array([3, 1]), bins).schema == schema_of(bins)

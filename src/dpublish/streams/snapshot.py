@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from dpublish.aggregates.counts import Counts
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.streams.bins import Bins
 
 
@@ -29,6 +29,6 @@ def bounded(
 
 def exact_counts(table: Table, bins: Bins) -> NDArray[np.int64]:
     """Count the rows in each bin: exact, and therefore private."""
-    if not isinstance(table.neighbours, AddRemoveRecord):
+    if not isinstance(table.neighbors, AddRemoveRecord):
         raise InvalidParameter("a unit may have any number of rows here; bound them first")
     return table.sum(Counts(table.schema, (bins.columns,)))

@@ -10,7 +10,7 @@ from dpublish.data.schema import Schema
 from dpublish.errors import require_known
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric
-from dpublish.mechanisms.noise_law import noise_variance
+from dpublish.mechanisms.noise_distribution import noise_variance
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 from dpublish.streams.bins import Bins
@@ -65,7 +65,7 @@ class IdentityHistogram:
     def publish(
         self, reading: Reading, *, contribution: int, budget: Budget, rng: RandomSource
     ) -> tuple[NDArray[np.int64], float]:
-        """Blur every bin by itself.
+        """Perturb every bin by itself.
 
         Privacy:
             `budget.epsilon`-differentially private when up to `contribution` rows are added
@@ -73,8 +73,8 @@ class IdentityHistogram:
             (`add_geometric`).
         """
         rate = budget.epsilon / contribution
-        purse = budget.split(counts=1)["counts"]  # opened before the snapshot is read
-        noisy = add_geometric(reading.counts, sensitivity=contribution, budget=purse, rng=rng)
+        share = budget.split(counts=1)["counts"]  # opened before the snapshot is read
+        noisy = add_geometric(reading.counts, sensitivity=contribution, budget=share, rng=rng)
         return noisy, max(noise_variance(rate), LEAST_VARIANCE)
 
 
@@ -87,13 +87,13 @@ def static_histogram(name: StaticName) -> StaticHistogram:
         from dpublish.streams.grouped_histogram import GroupedHistogram
 
         return GroupedHistogram()
-    from dpublish.streams.recipe_histogram import RecipeHistogram
+    from dpublish.streams.method_histogram import MethodHistogram
 
-    return RecipeHistogram(name)
+    return MethodHistogram(name)
 
 
 def round_running(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Round estimates to whole numbers so that every running total is right, but for 1/2.
+    """Round estimates to integers so that every running total is right, but for 1/2.
 
     Each by itself would lose all records that many bins hold less than half a one of.
 

@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.sparse_vector_calibration import require_share
-from dpublish.release.recipe import setting
+from dpublish.release.method import setting
 from dpublish.streams.bins import Bins
+from dpublish.streams.contract import Comparisons, Policy
 from dpublish.streams.method import StreamMethod
 from dpublish.streams.paper_controller import PaperController
 from dpublish.streams.planning import Facts, comparison_margin
-from dpublish.streams.contract import Comparisons, Policy
 from dpublish.streams.schedule import ScheduledThreshold
 from dpublish.streams.threshold_policy import ThresholdPolicy, share_for_decisions, span_of
 
@@ -93,7 +93,7 @@ class SteeredMethod(StreamMethod):
         terms = self.planned_comparisons(epsilon)
         span = span_of(self.horizon, self.window)
         return {
-            "facts": Facts(bins.size, self.contribution, epsilon),
+            "metadata": Facts(bins.size, self.contribution, epsilon),
             "margin": comparison_margin(terms.epsilon, terms.positives, self.contribution, span),
         }
 

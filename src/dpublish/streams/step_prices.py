@@ -1,7 +1,7 @@
 """Methods that pay for a comparison at every step: what BD and BA have in common.
 
 Reference: G. Kellaris, S. Papadopoulos, X. Xiao, D. Papadias, "Differentially Private Event
-Sequences over Infinite Streams", PVLDB 7(12), 2014.  Comparisons are blurred with noise of
+Sequences over Infinite Streams", PVLDB 7(12), 2014.  Comparisons are perturbed with noise of
 their own at every step; the distance is that from the last release, never from the snapshot
 behind it.
 """
@@ -14,7 +14,7 @@ from typing import ClassVar
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact import require_rate
-from dpublish.release.recipe import ExpectedError, setting
+from dpublish.release.method import ExpectedError, setting
 from dpublish.streams.bins import Bins
 from dpublish.streams.history import History, Publication
 from dpublish.streams.method import StreamMethod
@@ -96,10 +96,10 @@ class PricedMethod(StreamMethod):
         raise NotImplementedError
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the noise of a publication, and refuse all that `start` would."""
-        found = super().expected_error(schema, n_hint, epsilon)
+        """Predict the noise of a publication, and refuse all that `start` would."""
+        found = super().expected_error(schema, n_records, epsilon)
         bins = Bins.of(schema, self.columns)
         require_rate(self.price(bins, epsilon) / self.contribution)
         rate = self.smallest(bins, epsilon) / self.contribution

@@ -20,11 +20,11 @@ from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import RandomSource, is_secure
 from dpublish.streams.account import Account
 from dpublish.streams.bins import Bins
+from dpublish.streams.contract import AnyStreamMethod, Step, StreamState
 from dpublish.streams.filtering import Belief, believe, make_blocks, revise
 from dpublish.streams.history import History, Publication
 from dpublish.streams.plan import Ask, Plan, Publish, Repeat
 from dpublish.streams.reading import Reading
-from dpublish.streams.contract import Step, AnyStreamMethod, StreamState
 
 MOST_COUNT = 2**40  # larger counts are moved here, so that distances fit into 64 bits
 
@@ -34,32 +34,32 @@ class Stream:
 
     def __init__(
         self,
-        recipe: AnyStreamMethod,
+        method: AnyStreamMethod,
         schema: Schema,
         receipt: Receipt,
         state: StreamState | None = None,
     ) -> None:
-        self.recipe = recipe
+        self.method = method
         self.schema = schema
         self.receipt = receipt
-        self.bins = Bins.of(schema, recipe.columns)
-        self._static = recipe.static_histogram()
-        self._policy = recipe.policy(self.bins, receipt.epsilon)
-        self._comparisons = recipe.comparisons(self.bins, receipt.epsilon)
+        self.bins = Bins.of(schema, method.columns)
+        self._static = method.static_histogram()
+        self._policy = method.policy(self.bins, receipt.epsilon)
+        self._comparisons = method.comparisons(self.bins, receipt.epsilon)
         self._blocks = make_blocks(self.bins.shape)
         self._refused_rate = Fraction(0)
         self._accepted_rate: Fraction | None = None
         self._is_spoilt = False
         self._grant = _grant_of(receipt)
-        self._history = History(recipe.window)
-        self._account = Account(receipt.epsilon, recipe.window, self._grant)
+        self._history = History(method.window)
+        self._account = Account(receipt.epsilon, method.window, self._grant)
         self._vector: StoredVector | None = None
         self._belief: Belief | None = None
         if state is not None:
             self._restore(state)
 
     def __repr__(self) -> str:
-        return f"Stream({self.recipe.name!r}, step {self.number})"
+        return f"Stream({self.method.name!r}, step {self.number})"
 
     @property
     def number(self) -> int:
@@ -69,7 +69,7 @@ class Stream:
     @property
     def is_over(self) -> bool:
         """Whether the horizon is reached."""
-        return self.recipe.horizon is not None and self.number >= self.recipe.horizon
+        return self.method.horizon is not None and self.number >= self.method.horizon
 
     @property
     def spent(self) -> Fraction:
@@ -95,18 +95,18 @@ class Stream:
 
         Privacy:
             All steps together (of any window, for window streams) are epsilon-differentially
-            private for the receipt's neighbours.  The plan is a function of earlier outputs.
+            private for the receipt's neighbors.  The plan is a function of earlier outputs.
             A snapshot keeps at most `contribution` = s rows of a user, chosen by a rule that
             looks at her rows alone, so the counts move by at most s in all and so does their
             distance from the last estimate, which is public.  A publication is one run of
             an e/s-private mechanism: e for s rows (group privacy).  Comparisons are a sparse
-            vector's or blurred one by one.  The account adds these up along the outputs
+            vector's or perturbed one by one.  The account adds these up along the outputs
             that did happen and stops before epsilon is exceeded (adaptive composition); for
             windows a run of comparisons counts wherever it asked (docs/proofs/stream.md).
         """
         self._require_same(snapshot.schema)
         keyed = self.receipt.release_id.encode()
-        return self._step(Reading.of(snapshot, self.bins, self.recipe.contribution, keyed), rng)
+        return self._step(Reading.of(snapshot, self.bins, self.method.contribution, keyed), rng)
 
     def next_counts(self, counts: NDArray[np.int64], *, rng: RandomSource) -> Step:
         """Take the next snapshot as exact counts of users who are bounded already.
@@ -120,22 +120,22 @@ class Stream:
         """Give all that is needed to go on in another process."""
         self._require_sound()
         vector = self._vector
-        plain, arrays = (None, {}) if self._belief is None else self._belief.to_plain()
+        plain, arrays = (None, {}) if self._belief is None else self._belief.to_dict()
         public = {
-            "history": self._history.to_plain(),
-            "account": self._account.to_plain(),
+            "history": self._history.to_dict(),
+            "account": self._account.to_dict(),
             "belief": plain,
         }
-        secret = {"vector": None if vector is None else vector.to_plain()}
+        secret = {"vector": None if vector is None else vector.to_dict()}
         return StreamState(public, secret, arrays)
 
     def _restore(self, state: StreamState) -> None:
-        self._history = History.from_plain(dict(state.public["history"]))
-        self._account = Account.from_plain(dict(state.public["account"]), self._grant)
+        self._history = History.from_dict(dict(state.public["history"]))
+        self._account = Account.from_dict(dict(state.public["account"]), self._grant)
         if state.public["belief"] is not None:
-            self._belief = Belief.from_plain(state.public["belief"], state.arrays)
+            self._belief = Belief.from_dict(state.public["belief"], state.arrays)
         if state.secret["vector"] is not None:
-            self._vector = StoredVector.from_plain(dict(state.secret["vector"]))
+            self._vector = StoredVector.from_dict(dict(state.secret["vector"]))
 
     def _step(self, reading: Reading, rng: RandomSource) -> Step:
         self._require_sound()
@@ -169,7 +169,7 @@ class Stream:
         """
         if isinstance(plan, Repeat):
             return plan
-        rate = plan.epsilon / self.recipe.contribution
+        rate = plan.epsilon / self.method.contribution
         if rate <= self._refused_rate:
             return Repeat()
         if self._accepted_rate is None or rate < self._accepted_rate:
@@ -193,15 +193,15 @@ class Stream:
         return (plan.epsilon, True) if is_far else (None, False)
 
     def _is_far(self, plan: Ask, reading: Reading, number: int, rng: RandomSource) -> bool:
-        contribution = self.recipe.contribution
+        contribution = self.method.contribution
         if plan.price is not None:
-            purse = self._account.draw(number, plan.price, "comparison")
+            budget = self._account.draw(number, plan.price, "comparison")
             distance = np.array(self._distance(reading), dtype=np.int64)
-            noisy = add_geometric(distance, sensitivity=contribution, budget=purse, rng=rng)
+            noisy = add_geometric(distance, sensitivity=contribution, budget=budget, rng=rng)
             return int(noisy) >= plan.threshold
         terms = self._comparisons
         if terms is None:
-            raise InvalidParameter(f"{self.recipe.name} asks without a sparse vector")
+            raise InvalidParameter(f"{self.method.name} asks without a sparse vector")
         if self._vector is None:
             self._vector = StoredVector.draw(
                 sensitivity=contribution,
@@ -213,7 +213,7 @@ class Stream:
             self._account.continue_run(number, terms.epsilon)
         is_above, vector = self._vector.above(self._distance(reading), plan.threshold, rng)
         # On a window stream the next question begins a new run with a fresh threshold.
-        ends = is_above and self.recipe.window is not None and not vector.positives_left
+        ends = is_above and self.method.window is not None and not vector.positives_left
         self._vector = None if ends else vector
         return is_above
 
@@ -232,9 +232,9 @@ class Stream:
         was_asked: bool,
         rng: RandomSource,
     ) -> NDArray[np.int64]:
-        purse = self._account.draw(number, epsilon, "histogram")
+        budget = self._account.draw(number, epsilon, "histogram")
         released, variance = self._static.publish(
-            reading, contribution=self.recipe.contribution, budget=purse, rng=rng
+            reading, contribution=self.method.contribution, budget=budget, rng=rng
         )
         self._belief = self._revised(released, variance, number)
         self._history.noise = self._belief.at(number).variance
@@ -259,13 +259,13 @@ class Stream:
             Nothing of it is kept or leaves, so it costs nothing.
         """
         released, variance = self._static.publish(
-            reading, contribution=self.recipe.contribution, budget=Budget(epsilon), rng=rng
+            reading, contribution=self.method.contribution, budget=Budget(epsilon), rng=rng
         )
         self._revised(released, variance, number)
 
     def _revised(self, released: NDArray[np.int64], variance: float, number: int) -> Belief:
         """Weigh a publication against what is believed."""
-        smoothing = self.recipe.smooths
+        smoothing = self.method.smooths
         if self._belief is None:
             return believe(released, variance, number, smoothing=smoothing)
         return revise(

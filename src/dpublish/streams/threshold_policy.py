@@ -15,9 +15,9 @@ from dpublish.mechanisms.sparse_vector_calibration import Calibration
 from dpublish.mechanisms.sparse_vector_calibration import plan as plan_comparisons
 from dpublish.mechanisms.stored_vector import comparison_deviation
 from dpublish.privacy.epsilon import rational_weight
+from dpublish.streams.contract import Comparisons
 from dpublish.streams.history import History, Publication
 from dpublish.streams.plan import Ask, Plan, Publish, Repeat
-from dpublish.streams.contract import Comparisons
 
 SIZE = "size"  # total of the first publication, at least 1: the unit of relative thresholds
 CLEARLY = 3  # standard deviations beyond which a distance is hardly noise
@@ -156,7 +156,7 @@ def has_decisions(releases: int, horizon: int | None, window: int | None) -> boo
 def share_for_decisions(
     given: Fraction | None, *, bins: int, releases: int, horizon: int | None, window: int | None
 ) -> Fraction:
-    """Say what part of epsilon comparisons get: the given one, or one that blurs distances least.
+    """Return the share of epsilon for comparisons: as given, or with the least noise on distances.
 
     The variance of a comparison is A / e1^2 and that of the floor B / e2^2, in units of the
     contribution; their sum is least at e1 : e2 = (A/B)^(1/3).  For C publications

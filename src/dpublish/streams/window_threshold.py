@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpublish.release.recipe import setting
+from dpublish.release.method import setting
 from dpublish.streams.bins import Bins
-from dpublish.streams.planned_window import PlannedWindow
 from dpublish.streams.contract import Comparisons
+from dpublish.streams.planned_window import PlannedWindow
 from dpublish.streams.steered_method import SteeredMethod
 
 PLANNED_SHARE = Fraction(3, 100)
@@ -26,7 +26,7 @@ STEPS_OF_A_POSITIVE = 30  # long windows may see more jumps
 
 @dataclass(frozen=True, kw_only=True)
 class WindowThreshold(SteeredMethod):
-    """Recipe: histograms of an endless stream, published when it is worth while."""
+    """Method: histograms of an endless stream, published when it is worth while."""
 
     name: ClassVar[str] = "dsat-w"
     horizon: ClassVar[int | None] = None

@@ -21,14 +21,14 @@ from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known, require_positive
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric, noisy_size
-from dpublish.mechanisms.noise_law import sum_quantile
+from dpublish.mechanisms.noise_distribution import sum_quantile
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.bayes_network import BayesNetwork
 from dpublish.release.bayes_nodes import Node, joint_sets
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 from dpublish.synthesis.bayes_plan import Plan, make_plan, require_countable
 from dpublish.synthesis.bayes_structure import choose_network
 
@@ -41,13 +41,13 @@ _MOST_ASSIGNED_PARENTS = MOST_CELLS_TO_ASSIGN.bit_length() - 1
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateBayesNetwork:
-    """Recipe: choose a few parents for each column, then blur their joint counts."""
+    """Method: choose a few parents for each column, then perturb their joint counts."""
 
     name: ClassVar[str] = "privbayes"
 
     columns: tuple[str, ...] = setting("Columns of the network; all, unless named.", default=())
     target: str | None = setting(
-        "Class column, to be foretold with predict; it comes first in the network.", default=None
+        "Class column, to be predicted with predict; it comes first in the network.", default=None
     )
     score: ScoreName = setting(
         "How to measure dependence. R: distance from independence, for all columns; F: fit of "
@@ -99,21 +99,21 @@ class PrivateBayesNetwork:
             Proof: docs/proofs/bayes_network.md.
         """
         refuse_seeded_grant(budget, rng)
-        if not isinstance(table.neighbours, AddRemoveRecord):
+        if not isinstance(table.neighbors, AddRemoveRecord):
             raise InvalidParameter("privbayes hides one record added or removed, nothing else")
         columns = self._columns(table.schema)
         self._require_rates(columns, budget.epsilon)
-        purses = budget.split(size=SIZE_SHARE, network=1 - SIZE_SHARE)
+        budgets = budget.split(size=SIZE_SHARE, network=1 - SIZE_SHARE)
         exact_size = int(_count(table, columns, ((),))[0])
-        size = noisy_size(exact_size, budget=purses["size"], rng=rng)
-        plan = self._plan(columns, size, purses["network"].epsilon)
-        nodes, purse = self._choose(
-            table, plan, budget=purses["network"], rng=rng, progress=progress
+        size = noisy_size(exact_size, budget=budgets["size"], rng=rng)
+        plan = self._plan(columns, size, budgets["network"].epsilon)
+        nodes, share = self._choose(
+            table, plan, budget=budgets["network"], rng=rng, progress=progress
         )
         sets = joint_sets(nodes)
-        rate = purse.epsilon / len(sets)
+        rate = share.epsilon / len(sets)
         counts = add_geometric(
-            _count(table, columns, sets), sensitivity=len(sets), budget=purse, rng=rng
+            _count(table, columns, sets), sensitivity=len(sets), budget=share, rng=rng
         )
         return BayesNetwork(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
@@ -122,7 +122,7 @@ class PrivateBayesNetwork:
             counts=counts,
             noise_rate=rate,
             size=size,
-            size_rate=purses["size"].epsilon,
+            size_rate=budgets["size"].epsilon,
             target=self.target,
         )
 
@@ -135,32 +135,32 @@ class PrivateBayesNetwork:
         rng: RandomSource,
         progress: Progress | None,
     ) -> tuple[tuple[Node, ...], Budget]:
-        """Choose the network, if the plan allows one, and give the purse for the counts.
+        """Choose the network, if the plan allows one, and give the budget for the counts.
 
         Privacy:
             That of `choose_network` with the structure's share; without a network nothing is
-            read and the whole purse is left.
+            read and the whole budget is left.
         """
         if plan.degree == 0:
             nodes = tuple(Node(name, plan.own(name)[0]) for name in plan.levels)
             return nodes, budget.split(counts=1)["counts"]
-        purses = budget.split(structure=self.structure_share, counts=1 - self.structure_share)
+        budgets = budget.split(structure=self.structure_share, counts=1 - self.structure_share)
         nodes = choose_network(
             table,
             plan,
             schema=table.schema,
             first=() if self.target is None else (self.target,),
             score=self._score,
-            budget=purses["structure"],
+            budget=budgets["structure"],
             rng=rng,
             progress=progress,
         )
-        return nodes, purses["counts"]
+        return nodes, budgets["counts"]
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the noise of a joint count, for as many joints as there are columns.
+        """Predict the noise of a joint count, for as many joints as there are columns.
 
         There may be fewer joints, and then less noise.  With a hint about the number of
         records it also says how many parents and cells are likely to be allowed.
@@ -171,9 +171,9 @@ class PrivateBayesNetwork:
         reach = float(sum_quantile(epsilon * share / len(columns), 1, 0.95))
         figures = {"one_cell_95": reach, "most_joints": float(len(columns))}
         summary = f"up to {len(columns)} joints; each count within {reach:,.0f} of the truth (95 %)"
-        if n_hint:
-            plan = self._plan(columns, n_hint, epsilon * (1 - SIZE_SHARE))
-            figures["one_cell_95_per_record"] = reach / n_hint
+        if n_records:
+            plan = self._plan(columns, n_records, epsilon * (1 - SIZE_SHARE))
+            figures["one_cell_95_per_record"] = reach / n_records
             figures["parents"] = float(plan.degree)
             figures["cells_per_joint"] = float(max(plan.most_cells, 0))
             summary += f"; up to {plan.degree} parents a column"

@@ -1,4 +1,4 @@
-"""Choose a network's parents one column at a time, by how strongly they foretell it."""
+"""Choose a network's parents one column at a time, by how strongly they predict it."""
 
 from collections.abc import Iterator, Sequence
 from math import prod
@@ -15,7 +15,7 @@ from dpublish.mechanisms.selection import select
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 from dpublish.release.bayes_nodes import Node
-from dpublish.release.recipe import Progress
+from dpublish.release.method import Progress
 from dpublish.synthesis.bayes_plan import Parents, Plan, parent_sets
 
 MOST_CANDIDATES = 2_000
@@ -48,21 +48,21 @@ def choose_network(
     """
     names = list(plan.levels)
     start = first or (names[int(uniform_below(len(names), 1, rng)[0])],)
-    purses = budget.split_evenly(len(names) - len(start))
+    budgets = budget.split_evenly(len(names) - len(start))
     nodes = [Node(name, plan.own(name)[0]) for name in start]
     scores: dict[Node, int] = {}
-    for done, purse in enumerate(purses, start=1):
+    for done, share in enumerate(budgets, start=1):
         candidates = _thin(_candidates(nodes, plan), rng)
         _measure(table, schema, [c for c in candidates if c not in scores], score, names, scores)
         chosen = select(
             np.array([scores[candidate] for candidate in candidates], dtype=np.int64),
             sensitivity_range=score.sensitivity_range,
-            budget=purse,
+            budget=share,
             rng=rng,
         )
         nodes.append(candidates[chosen])
         if progress is not None:
-            progress(done, len(purses), "network")
+            progress(done, len(budgets), "network")
     return tuple(nodes)
 
 
@@ -83,7 +83,7 @@ def _candidates(nodes: Sequence[Node], plan: Plan) -> list[Node]:
 
 
 def _thin(candidates: list[Node], rng: RandomSource) -> list[Node]:
-    """Keep a random few of too many candidates; chance decides, not the rows."""
+    """Keep a random few of too many candidates; probability decides, not the rows."""
     if len(candidates) <= MOST_CANDIDATES:
         return candidates
     order = np.argsort(rng.words(len(candidates)), kind="stable")[:MOST_CANDIDATES]

@@ -1,4 +1,4 @@
-"""Publish the cells of small columns, and inside groups of cells margins joined by a copula.
+"""Publish the cells of small columns, and inside groups of cells marginals joined by a copula.
 
 Known as: DPCopula Hybrid, with one correlation matrix for all cells.
 Reference: H. Li, L. Xiong, X. Jiang, "Differentially Private Synthesization of
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.aggregates.complete_counts import CompleteCounts
-from dpublish.aggregates.group_margins import Grouping, GroupMargins
+from dpublish.aggregates.group_marginals import Grouping, GroupMarginals
 from dpublish.aggregates.group_scores import GroupScoreProducts
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
@@ -28,17 +28,17 @@ from dpublish.randomness import RandomSource
 from dpublish.release.cell_copulas import CellCopulas
 from dpublish.release.cell_groups import CellGroups, groups_of_cells
 from dpublish.release.group_correlation import group_scores
+from dpublish.release.method import ExpectedError, Progress
 from dpublish.release.noisy_correlation import NoisyCorrelation
-from dpublish.release.noisy_margin import NoisyMargin
-from dpublish.release.recipe import ExpectedError, Progress
+from dpublish.release.noisy_marginal import NoisyMarginal
 from dpublish.release.score_bridge import best_steepness
 from dpublish.synthesis.cell_plan import MOST_GROUPS, USUAL_RECORDS, make_cell_plan
 from dpublish.synthesis.histograms.domain import require_single_records
-from dpublish.synthesis.histograms.margins import MarginMethod, release_margin
-from dpublish.synthesis.weighed_margins import margin_shares
+from dpublish.synthesis.histograms.marginals import MarginalMethod, release_marginal
+from dpublish.synthesis.weighed_marginals import marginal_shares
 
 _REACHES = 10
-"""Margins of fewer records than so many reaches of their noise would be mostly noise."""
+"""Marginals of fewer records than so many reaches of their noise would be mostly noise."""
 
 IntArray = NDArray[np.int64]
 
@@ -48,7 +48,7 @@ def release_cells(
     *,
     numbers: tuple[str, ...],
     categories: tuple[str, ...],
-    margin: MarginMethod,
+    marginal: MarginalMethod,
     least_records: int,
     method: str,
     settings: Mapping[str, Any],
@@ -62,11 +62,11 @@ def release_cells(
         table: Private rows.
         numbers: Columns with an order and many values; there may be none.
         categories: Columns whose combinations are the cells, at least one.
-        margin: How margins are counted.
-        least_records: Least noisy count at which a cell gets margins of its own.
-        method: Name of the recipe, for the receipt.
+        marginal: How marginals are counted.
+        least_records: Least noisy count at which a cell gets marginals of its own.
+        method: Name of the method, for the receipt.
         settings: Its settings, for the receipt.
-        budget: Purse to empty.
+        budget: Budget to empty.
         rng: Source of the noise.
         progress: Told what is done.
 
@@ -74,8 +74,8 @@ def release_cells(
         `budget.epsilon`-differentially private when one record is added or removed.  All cells
         get two-sided geometric noise, empty ones too: a record lies in one.  Noisy counts
         alone decide which cells are groups.  A record's group follows from its own cell, so
-        groups are disjoint, and the margins of a column cost their share once for all groups;
-        columns share by sequential composition.  Scores follow from released margins and a
+        groups are disjoint, and the marginals of a column cost their share once for all groups;
+        columns share by sequential composition.  Scores follow from released marginals and a
         record's own group, so products of scores are sums over records of bounded terms
         (`GroupScoreProducts.sensitivity`, the largest over groups).  Proof:
         docs/proofs/cell_copulas.md.
@@ -84,12 +84,12 @@ def release_cells(
     require_single_records(table, method)
     require_count(least_records=least_records)
     plan = make_cell_plan(table.schema, numbers, categories)
-    figures = plan.foretell(margin, USUAL_RECORDS, budget.epsilon)
-    purses = budget.split(**plan.shares)
+    figures = plan.predict(marginal, USUAL_RECORDS, budget.epsilon)
+    budgets = budget.split(**plan.shares)
     cells = tuple((column.name, None) for column in plan.categories)
     exact = table.sum(CompleteCounts(table.schema, (cells,), plan.schema.names))
-    counts = add_geometric(exact, sensitivity=1, budget=purses["cells"], rng=rng)
-    rate = purses["cells"].epsilon
+    counts = add_geometric(exact, sensitivity=1, budget=budgets["cells"], rng=rng)
+    rate = budgets["cells"].epsilon
     kept = np.empty(0, dtype=np.int64)
     if plan.numbers:
         reach = figures["group_range_count_95"]
@@ -98,29 +98,29 @@ def release_cells(
     grouping = Grouping(
         table.schema, tuple(name for name, _ in cells), groups_of_cells(kept, plan.cells)
     )
-    margins: tuple[tuple[NoisyMargin, ...], ...] = ((),)
+    marginals: tuple[tuple[NoisyMarginal, ...], ...] = ((),)
     if plan.numbers:
-        margins = _release_margins(
-            table, grouping, plan.numbers, method=margin, budget=purses["margins"], rng=rng
+        marginals = _release_marginals(
+            table, grouping, plan.numbers, method=marginal, budget=budgets["marginals"], rng=rng
         )
-    _tell(progress, 2, "margins")
+    _tell(progress, 2, "marginals")
     groups = CellGroups(
         categories=tuple(column.axis() for column in plan.categories),
         numbers=tuple(column.axis() for column in plan.numbers),
         counts=counts,
         rate=rate,
         kept=kept,
-        margins=margins,
+        marginals=marginals,
     )
     correlation = None
-    if "correlations" in purses:
+    if "correlations" in budgets:
         correlation = _release_correlation(
-            table, grouping, groups, budget=purses["correlations"], rng=rng
+            table, grouping, groups, budget=budgets["correlations"], rng=rng
         )
     _tell(progress, 3, "correlations")
     return CellCopulas(
         receipt=Receipt.issue(
-            method=method, settings=settings, budget=budget, neighbours=table.neighbours, rng=rng
+            method=method, settings=settings, budget=budget, neighbors=table.neighbors, rng=rng
         ),
         schema=plan.schema,
         groups=groups,
@@ -132,60 +132,60 @@ def cells_error(
     schema: Schema,
     numbers: tuple[str, ...],
     categories: tuple[str, ...],
-    n_hint: int | None,
+    n_records: int | None,
     epsilon: Fraction,
     *,
-    margin: MarginMethod = "auto",
+    marginal: MarginalMethod = "auto",
 ) -> ExpectedError:
-    """Foretell the errors of a cell's count, and of a range count inside a group.
+    """Predict the errors of a cell's count, and of a range count inside a group.
 
     It refuses all that `release_cells` would refuse.
     """
     plan = make_cell_plan(schema, numbers, categories)
-    figures = plan.foretell(margin, n_hint or USUAL_RECORDS, epsilon)
-    if not n_hint:
+    figures = plan.predict(marginal, n_records or USUAL_RECORDS, epsilon)
+    if not n_records:
         figures.pop("correlation_95", None)
     summary = f"{plan.cells:,} cells; each count within {figures['one_cell_95']:,.0f} of the truth"
     if "group_range_count_95" in figures:
         reach = figures["group_range_count_95"]
         summary += f", half of a column in a group of cells within {reach:,.0f}"
-    if n_hint:
-        figures["one_cell_95_per_record"] = figures["one_cell_95"] / n_hint
+    if n_records:
+        figures["one_cell_95_per_record"] = figures["one_cell_95"] / n_records
     return ExpectedError(f"{summary} (95 %)", figures, target="one_cell_95")
 
 
 def _keep(counts: IntArray, least: float) -> IntArray:
-    """Pick the cells that get margins of their own, from noisy counts alone."""
+    """Pick the cells that get marginals of their own, from noisy counts alone."""
     found = np.flatnonzero(counts >= least)
     fullest = np.lexsort((found, -counts[found]))[:MOST_GROUPS]
     return np.sort(found[fullest]).astype(np.int64)
 
 
-def _release_margins(
+def _release_marginals(
     table: Table,
     grouping: Grouping,
     columns: tuple[Column, ...],
     *,
-    method: MarginMethod,
+    method: MarginalMethod,
     budget: Budget,
     rng: RandomSource,
-) -> tuple[tuple[NoisyMargin, ...], ...]:
-    """Publish the margins of `columns` in each group.
+) -> tuple[tuple[NoisyMarginal, ...], ...]:
+    """Publish the marginals of `columns` in each group.
 
     Privacy:
         `budget.epsilon`-differentially private when one record is added or removed, for any
-        fixed grouping.  Columns share the purse.  Within a column's share every group's
-        margin costs all of it (`release_margin`), and a record is in one group only.
+        fixed grouping.  Columns share the portion.  Within a column's share every group's
+        marginal costs all of it (`release_marginal`), and a record is in one group only.
     """
-    shares = margin_shares(columns, method)
-    purses = budget.split(**{f"margin of {name}": share for name, share in shares.items()})
+    shares = marginal_shares(columns, method)
+    budgets = budget.split(**{f"marginal of {name}": share for name, share in shares.items()})
     names = [f"group {group + 1}" for group in range(grouping.groups)]
-    kernel = GroupMargins(grouping, tuple(column.name for column in columns))
+    kernel = GroupMarginals(grouping, tuple(column.name for column in columns))
     by_column = []
-    for purse, counts in zip(purses.values(), kernel.split(table.sum(kernel)), strict=True):
-        parts = zip(purse.share_disjoint(names).values(), counts, strict=True)
+    for portion, counts in zip(budgets.values(), kernel.split(table.sum(kernel)), strict=True):
+        parts = zip(portion.share_disjoint(names).values(), counts, strict=True)
         by_column.append(
-            [release_margin(own, method=method, budget=part, rng=rng) for part, own in parts]
+            [release_marginal(own, method=method, budget=part, rng=rng) for part, own in parts]
         )
     return tuple(zip(*by_column, strict=True))
 
@@ -202,9 +202,9 @@ def _release_correlation(
     """
     columns = tuple(axis.column for axis in groups.numbers)
     steepness = best_steepness(groups.records, float(budget.epsilon), len(columns))
-    kernel = GroupScoreProducts(grouping, columns, group_scores(groups.laws, steepness))
-    # All scores may be 0, if margins are concentrated on one leaf.
-    sensitivity = Fraction(max(kernel.sensitivity(table.neighbours), 1))
+    kernel = GroupScoreProducts(grouping, columns, group_scores(groups.distributions, steepness))
+    # All scores may be 0, if marginals are concentrated on one leaf.
+    sensitivity = Fraction(max(kernel.sensitivity(table.neighbors), 1))
     exact = table.sum(kernel)[np.triu_indices(len(columns), 1)]
     rate = budget.epsilon
     noisy = add_laplace(exact, sensitivity=sensitivity, budget=budget, rng=rng)

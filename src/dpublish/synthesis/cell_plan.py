@@ -8,16 +8,16 @@ from dpublish.data.column import Column
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact import require_rate
-from dpublish.mechanisms.noise_law import sum_quantile
+from dpublish.mechanisms.noise_distribution import sum_quantile
 from dpublish.release.cell_copula_tables import RESERVED
 from dpublish.synthesis.correlation.expected import expected_spread
 from dpublish.synthesis.histograms.domain import counted_columns, require_few
-from dpublish.synthesis.histograms.margins import MarginMethod
-from dpublish.synthesis.weighed_margins import require_margins
+from dpublish.synthesis.histograms.marginals import MarginalMethod
+from dpublish.synthesis.weighed_marginals import require_marginals
 
 MOST_CELLS = 1_000_000
 MOST_GROUPS = 64
-"""Most cells that have margins of their own."""
+"""Most cells that have marginals of their own."""
 MOST_COUNTS = 1 << 24
 """Most counts of leaves that all groups together may have."""
 USUAL_RECORDS = 10_000
@@ -33,7 +33,7 @@ class CellPlan:
 
     Attributes:
         schema: All columns; a record that lacks one of them is counted nowhere.
-        numbers: Columns with an order, whose margins are counted in groups of cells.
+        numbers: Columns with an order, whose marginals are counted in groups of cells.
         categories: Columns whose combinations are the cells.
     """
 
@@ -51,24 +51,26 @@ class CellPlan:
         """Part of epsilon that goes to each purpose.
 
         Many cells need more than few: a count over one column adds up the noise of all the
-        others' combinations.  Margins get eight times as much as correlations.
+        others' combinations.  Marginals get eight times as much as correlations.
         """
         if not self.numbers:
             return {"cells": Fraction(1)}
         cells = _FEW_CELLS_SHARE if self.cells <= FEW_CELLS else _MANY_CELLS_SHARE
         if len(self.numbers) == 1:
-            return {"cells": cells, "margins": 1 - cells}
+            return {"cells": cells, "marginals": 1 - cells}
         ninth = (1 - cells) / 9
-        return {"cells": cells, "margins": 8 * ninth, "correlations": ninth}
+        return {"cells": cells, "marginals": 8 * ninth, "correlations": ninth}
 
-    def foretell(self, margin: MarginMethod, records: int, epsilon: Fraction) -> dict[str, float]:
+    def predict(
+        self, marginal: MarginalMethod, records: int, epsilon: Fraction
+    ) -> dict[str, float]:
         """Refuse an epsilon whose shares would buy no exact noise; otherwise tell the errors."""
         bought = {name: epsilon * share for name, share in self.shares.items()}
         require_rate(bought["cells"])
         reach = float(sum_quantile(bought["cells"], 1, 0.95))
         figures = {"one_cell_95": reach, "cells": float(self.cells)}
-        if "margins" in bought:
-            reach = require_margins(self.numbers, margin, bought["margins"])
+        if "marginals" in bought:
+            reach = require_marginals(self.numbers, marginal, bought["marginals"])
             figures["group_range_count_95"] = reach
         if "correlations" in bought:
             share = bought["correlations"]
@@ -102,5 +104,5 @@ def make_cell_plan(
             "or another design"
         )
     if (MOST_GROUPS + 1) * sum(column.size for column in plan.numbers) > MOST_COUNTS:
-        raise InvalidParameter("margins of all groups have too many leaves; take coarser bins")
+        raise InvalidParameter("marginals of all groups have too many leaves; take coarser bins")
     return plan

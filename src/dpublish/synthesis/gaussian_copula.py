@@ -1,4 +1,4 @@
-"""Publish margins and correlations, from which rows of many large columns follow.
+"""Publish marginals and correlations, from which rows of many large columns follow.
 
 Known as: DPCopula.
 Reference: H. Li, L. Xiong, X. Jiang, "Differentially Private Synthesization of
@@ -19,8 +19,8 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.copula import Copula
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.noisy_correlation import CorrelationMethod, NoisyCorrelation
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
 from dpublish.synthesis.correlation.expected import expected_spread
 from dpublish.synthesis.correlation.kendall import release_kendall
 from dpublish.synthesis.correlation.mle import release_mle
@@ -30,12 +30,12 @@ from dpublish.synthesis.histograms.domain import (
     require_names,
     require_single_records,
 )
-from dpublish.synthesis.histograms.margins import MarginMethod
-from dpublish.synthesis.weighed_margins import (
+from dpublish.synthesis.histograms.marginals import MarginalMethod
+from dpublish.synthesis.weighed_marginals import (
     count_records,
-    margin_kernel,
-    release_margins,
-    require_margins,
+    marginal_kernel,
+    release_marginals,
+    require_marginals,
 )
 
 SIZE_SHARE = Fraction(1, 50)
@@ -52,7 +52,7 @@ _METHODS: Mapping[CorrelationMethod, Callable[..., NoisyCorrelation]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianCopula:
-    """Recipe: blur each column's margin, and one number for every two columns with an order."""
+    """Method: perturb each marginal, and one number for every two columns with an order."""
 
     name: ClassVar[str] = "dpcopula"
 
@@ -62,22 +62,22 @@ class GaussianCopula:
         "of records; mle: correlations within random blocks, for very many records.",
         default="spearman",
     )
-    margin: MarginMethod = setting(
-        "How to count margins, as in the recipe margins.", default="auto"
+    marginal: MarginalMethod = setting(
+        "How to count marginals, as in the method marginals.", default="auto"
     )
     ratio: Fraction | None = setting(
-        "How many times more of epsilon margins get than correlations; by the number of columns "
+        "How many times more of epsilon marginals get than correlations; by the number of columns "
         "unless given.",
         default=None,
     )
     shrink: bool = setting(
-        "Whether correlations are moved towards 0 by what is likely to be noise.", default=True
+        "Whether correlations are moved toward 0 by what is likely to be noise.", default=True
     )
 
     def __post_init__(self) -> None:
         require_names(self.columns)
         require_known("correlation", self.correlation, get_args(CorrelationMethod))
-        require_known("margin", self.margin, get_args(MarginMethod))
+        require_known("marginal", self.marginal, get_args(MarginalMethod))
         if self.ratio is not None:
             if not isinstance(self.ratio, Fraction):
                 raise InvalidParameter("ratio must be an exact Fraction")
@@ -91,11 +91,11 @@ class GaussianCopula:
         rng: RandomSource,
         progress: Progress | None = None,
     ) -> Copula:
-        """Publish the margins of `table` and the correlations of its columns with an order.
+        """Publish the marginals of `table` and the correlations of its columns with an order.
 
         Privacy:
             `budget.epsilon`-differentially private when one record is added or removed.  The
-            noisy size, the margins (`release_margins`) and the correlations
+            noisy size, the marginals (`release_marginals`) and the correlations
             (`release_spearman`, `release_kendall` or `release_mle`, given what was released
             before) each cost their share; sequential composition adds them up to epsilon.
             Which columns have an order follows from the schema.  Rows and counts follow from
@@ -105,14 +105,14 @@ class GaussianCopula:
         require_single_records(table, self.name)
         columns = self._columns(table.schema)
         ordered = ordered_columns(columns)
-        self._foretell(columns, ordered, _USUAL_RECORDS, budget.epsilon)
-        purses = budget.split(**self._shares(ordered))
-        size, counts = count_records(table, columns, columns, budget=purses["size"], rng=rng)
-        margins = release_margins(
+        self._predict(columns, ordered, _USUAL_RECORDS, budget.epsilon)
+        budgets = budget.split(**self._shares(ordered))
+        size, counts = count_records(table, columns, columns, budget=budgets["size"], rng=rng)
+        marginals = release_marginals(
             counts,
             columns,
-            method=self.margin,
-            budget=purses["margins"],
+            method=self.marginal,
+            budget=budgets["marginals"],
             rng=rng,
             progress=progress,
         )
@@ -121,41 +121,41 @@ class GaussianCopula:
             correlation = _METHODS[self.correlation](
                 table,
                 ordered,
-                margins,
+                marginals,
                 size,
-                budget=purses["correlations"],
+                budget=budgets["correlations"],
                 rng=rng,
                 progress=progress,
             )
         return Copula(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=columns),
-            margins=tuple(margins.values()),
+            marginals=tuple(marginals.values()),
             correlation=correlation,
             size=size,
             shrink=self.shrink,
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the error of a range count in one column, and of a correlation."""
+        """Predict the error of a range count in one column, and of a correlation."""
         columns = self._columns(schema)
         ordered = ordered_columns(columns)
-        reach, spread = self._foretell(columns, ordered, n_hint or _USUAL_RECORDS, epsilon)
+        reach, spread = self._predict(columns, ordered, n_records or _USUAL_RECORDS, epsilon)
         figures = {"range_count_95": reach, "columns": float(len(columns))}
         summary = (
-            f"{len(columns)} margins; a count of half of a column's values is within "
+            f"{len(columns)} marginals; a count of half of a column's values is within "
             f"{reach:,.0f} of the truth (95 %)"
         )
-        if n_hint:
-            figures["range_count_95_per_record"] = reach / n_hint
+        if n_records:
+            figures["range_count_95_per_record"] = reach / n_records
             if ordered:
                 figures["correlation_95"] = 1.96 * spread
                 summary += f"; a correlation within {1.96 * spread:.2f}"
         return ExpectedError(summary, figures, target="range_count_95")
 
-    def _foretell(
+    def _predict(
         self, columns: tuple[Column, ...], ordered: tuple[str, ...], records: int, epsilon: Fraction
     ) -> tuple[float, float]:
         """Refuse an epsilon whose shares would buy no exact noise; otherwise tell the errors."""
@@ -166,7 +166,7 @@ class GaussianCopula:
             )
         shares = self._shares(ordered)
         require_rate(epsilon * shares["size"])
-        reach = require_margins(columns, self.margin, epsilon * shares["margins"])
+        reach = require_marginals(columns, self.marginal, epsilon * shares["marginals"])
         if not ordered:
             return reach, 0.0
         share = epsilon * shares["correlations"]
@@ -174,23 +174,23 @@ class GaussianCopula:
 
     def _shares(self, ordered: tuple[str, ...]) -> dict[str, Fraction]:
         if not ordered:
-            return {"size": SIZE_SHARE, "margins": 1 - SIZE_SHARE}
+            return {"size": SIZE_SHARE, "marginals": 1 - SIZE_SHARE}
         ratio = best_ratio(len(ordered)) if self.ratio is None else self.ratio
         left = (1 - SIZE_SHARE) / (ratio + 1)
-        return {"size": SIZE_SHARE, "margins": left * ratio, "correlations": left}
+        return {"size": SIZE_SHARE, "marginals": left * ratio, "correlations": left}
 
     def _columns(self, schema: Schema) -> tuple[Column, ...]:
         if not schema.columns:
             raise InvalidParameter("the schema has no column to publish")
         columns = counted_columns(schema, self.columns or schema.names)
-        margin_kernel(schema, columns, columns)  # refuses what cannot be counted
+        marginal_kernel(schema, columns, columns)  # refuses what cannot be counted
         return columns
 
 
 def best_ratio(columns: int) -> Fraction:
-    """Choose how many times more margins get than correlations.
+    """Choose how many times more marginals get than correlations.
 
-    Margins grow in number with the columns, correlations with their square.  Measured best:
+    Marginals grow in number with the columns, correlations with their square.  Measured best:
     4 to 8 for four columns, 2 for eight and for sixteen.
 
     >>> [str(best_ratio(columns)) for columns in (2, 4, 8, 16)]

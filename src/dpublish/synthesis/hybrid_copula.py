@@ -14,15 +14,15 @@ from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known, require_positive
 from dpublish.mechanisms.exact import require_rate
-from dpublish.mechanisms.noise_law import sum_quantile
+from dpublish.mechanisms.noise_distribution import sum_quantile
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.cell_copulas import CellCopulas
 from dpublish.release.copula import Copula
 from dpublish.release.copula_bars import TotalEvidence
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting, settings_of
 from dpublish.release.mixed_table import MixedTable
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting, settings_of
 from dpublish.synthesis.bayes_plan import require_countable
 from dpublish.synthesis.cell_copulas import cells_error, release_cells
 from dpublish.synthesis.correlation.expected import expected_spread
@@ -33,18 +33,18 @@ from dpublish.synthesis.histograms.domain import (
     require_names,
     require_single_records,
 )
-from dpublish.synthesis.histograms.margins import MarginMethod
+from dpublish.synthesis.histograms.marginals import MarginalMethod
 from dpublish.synthesis.mixed_columns import MixedColumns, restrict
 from dpublish.synthesis.mixed_network import STRUCTURE_SHARE, release_network
-from dpublish.synthesis.weighed_margins import (
+from dpublish.synthesis.weighed_marginals import (
     count_records,
-    margin_kernel,
-    release_margins,
-    require_margins,
+    marginal_kernel,
+    release_marginals,
+    require_marginals,
 )
 
 Design = Literal["auto", "network", "numbers-first", "cells"]
-MARGINS_SHARE = Fraction(3, 10)
+MARGINALS_SHARE = Fraction(3, 10)
 CORRELATIONS_SHARE = Fraction(1, 10)
 _USUAL_RECORDS = 10_000
 _MOST_DEGREE = 4
@@ -52,7 +52,7 @@ _MOST_DEGREE = 4
 
 @dataclass(frozen=True, kw_only=True)
 class HybridCopula:
-    """Recipe: margins of numbers, and a network or cells that join them with categories."""
+    """Method: marginals of numbers, and a network or cells that join them with categories."""
 
     name: ClassVar[str] = "dpcopula-hybrid"
 
@@ -60,22 +60,22 @@ class HybridCopula:
     design: Design = setting(
         "How numbers and categories are joined. network: a network over categories and classes "
         "of numbers; numbers-first: numbers by a copula, categories depend on them; cells: a "
-        "margin of every number for each full cell of the categories; auto: numbers-first if "
+        "marginal of every number for each full cell of the categories; auto: numbers-first if "
         "there are at least as many numbers as categories, else network.",
         default="auto",
     )
     least_values: int = setting(
         "From how many values on a column with an order counts as a number.", default=10
     )
-    margin: MarginMethod = setting(
-        "How to count margins, as in the recipe margins.", default="auto"
+    marginal: MarginalMethod = setting(
+        "How to count marginals, as in the method marginals.", default="auto"
     )
     theta: Fraction = setting(
         "Least average count of a joint cell, in units of its noise.", default=Fraction(6)
     )
     max_degree: int = setting("Most parents of a column in the network.", default=3)
     least_records: int = setting(
-        "Noisy count from which a cell has margins of its own, in the design cells; more if the "
+        "Noisy count from which a cell has marginals of its own, in the design cells; more if the "
         "noise needs it.",
         default=200,
     )
@@ -83,7 +83,7 @@ class HybridCopula:
     def __post_init__(self) -> None:
         require_names(self.columns)
         require_known("design", self.design, get_args(Design))
-        require_known("margin", self.margin, get_args(MarginMethod))
+        require_known("marginal", self.marginal, get_args(MarginalMethod))
         require_count(least_records=self.least_records, max_degree=self.max_degree)
         require_count(least_values=self.least_values, at_least=3)
         if self.max_degree > _MOST_DEGREE:
@@ -104,7 +104,7 @@ class HybridCopula:
 
         Privacy:
             `budget.epsilon`-differentially private when one record is added or removed.  The
-            design follows from the schema.  Noisy size, margins (`release_margins`), network
+            design follows from the schema.  Noisy size, marginals (`release_marginals`), network
             (`release_network`) and, if numbers come first, correlations (`release_spearman`)
             each cost their share, given what was released before; sequential composition adds
             them up to epsilon.  For the design cells see `release_cells`.  Rows and counts
@@ -127,21 +127,21 @@ class HybridCopula:
         rng: RandomSource,
         progress: Progress | None,
     ) -> MixedTable:
-        """Publish margins, network and, if numbers come first, correlations.
+        """Publish marginals, network and, if numbers come first, correlations.
 
         Privacy:
             As argued in `release`.
         """
         ordered = self._ordered(parts)
-        purses = budget.split(**self._shares(ordered))
+        budgets = budget.split(**self._shares(ordered))
         size, counts = count_records(
-            table, parts.all, parts.counted, budget=purses["size"], rng=rng
+            table, parts.all, parts.counted, budget=budgets["size"], rng=rng
         )
-        margins = release_margins(
+        marginals = release_marginals(
             counts,
             parts.counted,
-            method=self.margin,
-            budget=purses["margins"],
+            method=self.marginal,
+            budget=budgets["marginals"],
             rng=rng,
             progress=progress,
         )
@@ -150,9 +150,9 @@ class HybridCopula:
             correlation = release_spearman(
                 table,
                 ordered,
-                margins,
+                marginals,
                 size,
-                budget=purses["correlations"],
+                budget=budgets["correlations"],
                 rng=rng,
                 complete=tuple(column.name for column in parts.all),
             )
@@ -161,12 +161,12 @@ class HybridCopula:
         network = release_network(
             table,
             schema,
-            {column.name: margins[column.name] for column in parts.numbers},
+            {column.name: marginals[column.name] for column in parts.numbers},
             numbers_first=numbers_first,
-            records=TotalEvidence((*margins.values(),), size.value, size.rate).records,
+            records=TotalEvidence((*marginals.values(),), size.value, size.rate).records,
             theta=self.theta,
             max_degree=self.max_degree,
-            budget=purses["network"],
+            budget=budgets["network"],
             rng=rng,
             progress=progress,
         )
@@ -178,7 +178,7 @@ class HybridCopula:
             numbers=Copula(
                 receipt=receipt,
                 schema=counted,
-                margins=tuple(margins[name] for name in counted.names),
+                marginals=tuple(marginals[name] for name in counted.names),
                 correlation=correlation,
                 size=size,
             ),
@@ -190,32 +190,34 @@ class HybridCopula:
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the error of a range count in one number, and of a joint count."""
+        """Predict the error of a range count in one number, and of a joint count."""
         parts = self._parts(schema)
         if self._design(parts) == "cells":
             numbers, categories = parts.names
-            return cells_error(schema, numbers, categories, n_hint, epsilon, margin=self.margin)
+            return cells_error(
+                schema, numbers, categories, n_records, epsilon, marginal=self.marginal
+            )
         ordered = self._ordered(parts)
         shares = self._shares(ordered)
         require_rate(epsilon * shares["size"])
-        reach = require_margins(parts.counted, self.margin, epsilon * shares["margins"])
+        reach = require_marginals(parts.counted, self.marginal, epsilon * shares["marginals"])
         figures = {"range_count_95": reach}
         if ordered:
             share = epsilon * shares["correlations"]
-            spread = expected_spread("spearman", len(ordered), n_hint or _USUAL_RECORDS, share)
-            if n_hint:
+            spread = expected_spread("spearman", len(ordered), n_records or _USUAL_RECORDS, share)
+            if n_records:
                 figures["correlation_95"] = 1.96 * spread
         counted = len(parts.all) if not ordered else len(parts.categories)
         network = epsilon * shares["network"]
         require_rate(network * STRUCTURE_SHARE / len(parts.all) / DISTANCE.sensitivity_range)
         rate = network * (1 - STRUCTURE_SHARE) / counted
         figures["one_cell_95"] = float(sum_quantile(rate, 1, 0.95))
-        if n_hint:
-            figures["range_count_95_per_record"] = reach / n_hint
+        if n_records:
+            figures["range_count_95_per_record"] = reach / n_records
         summary = (
-            f"{len(parts.counted)} margins, a count of half of a column's values within "
+            f"{len(parts.counted)} marginals, a count of half of a column's values within "
             f"{reach:,.0f} of the truth (95 %); up to {counted} joint counts, each within "
             f"{figures['one_cell_95']:,.0f}"
         )
@@ -240,7 +242,7 @@ class HybridCopula:
             table,
             numbers=numbers,
             categories=categories,
-            margin=self.margin,
+            marginal=self.marginal,
             least_records=self.least_records,
             method=self.name,
             settings=settings_of(self),
@@ -259,7 +261,7 @@ class HybridCopula:
         return ordered_columns(parts.numbers) if self._design(parts) == "numbers-first" else ()
 
     def _shares(self, ordered: tuple[str, ...]) -> dict[str, Fraction]:
-        shares = {"size": SIZE_SHARE, "margins": MARGINS_SHARE}
+        shares = {"size": SIZE_SHARE, "marginals": MARGINALS_SHARE}
         if ordered:
             shares["correlations"] = CORRELATIONS_SHARE
         return {**shares, "network": 1 - sum(shares.values(), Fraction(0))}
@@ -269,5 +271,5 @@ class HybridCopula:
         parts = MixedColumns.of(columns, self.least_values)
         for column in parts.categories:
             require_countable(column, None)
-        margin_kernel(schema, columns, parts.counted)  # refuses what cannot be counted
+        marginal_kernel(schema, columns, parts.counted)  # refuses what cannot be counted
         return parts

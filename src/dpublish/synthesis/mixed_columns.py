@@ -15,7 +15,7 @@ class MixedColumns(NamedTuple):
     numbers: tuple[Column, ...]
     categories: tuple[Column, ...]
     long: tuple[Column, ...]
-    """Categories of many values: they get margins of their own, as numbers do."""
+    """Categories of many values: they get marginals of their own, as numbers do."""
 
     @classmethod
     def of(cls, columns: Sequence[Column], least_values: int) -> "MixedColumns":
@@ -37,7 +37,7 @@ class MixedColumns(NamedTuple):
 
     @property
     def counted(self) -> tuple[Column, ...]:
-        """The columns that get a margin."""
+        """The columns that get a marginal."""
         return (*self.numbers, *self.long)
 
     @property

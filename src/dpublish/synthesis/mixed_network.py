@@ -17,9 +17,9 @@ from dpublish.mechanisms.noise import add_geometric
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 from dpublish.release.bayes_nodes import Node, joint_sets
-from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.release.method import Progress
+from dpublish.release.noisy_marginal import NoisyMarginal
 from dpublish.release.rank_classes import Starts, classed_schema, rank_levels
-from dpublish.release.recipe import Progress
 from dpublish.synthesis.bayes_plan import Plan, make_plan
 from dpublish.synthesis.bayes_structure import choose_network
 
@@ -39,7 +39,7 @@ class CountedNetwork(NamedTuple):
 def release_network(
     table: Table,
     schema: Schema,
-    margins: Mapping[str, NoisyMargin],
+    marginals: Mapping[str, NoisyMarginal],
     *,
     numbers_first: bool,
     records: float,
@@ -54,12 +54,12 @@ def release_network(
     Args:
         table: Private rows.
         schema: The columns of the network.
-        margins: Released margins of the numbers, from which their classes follow.
+        marginals: Released marginals of the numbers, from which their classes follow.
         numbers_first: Whether numbers come first and are not counted.
         records: Number of records, by what was released before.
         theta: Least average count of a joint cell, in units of its noise.
         max_degree: Most parents of a column.
-        budget: Purse to empty.
+        budget: Budget to empty.
         rng: Source of the noise.
         progress: Told when a column has found its parents.
 
@@ -71,33 +71,33 @@ def release_network(
         (their share) / m.  If no network can be afforded its share goes to the counts.
     """
     classes = {
-        name: rank_levels(margin.chances, schema[name].axis().ordinary_leaves)
-        for name, margin in margins.items()
+        name: rank_levels(marginal.probabilities, schema[name].axis().ordinary_leaves)
+        for name, marginal in marginals.items()
     }
     classed = classed_schema(schema, classes)
-    given = tuple(margins) if numbers_first else ()
+    given = tuple(marginals) if numbers_first else ()
     plan = _plan(classed, given, classes, records, budget.epsilon, theta, max_degree)
     if plan.degree == 0:
         nodes = tuple(Node(name, plan.own(name)[0]) for name in (*given, *_others(plan, given)))
-        purse = budget.split(counts=1)["counts"]
+        share = budget.split(counts=1)["counts"]
     else:
-        purses = budget.split(structure=STRUCTURE_SHARE, counts=1 - STRUCTURE_SHARE)
+        budgets = budget.split(structure=STRUCTURE_SHARE, counts=1 - STRUCTURE_SHARE)
         nodes = choose_network(
             table,
             plan,
             schema=classed,
             first=given,
             score=DISTANCE,
-            budget=purses["structure"],
+            budget=budgets["structure"],
             rng=rng,
             progress=progress,
         )
-        purse = purses["counts"]
+        share = budgets["counts"]
     sets = joint_sets(tuple(node for node in nodes if node.column not in given))
     kernel = CompleteCounts(classed, sets, schema.names)
-    rate = purse.epsilon / len(sets)
+    rate = share.epsilon / len(sets)
     exact = table.sum(kernel)
-    counts = add_geometric(exact, sensitivity=len(sets), budget=purse, rng=rng)
+    counts = add_geometric(exact, sensitivity=len(sets), budget=share, rng=rng)
     return CountedNetwork(nodes, counts, rate, classes)
 
 

@@ -16,7 +16,7 @@ class InAllOfEquals(ClusterSums):
 
 
 class InTheFarthest(ClusterSums):
-    """Broken: the listings' `for all i` picks the centre that no other is farther than."""
+    """Broken: the listings' `for all i` picks the center that no other is farther than."""
 
     def assign(self, points):
         apart = np.square(points[:, None] - self._lattice.T[:, :, None]).sum(axis=0)

@@ -1,4 +1,4 @@
-"""Replay recipes that count the cells of a grid, with answers told beforehand."""
+"""Replay methods that count the cells of a grid, with answers told beforehand."""
 
 from clustering.kmeans.lloyd_audit import Replay
 from dpublish.clustering.kmeans import grid_synopsis, lloyd_round
@@ -13,10 +13,10 @@ class GridReplay(Replay):
                 patch.setattr(module, "add_geometric", self.add_geometric)
             patch.setattr(grid_synopsis, "noisy_size", self.noisy_size)
             play(table)
-        self.centres = [_question(kernel) for kernel in table.kernels]
+        self.centers = [_question(kernel) for kernel in table.kernels]
         return self
 
 
 def _question(kernel):
-    """What a kernel asks: the sizes of its grid, or its centres."""
-    return getattr(kernel, "sizes", None) or kernel.centres.tolist()
+    """What a kernel asks: the sizes of its grid, or its centers."""
+    return getattr(kernel, "sizes", None) or kernel.centers.tolist()

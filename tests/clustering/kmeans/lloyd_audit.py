@@ -1,7 +1,7 @@
 """Replay rounds of k-means with answers told beforehand, and add up their exact privacy loss.
 
 A noisy array y has probability proportional to exp(-rate |y - exact|_1).  For fixed answers
-the log ratio between neighbours is at most the sum of rate * |exact - exact'|_1, and answers
+the log ratio between neighbors is at most the sum of rate * |exact - exact'|_1, and answers
 beyond both attain it.  So what was asked, and at which rate, is all that is needed.
 """
 
@@ -14,7 +14,7 @@ from dpublish.clustering.kmeans import improved_lloyd, lloyd_round
 from dpublish.data.batch import Batch
 from dpublish.data.box import UNIT
 from dpublish.data.schema import Schema, column
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import plain_generator
 
 
@@ -26,7 +26,7 @@ def schema_of(dimensions):
 class Points:
     """A table of few records; it keeps the kernels that it was asked for."""
 
-    neighbours = AddRemoveRecord()
+    neighbors = AddRemoveRecord()
 
     def __init__(self, points, dimensions):
         self.schema = schema_of(dimensions)
@@ -50,7 +50,7 @@ class Replay:
     def __init__(self, seed=1, size=1000):
         self._rng = plain_generator(seed)
         self._size = size
-        self.exact, self.rates, self.centres = [], [], []
+        self.exact, self.rates, self.centers = [], [], []
 
     def add_geometric(self, counts, *, sensitivity, budget, rng):
         self.exact.append(counts.astype(object))
@@ -68,13 +68,13 @@ class Replay:
             patch.setattr(lloyd_round, "add_geometric", self.add_geometric)
             patch.setattr(improved_lloyd, "noisy_size", self.noisy_size)
             play(table)
-        self.centres = [kernel.centres.tolist() for kernel in table.kernels]
+        self.centers = [kernel.centers.tolist() for kernel in table.kernels]
         return self
 
 
 def exact_loss(one, other):
     """The largest log ratio of the answers' probabilities; infinite if something else differs."""
-    if (one.rates, one.centres) != (other.rates, other.centres):
+    if (one.rates, one.centers) != (other.rates, other.centers):
         return inf
     return sum(
         rate * int(np.abs(a - b).sum())

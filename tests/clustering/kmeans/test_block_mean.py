@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from scipy.stats import kstest, laplace
 
-from dpublish.clustering.kmeans.block_centres import (
+from dpublish.clustering.kmeans.block_centers import (
     RANGE_CELLS,
-    block_centres,
+    block_centers,
     find_ranges,
     mean_of_blocks,
 )
@@ -45,7 +45,7 @@ def uniform_points(count, dimensions=2, seed=0):
 def all_blocks(points, blocks, seed):
     box = Box.of(schema_of())
     parts = table_of(points).split(blocks, seeded(seed), box.names)
-    return [block_centres(part, box, START, 10) for part in parts]
+    return [block_centers(part, box, START, 10) for part in parts]
 
 
 def changed_blocks(here, there):
@@ -73,7 +73,7 @@ def test_blocks_of_equal_size_are_caught():
         order = plain_generator(1).permutation(len(points))
         box = Box.of(schema_of())
         parts = np.array_split(points[order], 4)
-        return [block_centres(table_of(part), box, START, 10) for part in parts]
+        return [block_centers(table_of(part), box, START, 10) for part in parts]
 
     points = uniform_points(41)
     assert changed_blocks(equal_parts(points[:-1]), equal_parts(points)) > 1
@@ -91,9 +91,9 @@ CLUSTERS, BLOCKS, LAVISH = 12_000, 4, 4 * 10**6
 
 
 def noise_of_mean(ranges):
-    """The noise of the coordinates of many centres, with so much budget that none is clipped."""
-    centres = [np.zeros((CLUSTERS, 2), dtype=np.int64)] * BLOCKS
-    return mean_of_blocks(centres, ranges, budget=Budget(LAVISH), rng=seeded(1))
+    """The noise of the coordinates of many centers, with so much budget that none is clipped."""
+    centers = [np.zeros((CLUSTERS, 2), dtype=np.int64)] * BLOCKS
+    return mean_of_blocks(centers, ranges, budget=Budget(LAVISH), rng=seeded(1))
 
 
 def test_the_noise_is_laplace_with_the_scale_of_the_proof_and_no_other():
@@ -108,8 +108,8 @@ def test_the_noise_is_laplace_with_the_scale_of_the_proof_and_no_other():
 
 def test_the_mean_is_that_of_the_clipped_blocks():
     ranges = np.array([[0, UNIT], [-UNIT, UNIT]])
-    centres = [np.array([[-UNIT, UNIT // 2]]), np.array([[UNIT // 2, 0]])]
-    mean = mean_of_blocks(centres, ranges, budget=Budget(10_000), rng=seeded(1))
+    centers = [np.array([[-UNIT, UNIT // 2]]), np.array([[UNIT // 2, 0]])]
+    mean = mean_of_blocks(centers, ranges, budget=Budget(10_000), rng=seeded(1))
     assert mean == pytest.approx(np.array([[0.25, 0.25]]), abs=0.01)
 
 
@@ -123,23 +123,23 @@ def test_noise_beyond_the_range_is_moved_to_its_end(rng):
 def test_a_block_is_clustered_from_the_public_start():
     box = Box.of(schema_of())
     points = [[-0.9, 0.1], [-0.7, 0.3], [0.6, 0.0], [0.8, 0.4]]
-    found = block_centres(table_of(points), box, START, 10) / UNIT
+    found = block_centers(table_of(points), box, START, 10) / UNIT
     assert found == pytest.approx(np.array([[-0.8, 0.2], [0.7, 0.2]]), abs=1e-5)
-    few = block_centres(table_of(points[:1]), box, START, 10) / UNIT
+    few = block_centers(table_of(points[:1]), box, START, 10) / UNIT
     assert few.tolist() == START.tolist()
-    lonely = block_centres(table_of([[-0.9, 0.1]] * 3), box, START, 10) / UNIT
+    lonely = block_centers(table_of([[-0.9, 0.1]] * 3), box, START, 10) / UNIT
     assert lonely == pytest.approx(np.array([[-0.9, 0.1], [0.5, 0.0]]), abs=1e-5)
 
 
 def test_ranges_hold_the_middle_of_the_records():
     points = plain_generator(3).uniform(-0.5, 0.25, (4000, 2))
     box = Box.of(schema_of())
-    purse = Budget(40)
-    ranges = find_ranges(table_of(points), box, budget=purse, rng=seeded(1)) / UNIT
+    budget = Budget(40)
+    ranges = find_ranges(table_of(points), box, budget=budget, rng=seeded(1)) / UNIT
     expected = np.quantile(points, [0.05, 0.95], axis=0).T
     assert ranges == pytest.approx(expected, abs=3 * 2 / RANGE_CELLS)
-    assert [share.epsilon for share in purse.account()] == [10] * 4
-    assert all(share.is_used for share in purse.account())
+    assert [share.epsilon for share in budget.account()] == [10] * 4
+    assert all(share.is_used for share in budget.account())
 
 
 def test_ranges_of_nothing_are_still_ranges():
@@ -157,11 +157,11 @@ def test_ranges_of_nothing_are_still_ranges():
 @pytest.mark.parametrize("output_range", ["tight", "loose"])
 @pytest.mark.parametrize("blocks", [None, 5])
 def test_what_is_spent_is_what_was_granted(output_range, blocks):
-    purse = Budget("0.8")
-    recipe = BlockMean(clusters=3, blocks=blocks, output_range=output_range)
-    release = recipe.release(table_of(uniform_points(50)), budget=purse, rng=seeded(1))
-    assert purse.cost() == purse.epsilon == release.receipt.epsilon
-    assert all(share.is_used for share in purse.account())
+    budget = Budget("0.8")
+    method = BlockMean(clusters=3, blocks=blocks, output_range=output_range)
+    release = method.release(table_of(uniform_points(50)), budget=budget, rng=seeded(1))
+    assert budget.cost() == budget.epsilon == release.receipt.epsilon
+    assert all(share.is_used for share in budget.account())
     shares = dict(release.receipt.shares)
     sizes = [share for name, share in shares.items() if name.endswith("size")]
     assert sizes == ([] if blocks else [Fraction("0.024")])
@@ -170,14 +170,14 @@ def test_what_is_spent_is_what_was_granted(output_range, blocks):
     assert ranges == (rest / 2 if output_range == "loose" else 0)
 
 
-def test_with_much_budget_the_centres_are_those_of_the_heaps():
+def test_with_much_budget_the_centers_are_those_of_the_heaps():
     rng = plain_generator(4)
     heaps = np.array([[-0.6, -0.5], [0.5, 0.6]])
     points = np.clip(heaps[rng.integers(2, size=3000)] + rng.normal(0, 0.05, (3000, 2)), -1, 1)
     for output_range in ("tight", "loose"):
-        recipe = BlockMean(clusters=2, blocks=30, output_range=output_range)
-        release = recipe.release(table_of(points), budget=Budget(200), rng=seeded(2))
-        apart = np.linalg.norm(heaps[:, None] - release.centres, axis=2).min(axis=1)
+        method = BlockMean(clusters=2, blocks=30, output_range=output_range)
+        release = method.release(table_of(points), budget=Budget(200), rng=seeded(2))
+        apart = np.linalg.norm(heaps[:, None] - release.centers, axis=2).min(axis=1)
         assert apart.max() < 0.1
 
 
@@ -195,13 +195,13 @@ def test_with_much_budget_the_centres_are_those_of_the_heaps():
 @pytest.mark.parametrize("output_range", ["tight", "loose"])
 def test_it_works_on_odd_tables_with_more_clusters_than_records(points, output_range):
     for seed in range(3):  # the noisy size is often negative
-        recipe = BlockMean(clusters=9, output_range=output_range)
-        release = recipe.release(table_of(points), budget=Budget("0.01"), rng=seeded(seed))
-        assert release.centres.shape == (9, np.shape(points)[1])
-        assert np.abs(release.centres).max() <= 1
+        method = BlockMean(clusters=9, output_range=output_range)
+        release = method.release(table_of(points), budget=Budget("0.01"), rng=seeded(seed))
+        assert release.centers.shape == (9, np.shape(points)[1])
+        assert np.abs(release.centers).max() <= 1
 
 
-def test_columns_are_chosen_and_centres_come_in_their_units():
+def test_columns_are_chosen_and_centers_come_in_their_units():
     schema = Schema(
         (
             column("job", "category", values=["a", "b"]),
@@ -210,20 +210,20 @@ def test_columns_are_chosen_and_centres_come_in_their_units():
         )
     )
     rows = pa.table({"job": ["a"] * 40, "age": [50] * 40, "pay": [3000.0] * 40})
-    recipe = BlockMean(clusters=1, blocks=4)
-    release = recipe.release(open_table(rows, schema), budget=Budget(5000), rng=seeded(1))
+    method = BlockMean(clusters=1, blocks=4)
+    release = method.release(open_table(rows, schema), budget=Budget(5000), rng=seeded(1))
     assert release.schema.names == ("age", "pay")
-    assert release.centres == pytest.approx(np.array([[50, 3000]]), rel=0.01)
+    assert release.centers == pytest.approx(np.array([[50, 3000]]), rel=0.01)
     one = BlockMean(clusters=1, blocks=4, columns=("pay",))
     release = one.release(open_table(rows, schema), budget=Budget(5000), rng=seeded(1))
     assert release.schema.names == ("pay",)
 
 
-def test_the_foretold_noise_is_the_real_one():
-    recipe = BlockMean(clusters=1000, blocks=BLOCKS)
-    foretold = recipe.expected_error(schema_of(), None, Fraction(LAVISH, 12)).figures
-    noise = noise_of_mean(BOX_RANGE)  # of twelve times as many centres, for twelve times as much
-    assert foretold["coordinate_deviation"] == pytest.approx(noise.std() / 2, rel=0.06)
+def test_the_predicted_noise_is_the_real_one():
+    method = BlockMean(clusters=1000, blocks=BLOCKS)
+    predicted = method.expected_error(schema_of(), None, Fraction(LAVISH, 12)).figures
+    noise = noise_of_mean(BOX_RANGE)  # of twelve times as many centers, for twelve times as much
+    assert predicted["coordinate_deviation"] == pytest.approx(noise.std() / 2, rel=0.06)
     fewest = BlockMean(clusters=2).expected_error(schema_of(), None, Fraction(1)).figures
     many = BlockMean(clusters=2).expected_error(schema_of(), 100_000, Fraction(1)).figures
     assert (fewest["blocks"], many["blocks"]) == (2, 100)
@@ -255,16 +255,16 @@ def test_settings_without_sense_are_refused(bad):
         BlockMean(**({"clusters": 2} | bad))
 
 
-def test_a_budget_too_small_and_other_neighbours_are_refused_before_anything_is_spent():
+def test_a_budget_too_small_and_other_neighbors_are_refused_before_anything_is_spent():
     table = table_of(uniform_points(5))
     for output_range in ("tight", "loose"):
-        recipe = BlockMean(clusters=2, output_range=output_range)
-        purse = Budget("1e-9")
+        method = BlockMean(clusters=2, output_range=output_range)
+        budget = Budget("1e-9")
         with pytest.raises(InvalidParameter, match="2\\*\\*-40"):
-            recipe.release(table, budget=purse, rng=seeded(1))
+            method.release(table, budget=budget, rng=seeded(1))
         with pytest.raises(InvalidParameter, match="2\\*\\*-40"):
-            recipe.expected_error(table.schema, None, Fraction("1e-9"))
-        assert not purse.is_used
+            method.expected_error(table.schema, None, Fraction("1e-9"))
+        assert not budget.is_used
     used = Budget(1)
     used.spend()
     with pytest.raises(BudgetAlreadyUsed):

@@ -10,16 +10,16 @@ import pytest
 from clustering.kmeans.grid_audit import GridReplay
 from clustering.kmeans.lloyd_audit import Points, exact_loss
 from dpublish.aggregates.box_grid import BoxGrid
-from dpublish.clustering.kmeans import grid_synopsis, lloyd_round, margin_tree
-from dpublish.clustering.kmeans.default import PrivateCentres, dense_side
+from dpublish.clustering.kmeans import grid_synopsis, lloyd_round, marginal_tree
+from dpublish.clustering.kmeans.default import PrivateCenters, dense_side
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from dpublish.release.centres import Centres
+from dpublish.release.centers import Centers
 from dpublish.release.folder import load
-from dpublish.release.tree_centres import TreeCentres
+from dpublish.release.tree_centers import TreeCenters
 from dpublish.release.validity import best_of, judge_clusters
 
 
@@ -32,8 +32,8 @@ def release(points, dimensions, clusters=3, epsilon="1", seed=1, budget=None):
     table = open_table(
         pa.table({f"x{i}": one for i, one in enumerate(columns)}), schema_of(dimensions)
     )
-    purse = Budget(epsilon) if budget is None else budget
-    return PrivateCentres(clusters=clusters).release(table, budget=purse, rng=seeded(seed))
+    share = Budget(epsilon) if budget is None else budget
+    return PrivateCenters(clusters=clusters).release(table, budget=share, rng=seeded(seed))
 
 
 def blobs(dimensions, size=3000):
@@ -46,26 +46,26 @@ def blobs(dimensions, size=3000):
 
 @pytest.mark.parametrize("dimensions", [2, 3, 5])
 def test_clear_clusters_are_found(dimensions):
-    found = release(blobs(dimensions), dimensions, epsilon="5").centres
+    found = release(blobs(dimensions), dimensions, epsilon="5").centers
     wanted = np.array([[-0.6] * dimensions, [0.6] * dimensions, [0.6, *[-0.6] * (dimensions - 1)]])
     for middle in wanted:
         assert np.abs(found - middle).max(axis=1).min() < 0.1
 
 
 @pytest.mark.parametrize(
-    ("dimensions", "kind"), [(1, Centres), (3, Centres), (4, TreeCentres), (10, TreeCentres)]
+    ("dimensions", "kind"), [(1, Centers), (3, Centers), (4, TreeCenters), (10, TreeCenters)]
 )
 @pytest.mark.parametrize("points", ["none", "one", "same", "two"])
 def test_it_works_on_odd_tables_whatever_the_number_of_columns(dimensions, kind, points):
     rows = {"none": 0, "one": 1, "same": 40, "two": 2}[points]
     table = np.full((rows, dimensions), 0.25)
-    purse = Budget("0.3")
-    found = release(table, dimensions, clusters=7, budget=purse)
+    budget = Budget("0.3")
+    found = release(table, dimensions, clusters=7, budget=budget)
     assert type(found) is kind
-    assert found.centres.shape == (7, dimensions)
+    assert found.centers.shape == (7, dimensions)
     assert found.notes
-    assert all(leaf.is_used for leaf in purse.account())
-    assert purse.cost() == found.receipt.epsilon == Fraction(3, 10)
+    assert all(leaf.is_used for leaf in budget.account())
+    assert budget.cost() == found.receipt.epsilon == Fraction(3, 10)
 
 
 def test_more_clusters_than_cells_and_negative_sizes_work():
@@ -105,13 +105,13 @@ def test_given_the_noisy_answers_nothing_else_depends_on_the_rows(dimensions, mo
         budget.spend()
         return 4000
 
-    for module in (grid_synopsis, margin_tree, lloyd_round):
+    for module in (grid_synopsis, marginal_tree, lloyd_round):
         monkeypatch.setattr(module, "add_geometric", told)
-    monkeypatch.setattr(margin_tree, "select", choose)
+    monkeypatch.setattr(marginal_tree, "select", choose)
     monkeypatch.setattr(grid_synopsis, "noisy_size", size)
     found = [release(rows, dimensions) for rows in ([], blobs(dimensions, 10), blobs(dimensions))]
-    assert all(np.array_equal(one.centres, found[0].centres) for one in found)
-    assert all(one.facts() == found[0].facts() for one in found)
+    assert all(np.array_equal(one.centers, found[0].centers) for one in found)
+    assert all(one.metadata() == found[0].metadata() for one in found)
 
 
 def test_numbers_of_clusters_can_be_tried_on_both_synopses():
@@ -122,16 +122,16 @@ def test_numbers_of_clusters_can_be_tried_on_both_synopses():
 
 
 def test_every_share_is_refused_beforehand_if_no_noise_can_be_drawn_for_it():
-    recipe = PrivateCentres(clusters=3)
+    method = PrivateCenters(clusters=3)
     for dimensions in (2, 5):
         with pytest.raises(InvalidParameter):
-            recipe.expected_error(schema_of(dimensions), None, Fraction(1, 10**14))
-        few = recipe.expected_error(schema_of(dimensions), 1000, Fraction(1))
-        many = recipe.expected_error(schema_of(dimensions), None, Fraction(1, 10))
+            method.expected_error(schema_of(dimensions), None, Fraction(1, 10**14))
+        few = method.expected_error(schema_of(dimensions), 1000, Fraction(1))
+        many = method.expected_error(schema_of(dimensions), None, Fraction(1, 10))
         assert few.figures[few.target] < many.figures[many.target]
 
 
-# --- neighbours ---------------------------------------------------------------------------------
+# --- neighbors ---------------------------------------------------------------------------------
 
 EPSILON = Fraction(3, 2)
 WORLDS = ([], [(0.3, -0.2)], [(1, 1), (1, 1), (-1, 0.5)])
@@ -142,7 +142,7 @@ def grid_loss(monkeypatch):
     """The largest exact loss of a release in two columns, over small worlds."""
 
     def play(table):
-        PrivateCentres(clusters=2).release(table, budget=Budget(EPSILON), rng=seeded(9))
+        PrivateCenters(clusters=2).release(table, budget=Budget(EPSILON), rng=seeded(9))
 
     def replay(points):
         return GridReplay(1, 400).run(monkeypatch, Points(points, 2), play)
@@ -170,7 +170,7 @@ def test_a_grid_whose_noise_forgets_half_of_what_a_record_does_is_caught(monkeyp
 def tree_loss(monkeypatch, table_share=1):
     """The largest loss of size, tables and round in four columns, its choices told beforehand.
 
-    The choices themselves are audited in test_margin_tree; they cost exactly their purses.
+    The choices themselves are audited in test_marginal_tree; they cost exactly their budgets.
     """
     asked = []
 
@@ -189,9 +189,9 @@ def tree_loss(monkeypatch, table_share=1):
         chosen.append(budget.spend())
         return 0
 
-    for module in (grid_synopsis, margin_tree, lloyd_round):
+    for module in (grid_synopsis, marginal_tree, lloyd_round):
         monkeypatch.setattr(module, "add_geometric", told)
-    monkeypatch.setattr(margin_tree, "select", choose)
+    monkeypatch.setattr(marginal_tree, "select", choose)
     monkeypatch.setattr(grid_synopsis, "noisy_size", size)
     losses = []
     for others, added in product(([], [(0.3,) * 4]), ((1,) * 4, (-1, 1, -1, 0.5))):
@@ -210,5 +210,5 @@ def test_a_release_from_a_tree_loses_its_budget_and_no_more(monkeypatch):
     assert tree_loss(monkeypatch) == EPSILON
 
 
-def test_a_tree_whose_tables_are_blurred_for_one_column_only_is_caught(monkeypatch):
+def test_a_tree_whose_tables_are_perturbed_for_one_column_only_is_caught(monkeypatch):
     assert tree_loss(monkeypatch, table_share=4) > EPSILON

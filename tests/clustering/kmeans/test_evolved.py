@@ -7,14 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpublish.aggregates.centre_losses import STEP
+from dpublish.aggregates.center_losses import STEP
 from dpublish.clustering.kmeans import evolved
-from dpublish.clustering.kmeans.evolved import EvolvedCentres
+from dpublish.clustering.kmeans.evolved import EvolvedCenters
 from dpublish.data.box import UNIT
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
-from dpublish.evaluation.metrics.clustering import normalised_intra_cluster_variance
+from dpublish.evaluation.metrics.clustering import normalized_intra_cluster_variance
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
@@ -57,8 +57,8 @@ def generations_of(monkeypatch, points, budget, **settings):
         return real(noted, first, plan, **more)
 
     monkeypatch.setattr(evolved, "search", spy)
-    recipe = EvolvedCentres(**({"clusters": 2} | settings))
-    release = recipe.release(table_of(points), budget=Budget(budget), rng=seeded(1))
+    method = EvolvedCenters(**({"clusters": 2} | settings))
+    release = method.release(table_of(points), budget=Budget(budget), rng=seeded(1))
     return seen, release
 
 
@@ -70,7 +70,7 @@ def test_scores_are_minus_the_distances_and_ranges_hold_anywhere_in_the_box(monk
     for generation, scores in seen:
         sets = generation.reshape(len(generation), 2, 2) / UNIT
         for place in (0, 57, 199):
-            nicv = normalised_intra_cluster_variance(points, sets[place])
+            nicv = normalized_intra_cluster_variance(points, sets[place])
             assert -scores.values[place] * STEP / UNIT**2 == pytest.approx(30 * nicv, abs=1e-3)
         for point in anywhere:
             apart = np.square(sets - point).sum(axis=2).min(axis=1) * UNIT**2 / STEP
@@ -93,11 +93,11 @@ def test_the_range_shrinks_with_the_mutations_and_ignores_the_records(monkeypatc
 
 @pytest.mark.parametrize("settings", [{}, {"rounds": 5}, {"parents": 3, "population": 20}])
 def test_what_is_spent_is_what_was_granted(settings):
-    purse = Budget("0.8")
-    recipe = EvolvedCentres(clusters=2, **settings)
-    release = recipe.release(table_of(uniform_points(50)), budget=purse, rng=seeded(1))
-    assert purse.cost() == purse.epsilon == release.receipt.epsilon
-    assert all(share.is_used for share in purse.account())
+    budget = Budget("0.8")
+    method = EvolvedCenters(clusters=2, **settings)
+    release = method.release(table_of(uniform_points(50)), budget=budget, rng=seeded(1))
+    assert budget.cost() == budget.epsilon == release.receipt.epsilon
+    assert all(share.is_used for share in budget.account())
     shares = dict(release.receipt.shares)
     sizes = [share for name, share in shares.items() if name.endswith("size")]
     assert sizes == ([] if "rounds" in settings else [Fraction("0.024")])
@@ -106,15 +106,15 @@ def test_what_is_spent_is_what_was_granted(settings):
     assert len(set(rounds)) == 1
 
 
-def test_more_budget_brings_centres_nearer():
+def test_more_budget_brings_centers_nearer():
     points = heaps()
 
     def nicv(epsilon):
         found = []
         for seed in range(3):
-            recipe = EvolvedCentres(clusters=3, rounds=30)
-            release = recipe.release(table_of(points), budget=Budget(epsilon), rng=seeded(seed))
-            found.append(normalised_intra_cluster_variance(points, release.centres))
+            method = EvolvedCenters(clusters=3, rounds=30)
+            release = method.release(table_of(points), budget=Budget(epsilon), rng=seeded(seed))
+            found.append(normalized_intra_cluster_variance(points, release.centers))
         return np.mean(found)
 
     assert nicv(100) < 0.02 < 0.05 < nicv("0.001")
@@ -133,30 +133,30 @@ def test_more_budget_brings_centres_nearer():
 )
 def test_it_works_on_odd_tables_with_more_clusters_than_records(points):
     for seed in range(3):  # the noisy size is often negative
-        release = EvolvedCentres(clusters=9).release(
+        release = EvolvedCenters(clusters=9).release(
             table_of(points), budget=Budget("0.01"), rng=seeded(seed)
         )
-        assert release.centres.shape == (9, np.shape(points)[1])
-        assert np.abs(release.centres).max() <= 1
+        assert release.centers.shape == (9, np.shape(points)[1])
+        assert np.abs(release.centers).max() <= 1
         assert release.notes == ("8 generations",)
 
 
-def test_one_centre_in_one_column_can_be_bred():
-    release = EvolvedCentres(clusters=1, population=1).release(
+def test_one_center_in_one_column_can_be_bred():
+    release = EvolvedCenters(clusters=1, population=1).release(
         table_of(uniform_points(9, 1)), budget=Budget(1), rng=seeded(1)
     )
-    assert release.centres.shape == (1, 1)
+    assert release.centers.shape == (1, 1)
 
 
-def test_the_foretold_shortfall_never_grows_with_the_budget():
+def test_the_predicted_shortfall_never_grows_with_the_budget():
     for settings in ({}, {"rounds": 20}, {"parents": 5}):
-        recipe = EvolvedCentres(clusters=3, **settings)
+        method = EvolvedCenters(clusters=3, **settings)
         for records in (None, 1_000, 100_000, 10_000_000):
-            foretold = [
-                recipe.expected_error(schema_of(), records, Fraction(part, 100))
+            predicted = [
+                method.expected_error(schema_of(), records, Fraction(part, 100))
                 for part in (1, 5, 20, 21, 50, 100, 300)
             ]
-            figures = [one.figures[one.target] for one in foretold]
+            figures = [one.figures[one.target] for one in predicted]
             for less, more in pairwise(figures):
                 assert more <= less * (1 + 1e-9)
             assert figures[-1] < figures[0]
@@ -175,7 +175,7 @@ def test_the_foretold_shortfall_never_grows_with_the_budget():
 )
 def test_settings_without_sense_are_refused(bad):
     with pytest.raises(InvalidParameter):
-        EvolvedCentres(**({"clusters": 2} | bad))
+        EvolvedCenters(**({"clusters": 2} | bad))
 
 
 def test_what_cannot_be_done_is_refused_before_anything_is_spent():
@@ -185,23 +185,23 @@ def test_what_cannot_be_done_is_refused_before_anything_is_spent():
         ({"clusters": 2, "rounds": 3}, "1e-9", "rate"),
         ({"clusters": 100_000}, "1", "coordinates"),
     ):
-        recipe = EvolvedCentres(**settings)
-        purse = Budget(epsilon)
+        method = EvolvedCenters(**settings)
+        budget = Budget(epsilon)
         with pytest.raises(InvalidParameter, match=word) as of_release:
-            recipe.release(table, budget=purse, rng=seeded(1))
+            method.release(table, budget=budget, rng=seeded(1))
         with pytest.raises(InvalidParameter) as of_plan:
-            recipe.expected_error(table.schema, None, Fraction(epsilon))
+            method.expected_error(table.schema, None, Fraction(epsilon))
         assert str(of_release.value) == str(of_plan.value)
-        assert not purse.is_used
+        assert not budget.is_used
     used = Budget(1)
     used.spend()
     with pytest.raises(BudgetAlreadyUsed):
-        EvolvedCentres(clusters=2).release(table, budget=used, rng=seeded(1))
+        EvolvedCenters(clusters=2).release(table, budget=used, rng=seeded(1))
 
 
 def test_progress_counts_generations():
     calls = []
-    EvolvedCentres(clusters=2, rounds=3).release(
+    EvolvedCenters(clusters=2, rounds=3).release(
         table_of(uniform_points(9)),
         budget=Budget(1),
         rng=seeded(1),

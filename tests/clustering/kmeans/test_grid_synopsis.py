@@ -1,4 +1,4 @@
-"""UGkM, MkM, EUGkM and Hybrid: replayed on neighbours, on odd tables, on clear clusters."""
+"""UGkM, MkM, EUGkM and Hybrid: replayed on neighbors, on odd tables, on clear clusters."""
 
 from fractions import Fraction
 from itertools import permutations, product
@@ -38,33 +38,33 @@ def table_of(points, dimensions):
 
 
 def publish(kind, points, dimensions=2, epsilon=EPSILON, seed=3, **settings):
-    recipe = kind(**{"clusters": 3, "starts": 5, **settings})
+    method = kind(**{"clusters": 3, "starts": 5, **settings})
     table = table_of(points, dimensions)
-    return recipe.release(table, budget=Budget(epsilon), rng=seeded(seed))
+    return method.release(table, budget=Budget(epsilon), rng=seeded(seed))
 
 
 def clouds(size, seed=4):
     rng = plain_generator(seed)
-    centres = BLOBS[rng.integers(0, len(BLOBS), size)]
-    return np.clip(centres + rng.normal(0, 0.05, centres.shape), -1, 1)
+    centers = BLOBS[rng.integers(0, len(BLOBS), size)]
+    return np.clip(centers + rng.normal(0, 0.05, centers.shape), -1, 1)
 
 
 def replay(monkeypatch, kind, points, seed=1, size=1000, dimensions=2, epsilon=EPSILON):
     def play(table):
-        recipe = kind(clusters=2, starts=2)
-        recipe.release(table, budget=Budget(epsilon), rng=seeded(9))
+        method = kind(clusters=2, starts=2)
+        method.release(table, budget=Budget(epsilon), rng=seeded(9))
 
     return GridReplay(seed, size).run(monkeypatch, Points(points, dimensions), play)
 
 
-# --- neighbours ---------------------------------------------------------------------------------
+# --- neighbors ---------------------------------------------------------------------------------
 
 WORLDS = ([], [(0.3, -0.2)], [(1, 1), (1, 1), (-1, 0.5)])
 ADDED = ((0, 0), (1, 1), (-1, 0.25), (1, -1))
 
 
 def worst_loss(monkeypatch, kind, **options):
-    """The largest loss over small worlds; None if one asks what its neighbour does not."""
+    """The largest loss over small worlds; None if one asks what its neighbor does not."""
     losses = [
         exact_loss(
             replay(monkeypatch, kind, others, seed, **options),
@@ -96,10 +96,10 @@ def test_a_grid_as_fine_as_the_exact_number_of_records_allows_is_caught(monkeypa
     sides = [grid_side("eug", n, 2, 2, share) for n in range(200)]
     size = next(n for n in range(199) if sides[n + 1] > sides[n])
     points = [(0.1, 0.1)] * size
-    neighbours = (points, [*points, (0.1, 0.1)])
-    told = [replay(monkeypatch, ExtendedUniformGrid, p, size=None) for p in neighbours]
+    neighbors = (points, [*points, (0.1, 0.1)])
+    told = [replay(monkeypatch, ExtendedUniformGrid, p, size=None) for p in neighbors]
     assert exact_loss(*told) == inf
-    safe = [replay(monkeypatch, ExtendedUniformGrid, p) for p in neighbours]
+    safe = [replay(monkeypatch, ExtendedUniformGrid, p) for p in neighbors]
     assert exact_loss(*safe) <= EPSILON
 
 
@@ -181,9 +181,9 @@ def test_hybrid_says_what_it_did_and_why():
 def test_odd_tables_work(kind, dimensions, count):
     for clusters in (1, 30):
         release = publish(kind, [(0.25,) * dimensions] * count, dimensions, clusters=clusters)
-        assert release.centres.shape == (clusters, dimensions)
+        assert release.centers.shape == (clusters, dimensions)
         assert prod(release.synopsis.sizes) >= clusters
-        assert np.all(np.abs(release.centres) <= 1)
+        assert np.all(np.abs(release.centers) <= 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -201,7 +201,7 @@ def test_more_clusters_than_cells_work(kind, monkeypatch):
     monkeypatch.setattr(hybrid, "grid_side", lambda *_: 1)
     release = publish(kind, clouds(100), clusters=4)
     assert release.synopsis.sizes == (1, 1)
-    assert len(release.centres) == 4
+    assert len(release.centers) == 4
 
 
 def test_records_without_a_number_lie_in_no_cell_and_are_not_counted():
@@ -220,28 +220,28 @@ def test_records_without_a_number_lie_in_no_cell_and_are_not_counted():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_clear_clusters_are_found(kind):
-    centres = publish(kind, clouds(20_000), starts=10).centres
-    nearest = min(np.abs(centres[list(order)] - BLOBS).max() for order in permutations(range(3)))
+    centers = publish(kind, clouds(20_000), starts=10).centers
+    nearest = min(np.abs(centers[list(order)] - BLOBS).max() for order in permutations(range(3)))
     assert nearest < 0.03
 
 
-def test_centres_come_in_the_owners_units():
+def test_centers_come_in_the_owners_units():
     schema = Schema((column("income", "numeric", bounds=[0, 80_000]),))
     rows = pa.table({"income": [20_000.0, 60_000.0] * 3000})
     release = ExtendedUniformGrid(clusters=2).release(
         open_table(rows, schema), budget=Budget(2), rng=seeded(1)
     )
-    assert np.allclose(np.sort(release.centres[:, 0]), [20_000, 60_000], atol=1000)
+    assert np.allclose(np.sort(release.centers[:, 0]), [20_000, 60_000], atol=1000)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_budget_is_spent_and_the_receipt_says_so(kind):
     for size in (10, 20_000):
-        purse = Budget(EPSILON)
+        budget = Budget(EPSILON)
         table = table_of(clouds(size), 2)
-        release = kind(clusters=2, starts=2).release(table, budget=purse, rng=seeded(1))
-        assert all(leaf.is_used for leaf in purse.account())
-        assert purse.cost() == release.receipt.epsilon == EPSILON
+        release = kind(clusters=2, starts=2).release(table, budget=budget, rng=seeded(1))
+        assert all(leaf.is_used for leaf in budget.account())
+        assert budget.cost() == release.receipt.epsilon == EPSILON
         assert sum(share for _, share in release.receipt.shares) == EPSILON
         assert release.synopsis.rate in {share for _, share in release.receipt.shares}
 
@@ -260,28 +260,28 @@ def test_impossible_settings_are_refused(kind, settings):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_release_refuses_is_refused_before_it_is_paid_for(kind):
-    recipe, tiny = kind(clusters=2), Fraction(1, 10**20)
+    method, tiny = kind(clusters=2), Fraction(1, 10**20)
     with pytest.raises(InvalidParameter):
-        recipe.expected_error(schema_of(2), None, tiny)
-    purse = Budget(tiny)
+        method.expected_error(schema_of(2), None, tiny)
+    budget = Budget(tiny)
     with pytest.raises(InvalidParameter):
-        recipe.release(table_of([], 2), budget=purse, rng=seeded(1))
-    assert not purse.is_used
+        method.release(table_of([], 2), budget=budget, rng=seeded(1))
+    assert not budget.is_used
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n_hint", [None, 500, 50_000, 10**7])
-def test_the_error_foretold_falls_with_epsilon(kind, n_hint):
-    recipe = kind(clusters=4)
+@pytest.mark.parametrize("n_records", [None, 500, 50_000, 10**7])
+def test_the_error_predicted_falls_with_epsilon(kind, n_records):
+    method = kind(clusters=4)
     steps = [Fraction(1, 100), Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(4)]
-    found = [recipe.expected_error(schema_of(3), n_hint, epsilon) for epsilon in steps]
+    found = [method.expected_error(schema_of(3), n_records, epsilon) for epsilon in steps]
     targets = [one.figures[one.target] for one in found]
     assert targets == sorted(targets, reverse=True)
     assert len(set(targets)) == len(targets)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_cells_noise_is_what_was_foretold(kind):
+def test_a_cells_noise_is_what_was_predicted(kind):
     reach = kind(clusters=2).expected_error(schema_of(2), None, EPSILON).figures["cell_count_95"]
     outside = total = 0
     for seed in range(60):

@@ -1,4 +1,4 @@
-"""DPLloyd and its improved version: replayed on neighbours, on odd tables, on clear clusters."""
+"""DPLloyd and its improved version: replayed on neighbors, on odd tables, on clear clusters."""
 
 from fractions import Fraction
 from itertools import product
@@ -24,7 +24,7 @@ from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
 EPSILON = Fraction(3, 2)
-RECIPES = [
+CATALOG = [
     Lloyd(clusters=3),
     Lloyd(clusters=2, rounds=3, start="uniform"),
     ImprovedLloyd(clusters=3),
@@ -38,60 +38,60 @@ def table_of(points):
     return open_table(pa.table(columns), schema_of(points.shape[1]))
 
 
-def publish(recipe, points, epsilon=EPSILON, seed=3):
-    return recipe.release(table_of(points), budget=Budget(epsilon), rng=seeded(seed))
+def publish(method, points, epsilon=EPSILON, seed=3):
+    return method.release(table_of(points), budget=Budget(epsilon), rng=seeded(seed))
 
 
-def replay(monkeypatch, recipe, points, dimensions=2, seed=1, size=1000):
+def replay(monkeypatch, method, points, dimensions=2, seed=1, size=1000):
     def play(table):
-        recipe.release(table, budget=Budget(EPSILON), rng=seeded(9))
+        method.release(table, budget=Budget(EPSILON), rng=seeded(9))
 
     return Replay(seed, size).run(monkeypatch, Points(points, dimensions), play)
 
 
 def clouds(size, seed=4):
     rng = plain_generator(seed)
-    centres = BLOBS[rng.integers(0, len(BLOBS), size)]
-    return np.clip(centres + rng.normal(0, 0.05, centres.shape), -1, 1)
+    centers = BLOBS[rng.integers(0, len(BLOBS), size)]
+    return np.clip(centers + rng.normal(0, 0.05, centers.shape), -1, 1)
 
 
-def mean_square(points, centres):
-    return np.square(points[:, None] - centres).sum(axis=2).min(axis=1).mean()
+def mean_square(points, centers):
+    return np.square(points[:, None] - centers).sum(axis=2).min(axis=1).mean()
 
 
-# --- neighbours ---------------------------------------------------------------------------------
+# --- neighbors ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=repr)
-def test_all_rounds_together_lose_the_budget_and_no_more(monkeypatch, recipe):
+@pytest.mark.parametrize("method", CATALOG, ids=repr)
+def test_all_rounds_together_lose_the_budget_and_no_more(monkeypatch, method):
     losses = []
     for others in ([], [(0.3, -0.2)], [(1, 1), (1, 1), (-1, 0.5)]):
         for added, seed in product([(0, 0), (1, 1), (-1, 0.25)], range(4)):
-            here = replay(monkeypatch, recipe, others, seed=seed)
-            there = replay(monkeypatch, recipe, [*others, added], seed=seed)
+            here = replay(monkeypatch, method, others, seed=seed)
+            there = replay(monkeypatch, method, [*others, added], seed=seed)
             losses.append(exact_loss(here, there))
     # Nothing but the noisy answers decides what is asked next, or else a loss would be None.
     assert max(losses) == EPSILON
 
 
 def test_rounds_that_follow_from_the_exact_number_of_records_are_caught(monkeypatch):
-    recipe = ImprovedLloyd(clusters=1)
+    method = ImprovedLloyd(clusters=1)
     # Find a number of records at which one more buys one more round.
     buys = [count_rounds(n, 2, 1, EPSILON * Fraction(97, 100)) for n in range(2000)]
     size = next(n for n in range(1999) if buys[n + 1] > buys[n])
     few, more = [(0.0, 0.0)] * size, [(0.0, 0.0)] * (size + 1)
-    honest = [replay(monkeypatch, recipe, points) for points in (few, more)]
+    honest = [replay(monkeypatch, method, points) for points in (few, more)]
     assert exact_loss(*honest) <= EPSILON
-    broken = [replay(monkeypatch, recipe, points, size=None) for points in (few, more)]
+    broken = [replay(monkeypatch, method, points, size=None) for points in (few, more)]
     assert exact_loss(*broken) == inf
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=repr)
-def test_the_receipt_lists_what_was_spent(recipe):
-    purse = Budget(EPSILON)
-    receipt = recipe.release(table_of(clouds(50)), budget=purse, rng=seeded(1)).receipt
-    assert purse.cost() == receipt.epsilon == EPSILON
-    assert all(leaf.is_used for leaf in purse.account())
+@pytest.mark.parametrize("method", CATALOG, ids=repr)
+def test_the_receipt_lists_what_was_spent(method):
+    budget = Budget(EPSILON)
+    receipt = method.release(table_of(clouds(50)), budget=budget, rng=seeded(1)).receipt
+    assert budget.cost() == receipt.epsilon == EPSILON
+    assert all(leaf.is_used for leaf in budget.account())
     assert sum(share for _, share in receipt.shares) == EPSILON
 
 
@@ -143,12 +143,12 @@ def test_progress_tells_the_public_number_of_rounds():
 @pytest.mark.parametrize("clusters", [1, 2, 7])
 @pytest.mark.parametrize("dimensions", [1, 2, 10])
 @pytest.mark.parametrize("rows", [0, 1, 5])
-def test_few_or_equal_rows_give_centres_within_the_bounds(make, clusters, dimensions, rows):
+def test_few_or_equal_rows_give_centers_within_the_bounds(make, clusters, dimensions, rows):
     points = np.full((rows, dimensions), 1.0)
     for seed in range(3):
         release = publish(make(clusters=clusters), points, Fraction(1, 10), seed)
-        assert release.centres.shape == (clusters, dimensions)
-        assert np.all(np.abs(release.centres) <= 1)
+        assert release.centers.shape == (clusters, dimensions)
+        assert np.all(np.abs(release.centers) <= 1)
 
 
 def test_a_negative_noisy_size_gives_two_rounds(monkeypatch):
@@ -156,7 +156,7 @@ def test_a_negative_noisy_size_gives_two_rounds(monkeypatch):
     assert len(seen.rates) == 1 + 2 * 2
 
 
-def test_centres_come_in_the_owners_units():
+def test_centers_come_in_the_owners_units():
     columns = {"x": [150.0] * 400, "n": [7] * 400}
     schema = Schema(
         (
@@ -166,13 +166,13 @@ def test_centres_come_in_the_owners_units():
         )
     )
     table = open_table(pa.table(columns | {"who": ["a"] * 400}), schema)
-    for recipe in (Lloyd(clusters=1), ImprovedLloyd(clusters=1)):
-        release = recipe.release(table, budget=Budget(200), rng=seeded(1))
+    for method in (Lloyd(clusters=1), ImprovedLloyd(clusters=1)):
+        release = method.release(table, budget=Budget(200), rng=seeded(1))
         assert release.schema.names == ("n", "x")
-        assert release.centres == pytest.approx(np.array([[7.0, 150.0]]), abs=0.1)
+        assert release.centers == pytest.approx(np.array([[7.0, 150.0]]), abs=0.1)
     named = Lloyd(clusters=1, columns=("x",))
     release = named.release(table, budget=Budget(200), rng=seeded(1))
-    assert release.centres == pytest.approx(np.array([[150.0]]), abs=0.1)
+    assert release.centers == pytest.approx(np.array([[150.0]]), abs=0.1)
 
 
 # --- what it is good for ------------------------------------------------------------------------
@@ -181,24 +181,24 @@ def test_centres_come_in_the_owners_units():
 @pytest.mark.parametrize("make", [Lloyd, ImprovedLloyd])
 def test_clear_clusters_are_found_better_with_more_budget(make):
     points = clouds(6000)
-    recipe = make(clusters=3)
+    method = make(clusters=3)
     errors = {
         epsilon: np.mean(
-            [mean_square(points, publish(recipe, points, epsilon, s).centres) for s in range(8)]
+            [mean_square(points, publish(method, points, epsilon, s).centers) for s in range(8)]
         )
         for epsilon in (Fraction(1, 100), Fraction(10))
     }
     best = mean_square(points, BLOBS)
     assert errors[Fraction(10)] < 0.5 * errors[Fraction(1, 100)]
     assert min(
-        mean_square(points, publish(recipe, points, 100, s).centres) for s in range(8)
+        mean_square(points, publish(method, points, 100, s).centers) for s in range(8)
     ) == pytest.approx(best, rel=0.05)
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=repr)
-def test_the_foretold_error_falls_with_epsilon(recipe):
+@pytest.mark.parametrize("method", CATALOG, ids=repr)
+def test_the_predicted_error_falls_with_epsilon(method):
     figures = [
-        recipe.expected_error(schema_of(2), None, Fraction(tenths, 10)) for tenths in (1, 2, 5, 40)
+        method.expected_error(schema_of(2), None, Fraction(tenths, 10)) for tenths in (1, 2, 5, 40)
     ]
     targets = [expected.figures[expected.target] for expected in figures]
     assert targets == sorted(targets, reverse=True)
@@ -221,17 +221,17 @@ def test_an_unknown_start_is_refused():
 
 @pytest.mark.parametrize("make", [Lloyd, ImprovedLloyd])
 def test_what_the_release_refuses_is_refused_beforehand(make):
-    for recipe, epsilon in (
+    for method, epsilon in (
         (make(clusters=2, columns=("y",)), Fraction(1)),
         (make(clusters=2), Fraction(1, 10**8)),
     ):
-        purse = Budget(epsilon)
-        with pytest.raises(InvalidParameter) as foretold:
-            recipe.expected_error(schema_of(2), 100, epsilon)
+        budget = Budget(epsilon)
+        with pytest.raises(InvalidParameter) as predicted:
+            method.expected_error(schema_of(2), 100, epsilon)
         with pytest.raises(InvalidParameter) as refused:
-            recipe.release(table_of(clouds(9)), budget=purse, rng=seeded(1))
-        assert str(foretold.value) == str(refused.value)
-        assert not purse.is_used
+            method.release(table_of(clouds(9)), budget=budget, rng=seeded(1))
+        assert str(predicted.value) == str(refused.value)
+        assert not budget.is_used
 
 
 def test_the_number_of_rounds_is_noted():

@@ -1,4 +1,4 @@
-"""One round of k-means: its exact privacy loss, twins that lose more, and where centres go."""
+"""One round of k-means: its exact privacy loss, twins that lose more, and where centers go."""
 
 from fractions import Fraction
 from itertools import product
@@ -22,9 +22,9 @@ from dpublish.clustering.kmeans.lloyd_round import (
 )
 from dpublish.data.box import UNIT, Box
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
-from dpublish.mechanisms.noise_law import noise_pmf, noise_variance
+from dpublish.mechanisms.noise_distribution import noise_pmf, noise_variance
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveUnit
+from dpublish.privacy.neighbors import AddRemoveUnit
 from dpublish.randomness import seeded
 
 EPSILON = Fraction(1, 2)
@@ -32,28 +32,28 @@ WEIGHT = Fraction(3, 4)
 PLACES = (-1.0, 0.0, 1.0)
 
 
-def play_round(centres, weight=WEIGHT, purses=None):
-    """A round from given centres; with several purses, as many rounds from the same centres."""
-    box = Box.of(schema_of(len(centres[0])))
+def play_round(centers, weight=WEIGHT, budgets=None):
+    """A round from given centers; with several budgets, as many rounds from the same centers."""
+    box = Box.of(schema_of(len(centers[0])))
 
     def play(table):
-        for purse in purses or [Budget(EPSILON)]:
+        for budget in budgets or [Budget(EPSILON)]:
             lloyd_round(
-                table, box, np.array(centres), count_weight=weight, budget=purse, rng=seeded(1)
+                table, box, np.array(centers), count_weight=weight, budget=budget, rng=seeded(1)
             )
 
     return play
 
 
 def worst_loss(monkeypatch, dimensions, play_from):
-    """Search small worlds: all centres on few places, no to two records, one more added."""
+    """Search small worlds: all centers on few places, no to two records, one more added."""
     points = list(product(PLACES, repeat=dimensions))
     found = []
-    for centres in product(points, repeat=2):
+    for centers in product(points, repeat=2):
         for others in ([], [points[0]], [points[-1], points[1]]):
             for added in points:
                 here, there = (
-                    Replay().run(monkeypatch, Points(rows, dimensions), play_from(centres))
+                    Replay().run(monkeypatch, Points(rows, dimensions), play_from(centers))
                     for rows in (others, [*others, added])
                 )
                 found.append(exact_loss(here, there))
@@ -67,7 +67,7 @@ def worst_loss(monkeypatch, dimensions, play_from):
 @pytest.mark.parametrize("weight", [1, WEIGHT])
 @pytest.mark.parametrize("dimensions", [1, 2])
 def test_a_round_loses_exactly_its_budget(monkeypatch, dimensions, weight):
-    loss = worst_loss(monkeypatch, dimensions, lambda centres: play_round(centres, weight))
+    loss = worst_loss(monkeypatch, dimensions, lambda centers: play_round(centers, weight))
     assert loss == EPSILON
 
 
@@ -77,16 +77,16 @@ def test_counting_a_record_in_all_of_equals_loses_twice_the_budget(monkeypatch):
 
 
 def test_a_round_for_each_cluster_loses_the_budget_of_all(monkeypatch):
-    def play(centres):
-        return play_round(centres, purses=[Budget(EPSILON) for _ in centres])
+    def play(centers):
+        return play_round(centers, budgets=[Budget(EPSILON) for _ in centers])
 
     assert worst_loss(monkeypatch, 1, play) == 2 * EPSILON
 
 
-def test_a_round_for_each_cluster_cannot_be_paid_from_one_purse():
-    purse = Budget(EPSILON)
+def test_a_round_for_each_cluster_cannot_be_paid_from_one_budget():
+    budget = Budget(EPSILON)
     with pytest.raises(BudgetAlreadyUsed):
-        play_round([(0.0,), (0.5,)], purses=[purse, purse])(Points([], 1))
+        play_round([(0.0,), (0.5,)], budgets=[budget, budget])(Points([], 1))
 
 
 def test_each_number_gets_the_noise_of_its_share(monkeypatch):
@@ -97,11 +97,11 @@ def test_each_number_gets_the_noise_of_its_share(monkeypatch):
     assert [exact.shape for exact in seen.exact] == [(2,), (2, 3)]
 
 
-def test_the_purse_opens_before_any_row_is_read():
-    table, purse = Points([], 1), Budget(1)
-    purse.spend()
+def test_the_budget_opens_before_any_row_is_read():
+    table, budget = Points([], 1), Budget(1)
+    budget.spend()
     with pytest.raises(BudgetAlreadyUsed):
-        play_round([(0.0,)], purses=[purse])(table)
+        play_round([(0.0,)], budgets=[budget])(table)
     assert table.kernels == []
 
 
@@ -109,24 +109,24 @@ def test_an_empty_cluster_gets_noise_like_any_other(monkeypatch, rng):
     rate = Fraction(1, 2)
     kept = []
 
-    def spy(centres, counts, sums, rate):
+    def spy(centers, counts, sums, rate):
         kept.append(counts.tolist())
-        return centres
+        return centers
 
     monkeypatch.setattr(module, "move", spy)
     table, box = Points([(0.9,)] * 4, 1), Box.of(schema_of(1))
     for _ in range(3000):
-        centres = np.array([[-1.0], [1.0]])
-        lloyd_round(table, box, centres, count_weight=1, budget=Budget(2 * rate), rng=rng)
+        centers = np.array([[-1.0], [1.0]])
+        lloyd_round(table, box, centers, count_weight=1, budget=Budget(2 * rate), rng=rng)
     for column, exact in enumerate((0, 4)):
-        law = dict(zip(range(-40, 41), noise_pmf(rate, np.arange(-40, 41)), strict=True))
+        distribution = dict(zip(range(-40, 41), noise_pmf(rate, np.arange(-40, 41)), strict=True))
         noise = [counts[column] - exact for counts in kept]
-        assert frequency_p_value(noise, law) > 1e-6
-        shifted = {k + 1: p for k, p in law.items()}
+        assert frequency_p_value(noise, distribution) > 1e-6
+        shifted = {k + 1: p for k, p in distribution.items()}
         assert frequency_p_value(noise, shifted) < 1e-20
 
 
-# --- where centres go ---------------------------------------------------------------------------
+# --- where centers go ---------------------------------------------------------------------------
 
 
 @given(
@@ -134,7 +134,7 @@ def test_an_empty_cluster_gets_noise_like_any_other(monkeypatch, rng):
     st.integers(-200, 200),
     st.integers(1, 60),
 )
-def test_centres_stay_in_the_box_and_never_follow_a_count_that_is_noise(counts, scale, tenths):
+def test_centers_stay_in_the_box_and_never_follow_a_count_that_is_noise(counts, scale, tenths):
     rate = Fraction(tenths, 10)
     counts = np.array(counts, dtype=np.int64)
     old = np.linspace(-1, 1, counts.size)[:, None]
@@ -160,10 +160,10 @@ def test_with_much_budget_a_round_gives_the_means_of_the_nearest_records(rng):
     assert found == pytest.approx(np.array([[-0.55], [0.9]]), abs=0.01)
 
 
-# --- what is foretold and refused ---------------------------------------------------------------
+# --- what is predicted and refused ---------------------------------------------------------------
 
 
-def test_the_foretold_noise_holds_95_percent_and_no_more(rng):
+def test_the_predicted_noise_holds_95_percent_and_no_more(rng):
     box = Box.of(schema_of(2))
     figures = round_errors(box, 3, EPSILON, WEIGHT, None)
     shares = Budget(EPSILON).split(counts=WEIGHT, sums=2)
@@ -175,12 +175,12 @@ def test_the_foretold_noise_holds_95_percent_and_no_more(rng):
     assert np.mean(counts < figures["cluster_count_95"]) < 0.95
 
 
-def test_the_shift_of_a_centre_is_foretold_if_the_number_of_records_is_public():
+def test_the_shift_of_a_center_is_predicted_if_the_number_of_records_is_public():
     box = Box.of(schema_of(2))
     figures = round_errors(box, 3, EPSILON, 1, 600)
-    assert figures["centre_shift_95"] == figures["coordinate_sum_95"] / 200
-    assert round_errors(box, 3, EPSILON, 1, 1)["centre_shift_95"] == 2.0
-    assert "centre_shift_95" not in round_errors(box, 3, EPSILON, 1, None)
+    assert figures["center_shift_95"] == figures["coordinate_sum_95"] / 200
+    assert round_errors(box, 3, EPSILON, 1, 1)["center_shift_95"] == 2.0
+    assert "center_shift_95" not in round_errors(box, 3, EPSILON, 1, None)
 
 
 def test_noise_that_does_not_fit_is_refused_beforehand():
@@ -196,6 +196,6 @@ def test_a_number_of_clusters_that_makes_no_sense_is_refused(clusters):
 
 def test_a_table_of_units_is_refused():
     table = Points([], 1)
-    table.neighbours = AddRemoveUnit("person")
+    table.neighbors = AddRemoveUnit("person")
     with pytest.raises(InvalidParameter, match="one record"):
         require_records(table, "dplloyd")

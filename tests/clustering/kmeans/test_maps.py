@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpublish.clustering.kmeans.default import PrivateCentres
+from dpublish.clustering.kmeans.default import PrivateCenters
 from dpublish.clustering.kmeans.grid_size import even_sizes
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema, column
@@ -14,7 +14,7 @@ from dpublish.data.sources import open_table
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from dpublish.release.dense_regions import dense_cells, standing_out
-from dpublish.report.centres import section
+from dpublish.report.centers import section
 
 
 def publish_map(seed, epsilon="0.5", clusters=12):
@@ -24,8 +24,8 @@ def publish_map(seed, epsilon="0.5", clusters=12):
     points = cities[rng.integers(0, 2, 30_000)] + rng.normal(0, 0.02, (30_000, 2))
     schema = Schema(tuple(column(name, "numeric", bounds=[-1, 1]) for name in "xy"))
     table = open_table(pa.table({"x": points[:, 0], "y": points[:, 1]}), schema)
-    recipe = PrivateCentres(clusters=clusters)
-    return recipe.release(table, budget=Budget(epsilon), rng=seeded(seed)), points
+    method = PrivateCenters(clusters=clusters)
+    return method.release(table, budget=Budget(epsilon), rng=seeded(seed)), points
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -33,7 +33,7 @@ def test_no_center_lands_in_the_void_of_a_map(seed):
     release, points = publish_map(seed)
     assert release.synopsis.size > 5_000, "most of the cells must be empty"
     members = np.bincount(release.label({"x": points[:, 0], "y": points[:, 1]}), minlength=12)
-    apart = np.abs(release.centres[:, None] - points[None, ::20]).max(axis=2).min(axis=1)
+    apart = np.abs(release.centers[:, None] - points[None, ::20]).max(axis=2).min(axis=1)
     assert apart.max() < 0.1, "a center lies far from any record"
     assert members.min() > 0
 
@@ -53,8 +53,8 @@ def small_clusters_found(seed):
     )
     schema = Schema(tuple(column(name, "numeric", bounds=[-1, 1]) for name in "xy"))
     table = open_table(pa.table({"x": points[:, 0], "y": points[:, 1]}), schema)
-    release = PrivateCentres(clusters=8).release(table, budget=Budget("0.2"), rng=seeded(seed))
-    apart = np.linalg.norm(SMALL[:, None] - release.centres[None], axis=2).min(axis=1)
+    release = PrivateCenters(clusters=8).release(table, budget=Budget("0.2"), rng=seeded(seed))
+    apart = np.linalg.norm(SMALL[:, None] - release.centers[None], axis=2).min(axis=1)
     return np.count_nonzero(apart < 0.2)
 
 
@@ -98,8 +98,8 @@ def publish_ages(epsilon="5"):
     """Publish a grid over 100 ages, each of which 60 people have."""
     schema = Schema((column("age", "integer", bounds=[0, 99]),))
     table = open_table(pa.table({"age": np.repeat(np.arange(100), 60)}), schema)
-    recipe = PrivateCentres(clusters=2)
-    return recipe.release(table, budget=Budget(epsilon), rng=seeded(1))
+    method = PrivateCenters(clusters=2)
+    return method.release(table, budget=Budget(epsilon), rng=seeded(1))
 
 
 def test_grid_and_rows_of_an_integer_column_show_no_stripes():
@@ -128,7 +128,7 @@ def test_sizes_come_with_an_interval_and_centers_of_noise_are_marked():
     lost = type(release)(
         receipt=release.receipt,
         schema=release.schema,
-        centres=np.array([*release.centres, [0.9, 0.9]]),
+        centers=np.array([*release.centers, [0.9, 0.9]]),
         synopsis=release.synopsis,
     )
     assert [size.may_be_noise for size in lost.cluster_sizes] == [False, False, True]
@@ -141,6 +141,6 @@ def test_without_a_grid_no_sizes_are_shown():
     schema = Schema(tuple(column(f"x{i}", "numeric", bounds=[-1, 1]) for i in range(5)))
     points = plain_generator(1).uniform(-1, 1, (500, 5))
     table = open_table(pa.table({f"x{i}": points[:, i] for i in range(5)}), schema)
-    release = PrivateCentres(clusters=2).release(table, budget=Budget(Fraction(1)), rng=seeded(1))
+    release = PrivateCenters(clusters=2).release(table, budget=Budget(Fraction(1)), rng=seeded(1))
     assert release.cluster_sizes is None
     assert section(release, False).listings[0].headers == ["cluster", *release.box.names]

@@ -22,8 +22,8 @@ EPSILON = 1
 TENTH = Fraction(1, 10)
 
 
-def threshold_law(exact, highest, percentile, sensitivity, step=1):
-    """Chances of every threshold on the lattice, one by one, from the definition."""
+def threshold_distribution(exact, highest, percentile, sensitivity, step=1):
+    """Probabilities of every threshold on the lattice, one by one, from the definition."""
     positive = [value for value in exact.tolist() if value > 0]
     odds = {}
     for x in range(step, highest + 1, step):
@@ -58,30 +58,33 @@ def draw(exact, highest, percentile, sensitivity, runs=3000):
 def test_thresholds_are_drawn_with_their_exact_odds(exact, percentile):
     coefficients = np.array(exact)
     drawn = draw(coefficients, 20, percentile, Fraction(1, 4))
-    law = threshold_law(coefficients, 20, percentile, Fraction(1, 4))
-    assert frequency_p_value(drawn, law) > 1e-4
+    distribution = threshold_distribution(coefficients, 20, percentile, Fraction(1, 4))
+    assert frequency_p_value(drawn, distribution) > 1e-4
 
 
 def test_a_choice_of_half_or_twice_the_sensitivity_is_told_apart():
     coefficients = np.array([3, 3, 8, 12, 14, 15, 17])
     drawn = draw(coefficients, 20, TENTH, Fraction(1, 4))
     for sensitivity in (Fraction(1, 8), Fraction(1, 2)):
-        assert frequency_p_value(drawn, threshold_law(coefficients, 20, TENTH, sensitivity)) < 1e-20
+        assert (
+            frequency_p_value(drawn, threshold_distribution(coefficients, 20, TENTH, sensitivity))
+            < 1e-20
+        )
 
 
-def test_whole_numbers_beyond_64_bits_are_put_on_a_public_lattice():
+def test_integers_beyond_64_bits_are_put_on_a_public_lattice():
     exact = np.array([5 << 70, 9 << 70, -(3 << 70), 1], dtype=object)
     highest = (1 << 75) - 1
     drawn = draw(exact, highest, Fraction(1, 2), Fraction(1), runs=300)
     step = 1 << 25
     assert all(x % step == 0 and step <= x <= highest for x in drawn)
     below = np.mean([x <= 5 << 70 for x in drawn])
-    law = threshold_law(np.array([5, 9, -3, 1]), 31, Fraction(1, 2), Fraction(1))
-    assert below == pytest.approx(sum(p for x, p in law.items() if x <= 5), abs=0.1)
+    distribution = threshold_distribution(np.array([5, 9, -3, 1]), 31, Fraction(1, 2), Fraction(1))
+    assert below == pytest.approx(sum(p for x, p in distribution.items() if x <= 5), abs=0.1)
 
 
 def worst_loss(wavelet, sensitivity, worlds=300):
-    """The largest loss of the choice over neighbouring small worlds, computed exactly."""
+    """The largest loss of the choice over neighboring small worlds, computed exactly."""
     transform = WaveTransform((4, 4), wavelet)
     rng = plain_generator(9)
     # Thresholds on a coarse lattice, in the usual scale of the wavelet.
@@ -92,13 +95,15 @@ def worst_loss(wavelet, sensitivity, worlds=300):
         one = np.zeros(16, dtype=np.int64)
         one[rng.integers(16)] = 1
         here, there = transform.apply(counts).ravel(), transform.apply(counts + one).ravel()
-        laws = [threshold_law(w, highest, TENTH, sensitivity, step) for w in (here, there)]
-        loss = max(loss, privacy_loss(*laws))
+        distributions = [
+            threshold_distribution(w, highest, TENTH, sensitivity, step) for w in (here, there)
+        ]
+        loss = max(loss, privacy_loss(*distributions))
     return loss
 
 
 @pytest.mark.parametrize("wavelet", ["haar", "db2", "bior2.2"])
-def test_no_neighbour_is_told_apart_by_more_than_was_paid(wavelet):
+def test_no_neighbor_is_told_apart_by_more_than_was_paid(wavelet):
     sensitivity = rank_sensitivity(WaveTransform((4, 4), wavelet), TENTH)
     assert 0 < worst_loss(wavelet, sensitivity) <= EPSILON
 
@@ -110,8 +115,8 @@ def test_a_wavelet_treated_as_haar_gives_records_away(wavelet):
 
 def test_a_range_that_ends_at_the_private_maximum_gives_records_away():
     here, there = np.array([3, 5]), np.array([3, 6])
-    private = [threshold_law(w, int(w.max()), TENTH, Fraction(1)) for w in (here, there)]
-    public = [threshold_law(w, 9, TENTH, Fraction(1)) for w in (here, there)]
+    private = [threshold_distribution(w, int(w.max()), TENTH, Fraction(1)) for w in (here, there)]
+    public = [threshold_distribution(w, 9, TENTH, Fraction(1)) for w in (here, there)]
     assert privacy_loss(*private) == inf
     assert privacy_loss(*public) <= EPSILON
 
@@ -127,9 +132,9 @@ def test_the_range_depends_on_noisy_coefficients_only_and_is_never_empty():
 
 def test_the_release_holds_the_threshold_and_takes_what_reaches_it():
     table = square([(0.1, 0.1)] * 60 + [(0.9, 0.9)] * 40)
-    recipe = ChosenThresholdWaves(cells=4, percentile=Fraction(1, 2))
-    release = recipe.release(table, budget=Budget(5), rng=seeded(2))
+    method = ChosenThresholdWaves(cells=4, percentile=Fraction(1, 2))
+    release = method.release(table, budget=Budget(5), rng=seeded(2))
     sums = release.counts.reshape(2, 2, 2, 2).sum(axis=(1, 3)) / 2  # Haar: sums / 2 in the plane
     assert ((release.labels >= 0) == (sums >= release.threshold)).all()
     assert release.chosen is None
-    assert "rank" not in release.facts()
+    assert "rank" not in release.metadata()

@@ -7,7 +7,7 @@ from math import ceil
 import numpy as np
 import pytest
 
-from clustering.wavecluster.wave_worlds import RECIPES, SQUARE, line, spirals, square
+from clustering.wavecluster.wave_worlds import CATALOG, SQUARE, line, spirals, square
 from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.clustering.wavecluster import synthetic
@@ -19,22 +19,22 @@ from dpublish.clustering.wavecluster.adaptive_grid import (
 )
 from dpublish.clustering.wavecluster.noisy_threshold import NoisyThresholdWaves
 from dpublish.clustering.wavecluster.plan import WavePlan
-from dpublish.clustering.wavecluster.quantised import QuantisedWaves
+from dpublish.clustering.wavecluster.quantized import QuantizedWaves
 from dpublish.clustering.wavecluster.synthetic import SyntheticWaves
 from dpublish.clustering.wavecluster.wavelet import connect, significant_cells
 from dpublish.errors import InvalidParameter
-from dpublish.mechanisms.noise_law import noise_pmf
+from dpublish.mechanisms.noise_distribution import noise_pmf
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
 POINTS = [(0.1, 0.1), (0.1, 0.15), (0.2, 0.1), (0.9, 0.9), (0.6, 0.9)]
 
 
-def run(recipe, table, epsilon=1, seed=7):
-    return recipe.release(table, budget=Budget(epsilon), rng=seeded(seed))
+def run(method, table, epsilon=1, seed=7):
+    return method.release(table, budget=Budget(epsilon), rng=seeded(seed))
 
 
-@pytest.mark.parametrize("kind", RECIPES)
+@pytest.mark.parametrize("kind", CATALOG)
 class TestEveryVariant:
     @pytest.mark.parametrize("points", [[], POINTS[:1], POINTS[:1] * 50], ids=["0", "1", "same"])
     @pytest.mark.parametrize("epsilon", ["0.01", 1])
@@ -59,12 +59,12 @@ class TestEveryVariant:
             release = run(kind(cells=8, wavelet=wavelet, levels=levels), square(POINTS * 20))
             assert release.labels.shape == (8 >> levels,) * 2
 
-    def test_the_purse_is_emptied(self, kind):
-        purse = Budget("0.7")
-        release = kind(cells=4).release(square(POINTS), budget=purse, rng=seeded(1))
-        assert all(leaf.is_used for leaf in purse.account())
+    def test_the_budget_is_emptied(self, kind):
+        budget = Budget("0.7")
+        release = kind(cells=4).release(square(POINTS), budget=budget, rng=seeded(1))
+        assert all(leaf.is_used for leaf in budget.account())
         shares = sum((share for _, share in release.receipt.shares), Fraction(0))
-        assert purse.cost() == shares == release.receipt.epsilon == Fraction(7, 10)
+        assert budget.cost() == shares == release.receipt.epsilon == Fraction(7, 10)
 
     @pytest.mark.parametrize(
         "settings",
@@ -87,89 +87,93 @@ class TestEveryVariant:
         with pytest.raises(InvalidParameter):
             kind(**settings).expected_error(SQUARE, None, Fraction(1))
 
-    def test_what_expected_error_refuses_release_refuses_with_a_full_purse(self, kind):
-        purse = Budget(1)
+    def test_what_expected_error_refuses_release_refuses_with_a_full_budget(self, kind):
+        budget = Budget(1)
         with pytest.raises(InvalidParameter):
-            kind(cells=5).release(square(POINTS), budget=purse, rng=seeded(1))
-        assert not purse.is_used
+            kind(cells=5).release(square(POINTS), budget=budget, rng=seeded(1))
+        assert not budget.is_used
 
 
 # The baseline clusters a grid of its own, so it is not among these.
-@pytest.mark.parametrize("kind", RECIPES[:3])
+@pytest.mark.parametrize("kind", CATALOG[:3])
 def test_much_budget_finds_what_the_plain_algorithm_finds(kind):
     rng = plain_generator(2)
     points = np.concatenate([rng.normal(c, 0.04, (400, 2)) for c in (0.3, 0.8)]).clip(0, 1)
     table = square(points)
-    recipe = kind(cells=16, percentile=Fraction(1, 2))
-    plan = WavePlan.of(SQUARE, recipe)
+    method = kind(cells=16, percentile=Fraction(1, 2))
+    plan = WavePlan.of(SQUARE, method)
     exact = plan.transform.apply(table.sum(plan.kernel))
     plain = connect(significant_cells(exact, Fraction(1, 2)))
     assert plain.max() == 1
-    releases = [run(recipe, table, 2000, seed) for seed in range(5)]
+    releases = [run(method, table, 2000, seed) for seed in range(5)]
     sizes = [np.count_nonzero(r.labels != plain) for r in releases]
     # Equal coefficients at the edge may be told apart differently, nothing else.
     assert max(sizes) <= 3
 
 
-def draw_noise(recipe, runs=400, epsilon=Fraction(1, 2)):
+def draw_noise(method, runs=400, epsilon=Fraction(1, 2)):
     """Noise of all counts of many releases of one table."""
     table = square(POINTS)
-    exact = table.sum(BoxGrid(WavePlan.of(SQUARE, recipe).box, (4, 4)))
-    draws = [run(recipe, table, epsilon, seed).counts - exact for seed in range(runs)]
+    exact = table.sum(BoxGrid(WavePlan.of(SQUARE, method).box, (4, 4)))
+    draws = [run(method, table, epsilon, seed).counts - exact for seed in range(runs)]
     return np.concatenate(draws).astype(int).tolist()
 
 
-def noise_law(rate):
+def noise_distribution(rate):
     values = range(-200, 201)
     return dict(zip(values, noise_pmf(rate, list(values)).tolist(), strict=True))
 
 
 @pytest.mark.parametrize(
-    ("recipe", "share"),
+    ("method", "share"),
     [
-        (QuantisedWaves(cells=4), Fraction(1)),
+        (QuantizedWaves(cells=4), Fraction(1)),
         (NoisyThresholdWaves(cells=4), Fraction(7, 10)),
         (NoisyThresholdWaves(cells=4, counts_share=Fraction(1, 5)), Fraction(1, 5)),
     ],
 )
-def test_counts_get_the_noise_that_their_share_pays_for(recipe, share):
+def test_counts_get_the_noise_that_their_share_pays_for(method, share):
     rate = share / 2
-    noise = draw_noise(recipe)
-    assert frequency_p_value(noise, noise_law(rate)) > 1e-4
+    noise = draw_noise(method)
+    assert frequency_p_value(noise, noise_distribution(rate)) > 1e-4
     for factor in (Fraction(7, 10), Fraction(13, 10)):
-        assert frequency_p_value(noise, noise_law(rate * factor)) < 1e-20
+        assert frequency_p_value(noise, noise_distribution(rate * factor)) < 1e-20
 
 
-def chosen_law(empty, size, epsilon, sensitivity, percentile=Fraction(1, 10)):
-    """Chances of each number of coefficients taken, by enumeration of the noise."""
-    law = Counter()
+def chosen_distribution(empty, size, epsilon, sensitivity, percentile=Fraction(1, 10)):
+    """Probabilities of each number of coefficients taken, by enumeration of the noise."""
+    distribution = Counter()
     values = np.arange(-3000, 3001)
-    for noise, chance in zip(
+    for noise, probability in zip(
         values.tolist(), noise_pmf(epsilon / sensitivity, values), strict=True
     ):
         positive = size - min(max(empty + noise, 0), size)
-        law[ceil((1 - percentile) * positive)] += float(chance)
-    return law
+        distribution[ceil((1 - percentile) * positive)] += float(probability)
+    return distribution
 
 
 @pytest.mark.parametrize(("wavelet", "sensitivity"), [("haar", 1), ("db2", 4)])
-def test_the_number_taken_follows_the_law_that_its_share_pays_for(wavelet, sensitivity):
-    recipe = NoisyThresholdWaves(cells=8, wavelet=wavelet, variant="direct")
+def test_the_number_taken_follows_the_distribution_that_its_share_pays_for(wavelet, sensitivity):
+    method = NoisyThresholdWaves(cells=8, wavelet=wavelet, variant="direct")
     table = square(POINTS)
-    plan = WavePlan.of(SQUARE, recipe)
+    plan = WavePlan.of(SQUARE, method)
     empty = int((plan.transform.apply(table.sum(plan.kernel)) <= 0).sum())
-    drawn = [run(recipe, table, 2, seed).chosen for seed in range(1500)]
+    drawn = [run(method, table, 2, seed).chosen for seed in range(1500)]
     share = Fraction(6, 10)
-    assert frequency_p_value(drawn, chosen_law(empty, 16, share, sensitivity)) > 1e-4
+    assert frequency_p_value(drawn, chosen_distribution(empty, 16, share, sensitivity)) > 1e-4
     for factor in (Fraction(1, 2), Fraction(2)):
-        wrong = chosen_law(empty, 16, share, sensitivity * factor)
+        wrong = chosen_distribution(empty, 16, share, sensitivity * factor)
         assert frequency_p_value(drawn, wrong) < 1e-10
 
 
 def test_a_record_that_fills_four_coefficients_is_hidden_and_by_haars_noise_is_not():
     here, there = 16, 12
-    proved = privacy_loss(chosen_law(here, 16, 0.5, 4), chosen_law(there, 16, 0.5, 4))
-    broken = privacy_loss(chosen_law(here, 16, 0.5, 1), chosen_law(there, 16, 0.5, 1))
+    proved = privacy_loss(
+        chosen_distribution(here, 16, 0.5, 4), chosen_distribution(there, 16, 0.5, 4)
+    )
+    broken = privacy_loss(
+        chosen_distribution(here, 16, 0.5, 1), chosen_distribution(there, 16, 0.5, 1)
+    )
     assert proved <= 0.5 + 1e-9
     assert broken > 1.5
 
@@ -186,14 +190,14 @@ def test_the_variants_count_as_they_say():
     assert auto.count_significant(noisy, 4, Fraction(3, 10)) == direct
     assert auto.count_significant(noisy, 4, Fraction(29, 100)) == paper
     for variant in ("direct", "paper"):
-        recipe = NoisyThresholdWaves(variant=variant)
-        assert recipe.count_significant(noisy, 10**9, Fraction(1)) >= 0
-        assert recipe.count_significant(noisy, -(10**9), Fraction(1)) <= 9
+        method = NoisyThresholdWaves(variant=variant)
+        assert method.count_significant(noisy, 10**9, Fraction(1)) >= 0
+        assert method.count_significant(noisy, -(10**9), Fraction(1)) <= 9
 
 
 def test_no_coefficient_may_be_taken_and_no_cluster_follows():
-    recipe = NoisyThresholdWaves(cells=4, variant="direct")
-    empty = [run(recipe, square([]), 1, seed) for seed in range(20)]
+    method = NoisyThresholdWaves(cells=4, variant="direct")
+    empty = [run(method, square([]), 1, seed) for seed in range(20)]
     assert any(release.chosen == release.clusters == 0 for release in empty)
     assert all(release.significant == release.chosen for release in empty)
 
@@ -247,13 +251,13 @@ class TestAdaptiveGrid:
 
 class TestSpirals:
     def test_the_plain_algorithm_finds_three(self, real_data):
-        recipe = QuantisedWaves(cells=40)
+        method = QuantizedWaves(cells=40)
         table = spirals(real_data)
-        plan = WavePlan.of(table.schema, recipe)
+        plan = WavePlan.of(table.schema, method)
         exact = plan.transform.apply(table.sum(plan.kernel))
         assert (exact > 0).sum() == 159
         assert (exact <= 0).sum() == 241
-        significant = significant_cells(exact, recipe.percentile)
+        significant = significant_cells(exact, method.percentile)
         assert significant.sum() == 144
         assert connect(significant).max() + 1 == 3
         assert connect(significant, "face").max() + 1 == 17
@@ -261,8 +265,8 @@ class TestSpirals:
     def test_the_noisy_threshold_takes_as_many_as_are_significant(self, real_data):
         table = spirals(real_data)
 
-        def mean_significant(recipe):
-            return np.mean([run(recipe, table, 1, seed).significant for seed in range(50)])
+        def mean_significant(method):
+            return np.mean([run(method, table, 1, seed).significant for seed in range(50)])
 
         assert mean_significant(NoisyThresholdWaves()) == pytest.approx(144, rel=0.05)
-        assert mean_significant(QuantisedWaves()) == pytest.approx(249, rel=0.05)
+        assert mean_significant(QuantizedWaves()) == pytest.approx(249, rel=0.05)

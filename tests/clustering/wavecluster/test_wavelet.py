@@ -32,7 +32,7 @@ def coefficients_of(transform, counts):
 
 
 @pytest.mark.parametrize("name", WAVELETS)
-def test_one_level_is_the_low_pass_half_of_the_periodised_transform(name):
+def test_one_level_is_the_low_pass_half_of_the_periodized_transform(name):
     size = max(8, 2 * (pywt.Wavelet(name).dec_len // 2 + 1))
     line = counts_of(size)
     expected = pywt.dwt(line, name, mode="periodization")[0]

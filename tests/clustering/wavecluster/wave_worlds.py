@@ -5,12 +5,12 @@ import pyarrow.parquet as pq
 
 from dpublish.clustering.wavecluster.chosen_threshold import ChosenThresholdWaves
 from dpublish.clustering.wavecluster.noisy_threshold import NoisyThresholdWaves
-from dpublish.clustering.wavecluster.quantised import QuantisedWaves
+from dpublish.clustering.wavecluster.quantized import QuantizedWaves
 from dpublish.clustering.wavecluster.synthetic import SyntheticWaves
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 
-RECIPES = (QuantisedWaves, NoisyThresholdWaves, ChosenThresholdWaves, SyntheticWaves)
+CATALOG = (QuantizedWaves, NoisyThresholdWaves, ChosenThresholdWaves, SyntheticWaves)
 SQUARE = Schema(tuple(column(name, "numeric", bounds=[0, 1], missing="drop") for name in "xy"))
 SPIRALS_BOX = {"x": [90_045, 964_418], "y": [87_019, 955_379]}
 """Public constants: the box of the points of DS2."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpublish.audit import privacy_loss
-from dpublish.mechanisms.noise_law import noise_pmf
+from dpublish.mechanisms.noise_distribution import noise_pmf
 from dpublish.synthesis.correlation.amplification import amplified_epsilon
 
 CASES = [
@@ -29,22 +29,26 @@ def test_it_is_the_exact_value_rounded_down(epsilon, rate):
     assert found >= exact - Fraction(1, 10**9)
 
 
-def sampled_law(records, epsilon, rate):
-    """Give the law of a noisy count of a sample."""
+def sampled_distribution(records, epsilon, rate):
+    """Give the distribution of a noisy count of a sample."""
     grid = np.arange(-60, 70)
-    law = np.zeros(grid.size)
+    distribution = np.zeros(grid.size)
     for kept in range(records + 1):
-        chance = comb(records, kept) * float(rate) ** kept * float(1 - rate) ** (records - kept)
-        law += chance * noise_pmf(epsilon, grid - kept)
-    return dict(zip(grid.tolist(), law.tolist(), strict=True))
+        probability = (
+            comb(records, kept) * float(rate) ** kept * float(1 - rate) ** (records - kept)
+        )
+        distribution += probability * noise_pmf(epsilon, grid - kept)
+    return dict(zip(grid.tolist(), distribution.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1, 2)])
 def test_a_sampled_count_loses_what_was_paid_and_a_greedy_one_more(rate):
     epsilon = Fraction(3, 10)
     inner = amplified_epsilon(epsilon, rate)
-    loss = privacy_loss(sampled_law(3, inner, rate), sampled_law(4, inner, rate))
+    loss = privacy_loss(sampled_distribution(3, inner, rate), sampled_distribution(4, inner, rate))
     assert float(epsilon) * 0.999 < loss <= float(epsilon) + 1e-9
     greedy = epsilon / rate
-    broken = privacy_loss(sampled_law(3, greedy, rate), sampled_law(4, greedy, rate))
+    broken = privacy_loss(
+        sampled_distribution(3, greedy, rate), sampled_distribution(4, greedy, rate)
+    )
     assert broken > float(epsilon) * 1.05

@@ -1,4 +1,4 @@
-"""Boxes: whole releases replayed on neighbours, and a twin whose size is in the clear."""
+"""Boxes: whole releases replayed on neighbors, and a twin whose size is in the clear."""
 
 from fractions import Fraction
 from math import inf
@@ -12,7 +12,7 @@ from dpublish.data.sources import open_table
 from dpublish.mechanisms import noise
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.labeled_histogram import NoisySize
 from dpublish.synthesis.histograms import (
     box_splits,
     spatial_tree,
@@ -24,7 +24,7 @@ from transcript import privacy_loss
 SCHEMA = Schema(tuple(column(name, "integer", bounds=[0, 7]) for name in "xy"))
 EPSILON = Fraction(20)
 MODULES = (noise, uniform_grid, two_level_grid, spatial_tree, box_splits)
-RECIPES = {
+CATALOG = {
     "ug": uniform_grid.UniformGrid(),
     "ag": two_level_grid.TwoLevelGrid(),
     "psd": spatial_tree.SpatialTree(),
@@ -41,14 +41,14 @@ def losses(name, monkeypatch, sizes=(1, 2, 3, 5, 6, 12, 40), seeds=4):
         for seed in range(seeds):
 
             def release(table, seed=seed):
-                return RECIPES[name].release(table, budget=Budget(EPSILON), rng=seeded(seed))
+                return CATALOG[name].release(table, budget=Budget(EPSILON), rng=seeded(seed))
 
             pair = make_table(codes), make_table(codes[:-1])
             yield privacy_loss(release, *pair, MODULES, monkeypatch)
 
 
-@pytest.mark.parametrize("name", RECIPES)
-def test_no_release_tells_neighbours_apart_by_more_than_the_budget(name, monkeypatch):
+@pytest.mark.parametrize("name", CATALOG)
+def test_no_release_tells_neighbors_apart_by_more_than_the_budget(name, monkeypatch):
     found = max(losses(name, monkeypatch))
     assert float(EPSILON) / 3 < found <= float(EPSILON) * (1 + 1e-9)
 

@@ -1,4 +1,4 @@
-"""The recipe filter-priority: noise first, then a sample that is right on average."""
+"""The method filter-priority: noise first, then a sample that is right on average."""
 
 from fractions import Fraction
 
@@ -10,7 +10,7 @@ from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.mechanisms.noise_law import noise_pmf
+from dpublish.mechanisms.noise_distribution import noise_pmf
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from dpublish.synthesis.histograms.cell_sample import FilterPriority, priority_sample
@@ -23,32 +23,32 @@ TWO_CELLS = Schema((column("x", "integer", bounds=[0, 1]),))
 
 def publish(values, seed=1, rng=None, schema=TWO_CELLS, **settings):
     table = open_table(pa.table({"x": pa.array(values, pa.int64())}), schema)
-    recipe = FilterPriority(**settings)
-    return recipe.release(table, budget=Budget("0.8"), rng=rng or seeded(seed))
+    method = FilterPriority(**settings)
+    return method.release(table, budget=Budget("0.8"), rng=rng or seeded(seed))
 
 
-def chance_of_first(first, second):
-    """Chance that first / u > second / v for uniform u and v; 0 stands for no cell."""
+def probability_of_first(first, second):
+    """Probability that first / u > second / v for uniform u and v; 0 stands for no cell."""
     if not first or not second:
         return float(first > 0)
     return 1 - second / (2 * first) if first >= second else first / (2 * second)
 
 
-def law(counts):
-    """Law of what one sampled cell of two shows: noise, then the filter at 1, then priorities."""
+def distribution(counts):
+    """Distribution of one sampled cell of two: noise, then the filter at 1, then priorities."""
     values = np.arange(LONG)
-    blurred = []
+    perturbed = []
     for count in counts:
-        chances = noise_pmf(EPSILON, values - count)
-        chances[0] = 1 - chances[1:].sum()  # below the threshold
-        blurred.append(chances)
+        probabilities = noise_pmf(EPSILON, values - count)
+        probabilities[0] = 1 - probabilities[1:].sum()  # below the threshold
+        perturbed.append(probabilities)
     outcomes = {}
-    for a, one in enumerate(blurred[0]):
-        for b, two in enumerate(blurred[1]):
+    for a, one in enumerate(perturbed[0]):
+        for b, two in enumerate(perturbed[1]):
             if not a and not b:
                 outcomes[()] = one * two
                 continue
-            first = chance_of_first(a, b)
+            first = probability_of_first(a, b)
             for cell, value, part in ((0, a, first), (1, b, 1 - first)):
                 if part:
                     key = (cell, min(value, CAP))
@@ -56,16 +56,16 @@ def law(counts):
     return outcomes
 
 
-def law_of_twin(counts):
-    """The twin samples a cell by its true count, and blurs that one only."""
+def distribution_of_twin(counts):
+    """The twin samples a cell by its true count, and perturbs that one only."""
     outcomes = {(): 0.0}
-    first = chance_of_first(*counts)
+    first = probability_of_first(*counts)
     for cell, part in ((0, first), (1, 1 - first if any(counts) else 0.0)):
         for value in range(1, LONG):
-            chance = part * float(noise_pmf(EPSILON, [value - counts[cell]])[0])
-            if chance:
+            probability = part * float(noise_pmf(EPSILON, [value - counts[cell]])[0])
+            if probability:
                 key = (cell, min(value, CAP))
-                outcomes[key] = outcomes.get(key, 0.0) + chance
+                outcomes[key] = outcomes.get(key, 0.0) + probability
     outcomes[()] = 1 - sum(outcomes.values())
     return outcomes
 
@@ -74,23 +74,26 @@ WORLDS = [((0, 0), (1, 0)), ((1, 0), (1, 1)), ((2, 1), (2, 2)), ((3, 1), (2, 1))
 
 
 @pytest.mark.parametrize(("here", "there"), WORLDS)
-def test_the_sample_keeps_the_promise(here, there):
-    assert privacy_loss(law(here), law(there)) <= EPSILON + 1e-9
+def test_the_sample_keeps_the_guarantee(here, there):
+    assert privacy_loss(distribution(here), distribution(there)) <= EPSILON + 1e-9
 
 
 def test_a_sample_taken_before_the_noise_is_caught():
-    losses = [privacy_loss(law_of_twin(here), law_of_twin(there)) for here, there in WORLDS]
+    losses = [
+        privacy_loss(distribution_of_twin(here), distribution_of_twin(there))
+        for here, there in WORLDS
+    ]
     assert max(losses) > EPSILON + 0.1
 
 
-def test_the_recipe_has_the_law_of_the_proof_not_that_of_the_twin(rng):
+def test_the_method_has_the_distribution_of_the_proof_not_that_of_the_twin(rng):
     samples = []
     for _ in range(3000):
         release = publish([0, 0, 1], rng=rng, sample=1, threshold=1)
         shown = zip(release.cells.tolist(), release.counts.tolist(), strict=True)
         samples.append(next(((cell, min(count, CAP)) for cell, count in shown), ()))
-    assert frequency_p_value(samples, law((2, 1))) > 1e-4
-    assert frequency_p_value(samples, law_of_twin((2, 1))) < 1e-20
+    assert frequency_p_value(samples, distribution((2, 1))) > 1e-4
+    assert frequency_p_value(samples, distribution_of_twin((2, 1))) < 1e-20
 
 
 def test_weights_of_a_sample_add_up_to_the_counts_on_average(rng):
@@ -137,14 +140,14 @@ def test_an_empty_table_and_one_row_are_no_error():
 def test_what_a_release_would_refuse_the_plan_refuses():
     huge = Schema(tuple(column(f"c{i}", "integer", bounds=[0, 999]) for i in range(7)))
     named = Schema((column("weight", "integer", bounds=[0, 9]),))
-    for recipe, schema in (
+    for method, schema in (
         (FilterPriority(), huge),
         (FilterPriority(), named),
         (FilterPriority(columns=("c0", "c1", "c2"), threshold=1), huge),
         (FilterPriority(columns=("z",)), huge),
     ):
         with pytest.raises(InvalidParameter):
-            recipe.expected_error(schema, None, Fraction(1))
+            method.expected_error(schema, None, Fraction(1))
     for bad in ({"sample": 0}, {"sample": 10**9}, {"threshold": 0}, {"columns": "x"}):
         with pytest.raises(InvalidParameter):
             FilterPriority(**bad)

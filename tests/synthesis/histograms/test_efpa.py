@@ -1,4 +1,4 @@
-"""EFPA: whole coefficients, sensitivities by enumeration, and an audit of the whole law."""
+"""EFPA: whole coefficients, sensitivities by enumeration, and an audit of the distribution."""
 
 from fractions import Fraction
 from itertools import combinations, product
@@ -7,7 +7,7 @@ from math import ceil, log, sqrt
 import numpy as np
 import pytest
 
-from choice_law import choice_law
+from choice_distribution import choice_distribution
 from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -115,7 +115,8 @@ def test_candidates_are_odd_and_end_at_a_two_thirds_power():
         assert candidates[-1] ** 3 <= leaves**2
 
 
-# --- the whole law -----------------------------------------------------------------------------
+# --- the whole distribution
+# -----------------------------------------------------------------------------
 
 
 class Tape:
@@ -129,7 +130,7 @@ class Tape:
     def _select(self, scores, *, sensitivity_range, budget, rng):
         self.choice_rate = budget.spend() / sensitivity_range
         rate = float(self.choice_rate)
-        self.log_chance = log(choice_law(scores.tolist(), rate)[self.choice])
+        self.log_probability = log(choice_distribution(scores.tolist(), rate)[self.choice])
         return self.choice
 
     def _add_geometric(self, counts, *, sensitivity, budget, rng):
@@ -138,9 +139,9 @@ class Tape:
 
 
 def worst_loss(monkeypatch, leaves, most=2):
-    """Largest loss over all small tables, neighbours, choices and noisy numbers.
+    """Largest loss over all small tables, neighbors, choices and noisy numbers.
 
-    Given the choice, numbers have the chance exp(-rate |y - exact|): the largest ratio of two
+    Given the choice, numbers have the probability exp(-rate |y - exact|): the largest ratio of two
     is exp(rate |exact - exact'|), reached by any y beyond both.
     """
     worst = 0.0
@@ -148,15 +149,15 @@ def worst_loss(monkeypatch, leaves, most=2):
         tape, seen = Tape(monkeypatch, choice), {}
         for counts in product(range(most + 1), repeat=leaves):
             efpa.release_efpa(np.array(counts), budget=Budget(EPSILON), rng=seeded(1))
-            seen[counts] = (tape.log_chance, tape.exact, tape.rate)
-        for counts, (chance, exact, rate) in seen.items():
+            seen[counts] = (tape.log_probability, tape.exact, tape.rate)
+        for counts, (probability, exact, rate) in seen.items():
             for leaf in range(leaves):
                 more = tuple(count + (place == leaf) for place, count in enumerate(counts))
                 if more in seen:
-                    other_chance, other_exact, other_rate = seen[more]
+                    other_probability, other_exact, other_rate = seen[more]
                     assert rate == other_rate
                     moved = float(rate) * int(np.abs(exact - other_exact).sum())
-                    worst = max(worst, abs(chance - other_chance) + moved)
+                    worst = max(worst, abs(probability - other_probability) + moved)
     return worst
 
 
@@ -194,10 +195,10 @@ def test_a_reach_in_the_wrong_norm_is_caught(monkeypatch):
 
 def noisy_phase(counts, seed):
     """The phase of the first wave as we publish it, if waves were chosen."""
-    margin = release_efpa(counts, budget=Budget("0.5"), rng=seeded(seed))
-    if margin.kept is None or margin.kept < 3:
+    marginal = release_efpa(counts, budget=Budget("0.5"), rng=seeded(seed))
+    if marginal.kept is None or marginal.kept < 3:
         return None
-    return round(float(np.angle(margin.units[1] - 1j * margin.units[2])), 9)
+    return round(float(np.angle(marginal.units[1] - 1j * marginal.units[2])), 9)
 
 
 def kept_phase(counts, seed):
@@ -214,14 +215,14 @@ def phases(publish, counts, runs=80):
 
 
 def gives_the_phase_away(publish):
-    """Tell whether neighbours can be told apart by the phase alone."""
+    """Tell whether neighbors can be told apart by the phase alone."""
     more = SMOOTH.copy()
     more[7] += 1
     here, there = phases(publish, SMOOTH), phases(publish, more)
     return len(here) == len(there) == 1 and privacy_loss(here, there) == np.inf
 
 
-def test_phases_are_blurred_and_a_twin_that_keeps_them_is_caught():
+def test_phases_are_perturbed_and_a_twin_that_keeps_them_is_caught():
     assert gives_the_phase_away(kept_phase)
     assert not gives_the_phase_away(noisy_phase)
 
@@ -234,28 +235,28 @@ def test_published_numbers_carry_just_the_noise_of_the_proof():
     exact = plan.transform(SMOOTH)
     noise = []
     for seed in range(200):
-        margin = release_efpa(SMOOTH, budget=Budget(1), rng=seeded(seed))
-        if margin.kept:
-            assert margin.rate == Fraction(7, 10) / plan.reaches[margin.kept]
-            # Steps of a fifth of the noise: a law on units has too many outcomes to count.
-            scaled = (margin.units - exact[: margin.kept]) * float(margin.rate)
+        marginal = release_efpa(SMOOTH, budget=Budget(1), rng=seeded(seed))
+        if marginal.kept:
+            assert marginal.rate == Fraction(7, 10) / plan.reaches[marginal.kept]
+            # Steps of a fifth of the noise: a distribution on units has too many outcomes to count.
+            scaled = (marginal.units - exact[: marginal.kept]) * float(marginal.rate)
             noise += np.clip(np.floor(5 * scaled), -20, 20).tolist()
         else:
-            assert margin.rate == Fraction(7, 10)
+            assert marginal.rate == Fraction(7, 10)
     edges = np.arange(-20, 22) / 5
     below = np.where(edges < 0, np.exp(edges) / 2, 1 - np.exp(-edges) / 2)
     below[0], below[-1] = 0, 1
-    law = dict(zip(range(-20, 21), np.diff(below), strict=True))
+    distribution = dict(zip(range(-20, 21), np.diff(below), strict=True))
     assert len(noise) > 1000
-    assert frequency_p_value(map(int, noise), law) > 1e-6
+    assert frequency_p_value(map(int, noise), distribution) > 1e-6
 
 
-def test_the_whole_purse_is_spent():
-    purse = Budget("0.7")
-    release_efpa(np.arange(20), budget=purse, rng=seeded(1))
-    assert all(leaf.is_used for leaf in purse.account())
-    assert purse.cost() == Fraction(7, 10)
-    assert [leaf.epsilon for leaf in purse.account()] == [Fraction(21, 100), Fraction(49, 100)]
+def test_the_whole_budget_is_spent():
+    budget = Budget("0.7")
+    release_efpa(np.arange(20), budget=budget, rng=seeded(1))
+    assert all(leaf.is_used for leaf in budget.account())
+    assert budget.cost() == Fraction(7, 10)
+    assert [leaf.epsilon for leaf in budget.account()] == [Fraction(21, 100), Fraction(49, 100)]
 
 
 def test_few_waves_are_chosen_for_smooth_counts_and_none_for_jagged_ones():

@@ -1,4 +1,4 @@
-"""The hierarchical margin: a record counts once on each level, and the noise pays for that."""
+"""The hierarchical marginal: a record counts once on each level, and the noise pays for that."""
 
 from fractions import Fraction
 
@@ -7,11 +7,11 @@ import pytest
 
 from dpublish.audit import frequency_p_value
 from dpublish.mechanisms.noise import add_geometric
-from dpublish.mechanisms.noise_law import noise_pmf
+from dpublish.mechanisms.noise_distribution import noise_pmf
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from dpublish.release.count_hierarchy import count_hierarchy
-from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.release.noisy_marginal import NoisyMarginal
 from dpublish.synthesis.histograms.hierarchical import best_branching, release_hierarchical
 
 EPSILON = Fraction(1)
@@ -24,35 +24,35 @@ def too_little_noise(counts, *, budget, rng):
     tree = count_hierarchy(counts.size, width)
     rate = budget.epsilon
     noisy = add_geometric(tree.totals(counts), sensitivity=1, budget=budget, rng=rng)
-    return NoisyMargin("hierarchical", counts.size, noisy, rate, branching=width)
+    return NoisyMarginal("hierarchical", counts.size, noisy, rate, branching=width)
 
 
 def hidden_noise(counts, *, budget, rng):
     """A broken twin: as the first, but it claims the noise that it should have."""
-    margin = too_little_noise(counts, budget=budget, rng=rng)
-    tree = count_hierarchy(margin.leaves, margin.branching)
-    rate = margin.rate / tree.levels
-    return NoisyMargin("hierarchical", LEAVES, margin.units, rate, branching=margin.branching)
+    marginal = too_little_noise(counts, budget=budget, rng=rng)
+    tree = count_hierarchy(marginal.leaves, marginal.branching)
+    rate = marginal.rate / tree.levels
+    return NoisyMarginal("hierarchical", LEAVES, marginal.units, rate, branching=marginal.branching)
 
 
 def noise_is_as_told(release):
     counts = plain_generator(1).integers(0, 50, LEAVES)
     noise = []
     for seed in range(150):
-        margin = release(counts, budget=Budget(EPSILON), rng=seeded(seed))
-        exact = count_hierarchy(LEAVES, margin.branching).totals(counts)
-        noise += (margin.units - exact).tolist()
+        marginal = release(counts, budget=Budget(EPSILON), rng=seeded(seed))
+        exact = count_hierarchy(LEAVES, marginal.branching).totals(counts)
+        noise += (marginal.units - exact).tolist()
     outcomes = np.arange(-120, 121)
-    law = dict(zip(outcomes.tolist(), noise_pmf(margin.rate, outcomes), strict=True))
-    return frequency_p_value(noise, law) > 1e-6
+    distribution = dict(zip(outcomes.tolist(), noise_pmf(marginal.rate, outcomes), strict=True))
+    return frequency_p_value(noise, distribution) > 1e-6
 
 
 def worst_loss(release):
-    """Largest loss between neighbours: rate times how far all nodes move together."""
-    margin = release(np.zeros(LEAVES, dtype=np.int64), budget=Budget(EPSILON), rng=seeded(1))
-    tree = count_hierarchy(LEAVES, margin.branching)
+    """Largest loss between neighbors: rate times how far all nodes move together."""
+    marginal = release(np.zeros(LEAVES, dtype=np.int64), budget=Budget(EPSILON), rng=seeded(1))
+    tree = count_hierarchy(LEAVES, marginal.branching)
     moves = [int(tree.totals(one).sum()) for one in np.eye(LEAVES, dtype=np.int64)]
-    return margin.rate * max(moves)
+    return marginal.rate * max(moves)
 
 
 def test_the_loss_is_epsilon_and_no_more():
@@ -65,11 +65,11 @@ def test_noise_for_one_level_only_is_caught(twin):
     assert not (noise_is_as_told(twin) and worst_loss(twin) <= EPSILON)
 
 
-def test_the_whole_purse_is_spent():
-    purse = Budget("0.3")
-    margin = release_hierarchical(np.arange(200), budget=purse, rng=seeded(1))
-    assert purse.is_used
-    assert margin.rate == Fraction(3, 20)  # two levels
+def test_the_whole_budget_is_spent():
+    budget = Budget("0.3")
+    marginal = release_hierarchical(np.arange(200), budget=budget, rng=seeded(1))
+    assert budget.is_used
+    assert marginal.rate == Fraction(3, 20)  # two levels
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The recipe p-hp: cuts are chosen as the proof says, and every level is paid for."""
+"""The method p-hp: cuts are chosen as the proof says, and every level is paid for."""
 
 from fractions import Fraction
 from itertools import product
@@ -68,19 +68,19 @@ def test_no_record_pulls_two_scores_further_apart_than_is_said(shape):
         assert widest > SCORE_RANGE // 2  # half the range would be too small
 
 
-def selection_law(scores, rate):
-    """Law of permute-and-flip: of independent coins, an even choice among the heads."""
+def selection_distribution(scores, rate):
+    """Distribution of permute-and-flip: of independent coins, an even choice among the heads."""
     coins = np.exp(-rate * (scores.max() - scores).astype(np.float64))
-    law = {}
+    distribution = {}
     for chosen, coin in enumerate(coins):
         others = np.ones(1)
         for other in np.delete(coins, chosen):
             others = np.convolve(others, [1 - other, other])
-        law[chosen] = coin * float(others @ (1 / np.arange(1, others.size + 1)))
-    return law
+        distribution[chosen] = coin * float(others @ (1 / np.arange(1, others.size + 1)))
+    return distribution
 
 
-def worst_neighbours():
+def worst_neighbors():
     """A record in a corner whose column is dense and whose row is sparse."""
     counts = np.zeros((8, 8), dtype=np.int64)
     counts[0, 1:] = 4  # the first slice along one column has more than its share,
@@ -90,40 +90,46 @@ def worst_neighbours():
     return counts, more
 
 
-def test_a_cut_keeps_the_promise_and_half_the_range_would_not():
-    here, there = map(cut_scores, worst_neighbours())
+def test_a_cut_keeps_the_guarantee_and_half_the_range_would_not():
+    here, there = map(cut_scores, worst_neighbors())
     for epsilon in (1.0, 0.3):
-        loss = privacy_loss(*(selection_law(s, epsilon / SCORE_RANGE) for s in (here, there)))
+        loss = privacy_loss(
+            *(selection_distribution(s, epsilon / SCORE_RANGE) for s in (here, there))
+        )
         assert loss <= epsilon
-        twin = privacy_loss(*(selection_law(s, 2 * epsilon / SCORE_RANGE) for s in (here, there)))
+        twin = privacy_loss(
+            *(selection_distribution(s, 2 * epsilon / SCORE_RANGE) for s in (here, there))
+        )
         assert twin > epsilon
 
 
 def best_of_two(scores, rate):
     """The twin that draws twice, pays once and keeps the better cut."""
-    law = selection_law(scores, rate)
-    kept = dict.fromkeys(law, 0.0)
-    for (one, first), (two, second) in product(law.items(), repeat=2):
+    distribution = selection_distribution(scores, rate)
+    kept = dict.fromkeys(distribution, 0.0)
+    for (one, first), (two, second) in product(distribution.items(), repeat=2):
         kept[one if scores[one] >= scores[two] else two] += first * second
     return kept
 
 
 def test_a_cut_that_is_chosen_again_without_paying_is_caught():
-    here, there = map(cut_scores, worst_neighbours())
+    here, there = map(cut_scores, worst_neighbors())
     rate = 1 / SCORE_RANGE
-    assert privacy_loss(selection_law(here, rate), selection_law(there, rate)) <= 1
+    assert (
+        privacy_loss(selection_distribution(here, rate), selection_distribution(there, rate)) <= 1
+    )
     assert privacy_loss(best_of_two(here, rate), best_of_two(there, rate)) > 1
 
 
-def test_cuts_are_drawn_with_the_law_of_the_proof(rng):
+def test_cuts_are_drawn_with_the_distribution_of_the_proof(rng):
     counts = np.array([[5, 0, 1], [1, 3, 0]])
     parts = [Box((0, 0), (1, 3)), Box((1, 0), (2, 3))]
     drawn = [choose_cuts(counts, parts, budget=Budget("0.7"), rng=rng) for _ in range(4000)]
     for place, part in enumerate(parts):
         samples = [numbers[place] for numbers in drawn]
         scores = cut_scores(counts[part.slices])
-        assert frequency_p_value(samples, selection_law(scores, 0.7 / SCORE_RANGE)) > 1e-4
-        assert frequency_p_value(samples, selection_law(scores, 1.4 / SCORE_RANGE)) < 1e-6
+        assert frequency_p_value(samples, selection_distribution(scores, 0.7 / SCORE_RANGE)) > 1e-4
+        assert frequency_p_value(samples, selection_distribution(scores, 1.4 / SCORE_RANGE)) < 1e-6
 
 
 def publish(schema, rows, epsilon="1", seed=1, **settings):
@@ -140,9 +146,9 @@ def test_every_level_is_paid_for_also_when_nothing_is_left_to_cut(count):
     rows = {"x": np.zeros(count, dtype=np.int64), "y": np.zeros(count, dtype=np.int64)}
     release, budget = publish(integers(x=3, y=2), rows, depth=5)
     assert release.ends.size == 6  # all single cells
-    assert all(purse.is_used for purse in budget.account())
+    assert all(portion.is_used for portion in budget.account())
     assert budget.cost() == budget.epsilon == release.receipt.epsilon
-    shares = {purse.purpose: purse.epsilon for purse in budget.account()}
+    shares = {portion.purpose: portion.epsilon for portion in budget.account()}
     assert shares["release/counts"] == release.rates[1]
     assert sum(share for name, share in shares.items() if "/cuts/" in name) == Fraction(1, 2)
 
@@ -190,13 +196,13 @@ def test_progress_tells_levels_only(rng):
 
 
 def test_what_a_release_would_refuse_the_plan_refuses():
-    for recipe, schema, epsilon in (
+    for method, schema, epsilon in (
         (HierarchicalPartition(), integers(a=2000, b=2000), 1),
         (HierarchicalPartition(columns=("z",)), integers(a=3), 1),
         (HierarchicalPartition(), integers(a=3), Fraction(1, 2**38)),
     ):
         with pytest.raises(InvalidParameter):
-            recipe.expected_error(schema, None, Fraction(epsilon))
+            method.expected_error(schema, None, Fraction(epsilon))
     for bad in ({"depth": 0}, {"depth": 13}, {"depth": 1.5}, {"columns": "a"}):
         with pytest.raises(InvalidParameter):
             HierarchicalPartition(**bad)

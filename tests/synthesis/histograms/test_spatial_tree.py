@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from choice_law import choice_law
+from choice_distribution import choice_distribution
 from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
@@ -17,8 +17,8 @@ from dpublish.randomness import plain_generator, seeded
 from dpublish.synthesis.histograms.box_domain import BoxDomain
 from dpublish.synthesis.histograms.box_splits import Growth, cut_at_medians, median_scores
 from dpublish.synthesis.histograms.spatial_tree import SpatialTree, most_levels, tree_height
-from recipe_examples import ROWS, SCHEMA, arrow_table
-from synthesis.histograms.box_law import (
+from method_examples import ROWS, SCHEMA, arrow_table
+from synthesis.histograms.box_distribution import (
     largest_loss,
     log_counts,
     log_medians,
@@ -40,8 +40,8 @@ def codes():
 @pytest.fixture(scope="module")
 def releases(codes):
     table = open_table(pa.table({"x": codes[:, 0], "y": codes[:, 1]}), SMALL)
-    recipe = SpatialTree(median_share=Fraction(1, 2))
-    made = [recipe.release(table, budget=Budget(EPSILON), rng=seeded(seed)) for seed in range(30)]
+    method = SpatialTree(median_share=Fraction(1, 2))
+    made = [method.release(table, budget=Budget(EPSILON), rng=seeded(seed)) for seed in range(30)]
     return [release for release in made if len(release.rates) == 5]  # two levels of medians
 
 
@@ -53,17 +53,17 @@ def median_shares(release):
     ]
 
 
-def test_no_neighbour_changes_the_chance_of_a_release_by_more_than_epsilon(codes, releases):
+def test_no_neighbor_changes_the_probability_of_a_release_by_more_than_epsilon(codes, releases):
     assert len(releases) > 10
 
-    def law(release, table):
+    def distribution(release, table):
         return (
             log_size(release, table)
             + log_medians(release, table, median_shares(release))
             + log_counts(release, table)
         )
 
-    assert 0.6 * EPSILON < largest_loss(releases, codes, SIZES, law) <= EPSILON + 1e-9
+    assert 0.6 * EPSILON < largest_loss(releases, codes, SIZES, distribution) <= EPSILON + 1e-9
 
 
 def test_each_kind_of_choice_keeps_within_its_share(codes, releases):
@@ -79,16 +79,18 @@ def test_each_kind_of_choice_keeps_within_its_share(codes, releases):
 
 
 def two_levels_of_medians(runs, epsilon):
-    """The law of the cuts of a column and of both its halves, each level paid with epsilon."""
-    law = {}
-    whole = choice_law(median_scores(runs).tolist(), epsilon / 2)
-    for cut, chance in enumerate(whole, start=1):
+    """The distribution of the cuts of a column and of its halves, each level paid with epsilon."""
+    distribution = {}
+    whole = choice_distribution(median_scores(runs).tolist(), epsilon / 2)
+    for cut, probability in enumerate(whole, start=1):
         halves = [half for half in (runs[:cut], runs[cut:]) if half.size > 1]
-        laws = [choice_law(median_scores(half).tolist(), epsilon / 2) for half in halves]
-        for chosen in np.ndindex(*map(len, laws)):
-            below = [one[place] for one, place in zip(laws, chosen, strict=True)]
-            law[cut, chosen] = chance * float(np.prod(below))
-    return law
+        distributions = [
+            choice_distribution(median_scores(half).tolist(), epsilon / 2) for half in halves
+        ]
+        for chosen in np.ndindex(*map(len, distributions)):
+            below = [one[place] for one, place in zip(distributions, chosen, strict=True)]
+            distribution[cut, chosen] = probability * float(np.prod(below))
+    return distribution
 
 
 def test_nested_medians_that_share_one_payment_would_be_noticed():
@@ -104,15 +106,15 @@ def test_nested_medians_that_share_one_payment_would_be_noticed():
 
 
 def test_levels_of_counts_that_share_one_payment_would_be_noticed(codes, releases):
-    def law(release, table):
+    def distribution(release, table):
         paid = sum(rate for rate in release.rates if rate)
         rates = [None if rate is None else paid for rate in release.rates]
         return log_size(release, table) + log_counts(release, table, rates)
 
-    assert largest_loss(releases, codes, SIZES, law) > 1.5 * EPSILON
+    assert largest_loss(releases, codes, SIZES, distribution) > 1.5 * EPSILON
 
 
-def test_medians_are_drawn_by_the_law_of_the_proof():
+def test_medians_are_drawn_by_the_distribution_of_the_proof():
     schema = Schema((column("x", "integer", bounds=[0, 4]),))
     values = [0, 0, 1, 3, 3, 3, 4]
     table = open_table(pa.table({"x": values}), schema)
@@ -124,26 +126,28 @@ def test_medians_are_drawn_by_the_law_of_the_proof():
         seen.append(int(growth.cuts[0][0]))
     scores = [-abs(2 * sum(v < cut for v in values) - 7) for cut in range(1, 5)]
     assert scores == median_scores(np.bincount(values)).tolist()
-    law = dict(zip(range(1, 5), choice_law(scores, 0.75), strict=True))
-    twin = dict(zip(range(1, 5), choice_law(scores, 1.5), strict=True))  # as if R were 1
-    assert frequency_p_value(seen, law) > 1e-4
+    distribution = dict(zip(range(1, 5), choice_distribution(scores, 0.75), strict=True))
+    twin = dict(zip(range(1, 5), choice_distribution(scores, 1.5), strict=True))  # as if R were 1
+    assert frequency_p_value(seen, distribution) > 1e-4
     assert frequency_p_value(seen, twin) < 1e-9
 
 
-def test_a_score_range_of_one_would_break_the_promise():
+def test_a_score_range_of_one_would_break_the_guarantee():
     """Records on the one side of the median raise some scores and lower others."""
     worst = max(
         abs(np.log(a / b))
         for runs in np.ndindex(4, 4, 4)
         for place in range(3)
         for a, b in zip(
-            choice_law(median_scores(np.array(runs)).tolist(), 0.5),
-            choice_law(median_scores(np.array(runs) + np.eye(3, dtype=int)[place]).tolist(), 0.5),
+            choice_distribution(median_scores(np.array(runs)).tolist(), 0.5),
+            choice_distribution(
+                median_scores(np.array(runs) + np.eye(3, dtype=int)[place]).tolist(), 0.5
+            ),
             strict=True,
         )
     )
     assert worst <= 1 + 1e-9  # epsilon 1 at R = 2
-    assert worst > 0.6  # more than the 0.5 that R = 1 would promise
+    assert worst > 0.6  # more than the 0.5 that R = 1 would guarantee
 
 
 def test_counts_carry_just_the_noise_of_their_level(codes):
@@ -160,8 +164,10 @@ def test_counts_carry_just_the_noise_of_their_level(codes):
         rate = float(release.rates[2])
     assert set(heights) >= {1, 2}  # the height follows from the noisy size, not from the true one
     values = np.arange(-30, 31)
-    law = np.exp(-rate * np.abs(values))
-    p_value = frequency_p_value(noise.elements(), dict(zip(values.tolist(), law, strict=True)))
+    distribution = np.exp(-rate * np.abs(values))
+    p_value = frequency_p_value(
+        noise.elements(), dict(zip(values.tolist(), distribution, strict=True))
+    )
     assert p_value > 1e-4
 
 
@@ -203,12 +209,12 @@ def test_domains_of_any_size_are_cut_into_boxes_that_fit():
 
 
 def test_a_tree_of_one_box_spends_all_on_its_count():
-    purse = Budget(4)
+    budget = Budget(4)
     table = open_table(pa.table({"x": [0], "y": [3]}), SMALL)
-    release = SpatialTree().release(table, budget=purse, rng=seeded(10))
+    release = SpatialTree().release(table, budget=budget, rng=seeded(10))
     assert release.rates == (Fraction(4) * 49 / 50,)
     assert release.levels.tolist() == [0]
-    assert purse.cost() == 4
+    assert budget.cost() == 4
     assert not release.receipt.parallel
 
 
@@ -231,27 +237,27 @@ def test_after_the_medians_boxes_are_cut_in_the_middle():
 @pytest.mark.parametrize("rows", [[], ROWS[:1], ROWS[:1] * 6, ROWS, ROWS[:1] * 300])
 def test_small_tables_are_no_error(rows):
     for seed, epsilon in enumerate(("0.1", "1.5", "60")):
-        purse = Budget(epsilon)
+        budget = Budget(epsilon)
         table = open_table(arrow_table(rows), SCHEMA)
-        release = SpatialTree().release(table, budget=purse, rng=seeded(seed))
-        assert all(leaf.is_used for leaf in purse.account())
-        assert purse.cost() == release.receipt.epsilon == Fraction(epsilon)
+        release = SpatialTree().release(table, budget=budget, rng=seeded(seed))
+        assert all(leaf.is_used for leaf in budget.account())
+        assert budget.cost() == release.receipt.epsilon == Fraction(epsilon)
         assert release.schema.names == ("age", "height")
         release.rows(seed=1)
         with pytest.raises(BudgetAlreadyUsed):
-            SpatialTree().release(table, budget=purse, rng=seeded(seed))
+            SpatialTree().release(table, budget=budget, rng=seeded(seed))
 
 
 def test_a_level_without_choices_is_paid_all_the_same():
     schema = Schema((column("x", "integer", bounds=[0, 0]),))
     growth = Growth(BoxDomain.choose((), schema))
-    purse = Budget(1)
-    cut_at_medians(growth, open_table(pa.table({"x": [0]}), schema), budget=purse, rng=seeded(1))
-    assert purse.is_used
+    budget = Budget(1)
+    cut_at_medians(growth, open_table(pa.table({"x": [0]}), schema), budget=budget, rng=seeded(1))
+    assert budget.is_used
     assert growth.last.lows.tolist() == [[0]]
 
 
-def test_the_error_is_foretold_and_unfit_settings_are_refused():
+def test_the_error_is_predicted_and_unfit_settings_are_refused():
     loose = SpatialTree().expected_error(SCHEMA, None, Fraction(1, 10))
     tight = SpatialTree().expected_error(SCHEMA, 1000, Fraction(1))
     assert tight.figures["one_box_95"] < loose.figures["one_box_95"]

@@ -12,11 +12,11 @@ from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.labeled_histogram import NoisySize
 from dpublish.synthesis.histograms import two_level_grid
 from dpublish.synthesis.histograms.two_level_grid import TwoLevelGrid, _second_sides
-from recipe_examples import ROWS, SCHEMA, arrow_table
-from synthesis.histograms.box_law import largest_loss, log_counts, log_size
+from method_examples import ROWS, SCHEMA, arrow_table
+from synthesis.histograms.box_distribution import largest_loss, log_counts, log_size
 
 SIZES = (40,)
 SMALL = Schema((column("x", "integer", bounds=[0, 39]),))
@@ -38,22 +38,22 @@ def releases(codes):
     ]
 
 
-def test_no_neighbour_changes_the_chance_of_a_release_by_more_than_epsilon(codes, releases):
+def test_no_neighbor_changes_the_probability_of_a_release_by_more_than_epsilon(codes, releases):
     assert any((release.levels == 1).sum() > (release.levels == 0).sum() for release in releases)
 
-    def law(release, table):
+    def distribution(release, table):
         return log_size(release, table) + log_counts(release, table)
 
-    assert 0.9 * EPSILON < largest_loss(releases, codes, SIZES, law) <= EPSILON + 1e-9
+    assert 0.9 * EPSILON < largest_loss(releases, codes, SIZES, distribution) <= EPSILON + 1e-9
 
 
 def test_levels_that_share_one_payment_would_be_noticed(codes, releases):
     both = (Fraction(EPSILON) * 49 / 50,) * 2  # nested cells are not disjoint
 
-    def law(release, table):
+    def distribution(release, table):
         return log_size(release, table) + log_counts(release, table, both)
 
-    assert largest_loss(releases, codes, SIZES, law) > 1.5 * EPSILON
+    assert largest_loss(releases, codes, SIZES, distribution) > 1.5 * EPSILON
 
 
 def test_the_second_grid_follows_from_the_noisy_counts_of_the_first(releases):
@@ -117,18 +117,18 @@ def test_many_records_never_make_too_many_boxes():
 @pytest.mark.parametrize("rows", [[], ROWS[:1], ROWS[:1] * 6, ROWS])
 def test_small_tables_and_other_numbers_of_columns_are_no_error(rows, columns):
     for seed in range(3):
-        purse = Budget("1.5")
+        budget = Budget("1.5")
         table = open_table(arrow_table(rows), SCHEMA)
-        recipe = TwoLevelGrid(columns=columns)
-        release = recipe.release(table, budget=purse, rng=seeded(seed))
-        assert all(leaf.is_used for leaf in purse.account())
-        assert purse.cost() == release.receipt.epsilon == Fraction(3, 2)
+        method = TwoLevelGrid(columns=columns)
+        release = method.release(table, budget=budget, rng=seeded(seed))
+        assert all(leaf.is_used for leaf in budget.account())
+        assert budget.cost() == release.receipt.epsilon == Fraction(3, 2)
         release.rows(seed=1)
         with pytest.raises(BudgetAlreadyUsed):
-            recipe.release(table, budget=purse, rng=seeded(seed))
+            method.release(table, budget=budget, rng=seeded(seed))
 
 
-def test_the_error_is_foretold_and_unfit_settings_are_refused():
+def test_the_error_is_predicted_and_unfit_settings_are_refused():
     loose = TwoLevelGrid().expected_error(SCHEMA, None, Fraction(1, 10))
     tight = TwoLevelGrid().expected_error(SCHEMA, 1000, Fraction(1))
     assert tight.figures["one_box_95"] < loose.figures["one_box_95"]

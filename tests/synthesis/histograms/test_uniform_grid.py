@@ -1,4 +1,4 @@
-"""The uniform grid: its law is that of the proof, and its fineness follows from noisy facts."""
+"""The uniform grid: the distribution of the proof; its fineness follows from noisy numbers."""
 
 from collections import Counter
 from fractions import Fraction
@@ -12,14 +12,14 @@ from dpublish.audit import frequency_p_value
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
-from dpublish.mechanisms.noise_law import noise_pmf
+from dpublish.mechanisms.noise_distribution import noise_pmf
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from dpublish.recipes import make_recipe
 from dpublish.synthesis.histograms.grid_sizes import side_lengths
 from dpublish.synthesis.histograms.uniform_grid import UniformGrid
-from recipe_examples import ROWS, SCHEMA, arrow_table
-from synthesis.histograms.box_law import largest_loss, log_counts, log_noise, log_size
+from method_examples import ROWS, SCHEMA, arrow_table
+from synthesis.histograms.box_distribution import largest_loss, log_counts, log_noise, log_size
 
 SIZES = (3, 4)
 SMALL = Schema(
@@ -42,28 +42,28 @@ def publish(codes, epsilon, seed):
     return UniformGrid().release(small_table(codes), budget=Budget(epsilon), rng=seeded(seed))
 
 
-def test_no_neighbour_changes_the_chance_of_a_release_by_more_than_epsilon():
+def test_no_neighbor_changes_the_probability_of_a_release_by_more_than_epsilon():
     codes, epsilon = some_codes(6), 20
     releases = [publish(codes, epsilon, seed) for seed in range(20)]
     assert any(release.parents.size == 12 for release in releases)
 
-    def law(release, table):
+    def distribution(release, table):
         return log_size(release, table) + log_counts(release, table)
 
-    assert 0.9 * epsilon < largest_loss(releases, codes, SIZES, law) <= epsilon + 1e-9
+    assert 0.9 * epsilon < largest_loss(releases, codes, SIZES, distribution) <= epsilon + 1e-9
 
 
 def test_a_size_that_costs_nothing_would_be_noticed():
     codes, epsilon = some_codes(6), 20
     releases = [publish(codes, epsilon, seed) for seed in range(20)]
 
-    def law(release, table):  # all of epsilon for the counts, and a fiftieth on top
+    def distribution(release, table):  # all of epsilon for the counts, and a fiftieth on top
         return log_size(release, table) + log_counts(release, table, (epsilon,))
 
-    assert largest_loss(releases, codes, SIZES, law) > epsilon + 0.1
+    assert largest_loss(releases, codes, SIZES, distribution) > epsilon + 0.1
 
 
-def test_releases_have_the_law_of_the_proof():
+def test_releases_have_the_distribution_of_the_proof():
     schema = Schema((column("x", "integer", bounds=[0, 1]),))
     table = open_table(pa.table({"x": [0, 0, 1]}), schema)
     rng, epsilon = seeded(3), Fraction(25)
@@ -71,12 +71,12 @@ def test_releases_have_the_law_of_the_proof():
     for _ in range(1200):
         release = UniformGrid().release(table, budget=Budget(epsilon), rng=rng)
         seen.append((min(max(release.size.value, 0), 6), release.parents.size))
-    chances = Counter()
+    probabilities = Counter()
     for size in range(-40, 41):
         cells = 2 if size * 24.5 / 10 > 1 else 1  # (N e / 10)^(2/3) rounded up, at most 2
         key = (min(max(size, 0), 6), cells)
-        chances[key] += float(noise_pmf(epsilon / 50, np.array([size - 3]))[0])
-    assert frequency_p_value(seen, chances) > 1e-4
+        probabilities[key] += float(noise_pmf(epsilon / 50, np.array([size - 3]))[0])
+    assert frequency_p_value(seen, probabilities) > 1e-4
     noise = [
         count
         for release in [publish(some_codes(0), "0.7", s) for s in range(300)]
@@ -84,9 +84,9 @@ def test_releases_have_the_law_of_the_proof():
     ]
     values = np.arange(-60, 61)
     rate = 0.7 * 0.98
-    law = dict(zip(values.tolist(), noise_pmf(rate, values), strict=True))
-    assert frequency_p_value(noise, law) > 1e-4
-    assert log_noise(rate, 2) == pytest.approx(np.log(law[2]))
+    distribution = dict(zip(values.tolist(), noise_pmf(rate, values), strict=True))
+    assert frequency_p_value(noise, distribution) > 1e-4
+    assert log_noise(rate, 2) == pytest.approx(np.log(distribution[2]))
     assert logsumexp([log_noise(rate, value) for value in values]) == pytest.approx(0, abs=1e-9)
 
 
@@ -142,15 +142,15 @@ def test_small_tables_are_no_error(rows):
         release.rows(seed=1)
 
 
-def test_the_purse_is_emptied_and_unfit_budgets_are_refused():
-    purse = Budget("0.7")
+def test_the_budget_is_emptied_and_unfit_budgets_are_refused():
+    budget = Budget("0.7")
     table = open_table(arrow_table(), SCHEMA)
-    release = UniformGrid(columns=("height",)).release(table, budget=purse, rng=seeded(1))
-    assert all(leaf.is_used for leaf in purse.account())
-    assert purse.cost() == release.receipt.epsilon == Fraction(7, 10)
+    release = UniformGrid(columns=("height",)).release(table, budget=budget, rng=seeded(1))
+    assert all(leaf.is_used for leaf in budget.account())
+    assert budget.cost() == release.receipt.epsilon == Fraction(7, 10)
     assert release.rates == (Fraction(7, 10) * Fraction(49, 50),)
     with pytest.raises(BudgetAlreadyUsed):
-        UniformGrid().release(table, budget=purse, rng=seeded(1))
+        UniformGrid().release(table, budget=budget, rng=seeded(1))
     for refuse in (
         lambda: UniformGrid().release(table, budget=Budget("1e-30"), rng=seeded(1)),
         lambda: UniformGrid().expected_error(SCHEMA, None, Fraction("1e-30")),
@@ -161,7 +161,7 @@ def test_the_purse_is_emptied_and_unfit_budgets_are_refused():
             refuse()
 
 
-def test_the_error_is_foretold():
+def test_the_error_is_predicted():
     loose = UniformGrid().expected_error(SCHEMA, None, Fraction(1, 10))
     tight = UniformGrid().expected_error(SCHEMA, 1000, Fraction(1))
     assert tight.figures["one_box_95"] < loose.figures["one_box_95"]
@@ -185,4 +185,4 @@ def test_more_columns_than_an_array_has_axes_are_refused_before_anything_is_paid
         tuple(column(f"c{i}", "integer", bounds=[0, top]) for i, top in enumerate(sizes))
     )
     with pytest.raises(InvalidParameter, match="too many to be counted together"):
-        make_recipe(name, {}).expected_error(schema, None, Fraction(1))
+        make_method(name, {}).expected_error(schema, None, Fraction(1))

@@ -1,4 +1,4 @@
-"""The recipe privelet: one record moves as many coefficients as the proof says, by 1 each."""
+"""The method privelet: one record moves as many coefficients as the proof says, by 1 each."""
 
 from fractions import Fraction
 from itertools import product
@@ -11,7 +11,7 @@ from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.mechanisms.noise_law import noise_pmf
+from dpublish.mechanisms.noise_distribution import noise_pmf
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from dpublish.release.haar import coefficient_weights, mean_square
@@ -53,8 +53,8 @@ def test_every_record_moves_exactly_as_many_coefficients_as_is_said_by_one_each(
         assert moved.sum() == claimed
 
 
-def law_of_two_leaves(counts, rate, reach=40):
-    """Law of the total and the difference of two leaves, each with noise of `rate`."""
+def distribution_of_two_leaves(counts, rate, reach=40):
+    """Distribution of the total and the difference of two leaves, each with noise of `rate`."""
     values = np.arange(-reach, reach + 1)
     total = noise_pmf(rate, values - sum(counts))
     difference = noise_pmf(rate, values - (counts[0] - counts[1]))
@@ -64,13 +64,13 @@ def law_of_two_leaves(counts, rate, reach=40):
     }
 
 
-def test_the_noise_keeps_the_promise_and_without_weights_it_would_not():
+def test_the_noise_keeps_the_guarantee_and_without_weights_it_would_not():
     release = publish(integers(x=2), [{"x": 0}], "1/2", transform="haar")
     rate = release.noise_rate
-    here, there = (law_of_two_leaves(counts, rate) for counts in ((3, 1), (4, 1)))
+    here, there = (distribution_of_two_leaves(counts, rate) for counts in ((3, 1), (4, 1)))
     assert privacy_loss(here, there) == pytest.approx(0.5)
     # The twin takes the counts' sensitivity, 1, for that of the coefficients.
-    here, there = (law_of_two_leaves(counts, 2 * rate) for counts in ((3, 1), (4, 1)))
+    here, there = (distribution_of_two_leaves(counts, 2 * rate) for counts in ((3, 1), (4, 1)))
     assert privacy_loss(here, there) > 0.99
 
 
@@ -114,7 +114,7 @@ def test_the_average_square_of_weights_is_that_over_all_ranges():
 
 
 def test_what_a_release_would_refuse_the_plan_refuses():
-    for recipe, schema in (
+    for method, schema in (
         (Wavelet(), integers(a=3000, b=3000)),
         (Wavelet(columns=("z",)), integers(a=3)),
         (Wavelet(columns=("a", "a")), integers(a=3)),
@@ -122,16 +122,16 @@ def test_what_a_release_would_refuse_the_plan_refuses():
         (Wavelet(), Schema(integers(a=3, b=3).columns, unit="b")),
     ):
         with pytest.raises(InvalidParameter):
-            recipe.expected_error(schema, None, Fraction(1))
+            method.expected_error(schema, None, Fraction(1))
     for bad in ({"columns": "a"}, {"transform": "db2"}):
         with pytest.raises(InvalidParameter):
             Wavelet(**bad)
 
 
-def test_the_error_foretold_is_that_of_random_ranges():
+def test_the_error_predicted_is_that_of_random_ranges():
     schema = integers(x=64, y=8)
-    recipe = Wavelet(transform="haar")
-    foretold = recipe.expected_error(schema, 1000, Fraction(1)).figures["random_range_95"]
+    method = Wavelet(transform="haar")
+    predicted = method.expected_error(schema, 1000, Fraction(1)).figures["random_range_95"]
     generator = np.random.Generator(np.random.PCG64(3))
     ends = [np.sort(generator.choice(size + 1, (400, 2)), axis=1) for size in (64, 8)]
     ends = [np.where(e[:, :1] == e[:, 1:], [[0, 1]], e) for e in ends]
@@ -140,4 +140,4 @@ def test_the_error_foretold_is_that_of_random_ranges():
         publish(schema, [], "1", seed, transform="haar").count_boxes(("x", "y"), lows, highs)
         for seed in range(40)
     ]
-    assert 0.8 < 1.96 * np.std(errors) / foretold < 1.2
+    assert 0.8 < 1.96 * np.std(errors) / predicted < 1.2

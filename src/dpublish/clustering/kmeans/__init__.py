@@ -1,1 +1,1 @@
-"""Private k-means: published centres, and the synopses they were found in."""
+"""Private k-means: published centers, and the synopses they were found in."""

@@ -1,4 +1,4 @@
-"""Publish centres that are means of the centres of random blocks of records.
+"""Publish centers that are means of the centers of random blocks of records.
 
 Known as: GkM, k-means by sample and aggregate (GUPT).
 Reference: P. Mohan, A. Thakurta, E. Shi, D. Song, D. Culler, "GUPT: Privacy Preserving Data
@@ -13,9 +13,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dpublish.aggregates.cluster_sums import require_columns
-from dpublish.clustering.kmeans.block_centres import (
+from dpublish.clustering.kmeans.block_centers import (
     TAIL,
-    block_centres,
+    block_centers,
     find_ranges,
     mean_of_blocks,
 )
@@ -31,9 +31,9 @@ from dpublish.mechanisms.quantile import rank_range
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
-from dpublish.release.centres import Centres
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
-from dpublish.release.starting_centres import public_generator, spread_centres
+from dpublish.release.centers import Centers
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.starting_centers import public_generator, spread_centers
 
 FEWEST_BLOCKS, MOST_BLOCKS = 2, 20_000
 _RANGES = ("tight", "loose")
@@ -41,7 +41,7 @@ _RANGES = ("tight", "loose")
 
 @dataclass(frozen=True, kw_only=True)
 class BlockMean:
-    """Recipe: deal the records into blocks, cluster each, publish the noisy mean."""
+    """Method: deal the records into blocks, cluster each, publish the noisy mean."""
 
     name: ClassVar[str] = "gkm"
 
@@ -54,7 +54,7 @@ class BlockMean:
         default=None,
     )
     output_range: Literal["tight", "loose"] = setting(
-        "Where centres may lie: tight is within the public bounds; loose spends half of the "
+        "Where centers may lie: tight is within the public bounds; loose spends half of the "
         "budget on quantiles of each column, as in the paper.",
         default="tight",
     )
@@ -78,49 +78,49 @@ class BlockMean:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Centres:
-        """Publish the noisy mean of the blocks' centres.
+    ) -> Centers:
+        """Publish the noisy mean of the blocks' centers.
 
         Privacy:
             `budget.epsilon`-differentially private when one record is added or removed: shares
             for the noisy number of records, for quantiles (loose only), and for the mean, one
             after the other.  Every record draws its block independently, so fix the draws of
             the others: the one record changes one block, whatever is computed there.  A
-            block's centres are whole lattice numbers clipped to a public range, so the sums
+            block's centers are whole lattice numbers clipped to a public range, so the sums
             over blocks of the k coordinates of column j change by at most k (high_j - low_j)
-            in all, and get geometric noise for that.  Proof: docs/proofs/block_centres.md.
+            in all, and get geometric noise for that.  Proof: docs/proofs/block_centers.md.
         """
         refuse_seeded_grant(budget, rng)
         require_records(table, self.name)
         expected = self.expected_error(table.schema, None, budget.epsilon)
         box = Box.of(table.schema, self.columns)
-        # Opened before any row is read: a purse that is already used stops here.
-        purses = budget.split(**self._shares())
+        # Opened before any row is read: a budget that is already used stops here.
+        budgets = budget.split(**self._shares())
         blocks = self.blocks or count_blocks(
-            count_records(table, box, budget=purses["size"], rng=rng).value
+            count_records(table, box, budget=budgets["size"], rng=rng).value
         )
         ranges = np.tile([-UNIT, UNIT], (box.dimensions, 1))
         if self.output_range == "loose":
-            ranges = find_ranges(table, box, budget=purses["ranges"], rng=rng)
-        start = spread_centres(self.clusters, box.dimensions, public_generator(rng))
+            ranges = find_ranges(table, box, budget=budgets["ranges"], rng=rng)
+        start = spread_centers(self.clusters, box.dimensions, public_generator(rng))
         found = []
         for number, block in enumerate(table.split(blocks, rng, box.names), start=1):
-            found.append(block_centres(block, box, start, self.rounds))
+            found.append(block_centers(block, box, start, self.rounds))
             if progress is not None:
                 progress(number, blocks, "blocks")
-        mean = mean_of_blocks(found, ranges, budget=purses["mean"], rng=rng)
-        return Centres(
+        mean = mean_of_blocks(found, ranges, budget=budgets["mean"], rng=rng)
+        return Centers(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=box.columns),
-            centres=box.unscale(mean),
+            centers=box.unscale(mean),
             expected=dict(expected.figures),
             notes=(f"{blocks:,} blocks",),
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the noise of a coordinate; how good the blocks' centres are, nobody knows.
+        """Predict the noise of a coordinate; how good the blocks' centers are, nobody knows.
 
         If neither the blocks nor the records are known to be many, the fewest are assumed.
         """
@@ -134,12 +134,12 @@ class BlockMean:
             require_rate(unit * shares["size"])
         if "ranges" in shares:
             require_rate(unit * shares["ranges"] / (2 * box.dimensions * rank_range(TAIL)))
-        blocks = self.blocks or count_blocks(n_hint or 0)
+        blocks = self.blocks or count_blocks(n_records or 0)
         # Of sums of coordinates that are 1 wide each.
         deviation = sqrt(2) * self.clusters / float(mean) / blocks
         figures = {"blocks": float(blocks), "coordinate_deviation": deviation}
         summary = (
-            f"each coordinate of each centre with noise of {deviation:.2g} of its column's width "
+            f"each coordinate of each center with noise of {deviation:.2g} of its column's width "
             f"(standard deviation) for {blocks:,} blocks, before it is moved into the bounds"
         )
         return ExpectedError(summary, figures, target="coordinate_deviation")

@@ -1,8 +1,8 @@
-"""Publish centres of clusters by the method that suits the number of columns.
+"""Publish centers of clusters by the method that suits the number of columns.
 
-Up to three columns: a noisy grid, finer than the papers', whose centres are found from starts
-that follow its counts.  More: a tree of noisy margins, whose centres one private round of
-k-means then moves.  Both synopses are published with the centres.
+Up to three columns: a noisy grid, finer than the papers', whose centers are found from starts
+that follow its counts.  More: a tree of noisy marginals, whose centers one private round of
+k-means then moves.  Both synopses are published with the centers.
 
 Known as: nothing; it builds on EUGkM, Hybrid (D. Su, PhD thesis, Purdue, 2016, chapter 4) and
 PrivBayes.
@@ -28,32 +28,32 @@ from dpublish.clustering.kmeans.lloyd_round import (
     require_records,
     round_errors,
 )
-from dpublish.clustering.kmeans.margin_tree import COUNTS, STRUCTURE, publish_tree, require_pairs
+from dpublish.clustering.kmeans.marginal_tree import COUNTS, STRUCTURE, publish_tree, require_pairs
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.mechanisms.exact import require_rate
-from dpublish.mechanisms.noise_law import sum_quantile
+from dpublish.mechanisms.noise_distribution import sum_quantile
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
-from dpublish.release.centres import Centres
-from dpublish.release.labelled_histogram import NoisySize
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
-from dpublish.release.starting_centres import public_generator
+from dpublish.release.centers import Centers
+from dpublish.release.labeled_histogram import NoisySize
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.starting_centers import public_generator
 from dpublish.release.synopsis_clusters import cluster_synopsis
-from dpublish.release.tree_centres import TreeCentres, cluster_tree
+from dpublish.release.tree_centers import TreeCenters, cluster_tree
 
 TREE, ROUND = 2, 3
-"""Weights of the tree of margins and of the round of k-means after it."""
+"""Weights of the tree of marginals and of the round of k-means after it."""
 MOST_GRID_COLUMNS = 3
 STARTS = 30
 _MOST_CELLS = 1_000_000  # more would take minutes to search
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateCentres:
-    """Recipe: find `clusters` centres in a synopsis that suits the number of columns."""
+class PrivateCenters:
+    """Method: find `clusters` centers in a synopsis that suits the number of columns."""
 
     name: ClassVar[str] = "kmeans"
 
@@ -73,27 +73,27 @@ class PrivateCentres:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Centres:
-        """Publish centres, and the synopsis in which they were found.
+    ) -> Centers:
+        """Publish centers, and the synopsis in which they were found.
 
         Privacy:
             `budget.epsilon`-differentially private when one record is added or removed.  The
             noisy number of records pays for how fine the synopsis is; which synopsis it is
             depends on the number of columns.  A record lies in one cell of the grid, whose
             counts get geometric noise for that; or `publish_tree` and one `lloyd_round` from
-            centres found in the tree pay for themselves.  The shares add up to epsilon.
+            centers found in the tree pay for themselves.  The shares add up to epsilon.
             Clustering a synopsis is post-processing.
         """
         refuse_seeded_grant(budget, rng)
         require_records(table, self.name)
         expected = self.expected_error(table.schema, None, budget.epsilon)
         box = find_box(table.schema, self.columns)
-        purses = budget.split(size=SIZE_SHARE, rest=1 - SIZE_SHARE)
-        records = count_records(table, box, budget=purses["size"], rng=rng)
+        budgets = budget.split(size=SIZE_SHARE, rest=1 - SIZE_SHARE)
+        records = count_records(table, box, budget=budgets["size"], rng=rng)
         publish = self._from_grid if box.dimensions <= MOST_GRID_COLUMNS else self._from_tree
-        kind, parts = publish(table, box, records, budget=purses["rest"], rng=rng)
+        kind, parts = publish(table, box, records, budget=budgets["rest"], rng=rng)
         if progress is not None:
-            progress(1, 1, "centres")
+            progress(1, 1, "centers")
         return kind(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=box.columns),
@@ -103,8 +103,8 @@ class PrivateCentres:
 
     def _from_grid(
         self, table: Table, box: Box, records: NoisySize, *, budget: Budget, rng: RandomSource
-    ) -> tuple[type[Centres], dict[str, Any]]:
-        """Publish a grid and the centres of the cells that stand out from the noise.
+    ) -> tuple[type[Centers], dict[str, Any]]:
+        """Publish a grid and the centers of the cells that stand out from the noise.
 
         Privacy:
             That of `release_grid`; its sizes follow from the noisy number of records and the
@@ -118,34 +118,36 @@ class PrivateCentres:
         )
         told = " x ".join(f"{size:,}" for size in sizes)
         note = f"a grid of {told} cells: few enough columns for one"
-        return Centres, {
-            "centres": box.unscale(found.centres),
+        return Centers, {
+            "centers": box.unscale(found.centers),
             "synopsis": grid,
             "notes": (note,),
         }
 
     def _from_tree(
         self, table: Table, box: Box, records: NoisySize, *, budget: Budget, rng: RandomSource
-    ) -> tuple[type[Centres], dict[str, Any]]:
-        """Publish a tree of margins and the centres that one round finds from it.
+    ) -> tuple[type[Centers], dict[str, Any]]:
+        """Publish a tree of marginals and the centers that one round finds from it.
 
         Privacy:
             That of `publish_tree` and of `lloyd_round`, whose shares add up.
         """
-        purses = budget.split(tree=TREE, round=ROUND)
-        tree = publish_tree(table, box, records, budget=purses["tree"], rng=rng)
-        first = cluster_tree(tree, self.clusters, STARTS, public_generator(rng)).centres
+        budgets = budget.split(tree=TREE, round=ROUND)
+        tree = publish_tree(table, box, records, budget=budgets["tree"], rng=rng)
+        first = cluster_tree(tree, self.clusters, STARTS, public_generator(rng)).centers
         weight = count_weight(box.dimensions)
-        centres = lloyd_round(
-            table, box, first, count_weight=weight, budget=purses["round"], rng=rng
+        centers = lloyd_round(
+            table, box, first, count_weight=weight, budget=budgets["round"], rng=rng
         )
-        note = f"a tree of margins and one round: {box.dimensions} columns are too many for a grid"
-        return TreeCentres, {"centres": box.unscale(centres), "tree": tree, "notes": (note,)}
+        note = (
+            f"a tree of marginals and one round: {box.dimensions} columns are too many for a grid"
+        )
+        return TreeCenters, {"centers": box.unscale(centers), "tree": tree, "notes": (note,)}
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the noise of a cell's count, or of a cluster's count and sums."""
+        """Predict the noise of a cell's count, or of a cluster's count and sums."""
         box = find_box(schema, self.columns)
         require_rate(epsilon * SIZE_SHARE)
         rest = epsilon * (1 - SIZE_SHARE)
@@ -153,8 +155,8 @@ class PrivateCentres:
             require_rate(rest)
             figures = {"one_cell_95": float(sum_quantile(rest, 1, 0.95))}
             summary = f"a grid; each count within {figures['one_cell_95']:,.0f} (95 %)"
-            if n_hint:
-                side = dense_side(n_hint, box.dimensions, self.clusters, rest)
+            if n_records:
+                side = dense_side(n_records, box.dimensions, self.clusters, rest)
                 figures["cells"] = float(prod(even_sizes(box, side)))
             return ExpectedError(summary, figures, target="one_cell_95")
         require_pairs(box)
@@ -162,9 +164,9 @@ class PrivateCentres:
         choice = tree * STRUCTURE / (STRUCTURE + COUNTS) / (box.dimensions - 1)
         require_rate(choice / DISTANCE.sensitivity_range)
         each = rest * ROUND / (TREE + ROUND)
-        figures = round_errors(box, self.clusters, each, count_weight(box.dimensions), n_hint)
+        figures = round_errors(box, self.clusters, each, count_weight(box.dimensions), n_records)
         summary = (
-            "a tree of margins, then one round in which the count of a cluster is within "
+            "a tree of marginals, then one round in which the count of a cluster is within "
             f"{figures['cluster_count_95']:,.0f} and the sum of a coordinate (from -1 to 1) within "
             f"{figures['coordinate_sum_95']:,.1f} (95 %)"
         )

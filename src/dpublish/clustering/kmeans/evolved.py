@@ -1,4 +1,4 @@
-"""Publish centres found by a private genetic search.
+"""Publish centers found by a private genetic search.
 
 Known as: PGkM, PrivGene for k-means.
 Reference: J. Zhang et al., "PrivGene: Differentially Private Model Fitting Using Genetic
@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import log
 from typing import ClassVar
 
-from dpublish.aggregates.centre_losses import STEP, CentreLosses
+from dpublish.aggregates.center_losses import STEP, CenterLosses
 from dpublish.aggregates.cluster_sums import require_columns
 from dpublish.clustering.kmeans.grid_synopsis import count_records
 from dpublish.clustering.kmeans.improved_lloyd import SIZE_SHARE
@@ -36,16 +36,16 @@ from dpublish.model_fitting.genetic_search import (
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
-from dpublish.release.centres import Centres
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.centers import Centers
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 
 MOST_COORDINATES = 1_000_000
 """Of all candidates of a generation together."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvolvedCentres:
-    """Recipe: breed sets of centres, choosing the best of each generation privately."""
+class EvolvedCenters:
+    """Method: breed sets of centers, choosing the best of each generation privately."""
 
     name: ClassVar[str] = "pgkm"
 
@@ -58,7 +58,7 @@ class EvolvedCentres:
         "unless given.",
         default=None,
     )
-    population: int = setting("Sets of centres in a generation.", default=200)
+    population: int = setting("Sets of centers in a generation.", default=200)
     parents: int = setting("How many sets each generation is bred from.", default=1)
 
     def __post_init__(self) -> None:
@@ -80,56 +80,56 @@ class EvolvedCentres:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Centres:
-        """Publish a set of centres that lies near the records.
+    ) -> Centers:
+        """Publish a set of centers that lies near the records.
 
         Privacy:
             `budget.epsilon`-differentially private when one record is added or removed: a
             share for the noisy number of records, which sets the number of rounds, and the
             rest for `search`.  A set's score is minus the sum over records of the squared
-            distance from the nearest centre; its range sensitivity is taken over all points
-            of the box and the sets of the generation (`CentreLosses.range_sensitivity`,
-            docs/proofs/centre_losses.md), not over the records.  No score is published.
+            distance from the nearest center; its range sensitivity is taken over all points
+            of the box and the sets of the generation (`CenterLosses.range_sensitivity`,
+            docs/proofs/center_losses.md), not over the records.  No score is published.
         """
         refuse_seeded_grant(budget, rng)
         require_records(table, self.name)
         expected = self.expected_error(table.schema, None, budget.epsilon)
         box = Box.of(table.schema, self.columns)
-        # Opened before any row is read: a purse that is already used stops here.
-        purses = budget.split(**self._shares())
+        # Opened before any row is read: a budget that is already used stops here.
+        budgets = budget.split(**self._shares())
         rounds = self.rounds
         if rounds is None:
-            records = count_records(table, box, budget=purses["size"], rng=rng)
-            rounds = count_rounds(records.value, purses["search"].epsilon, self.parents)
+            records = count_records(table, box, budget=budgets["size"], rng=rng)
+            rounds = count_rounds(records.value, budgets["search"].epsilon, self.parents)
         plan = self._breeding(rounds)
 
         def score(generation: IntArray) -> Scores:
             sets = generation.reshape(len(generation), self.clusters, box.dimensions)
-            kernel = CentreLosses(box, sets)
-            return Scores(-table.sum(kernel), kernel.range_sensitivity(table.neighbours))
+            kernel = CenterLosses(box, sets)
+            return Scores(-table.sum(kernel), kernel.range_sensitivity(table.neighbors))
 
         def watch(done: int, total: int) -> None:
             if progress is not None:
                 progress(done, total, "generations")
 
         first = draw_uniform(plan.population, self.clusters * box.dimensions, UNIT, rng)
-        best = search(score, first, plan, budget=purses["search"], rng=rng, watcher=watch)
-        return Centres(
+        best = search(score, first, plan, budget=budgets["search"], rng=rng, watcher=watch)
+        return Centers(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=box.columns),
-            centres=box.unscale(best.reshape(self.clusters, box.dimensions) / UNIT),
+            centers=box.unscale(best.reshape(self.clusters, box.dimensions) / UNIT),
             expected=dict(expected.figures),
             notes=(f"{rounds:,} generations",),
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell by how much the last choice may miss the best set of its generation.
+        """Predict by how much the last choice may miss the best set of its generation.
 
         With one parent, two sets of a late generation are pulled apart by at most 8 times
-        the step of the mutation.  How near the search comes to the best centres of all is not
-        foretold.
+        the step of the mutation.  How near the search comes to the best centers of all is not
+        predicted.
         """
         box = Box.of(schema, self.columns)
         require_columns(box)
@@ -146,14 +146,14 @@ class EvolvedCentres:
         most = self.rounds or MOST_ROUNDS
         farthest = 4 * box.dimensions * UNIT**2 // STEP
         selection_rate(share / (most * self.parents), farthest)
-        rounds = float(self.rounds or _foretold_rounds(n_hint or 0, share, self.parents))
+        rounds = float(self.rounds or _predicted_rounds(n_records or 0, share, self.parents))
         reach = float(4 * box.dimensions)
         if self.parents == 1 and rounds > 1:
             reach = min(reach, 8 * 0.1 * float(SHRINK) ** (rounds - 2))
         shortfall = reach * log(self.population / 0.05) * rounds / float(share)
         figures = {"rounds": rounds, "choice_shortfall_95": shortfall}
-        if n_hint:
-            figures["choice_shortfall_per_record"] = shortfall / n_hint
+        if n_records:
+            figures["choice_shortfall_per_record"] = shortfall / n_records
         summary = (
             f"about {rounds:,.0f} generations; the last choice misses the best of its generation "
             f"by a sum of squared distances of at most {shortfall:,.0f} (95 %)"
@@ -169,7 +169,7 @@ class EvolvedCentres:
         return {"size": SIZE_SHARE, "search": 1 - SIZE_SHARE}
 
 
-def _foretold_rounds(records: int, share: Fraction, parents: int) -> float:
-    """Give the number of rounds without rounding, so that more budget never foretells worse."""
+def _predicted_rounds(records: int, share: Fraction, parents: int) -> float:
+    """Give the number of rounds without rounding, so that more budget never predicts worse."""
     wanted = records * float(share) / (RECORDS_PER_ROUND * parents)
     return min(max(wanted, float(FEWEST_ROUNDS)), float(MOST_ROUNDS))

@@ -1,4 +1,4 @@
-"""Publish a noisy grid over the box of the records, and centres of clusters found in it.
+"""Publish a noisy grid over the box of the records, and centers of clusters found in it.
 
 Known as: UGkM, MkM and EUGkM, which differ in how finely the grid is cut.
 Reference: D. Su, PhD thesis, Purdue, 2016, section 4.5; D. Su, J. Cao, N. Li, E. Bertino and
@@ -19,15 +19,15 @@ from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric, noisy_size
-from dpublish.mechanisms.noise_law import sum_quantile
+from dpublish.mechanisms.noise_distribution import sum_quantile
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
-from dpublish.release.centres import Centres
+from dpublish.release.centers import Centers
 from dpublish.release.grid_synopsis import GridSynopsis
-from dpublish.release.labelled_histogram import NoisySize
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
-from dpublish.release.starting_centres import public_generator
+from dpublish.release.labeled_histogram import NoisySize
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.starting_centers import public_generator
 from dpublish.release.synopsis_clusters import cluster_synopsis
 
 MOST_STARTS = 1000
@@ -35,7 +35,7 @@ MOST_STARTS = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class ExtendedUniformGrid:
-    """Recipe: a grid whose cells grow as noise and spread within cells balance (EUGkM)."""
+    """Method: a grid whose cells grow as noise and spread within cells balance (EUGkM)."""
 
     name: ClassVar[str] = "eugkm"
     rule: ClassVar[GridRule] = "eug"
@@ -44,7 +44,7 @@ class ExtendedUniformGrid:
     columns: tuple[str, ...] = setting(
         "Columns of numbers to cluster by, all of them unless named.", default=()
     )
-    starts: int = setting("How often to search the noisy grid for centres; free.", default=30)
+    starts: int = setting("How often to search the noisy grid for centers; free.", default=30)
 
     def __post_init__(self) -> None:
         require_clusters(self.clusters)
@@ -59,58 +59,58 @@ class ExtendedUniformGrid:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Centres:
-        """Publish the grid and the centres.
+    ) -> Centers:
+        """Publish the grid and the centers.
 
         Privacy:
             `budget.epsilon`-differentially private when one record is added or removed.  The
             noisy number of records pays for the size of the grid, which depends on it and on
             public facts alone; the counts of its cells cost the rest (`release_grid`).
-            Both shares add up to epsilon.  The centres are computed from the noisy counts.
+            Both shares add up to epsilon.  The centers are computed from the noisy counts.
         """
         refuse_seeded_grant(budget, rng)
         require_records(table, self.name)
         expected = self.expected_error(table.schema, None, budget.epsilon)
         box = Box.of(table.schema, self.columns)
-        purses = budget.split(size=SIZE_SHARE, counts=1 - SIZE_SHARE)
-        records = count_records(table, box, budget=purses["size"], rng=rng)
-        epsilon = purses["counts"].epsilon
+        budgets = budget.split(size=SIZE_SHARE, counts=1 - SIZE_SHARE)
+        records = count_records(table, box, budget=budgets["size"], rng=rng)
+        epsilon = budgets["counts"].epsilon
         side = grid_side(self.rule, records.value, box.dimensions, self.clusters, epsilon)
         sizes = (side,) * box.dimensions
-        grid = release_grid(table, box, sizes, records, budget=purses["counts"], rng=rng)
+        grid = release_grid(table, box, sizes, records, budget=budgets["counts"], rng=rng)
         if progress is not None:
             progress(1, 2, "grid")
         found = cluster_synopsis(grid, self.clusters, starts=self.starts, rng=public_generator(rng))
         if progress is not None:
-            progress(2, 2, "centres")
-        return Centres(
+            progress(2, 2, "centers")
+        return Centers(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=box.columns),
-            centres=box.unscale(found.centres),
+            centers=box.unscale(found.centers),
             synopsis=grid,
             expected=dict(expected.figures),
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the noise of a cell; with a number of records also the size of the grid."""
+        """Predict the noise of a cell; with a number of records also the size of the grid."""
         box = Box.of(schema, self.columns)
         require_rate(epsilon * SIZE_SHARE)
         rate = epsilon * (1 - SIZE_SHARE)
-        side = grid_side(self.rule, n_hint or 0, box.dimensions, self.clusters, rate)
-        return ExpectedError(*grid_errors(box, side, rate, n_hint), target="cell_count_95")
+        side = grid_side(self.rule, n_records or 0, box.dimensions, self.clusters, rate)
+        return ExpectedError(*grid_errors(box, side, rate, n_records), target="cell_count_95")
 
 
 class UniformGrid(ExtendedUniformGrid):
-    """Recipe: a grid with about ten records to a cell, as for counting ranges (UGkM)."""
+    """Method: a grid with about ten records to a cell, as for counting ranges (UGkM)."""
 
     name: ClassVar[str] = "ugkm"
     rule: ClassVar[GridRule] = "ug"
 
 
 class EstimatorGrid(ExtendedUniformGrid):
-    """Recipe: a grid as fine as private M-estimators ask for, whatever epsilon (MkM)."""
+    """Method: a grid as fine as private M-estimators ask for, whatever epsilon (MkM)."""
 
     name: ClassVar[str] = "mkm"
     rule: ClassVar[GridRule] = "mkm"
@@ -156,25 +156,25 @@ def release_grid(
     """
     kernel = BoxGrid(box, sizes)
     rate = budget.epsilon
-    sensitivity = kernel.sensitivity(table.neighbours)
+    sensitivity = kernel.sensitivity(table.neighbors)
     exact = table.sum(kernel)
     counts = add_geometric(exact, sensitivity=sensitivity, budget=budget, rng=rng)
     return GridSynopsis(kernel.sizes, counts, rate / sensitivity, records)
 
 
 def grid_errors(
-    box: Box, side: int, rate: Fraction, n_hint: int | None
+    box: Box, side: int, rate: Fraction, n_records: int | None
 ) -> tuple[str, dict[str, float]]:
-    """Foretell the noise of one cell and, with a number of records, what the cells are like."""
+    """Predict the noise of one cell and, with a number of records, what the cells are like."""
     require_rate(rate)
     figures = {"cell_count_95": float(sum_quantile(rate, 1, 0.95))}
     summary = f"the count of each cell within {figures['cell_count_95']:,.0f} (95 %)"
-    if not n_hint:
+    if not n_records:
         return f"a grid as fine as the number of records allows; {summary}", figures
     cells = side**box.dimensions
     figures |= {
         "cells": float(cells),
-        "records_per_cell": n_hint / cells,
+        "records_per_cell": n_records / cells,
         "cell_width": 2 / side,
     }
     return f"about {cells:,} cells, {side} along each column; {summary}", figures

@@ -1,4 +1,4 @@
-"""Publish a noisy grid, centres found in it, and move these by one round over the records.
+"""Publish a noisy grid, centers found in it, and move these by one round over the records.
 
 Known as: Hybrid (EUGkM, then one round of DPLloyd-Impr).
 Reference: D. Su, PhD thesis, Purdue, 2016, section 4.6 and Algorithm 16; D. Su, J. Cao, N. Li,
@@ -30,9 +30,9 @@ from dpublish.mechanisms.exact import require_rate
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
-from dpublish.release.centres import Centres
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
-from dpublish.release.starting_centres import public_generator
+from dpublish.release.centers import Centers
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.starting_centers import public_generator
 from dpublish.release.synopsis_clusters import cluster_synopsis
 
 PERCENT = 100
@@ -42,7 +42,7 @@ GRID_WEIGHT, ROUND_WEIGHT = 0.14, 0.42
 
 @dataclass(frozen=True, kw_only=True)
 class Hybrid:
-    """Recipe: a noisy grid and, where it is worth its share, one round of k-means."""
+    """Method: a noisy grid and, where it is worth its share, one round of k-means."""
 
     name: ClassVar[str] = "hybrid"
 
@@ -50,7 +50,7 @@ class Hybrid:
     columns: tuple[str, ...] = setting(
         "Columns of numbers to cluster by, all of them unless named.", default=()
     )
-    starts: int = setting("How often to search the noisy grid for centres; free.", default=30)
+    starts: int = setting("How often to search the noisy grid for centers; free.", default=30)
 
     def __post_init__(self) -> None:
         require_clusters(self.clusters)
@@ -65,23 +65,23 @@ class Hybrid:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Centres:
-        """Publish the grid and the centres.
+    ) -> Centers:
+        """Publish the grid and the centers.
 
         Privacy:
             `budget.epsilon`-differentially private when one record is added or removed.  The
             noisy number of records pays for the size of the grid and for how the rest is
             shared, which depend on it and on public facts alone.  The grid costs its share
-            (`release_grid`), and so does the round, if there is one: it starts from centres
+            (`release_grid`), and so does the round, if there is one: it starts from centers
             that follow from the grid (`lloyd_round`).  All shares add up to epsilon.
         """
         refuse_seeded_grant(budget, rng)
         require_records(table, self.name)
         expected = self.expected_error(table.schema, None, budget.epsilon)
         box = find_box(table.schema, self.columns)
-        purses = budget.split(size=SIZE_SHARE, clusters=1 - SIZE_SHARE)
-        records = count_records(table, box, budget=purses["size"], rng=rng)
-        size, rest = records.value, purses["clusters"]
+        budgets = budget.split(size=SIZE_SHARE, clusters=1 - SIZE_SHARE)
+        records = count_records(table, box, budget=budgets["size"], rng=rng)
+        size, rest = records.value, budgets["clusters"]
         percent = share_out(size, box.dimensions, self.clusters, rest.epsilon).grid_percent
         if percent < PERCENT:
             shares = rest.split(grid=percent, round=PERCENT - percent)
@@ -92,55 +92,55 @@ class Hybrid:
         grid = release_grid(table, box, sizes, records, budget=shares["grid"], rng=rng)
         if progress is not None:
             progress(1, 3, "grid")
-        centres = cluster_synopsis(
+        centers = cluster_synopsis(
             grid, self.clusters, starts=self.starts, rng=public_generator(rng)
-        ).centres
+        ).centers
         if progress is not None:
-            progress(2, 3, "centres")
+            progress(2, 3, "centers")
         if "round" in shares:
-            centres = lloyd_round(
+            centers = lloyd_round(
                 table,
                 box,
-                centres,
+                centers,
                 count_weight=count_weight(box.dimensions),
                 budget=shares["round"],
                 rng=rng,
             )
         if progress is not None:
             progress(3, 3, "round")
-        return Centres(
+        return Centers(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=box.columns),
-            centres=box.unscale(centres),
+            centers=box.unscale(centers),
             synopsis=grid,
             expected=dict(expected.figures),
             notes=(_reason(percent, size),),
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the noise of a cell; with a number of records also the model's error."""
+        """Predict the noise of a cell; with a number of records also the model's error."""
         box = find_box(schema, self.columns)
         require_rate(epsilon * SIZE_SHARE)
         rest, weight = epsilon * (1 - SIZE_SHARE), count_weight(box.dimensions)
         # Either step may get as little as this, whatever the noisy size turns out to be.
-        round_errors(box, self.clusters, rest / PERCENT, weight, n_hint)
-        split = share_out(n_hint or 0, box.dimensions, self.clusters, rest)
+        round_errors(box, self.clusters, rest / PERCENT, weight, n_records)
+        split = share_out(n_records or 0, box.dimensions, self.clusters, rest)
         rate = rest * split.grid_percent / PERCENT
-        side = grid_side("eug", n_hint or 0, box.dimensions, self.clusters, rate)
-        summary, figures = grid_errors(box, side, rate, n_hint)
-        if not n_hint:
+        side = grid_side("eug", n_records or 0, box.dimensions, self.clusters, rate)
+        summary, figures = grid_errors(box, side, rate, n_records)
+        if not n_records:
             return ExpectedError(summary, figures, target="cell_count_95")
         figures |= {"grid_percent": float(split.grid_percent), "squared_error": split.error}
         if split.grid_percent < PERCENT:
-            figures |= round_errors(box, self.clusters, rest - rate, weight, n_hint)
+            figures |= round_errors(box, self.clusters, rest - rate, weight, n_records)
             summary += f"; then one round with {PERCENT - split.grid_percent} % of the rest"
         return ExpectedError(summary, figures, target="squared_error")
 
 
 class Split(NamedTuple):
-    """What the grid gets, in percent, and the squared error that the model foretells."""
+    """What the grid gets, in percent, and the squared error that the model predicts."""
 
     grid_percent: int
     error: float
@@ -149,7 +149,7 @@ class Split(NamedTuple):
 def share_out(size: int, dimensions: int, clusters: int, epsilon: Fraction) -> Split:
     """Choose what the grid gets, from a noisy number of records and public facts.
 
-    The grid gets all if a round is not foretold to help, or if there seem to be no records.
+    The grid gets all if a round is not predicted to help, or if there seem to be no records.
     """
     whole = grid_error(max(size, 1) * float(epsilon), dimensions, clusters)
     if size <= 0:
@@ -165,7 +165,7 @@ def share_out(size: int, dimensions: int, clusters: int, epsilon: Fraction) -> S
 
 
 def grid_error(records: float, dimensions: int, clusters: int) -> float:
-    """Model the squared error of centres in a grid; `records` are multiplied by epsilon.
+    """Model the squared error of centers in a grid; `records` are multiplied by epsilon.
 
     >>> round(grid_error(10_000.0, 2, 5), 9)
     1.3333e-05

@@ -1,4 +1,4 @@
-"""Publish centres of clusters: as many rounds of k-means as the noise allows, well shared.
+"""Publish centers of clusters: as many rounds of k-means as the noise allows, well shared.
 
 Known as: DPLloyd-Impr.
 Reference: D. Su, PhD thesis, Purdue, 2016, section 4.4; D. Su, J. Cao, N. Li, E. Bertino and
@@ -28,9 +28,9 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import rational_weight
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
-from dpublish.release.centres import Centres
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
-from dpublish.release.starting_centres import public_generator, spread_centres
+from dpublish.release.centers import Centers
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.starting_centers import public_generator, spread_centers
 
 SIZE_SHARE = Fraction(3, 100)
 MEAN_COORDINATE = 0.225
@@ -40,7 +40,7 @@ LEAST_ROUNDS, MOST_ROUNDS = 2, 7
 
 @dataclass(frozen=True, kw_only=True)
 class ImprovedLloyd:
-    """Recipe: k-means with noise; rounds and shares follow from the noisy number of records."""
+    """Method: k-means with noise; rounds and shares follow from the noisy number of records."""
 
     name: ClassVar[str] = "dplloyd-impr"
 
@@ -60,49 +60,49 @@ class ImprovedLloyd:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Centres:
-        """Publish the centres after the last round.
+    ) -> Centers:
+        """Publish the centers after the last round.
 
         Privacy:
             `budget.epsilon`-differentially private when one record is added or removed.  The
             noisy number of records pays for the number of rounds, which depends on it and on
-            public facts alone.  The first centres are drawn without the records; each round
-            starts from centres that earlier rounds published, moves all clusters at once, and
+            public facts alone.  The first centers are drawn without the records; each round
+            starts from centers that earlier rounds published, moves all clusters at once, and
             costs its equal share (`lloyd_round`).  All shares add up to epsilon.
         """
         refuse_seeded_grant(budget, rng)
         require_records(table, self.name)
         expected = self.expected_error(table.schema, None, budget.epsilon)
         box = find_box(table.schema, self.columns)
-        purses = budget.split(size=SIZE_SHARE, rounds=1 - SIZE_SHARE)
+        budgets = budget.split(size=SIZE_SHARE, rounds=1 - SIZE_SHARE)
         everyone = ClusterSums(box, np.zeros((1, box.dimensions)))
-        size = noisy_size(int(table.sum(everyone)[0, 0]), budget=purses["size"], rng=rng)
-        rounds = count_rounds(size, box.dimensions, self.clusters, purses["rounds"].epsilon)
-        centres = spread_centres(self.clusters, box.dimensions, public_generator(rng))
+        size = noisy_size(int(table.sum(everyone)[0, 0]), budget=budgets["size"], rng=rng)
+        rounds = count_rounds(size, box.dimensions, self.clusters, budgets["rounds"].epsilon)
+        centers = spread_centers(self.clusters, box.dimensions, public_generator(rng))
         weight = count_weight(box.dimensions)
-        for number, purse in enumerate(purses["rounds"].split_evenly(rounds), start=1):
-            centres = lloyd_round(table, box, centres, count_weight=weight, budget=purse, rng=rng)
+        for number, share in enumerate(budgets["rounds"].split_evenly(rounds), start=1):
+            centers = lloyd_round(table, box, centers, count_weight=weight, budget=share, rng=rng)
             if progress is not None:
                 progress(number, rounds, "rounds")
-        return Centres(
+        return Centers(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=box.columns),
-            centres=box.unscale(centres),
+            centers=box.unscale(centers),
             expected=dict(expected.figures),
             notes=(f"{rounds} rounds, since there are about {max(size, 0):,} records",),
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the noise of a cluster's count, of its sums, and so of its centre.
+        """Predict the noise of a cluster's count, of its sums, and so of its center.
 
         It is that of seven rounds; fewer have less noise each.
         """
         box = find_box(schema, self.columns)
         require_rate(epsilon * SIZE_SHARE)
         each = epsilon * (1 - SIZE_SHARE) / MOST_ROUNDS
-        figures = round_errors(box, self.clusters, each, count_weight(box.dimensions), n_hint)
+        figures = round_errors(box, self.clusters, each, count_weight(box.dimensions), n_records)
         summary = (
             f"{LEAST_ROUNDS} to {MOST_ROUNDS} rounds; in each, the count of a cluster is within "
             f"{figures['cluster_count_95']:,.0f} and the sum of a coordinate (from -1 to 1) within "

@@ -1,4 +1,4 @@
-"""Publish centres of clusters after some rounds of k-means with noise.
+"""Publish centers of clusters after some rounds of k-means with noise.
 
 Known as: DPLloyd (also SuLQ k-means).
 Reference: A. Blum, C. Dwork, F. McSherry and K. Nissim, "Practical Privacy: The SuLQ
@@ -22,12 +22,12 @@ from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
-from dpublish.release.centres import Centres
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
-from dpublish.release.starting_centres import (
+from dpublish.release.centers import Centers
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.starting_centers import (
     public_generator,
-    spread_centres,
-    uniform_centres,
+    spread_centers,
+    uniform_centers,
 )
 
 MOST_ROUNDS = 100
@@ -37,7 +37,7 @@ COUNT_WEIGHT = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Lloyd:
-    """Recipe: in each round, move centres to the noisy means of the records around them."""
+    """Method: in each round, move centers to the noisy means of the records around them."""
 
     name: ClassVar[str] = "dplloyd"
 
@@ -47,7 +47,7 @@ class Lloyd:
     )
     rounds: int = setting("Number of rounds; each gets an equal part of epsilon.", default=5)
     start: Literal["spread", "uniform"] = setting(
-        "Where to start: spread keeps centres far from each other, uniform draws them anywhere; "
+        "Where to start: spread keeps centers far from each other, uniform draws them anywhere; "
         "neither looks at the records.",
         default="spread",
     )
@@ -68,12 +68,12 @@ class Lloyd:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Centres:
-        """Publish the centres after the last round.
+    ) -> Centers:
+        """Publish the centers after the last round.
 
         Privacy:
             `budget.epsilon`-differentially private when one record is added or removed.  The
-            first centres are drawn without the records; each round starts from centres that
+            first centers are drawn without the records; each round starts from centers that
             earlier rounds published, and costs its equal share (`lloyd_round`).  Rounds
             compose sequentially.  The number of rounds is a public setting.
         """
@@ -81,28 +81,28 @@ class Lloyd:
         require_records(table, self.name)
         expected = self.expected_error(table.schema, None, budget.epsilon)
         box = find_box(table.schema, self.columns)
-        purses = budget.split_evenly(self.rounds)
-        draw = spread_centres if self.start == "spread" else uniform_centres
-        centres = draw(self.clusters, box.dimensions, public_generator(rng))
-        for number, purse in enumerate(purses, start=1):
-            centres = lloyd_round(
-                table, box, centres, count_weight=COUNT_WEIGHT, budget=purse, rng=rng
+        budgets = budget.split_evenly(self.rounds)
+        draw = spread_centers if self.start == "spread" else uniform_centers
+        centers = draw(self.clusters, box.dimensions, public_generator(rng))
+        for number, share in enumerate(budgets, start=1):
+            centers = lloyd_round(
+                table, box, centers, count_weight=COUNT_WEIGHT, budget=share, rng=rng
             )
             if progress is not None:
                 progress(number, self.rounds, "rounds")
-        return Centres(
+        return Centers(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=box.columns),
-            centres=box.unscale(centres),
+            centers=box.unscale(centers),
             expected=dict(expected.figures),
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the noise of a cluster's count, of its sums, and so of its centre."""
+        """Predict the noise of a cluster's count, of its sums, and so of its center."""
         box = find_box(schema, self.columns)
-        figures = round_errors(box, self.clusters, epsilon / self.rounds, COUNT_WEIGHT, n_hint)
+        figures = round_errors(box, self.clusters, epsilon / self.rounds, COUNT_WEIGHT, n_records)
         summary = (
             f"{self.rounds} rounds; in each, the count of a cluster is within "
             f"{figures['cluster_count_95']:,.0f} and the sum of a coordinate (from -1 to 1) within "

@@ -1,1 +1,1 @@
-"""Private WaveCluster: clusters of any shape, as labelled cells of a grid."""
+"""Private WaveCluster: clusters of any shape, as labeled cells of a grid."""

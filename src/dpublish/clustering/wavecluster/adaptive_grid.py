@@ -119,7 +119,7 @@ def overlaps(coarse: int, fine: int) -> Any:
     >>> overlaps(2, 3).toarray().tolist()
     [[1.0, 0.5, 0.0], [0.0, 0.5, 1.0]]
     """
-    # Between two neighbouring edges of either kind lies a piece of one interval of each kind.
+    # Between two neighboring edges of either kind lies a piece of one interval of each kind.
     edges = np.unique(np.concatenate((np.arange(coarse + 1) * fine, np.arange(fine + 1) * coarse)))
     rows, columns = edges[:-1] // fine, edges[:-1] // coarse
     return sparse.csr_array((np.diff(edges) / coarse, (rows, columns)), shape=(coarse, fine))

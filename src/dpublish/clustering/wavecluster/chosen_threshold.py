@@ -1,6 +1,6 @@
 """Find clusters of any shape, with a threshold chosen for the exact coefficients.
 
-Counts are blurred.  A threshold that about as many of the exact coefficients reach as are
+Counts are perturbed.  A threshold that about as many of the exact coefficients reach as are
 significant is chosen by the exponential mechanism, and noisy coefficients that reach it form
 clusters.  Noise is not in the threshold but in what is compared with it: where the threshold
 is small, many empty cells get through.  Prefer `privthr`.
@@ -29,17 +29,17 @@ from dpublish.mechanisms.selection import EXPONENTIAL, select, selection_rate
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
-from dpublish.release.error_bars import count_errors
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.intervals import count_errors
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.wave_clusters import WaveClusters
 
-_MOST_BITS = 50  # of the number of candidates, so that the odds stay whole numbers of 64 bits
+_MOST_BITS = 50  # of the number of candidates, so that the odds stay integers of 64 bits
 _OUTSIDE = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenThresholdWaves:
-    """Recipe: blur the counts, choose a threshold by rank, and take what reaches it."""
+    """Method: perturb the counts, choose a threshold by rank, and take what reaches it."""
 
     name: ClassVar[str] = "privthr-em"
 
@@ -81,14 +81,14 @@ class ChosenThresholdWaves:
         require_single_records(table, self.name)
         expected = self.expected_error(table.schema, None, budget.epsilon)
         plan = WavePlan.of(table.schema, self)
-        # Opened before any row is read: a purse that is already used stops here.
-        purses = budget.split(counts=self.counts_share, threshold=1 - self.counts_share)
-        rate = purses["counts"].epsilon
+        # Opened before any row is read: a budget that is already used stops here.
+        budgets = budget.split(counts=self.counts_share, threshold=1 - self.counts_share)
+        rate = budgets["counts"].epsilon
         exact = table.sum(plan.kernel)
         counts = add_geometric(
             exact,
-            sensitivity=plan.kernel.sensitivity(table.neighbours),
-            budget=purses["counts"],
+            sensitivity=plan.kernel.sensitivity(table.neighbors),
+            budget=budgets["counts"],
             rng=rng,
         )
         noisy = plan.transform.apply(counts)
@@ -97,7 +97,7 @@ class ChosenThresholdWaves:
             highest=highest_threshold(noisy, plan.transform, rate),
             percentile=self.percentile,
             sensitivity=rank_sensitivity(plan.transform, self.percentile),
-            budget=purses["threshold"],
+            budget=budgets["threshold"],
             rng=rng,
         )
         if progress is not None:
@@ -113,9 +113,9 @@ class ChosenThresholdWaves:
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the errors of the counts and of the threshold's rank."""
+        """Predict the errors of the counts and of the threshold's rank."""
         plan = WavePlan.of(schema, self)
         rate = epsilon * self.counts_share
         require_rate(rate)
@@ -124,8 +124,8 @@ class ChosenThresholdWaves:
         figures = plan.figures() | count_errors(rate, plan.kernel.cells, None)
         # Ranks off by more than this have less than 5 % of the weight of the right one.
         figures["rank_95"] = log(1 / _OUTSIDE) / float(rank_rate * self.percentile.denominator)
-        if n_hint:
-            figures["records_per_cell"] = n_hint / plan.kernel.cells
+        if n_records:
+            figures["records_per_cell"] = n_records / plan.kernel.cells
         summary = (
             f"{plan.kernel.cells:,} cells; each count within {figures['one_cell_95']:,.0f} of the "
             f"truth (95 %); the threshold's rank off by some {figures['rank_95']:,.0f}"
@@ -154,7 +154,7 @@ def choose_threshold(
     budget: Budget,
     rng: RandomSource,
 ) -> int:
-    """Choose a whole number from 1 to `highest` that about (1 - p) of the positive ones reach.
+    """Choose an integer from 1 to `highest` that about (1 - p) of the positive ones reach.
 
     Privacy:
         `budget.epsilon`-differentially private if one record moves the quality of each

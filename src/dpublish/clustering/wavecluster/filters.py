@@ -1,8 +1,8 @@
-"""The smoothing half of a wavelet transform along one axis, in whole numbers.
+"""The smoothing half of a wavelet transform along one axis, in integers.
 
-A level halves an axis: each coefficient is a weighted sum of neighbouring cells, and the axis
-wraps around (periodisation).  So do several levels, with a longer list of weights.  Weights
-are whole numbers, so that a coefficient is exact: whether it is positive, and which of two is
+A level halves an axis: each coefficient is a weighted sum of neighboring cells, and the axis
+wraps around (periodization).  So do several levels, with a longer list of weights.  Weights
+are integers, so that a coefficient is exact: whether it is positive, and which of two is
 larger, never depends on rounding.
 """
 
@@ -32,7 +32,7 @@ class AxisFilter:
         size: Number of cells, a multiple of `step`.
         step: Cells that a coefficient stands for, 2 ** levels.
         offsets: Places of the cells with weight, from 0 to `size` - 1, each once.
-        weights: Their weights, whole numbers other than 0.
+        weights: Their weights, integers other than 0.
         unit: What a weight of 1 is worth in the usual scale of the wavelet.
 
     >>> haar = AxisFilter.of(8, "haar")
@@ -128,7 +128,7 @@ def _compose(size: int, wavelet: str, levels: int) -> AxisFilter:
 
 
 def _whole_taps(wavelet: str) -> list[int]:
-    """Write the low-pass filter as whole numbers in proportion.
+    """Write the low-pass filter as integers in proportion.
 
     Times the root of 2, Haar's taps are 1 and those of the biorthogonal wavelets are short
     binary fractions, so that these are exact; others keep 40 bits.

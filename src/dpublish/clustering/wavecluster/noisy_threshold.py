@@ -1,6 +1,6 @@
 """Find clusters of any shape, with the number of significant coefficients told apart.
 
-Counts are blurred, and so is the number of exact coefficients that are not positive.  The
+Counts are perturbed, and so is the number of exact coefficients that are not positive.  The
 latter says how many coefficients are significant, and as many of the largest noisy ones are
 taken: noise in empty cells no longer passes for records.
 
@@ -33,8 +33,8 @@ from dpublish.mechanisms.noise import add_geometric
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
-from dpublish.release.error_bars import count_errors, half_width
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.intervals import count_errors, half_width
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.wave_clusters import WaveClusters
 
 Variant = Literal["auto", "direct", "paper"]
@@ -43,7 +43,7 @@ _DIRECT_FROM = Fraction(3, 10)
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyThresholdWaves:
-    """Recipe: blur the counts and the number of empty coefficients, then take the largest."""
+    """Method: perturb the counts and the number of empty coefficients, then take the largest."""
 
     name: ClassVar[str] = "privthr"
 
@@ -85,7 +85,7 @@ class NoisyThresholdWaves:
             `budget.epsilon`-differentially private when one record is added or removed, by
             sequential composition.  The record lies in one cell at most, so all counts
             together move by 1; they get noise of rate their share.  Coefficients are exact
-            whole numbers, and the record raises or lowers only those that its cell weighs
+            integers, and the record raises or lowers only those that its cell weighs
             in, so the number of those that are not positive moves by at most Δ_Z
             (docs/proofs/wavecluster.md); it gets noise of rate its share / Δ_Z.  All else is
             computed from the two.
@@ -94,20 +94,20 @@ class NoisyThresholdWaves:
         require_single_records(table, self.name)
         expected = self.expected_error(table.schema, None, budget.epsilon)
         plan = WavePlan.of(table.schema, self)
-        # Opened before any row is read: a purse that is already used stops here.
-        purses = budget.split(counts=self.counts_share, rank=1 - self.counts_share)
-        rate = purses["counts"].epsilon
+        # Opened before any row is read: a budget that is already used stops here.
+        budgets = budget.split(counts=self.counts_share, rank=1 - self.counts_share)
+        rate = budgets["counts"].epsilon
         exact = table.sum(plan.kernel)
         counts = add_geometric(
             exact,
-            sensitivity=plan.kernel.sensitivity(table.neighbours),
-            budget=purses["counts"],
+            sensitivity=plan.kernel.sensitivity(table.neighbors),
+            budget=budgets["counts"],
             rng=rng,
         )
         empty = add_geometric(
             np.count_nonzero(plan.transform.apply(exact) <= 0) + np.zeros(1, dtype=np.int64),
             sensitivity=positive_sensitivity(plan.transform),
-            budget=purses["rank"],
+            budget=budgets["rank"],
             rng=rng,
         )
         noisy = plan.transform.apply(counts)
@@ -130,16 +130,16 @@ class NoisyThresholdWaves:
         is_direct = epsilon >= _DIRECT_FROM if self.variant == "auto" else self.variant == "direct"
         if is_direct:
             return significant_count(noisy.size - empty, self.percentile)
-        # Noise lifts about half of the empty coefficients above 0.  It is a whole number and may
+        # Noise lifts about half of the empty coefficients above 0.  It is an integer and may
         # be 0: such a coefficient counts as half lifted.
         lifted = 2 * int(np.count_nonzero(noisy > 0)) + int(np.count_nonzero(noisy == 0))
         positive = (lifted - empty) // 2
         return max(significant_count(positive, self.percentile), 0)
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the errors of the counts and of the number of positive coefficients."""
+        """Predict the errors of the counts and of the number of positive coefficients."""
         plan = WavePlan.of(schema, self)
         rate = epsilon * self.counts_share
         rank_rate = epsilon * (1 - self.counts_share) / positive_sensitivity(plan.transform)
@@ -147,8 +147,8 @@ class NoisyThresholdWaves:
         require_rate(rank_rate)
         figures = plan.figures() | count_errors(rate, plan.kernel.cells, None)
         figures["positive_coefficients_95"] = half_width(rank_rate, np.ones(1), 0.95)
-        if n_hint:
-            figures["records_per_cell"] = n_hint / plan.kernel.cells
+        if n_records:
+            figures["records_per_cell"] = n_records / plan.kernel.cells
         summary = (
             f"{plan.kernel.cells:,} cells; each count within {figures['one_cell_95']:,.0f} and "
             f"the number of positive coefficients (of {plan.transform.size:,}) within "

@@ -19,7 +19,7 @@ from dpublish.data.box import Box
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.release.wave_clusters import RESERVED, WaveClusters
 from dpublish.release.wave_grid import WaveGrid
@@ -27,7 +27,7 @@ from dpublish.release.wave_grid import WaveGrid
 AUTO = "auto"
 _USUAL_CELLS = 40
 _MOST_AUTO_CELLS = 1 << 16
-_MOST_PARTS = 1 << 20  # of the percentile: ranks in such parts stay whole numbers of 64 bits
+_MOST_PARTS = 1 << 20  # of the percentile: ranks in such parts stay integers of 64 bits
 
 
 class WaveSettings(Protocol):
@@ -35,7 +35,7 @@ class WaveSettings(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the recipe."""
+        """Name of the method."""
         ...
 
     @property
@@ -65,7 +65,7 @@ class WaveSettings(Protocol):
 
     @property
     def adjacency(self) -> str:
-        """Which coefficients are neighbours."""
+        """Which coefficients are neighbors."""
         ...
 
     @property
@@ -82,7 +82,7 @@ CELLS_HELP = (
 WAVELET_HELP = "Wavelet that smooths the counts: haar, db2, sym4, coif1, bior2.2 and so on."
 LEVELS_HELP = "How often the wavelet halves each axis."
 PERCENTILE_HELP = "Part of the positive coefficients that is too small to be significant (p)."
-ADJACENCY_HELP = "Whether coefficients that share only a corner or an edge are neighbours (full)."
+ADJACENCY_HELP = "Whether coefficients that share only a corner or an edge are neighbors (full)."
 MIN_CELLS_HELP = "Drop clusters of fewer coefficients than this."
 
 
@@ -188,6 +188,6 @@ def usual_cells(dimensions: int, levels: int) -> int:
 
 
 def require_single_records(table: Table, method: str) -> None:
-    """Refuse a table whose neighbours differ by more than one record."""
-    if not isinstance(table.neighbours, AddRemoveRecord):
+    """Refuse a table whose neighbors differ by more than one record."""
+    if not isinstance(table.neighbors, AddRemoveRecord):
         raise InvalidParameter(f"{method} hides one record added or removed, nothing else")

@@ -36,8 +36,8 @@ from dpublish.mechanisms.noise import add_geometric, noisy_size
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
-from dpublish.release.error_bars import half_width
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.intervals import half_width
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.wave_clusters import WaveClusters
 
 _PARTS = 1 << 10  # estimates are whole multiples of this part of a record
@@ -45,7 +45,7 @@ _PARTS = 1 << 10  # estimates are whole multiples of this part of a record
 
 @dataclass(frozen=True, kw_only=True)
 class SyntheticWaves:
-    """Recipe: publish an adaptive grid, spread it over WaveCluster's grid, and cluster that."""
+    """Method: publish an adaptive grid, spread it over WaveCluster's grid, and cluster that."""
 
     name: ClassVar[str] = "wave-baseline"
 
@@ -80,18 +80,18 @@ class SyntheticWaves:
             sequential composition: the number of records, the counts of the first cells and
             those of their parts each move by 1 in all and get noise of rate their share.  The
             first cells depend on the noisy number, their parts on the noisy counts; where
-            they lie is not learnt from rows.  All else is computed from the noisy counts.
+            they lie is not learned from rows.  All else is computed from the noisy counts.
         """
         refuse_seeded_grant(budget, rng)
         require_single_records(table, self.name)
         expected = self.expected_error(table.schema, None, budget.epsilon)
         plan = WavePlan.of(table.schema, self)
-        # Opened before any row is read: a purse that is already used stops here.
-        purses = budget.split(size=self.size_share, grid=1 - self.size_share)
+        # Opened before any row is read: a budget that is already used stops here.
+        budgets = budget.split(size=self.size_share, grid=1 - self.size_share)
         everyone = BoxGrid(plan.box, (1,) * plan.box.dimensions)
-        size = noisy_size(int(table.sum(everyone)[0]), budget=purses["size"], rng=rng)
+        size = noisy_size(int(table.sum(everyone)[0]), budget=budgets["size"], rng=rng)
         make = adaptive_estimates if plan.box.dimensions == 2 else uniform_estimates
-        spread = make(table, plan, size, budget=purses["grid"], rng=rng)
+        spread = make(table, plan, size, budget=budgets["grid"], rng=rng)
         whole = np.rint(spread * _PARTS).astype(np.int64)
         significant = significant_cells(plan.transform.apply(whole), self.percentile)
         if progress is not None:
@@ -100,9 +100,9 @@ class SyntheticWaves:
         return plan.publish(significant, whole / _PARTS, receipt, expected=dict(expected.figures))
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the errors of the number of records and of one count of the grid."""
+        """Predict the errors of the number of records and of one count of the grid."""
         plan = WavePlan.of(schema, self)
         size_rate = epsilon * self.size_share
         is_adaptive = plan.box.dimensions == 2
@@ -114,11 +114,11 @@ class SyntheticWaves:
             "one_part_95": half_width(rate, np.ones(1), 0.95),
             "number_of_records_95": half_width(size_rate, np.ones(1), 0.95),
         }
-        if n_hint:
+        if n_records:
             cut = (
-                first_size(n_hint, rest)
+                first_size(n_records, rest)
                 if is_adaptive
-                else uniform_size(n_hint, rest, plan.box.dimensions)
+                else uniform_size(n_records, rest, plan.box.dimensions)
             )
             figures["first_cells_along"] = float(cut)
         summary = (
@@ -139,14 +139,14 @@ def adaptive_estimates(
         noise of rate its share.  The second partition depends on the first noisy counts.
     """
     epsilon = budget.epsilon
-    purses = budget.split(first=ALPHA, parts=1 - ALPHA)
+    budgets = budget.split(first=ALPHA, parts=1 - ALPHA)
     along = first_size(size, epsilon)
     cells = BoxGrid(plan.box, (along, along))
     exact = table.sum(cells)
     first = add_geometric(
         exact,
-        sensitivity=cells.sensitivity(table.neighbours),
-        budget=purses["first"],
+        sensitivity=cells.sensitivity(table.neighbors),
+        budget=budgets["first"],
         rng=rng,
     )
     splits = split_sizes(first, epsilon)
@@ -154,8 +154,8 @@ def adaptive_estimates(
     exact = table.sum(leaves)
     parts = add_geometric(
         exact,
-        sensitivity=leaves.sensitivity(table.neighbours),
-        budget=purses["parts"],
+        sensitivity=leaves.sensitivity(table.neighbors),
+        budget=budgets["parts"],
         rng=rng,
     )
     estimates = np.maximum(combine(first, parts, splits), 0)
@@ -176,7 +176,7 @@ def uniform_estimates(
     cells = BoxGrid(plan.box, (along,) * plan.box.dimensions)
     exact = table.sum(cells)
     counts = add_geometric(
-        exact, sensitivity=cells.sensitivity(table.neighbours), budget=budget, rng=rng
+        exact, sensitivity=cells.sensitivity(table.neighbors), budget=budget, rng=rng
     )
     estimates = np.maximum(counts, 0).astype(np.float64).reshape(cells.sizes)
     return spread_cells(estimates, plan.transform.sizes)

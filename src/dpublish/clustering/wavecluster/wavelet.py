@@ -1,8 +1,8 @@
 """Find clusters of any shape in a grid of counts, with a wavelet (the plain algorithm).
 
 Counts are smoothed by the low-pass half of a wavelet transform.  Coefficients in the upper
-part of the positive ones are significant, and neighbouring significant coefficients form a
-cluster.  Nothing here is private: the recipes run it on noisy counts.
+part of the positive ones are significant, and neighboring significant coefficients form a
+cluster.  Nothing here is private: the methods run it on noisy counts.
 
 Known as: WaveCluster.
 Reference: G. Sheikholeslami, S. Chatterjee, A. Zhang, "WaveCluster: A Multi-Resolution
@@ -30,7 +30,7 @@ _INT64 = 1 << 62
 NO_CLUSTER = -1
 
 Coefficients = NDArray[Any]
-"""Whole numbers: int64 where they fit, Python's own where they might not."""
+"""Integers: int64 where they fit, Python's own where they might not."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def connect(
 ) -> NDArray[np.int64]:
     """Number the clusters from 0 in the order of their first cells; -1 where there is none.
 
-    Two cells are neighbours if they share a face, or with `full` also a corner or an edge.
+    Two cells are neighbors if they share a face, or with `full` also a corner or an edge.
     Clusters of fewer than `min_cells` cells are dropped.
     """
     require_known("adjacency", adjacency, ADJACENCIES)

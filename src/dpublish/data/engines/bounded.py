@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpublish.data.column import NumberColumn
 from dpublish.data.engines.encoded import Part, Reading
 from dpublish.data.engines.source import Source, read_quietly, scan
-from dpublish.data.engines.units import as_whole_numbers, needed_columns, to_units
+from dpublish.data.engines.units import as_integers, needed_columns, to_units
 from dpublish.data.schema import Schema
 
 Words = NDArray[np.uint64]
@@ -70,7 +70,7 @@ def _read(raw: Any, schema: Schema, unit: str, label: str) -> _Rows:
 
 
 def _pick(parts: Iterable[Part], keep: NDArray[np.bool_]) -> tuple[NDArray[Any], ...]:
-    return tuple(as_whole_numbers(part.data)[keep] for part in parts)
+    return tuple(as_integers(part.data)[keep] for part in parts)
 
 
 def _choose(held: Sequence[_Rows], most: int, key: bytes) -> NDArray[np.bool_]:
@@ -132,7 +132,7 @@ def _number_within(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
 
 
 def hash_rows(columns: Sequence[NDArray[Any]], key: bytes) -> Words:
-    """Hash rows of whole numbers.
+    """Hash rows of integers.
 
     >>> rows = [np.array([1, 1, 2]), np.array([5, 5, 5])]
     >>> first, second, third = hash_rows(rows, b"key")

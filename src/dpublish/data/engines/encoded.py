@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.data.batch import BATCH_ROWS, Batch, Kernel, Levelled, refuse_copy
+from dpublish.data.batch import BATCH_ROWS, Batch, Kernel, Leveled, refuse_copy
 from dpublish.data.column import NumberColumn
 from dpublish.data.engines.source import Source, quietly, read_quietly, scan, select_header
 from dpublish.data.schema import Schema
@@ -54,7 +54,7 @@ class Reading(NamedTuple):
 
 def readings(kernel: Kernel[Any], *, by_unit: bool) -> tuple[Reading, ...]:
     """List what a kernel reads, each reading once; `by_unit` also on which levels."""
-    levels = kernel.levels if by_unit and isinstance(kernel, Levelled) else {}
+    levels = kernel.levels if by_unit and isinstance(kernel, Leveled) else {}
     codes = [Reading(name, as_values=False, level=levels.get(name)) for name in kernel.codes]
     values = [Reading(name, as_values=True) for name in kernel.values]
     return tuple(dict.fromkeys((*codes, *values)))

@@ -30,7 +30,7 @@ from dpublish.data.engines.source import MemorySource, Source, select_header, wi
 from dpublish.data.engines.units import UnitColumns, draw_rows, needed_columns
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.privacy.neighbours import Neighbours
+from dpublish.privacy.neighbors import Neighbors
 from dpublish.randomness import RandomSource
 
 
@@ -73,9 +73,9 @@ class LocalTable:
         return self._schema
 
     @property
-    def neighbours(self) -> Neighbours:
+    def neighbors(self) -> Neighbors:
         """The change to the rows that a release must hide."""
-        return self._schema.neighbours
+        return self._schema.neighbors
 
     def sum(self, kernel: Kernel[S]) -> S:
         """Add up a kernel over all records that its columns keep."""

@@ -27,7 +27,7 @@ _MERGE_ROWS = 1 << 20
 
 
 def unit_type(kind: Any, label: str) -> Any:
-    """Say as what type units are compared: whole numbers as such, or text."""
+    """Say as what type units are compared: integers as such, or text."""
     types = pa.types
     if types.is_dictionary(kind):
         return unit_type(kind.value_type, label)
@@ -36,7 +36,7 @@ def unit_type(kind: Any, label: str) -> Any:
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return pa.large_string()
     raise UnreadableData(
-        f"the unit column of {label} has the type {kind}; cast it to whole numbers or text"
+        f"the unit column of {label} has the type {kind}; cast it to integers or text"
     )
 
 
@@ -44,7 +44,7 @@ def to_units(array: Any, label: str) -> Any:
     """Read a column as units; a blank text is null, as no unit is.
 
     Spellings of a unit are one as those of a value are: blanks around it do not count, and
-    whole numbers lose their decimals.
+    integers lose their decimals.
     """
     wanted = unit_type(array.type, label)
     array = plain_array(array)
@@ -153,12 +153,12 @@ class UnitColumns:
             [units.is_valid().to_numpy(zero_copy_only=False)]
             + [part.keep for part in parts if part.keep is not None]
         )
-        arrays = [units, *(pa.array(as_whole_numbers(part.data)) for part in parts)]
+        arrays = [units, *(pa.array(as_integers(part.data)) for part in parts)]
         names = [_UNIT, *map(str, wanted)]
         return pa.Table.from_arrays(arrays, names=names).filter(pa.array(keep))
 
 
-def as_whole_numbers(data: NDArray[Any]) -> NDArray[Any]:
+def as_integers(data: NDArray[Any]) -> NDArray[Any]:
     """Compare floats by their bits; the two zeros are one."""
     return (data + 0.0).view(np.int64) if data.dtype == np.float64 else data
 

@@ -31,7 +31,7 @@ EXPERIMENTS = {
     ),
     "kmeans": Entry(
         module="dpublish.evaluation.experiments.kmeans",
-        title="How far do records lie from centres that were found privately (NICV)",
+        title="How far do records lie from centers that were found privately (NICV)",
         repeats=10,
     ),
     "wavecluster": Entry(
@@ -54,8 +54,8 @@ EXPERIMENTS = {
         title="How far are counts from the truth when a changing table is published for long",
         repeats=5,
     ),
-    "personalised": Entry(
-        module="dpublish.evaluation.experiments.personalised",
+    "personalized": Entry(
+        module="dpublish.evaluation.experiments.personalized",
         title="How much do counts and models gain when each person brings her own epsilon",
         repeats=5,
     ),

@@ -24,7 +24,7 @@ from dpublish.evaluation.experiments.classification_parts import (
 )
 from dpublish.evaluation.experiments.options import choose, present_datasets, write_figure
 from dpublish.evaluation.page import Page
-from dpublish.recipes import RECIPES
+from dpublish.methods import CATALOG
 
 NAME = "classification"
 
@@ -107,7 +107,7 @@ def _values(part: Part, benchmark: Benchmark, folder: Path | None) -> Sequence[i
 
 
 def _chosen_part(part: Part, methods: Sequence[str] | None, epsilons: Sequence[str] | None) -> Part:
-    known = [name for name in TITLES if name.removesuffix("-unpaid") in RECIPES]
+    known = [name for name in TITLES if name.removesuffix("-unpaid") in CATALOG]
     names, amounts = choose(
         methods,
         epsilons,

@@ -19,14 +19,14 @@ from dpublish.evaluation.experiments.classification_summary import (
     part_of,
     places_of,
     short_name,
-    summarise,
+    summarize,
     table,
 )
 from dpublish.evaluation.line_plot import Layout, Line, Panel, small_multiples
 from dpublish.evaluation.page import Listing, Page, Section
 from dpublish.evaluation.sklearn_adapter import SVM_ROWS
 
-_MAJORITY_LINE = "No learning: always the commonest class of the true rows"
+_MAJORITY_LINE = "No learning: always the majority class of the true rows"
 _NOISE_FREE_LINE = "No privacy: the same classifier trained on the true rows"
 
 
@@ -34,7 +34,7 @@ def figure(
     results: Sequence[Result], dataset: str | None = None, *, has_one_scale: bool = True
 ) -> str | None:
     """Draw a panel for each classifier, of one dataset or of all."""
-    part, cells = part_of(results), summarise(results)
+    part, cells = part_of(results), summarize(results)
     chosen = [key for key, _ in ordered(cells) if dataset in (None, key.dataset)]
     panels = []
     for (data, classifier), group in groupby(chosen, lambda key: (key.dataset, key.classifier)):
@@ -100,10 +100,10 @@ def _explanation(part: Part, results: Sequence[Result]) -> Section:
         "What this page shows",
         [
             "A table of people is published in a form that keeps each of them private. Somebody "
-            "learns from what was published how to foretell one property of a person (the class) "
+            "learns from what was published how to predict one property of a person (the class) "
             "from the others, and tries it on people who were not in the table. How often is the "
             "answer wrong?",
-            "Misclassification is the part of those people whose class is foretold wrongly: 0.15 "
+            "Misclassification is the part of those people whose class is predicted wrongly: 0.15 "
             "means 15 of 100. Lower is better.",
             "ε (epsilon) says how strong the privacy is, and smaller is stronger. At "
             f"ε = {example}, whether any one person is in the table or not changes the "
@@ -111,13 +111,13 @@ def _explanation(part: Part, results: Sequence[Result]) -> Section:
             f"{exp(float(example)):.3g}. {part.reading}",
         ],
         points=[
-            "Each panel is one way to foretell: by the release itself (where it can), or by an "
+            "Each panel is one way to predict: by the release itself (where it can), or by an "
             "ordinary classifier trained on synthetic rows drawn from the release.",
-            "Each coloured line is a method of publishing; the band around it is one standard "
+            "Each colored line is a method of publishing; the band around it is one standard "
             "deviation over all runs.",
-            "The upper grey line is what one gets without learning anything, by always naming the "
-            "commonest class. A method that is not below it is worth nothing.",
-            "The lower grey line is the same classifier trained on the true rows, without "
+            "The upper gray line is what one gets without learning anything, by always naming the "
+            "majority class. A method that is not below it is worth nothing.",
+            "The lower gray line is the same classifier trained on the true rows, without "
             "any privacy. The gap to it is the price of privacy.",
         ],
     )
@@ -155,7 +155,7 @@ def _dataset_section(results: Sequence[Result], dataset: str) -> Section:
 
 def _finding(results: Sequence[Result]) -> list[str]:
     """Say in words which private method was best at both ends of the axis."""
-    part, cells = part_of(results), summarise(results)
+    part, cells = part_of(results), summarize(results)
     methods = {
         key: line
         for key, line in cells.items()
@@ -170,7 +170,7 @@ def _finding(results: Sequence[Result]) -> list[str]:
         said.append(
             f"At {part.across.partition(' (')[0]} = {place:,g} the fewest errors are made with "
             f"{short_name(best)}, by {CLASSIFIER_TITLES[best.classifier]}: "
-            f"{100 * here[best]:.1f} of 100 are foretold wrongly"
+            f"{100 * here[best]:.1f} of 100 are predicted wrongly"
             f"{_compared(cells, best.dataset, place)}."
         )
     return said
@@ -183,7 +183,7 @@ def _compared(cells: Cells, dataset: str, place: float) -> str:
         if key.method == NOISE_FREE and key.dataset == dataset and place in line
     }
     always = known.pop(MAJORITY, None)
-    said = "" if always is None else f"; always naming the commonest class, {100 * always:.1f}"
+    said = "" if always is None else f"; always naming the majority class, {100 * always:.1f}"
     return said + (f"; without privacy, {100 * min(known.values()):.1f} at best" if known else "")
 
 
@@ -207,7 +207,7 @@ def _settings_section(results: Sequence[Result], notes: Sequence[str]) -> Sectio
     ]
     if "svm" in classifiers:
         said.append(f"The support vector machine is trained on at most {SVM_ROWS:,} rows, drawn.")
-    cells = summarise(results)
+    cells = summarize(results)
     times = [
         [key.dataset, short_name(key), f"{fmean(cell.mean for cell in line.values()):.2f}"]
         for key, line in ordered(cells)

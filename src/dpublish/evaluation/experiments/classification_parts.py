@@ -13,8 +13,8 @@ from typing import Any
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.experiment import Trial
-from dpublish.recipes import make_recipe, recipe_settings
-from dpublish.release.recipe import Recipe
+from dpublish.methods import make_method, method_settings
+from dpublish.release.method import Method
 from dpublish.release.release import Release
 
 NOISE_FREE = "noise-free"
@@ -25,7 +25,7 @@ METHODS = {
     "pph": "PPH: picks a few columns, then counts in all their cells",
     "privbayes": "PrivBayes: counts a few columns at a time, linked to a network",
     "diffpid3": "DiffPID3: a decision tree grown privately",
-    "majority": "Majority: only tells which class is the commonest",
+    "majority": "Majority: only tells which class is the most frequent",
 }
 UNPAID = {
     "privpfc-unpaid": "PrivPfC with the grid picked without noise (not private)",
@@ -95,7 +95,7 @@ PARTS = {
     ),
     "dimensions": Part(
         title="What do further columns cost?",
-        across="number of columns to foretell from",
+        across="number of columns to predict from",
         reading="The first columns of the table are used, in the order of its public description. "
         "Further columns hold more to learn from, and more to get lost in.",
         methods=_PUBLISHERS,
@@ -114,7 +114,7 @@ PARTS = {
         epsilons=("0.1",),
         key="rows",
         values=(2_000, 5_000, 10_000, 20_000, 50_000, 100_000),
-        datasets=("made-up",),
+        datasets=("simulated",),
         moves_references=True,
     ),
     "errors": Part(
@@ -131,14 +131,14 @@ TITLES = METHODS | UNPAID
 
 @dataclass(frozen=True)
 class Run:
-    """A recipe and what it is given to spend."""
+    """A method and what it is given to spend."""
 
-    recipe: Recipe
+    method: Method
     epsilon: Fraction
 
 
 def make_run(trial: Trial, schema: Schema, target: str) -> Run:
-    """Build the recipe of a trial."""
+    """Build the method of a trial."""
     method = trial.method.removesuffix("-unpaid")
     epsilon = Fraction(trial.epsilon)
     settings: dict[str, Any] = {"target": target}
@@ -154,7 +154,7 @@ def make_run(trial: Trial, schema: Schema, target: str) -> Run:
     if method != trial.method:
         share, epsilon = _unpaid(method, epsilon)
         settings |= share
-    return Run(make_recipe(method, settings), epsilon)
+    return Run(make_method(method, settings), epsilon)
 
 
 def paid_twin(trial: Trial, release: Release) -> Trial | None:
@@ -169,7 +169,7 @@ def paid_twin(trial: Trial, release: Release) -> Trial | None:
 
 
 def predictors_of(schema: Schema, target: str) -> Sequence[str]:
-    """List the columns from which the class is foretold."""
+    """List the columns from which the class is predicted."""
     return [name for name in schema.names if name != target]
 
 
@@ -183,14 +183,14 @@ def _shares(percent: int) -> dict[str, Any]:
 
 def _limited_to(method: str, names: Sequence[str], target: str) -> dict[str, Any]:
     limited = {"predictors": tuple(names), "columns": (*names, target)}
-    known = [setting.name for setting in recipe_settings(method)]
+    known = [setting.name for setting in method_settings(method)]
     return {name: columns for name, columns in limited.items() if name in known}
 
 
 def _unpaid(method: str, epsilon: Fraction) -> tuple[dict[str, Any], Fraction]:
     """Give the choice of the structure as much as it can use, and the rest what it had.
 
-    So the very same recipe runs, its receipt says what was spent, and nobody can mistake it
+    So the very same method runs, its receipt says what was spent, and nobody can mistake it
     for a release at the epsilon of its private twin.
     """
     if method == "privpfc":

@@ -12,7 +12,7 @@ from dpublish.evaluation.sklearn_adapter import CLASSIFIERS
 
 
 class Key(NamedTuple):
-    """A line of a panel: on which data, foretold how, by which method with which budget."""
+    """A line of a panel: on which data, predicted how, by which method with which budget."""
 
     dataset: str
     classifier: str
@@ -28,7 +28,7 @@ class Cell(NamedTuple):
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Cell":
-        """Summarise the values of one place."""
+        """Summarize the values of one place."""
         return cls(fmean(values), stdev(values) if len(values) > 1 else 0.0)
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class Cell(NamedTuple):
 Cells = dict[Key, dict[float, Cell]]
 
 
-def summarise(results: Sequence[Result]) -> Cells:
+def summarize(results: Sequence[Result]) -> Cells:
     """Average every classifier's error at every place of every line.
 
     A reference that the axis does not move has the same value at every place.
@@ -58,7 +58,7 @@ def summarise(results: Sequence[Result]) -> Cells:
 
 def table(results: Sequence[Result]) -> ResultTable:
     """Lay the errors out: a row for each dataset, classifier and method."""
-    part, cells = part_of(results), summarise(results)
+    part, cells = part_of(results), summarize(results)
     places = places_of(part, results)
     rows = [
         [*_names(key), *(_text(line, place) for place in places)]
@@ -123,7 +123,7 @@ def short_name(key: Key) -> str:
 
 def _names(key: Key) -> list[str]:
     if key.classifier == MAJORITY:
-        return [key.dataset, "none", "commonest class"]
+        return [key.dataset, "none", "majority class"]
     return [key.dataset, key.classifier, short_name(key)]
 
 

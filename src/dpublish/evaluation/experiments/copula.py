@@ -1,6 +1,6 @@
 """How good are range counts from a synthetic table?
 
-The evaluation of DPCopula (H. Li, L. Xiong and X. Jiang, EDBT 2014) on made-up tables with
+The evaluation of DPCopula (H. Li, L. Xiong and X. Jiang, EDBT 2014) on simulated tables with
 Gaussian dependence and on four numbers of UCI Adult: the error of random range counts of every
 method that publishes a table of many columns.
 """
@@ -52,11 +52,11 @@ def plan(
         known=known,
     )
     folder = find_data_folder(data_folder)
-    # Only a made-up table can be had with other columns and rows.
-    is_made_up = chosen.key in ("columns", "records")
+    # Only a simulated table can be had with other columns and rows.
+    is_simulated = chosen.key in ("columns", "records")
     present, notes = present_datasets(
         datasets or chosen.datasets,
-        chosen.datasets if is_made_up else NUMBER_TABLES,
+        chosen.datasets if is_simulated else NUMBER_TABLES,
         lambda name: NUMBER_TABLES[name].missing_file(folder),
         folder,
     )

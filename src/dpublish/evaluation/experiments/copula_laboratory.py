@@ -23,7 +23,7 @@ from dpublish.evaluation.experiments.copula_parts import (
     ALWAYS_ZERO,
     ANSWER_SECONDS,
     BETWEEN_RECORDS,
-    EXACT_MARGINS,
+    EXACT_MARGINALS,
     FROM_ROWS,
     MEDIAN,
     METHODS,
@@ -33,7 +33,7 @@ from dpublish.evaluation.experiments.copula_parts import (
     RELATIVE,
     SECONDS,
 )
-from dpublish.evaluation.metrics.queries import SANITY, QueryErrors, summarise_errors
+from dpublish.evaluation.metrics.queries import SANITY, QueryErrors, summarize_errors
 from dpublish.evaluation.workload import (
     Workload,
     answers,
@@ -42,12 +42,12 @@ from dpublish.evaluation.workload import (
     ranges_between_records,
     true_counts,
 )
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import parse_epsilon
 from dpublish.randomness import plain_generator
-from dpublish.recipes import make_recipe
+from dpublish.release.method import Method
 from dpublish.release.prediction import encode_rows
-from dpublish.release.recipe import Recipe
 
 Estimates = NDArray[np.float64]
 _FOLLOWING = "between records"
@@ -70,7 +70,7 @@ class Questions(NamedTuple):
 
     def errors(self, estimates: Estimates) -> QueryErrors:
         """Measure answers."""
-        return summarise_errors(estimates, self.truth, self.sanity)
+        return summarize_errors(estimates, self.truth, self.sanity)
 
 
 class Laboratory:
@@ -87,7 +87,7 @@ class Laboratory:
             return None
         dataset, columns, records = _place(trial)
         try:
-            recipe(trial).expected_error(
+            method(trial).expected_error(
                 table_schema(dataset, columns),
                 records or NUMBER_TABLES[dataset].records,
                 parse_epsilon(trial.epsilon),
@@ -106,11 +106,11 @@ class Laboratory:
         task = self._load(*place)
         if trial.method == ALWAYS_ZERO:
             return _figures(asked, [np.zeros(QUESTIONS)] * 2)
-        if trial.method == EXACT_MARGINS:
+        if trial.method == EXACT_MARGINALS:
             return _figures(asked, [independent_counts(task.codes, x.workload) for x in asked])
         table = open_table(task.rows, task.schema)
         begin = process_time()
-        release = recipe(trial).release(table, budget=Budget(trial.epsilon), rng=trial.rng())
+        release = method(trial).release(table, budget=Budget(trial.epsilon), rng=trial.rng())
         published = process_time()
         given = [answers(release, x.workload, trial.seed) for x in asked]
         answered = process_time()
@@ -145,17 +145,17 @@ class Laboratory:
 
 
 def table_schema(dataset: str, columns: int) -> Schema:
-    """Describe a table, or one that is made up with so many columns."""
+    """Describe a table, or one that is simulated with so many columns."""
     return gaussian_copula_schema(columns) if columns else NUMBER_TABLES[dataset].schema
 
 
-def recipe(trial: Trial) -> Recipe:
-    """Build the recipe of a trial."""
+def method(trial: Trial) -> Method:
+    """Build the method of a trial."""
     method = METHODS[trial.method]
     settings: dict[str, Any] = dict(method.settings)
     if "ratio" in trial.setting:
         settings["ratio"] = str(trial.setting["ratio"])
-    return make_recipe(method.recipe, settings)
+    return make_method(method.method, settings)
 
 
 def _place(trial: Trial) -> tuple[str, int, int]:

@@ -21,12 +21,12 @@ from dpublish.evaluation.experiments.copula_summary import (
     part_of,
     places_of,
     short_name,
-    summarise,
+    summarize,
     table,
 )
 from dpublish.evaluation.line_plot import Layout, Line, Panel, small_multiples
 from dpublish.evaluation.page import Listing, Page, Section
-from dpublish.recipes import RECIPES
+from dpublish.methods import CATALOG
 
 _NO_PLOT = 'There is no plot: it takes Matplotlib (pip install "dpublish[plots]").'
 _RANGES = (
@@ -40,7 +40,7 @@ _CAP = 4.0
 
 def figure(results: Sequence[Result], dataset: str | None = None) -> str | None:
     """Draw one panel for each dataset, or for one of them."""
-    cells, part = summarise(results), part_of(results)
+    cells, part = summarize(results), part_of(results)
     panels = [
         Panel(data, _lines({key: line for key, line in cells.items() if key.dataset == data}))
         for data in dict.fromkeys(key.dataset for key in cells)
@@ -134,7 +134,7 @@ def _dataset_section(results: Sequence[Result], dataset: str) -> Section:
 
 def _finding(results: Sequence[Result]) -> list[str]:
     """Say in words which method was best at both ends of the axis."""
-    cells, places, part = summarise(results), places_of(results), part_of(results)
+    cells, places, part = summarize(results), places_of(results), part_of(results)
     said = []
     for place in dict.fromkeys((places[0], places[-1])):
         here = {
@@ -158,8 +158,8 @@ def _methods_section(results: Sequence[Result]) -> Section:
     for name in used:
         method = METHODS[name]
         given = ", ".join(f"{key} = {value}" for key, value in method.settings.items())
-        how = f"{method.recipe} with {given}; it" if given else name
-        points.append(f"{name}: {how} publishes {RECIPES[method.recipe].publishes}.")
+        how = f"{method.method} with {given}; it" if given else name
+        points.append(f"{name}: {how} publishes {CATALOG[method.method].publishes}.")
     return Section("The methods", points=points)
 
 

@@ -2,21 +2,21 @@
 
 The figures are those of the evaluation of DPCopula (H. Li, L. Xiong and X. Jiang, EDBT 2014):
 error against epsilon, the ratio of budgets, the number of columns, the size of questions, the
-shape of margins, other methods, and time.
+shape of marginals, other methods, and time.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dpublish.recipes import RECIPES
+from dpublish.methods import CATALOG
 
 NAME = "copula"
-EXACT_MARGINS = "exact-margins"
-"""A reference: true margins, as if columns were independent.  Not private."""
+EXACT_MARGINALS = "exact-marginals"
+"""A reference: true marginals, as if columns were independent.  Not private."""
 ALWAYS_ZERO = "always-zero"
 """A reference: every answer is 0.  Whatever is not better than this says nothing."""
 REFERENCES = {
-    EXACT_MARGINS: "No privacy: true margins, as if columns were independent",
+    EXACT_MARGINALS: "No privacy: true marginals, as if columns were independent",
     ALWAYS_ZERO: "Nothing published: every answer is 0",
 }
 RELATIVE, MEDIAN, ABSOLUTE = "relative", "median", "absolute"
@@ -24,14 +24,14 @@ BETWEEN_RECORDS, FROM_ROWS = "relative_between_records", "relative_from_rows"
 ABSOLUTE_BETWEEN_RECORDS = "absolute_between_records"
 SECONDS, ANSWER_SECONDS, REFUSED = "seconds", "answer_seconds", "cannot_run"
 QUESTIONS = 1_000
-MADE_UP = ("made-up", "made-up-uniform", "made-up-zipf")
+MADE_UP = ("simulated", "simulated-uniform", "simulated-zipf")
 
 
 @dataclass(frozen=True)
 class Method:
-    """A recipe with some of its settings."""
+    """A method with some of its settings."""
 
-    recipe: str
+    method: str
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
@@ -44,7 +44,7 @@ METHODS: Mapping[str, Method] = {
     **{
         name: Method(name)
         for name in (
-            "margins",
+            "marginals",
             "psd",
             "privelet",
             "p-hp",
@@ -55,7 +55,7 @@ METHODS: Mapping[str, Method] = {
         )
     },
 }
-COMPARED = tuple(name for name, method in METHODS.items() if name == method.recipe)
+COMPARED = tuple(name for name, method in METHODS.items() if name == method.method)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Part:
     methods: tuple[str, ...]
     key: str | None = None
     values: tuple[str, ...] = ()
-    datasets: tuple[str, ...] = ("made-up",)
+    datasets: tuple[str, ...] = ("simulated",)
     measure: str = RELATIVE
 
 
@@ -96,25 +96,25 @@ PARTS = {
         across=_EPSILON_AXIS,
         reading=_EPSILON_READING,
         epsilons=("0.05", "0.1", "0.2", "0.5", "1", "2"),
-        methods=("dpcopula", "margins", "psd", "privbayes"),
-        datasets=("made-up", "adult-numbers"),
+        methods=("dpcopula", "marginals", "psd", "privbayes"),
+        datasets=("simulated", "adult-numbers"),
     ),
     "ratio": Part(
-        title="How should the budget be shared between margins and correlations?",
-        across="budget of the margins as a multiple of that of the correlations",
-        reading="From left to right more of the budget goes to the margins, and less to what "
+        title="How should the budget be shared between marginals and correlations?",
+        across="budget of the marginals as a multiple of that of the correlations",
+        reading="From left to right more of the budget goes to the marginals, and less to what "
         "ties the columns to each other.",
         epsilons=("0.1", "1"),
         methods=("dpcopula",),
         key="ratio",
         values=("0.25", "1", "2", "4", "8", "16", "32"),
-        datasets=("made-up", "adult-numbers"),
+        datasets=("simulated", "adult-numbers"),
     ),
     "dimensions": Part(
         title="How many columns can a synthetic table have?",
         across="number of columns",
         reading="From left to right the tables have more columns, each question asks about all "
-        "of them, and the budget is shared by more margins.",
+        "of them, and the budget is shared by more marginals.",
         epsilons=("1",),
         methods=COMPARED,
         key="columns",
@@ -126,13 +126,13 @@ PARTS = {
         reading="From left to right questions cover more of the domain, so there are more "
         "records in the answer.",
         epsilons=("1",),
-        methods=("dpcopula", "margins", "psd", "privbayes"),
+        methods=("dpcopula", "marginals", "psd", "privbayes"),
         key="coverage",
         values=("0.0001", "0.001", "0.01", "0.1", "0.5"),
-        datasets=("made-up", "adult-numbers"),
+        datasets=("simulated", "adult-numbers"),
     ),
-    "margins": Part(
-        title="Do the shapes of margins matter?",
+    "marginals": Part(
+        title="Do the shapes of marginals matter?",
         across=_EPSILON_AXIS,
         reading=_EPSILON_READING,
         epsilons=("0.1", "1"),
@@ -146,15 +146,15 @@ PARTS = {
         reading=_EPSILON_READING,
         epsilons=("0.1", "1"),
         methods=COMPARED,
-        datasets=("made-up", "adult-numbers"),
+        datasets=("simulated", "adult-numbers"),
     ),
     "correlation": Part(
         title="Which correlation should tie the columns?",
         across=_EPSILON_AXIS,
         reading=_EPSILON_READING,
         epsilons=("0.05", "0.1", "0.5", "1", "2"),
-        methods=("dpcopula-spearman", "dpcopula-kendall", "dpcopula-mle", "margins"),
-        datasets=("made-up", "adult-numbers"),
+        methods=("dpcopula-spearman", "dpcopula-kendall", "dpcopula-mle", "marginals"),
+        datasets=("simulated", "adult-numbers"),
     ),
     "time": Part(
         title="How long does it take?",
@@ -171,5 +171,5 @@ PARTS = {
 
 
 def available_methods() -> tuple[str, ...]:
-    """List the methods whose recipe is there."""
-    return tuple(name for name, method in METHODS.items() if method.recipe in RECIPES)
+    """List the methods whose method is there."""
+    return tuple(name for name, method in METHODS.items() if method.method in CATALOG)

@@ -43,7 +43,7 @@ def places_of(results: Sequence[Result]) -> list[float]:
     return sorted(place for place in found if place is not None)
 
 
-def summarise(results: Sequence[Result]) -> Cells:
+def summarize(results: Sequence[Result]) -> Cells:
     """Average the part's measure at every place of every line; a method that cannot run has none.
 
     A reference that does not depend on the axis is the same everywhere.
@@ -65,7 +65,7 @@ def summarise(results: Sequence[Result]) -> Cells:
 
 def table(results: Sequence[Result]) -> ResultTable:
     """Lay the errors out: a row for each dataset and method."""
-    places, part, cells = places_of(results), part_of(results), summarise(results)
+    places, part, cells = places_of(results), part_of(results), summarize(results)
     refused = {
         (_key(trial, part), _place(trial, part)) for trial, found in results if REFUSED in found
     }

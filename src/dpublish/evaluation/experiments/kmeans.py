@@ -1,8 +1,8 @@
-"""How far do records lie from centres that were found privately?
+"""How far do records lie from centers that were found privately?
 
 Section 4.6 of D. Su, PhD thesis, Purdue, 2016, on the public tables that can be had and on
-clouds of points that are made up: the normalised intra-cluster variance (NICV) of every
-method that publishes k centres.
+clouds of points that are simulated: the normalized intra-cluster variance (NICV) of every
+method that publishes k centers.
 """
 
 from collections.abc import Iterator, Sequence

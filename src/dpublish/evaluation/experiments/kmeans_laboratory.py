@@ -16,11 +16,11 @@ from dpublish.datasets.point_clouds import POINT_SETS, cloud_schema, point_cloud
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.experiment import Trial
 from dpublish.evaluation.experiments.kmeans_parts import CLOUDS, NICV, NOISE_FREE, SECONDS
-from dpublish.evaluation.metrics.clustering import normalised_intra_cluster_variance
-from dpublish.evaluation.plain_clusters import plain_centres
+from dpublish.evaluation.metrics.clustering import normalized_intra_cluster_variance
+from dpublish.evaluation.plain_clusters import plain_centers
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
-from dpublish.recipes import make_recipe
-from dpublish.release.centres import Centres
+from dpublish.release.centers import Centers
 
 
 class Task(NamedTuple):
@@ -47,26 +47,26 @@ class Laboratory:
         self._load = lru_cache(maxsize=1)(self._load_uncached)
 
     def run_trial(self, trial: Trial) -> dict[str, float]:
-        """Release centres, and measure their distance from the true points; and seconds."""
+        """Release centers, and measure their distance from the true points; and seconds."""
         given = trial.setting
         task = self._load(
             str(given["dataset"]), int(given.get("clusters", 0)), int(given.get("dimensions", 0))
         )
         if trial.method == NOISE_FREE:
-            centres = plain_centres(task.points, task.clusters)
-            return {NICV: normalised_intra_cluster_variance(task.points, centres)}
+            centers = plain_centers(task.points, task.clusters)
+            return {NICV: normalized_intra_cluster_variance(task.points, centers)}
         settings: dict[str, Any] = {"clusters": task.clusters}
         if "blocks" in given:
             settings["blocks"] = int(given["blocks"])
-        recipe = make_recipe(trial.method, settings)
+        method = make_method(trial.method, settings)
         table = open_table(task.rows, task.schema)
         begin = perf_counter()
-        release = recipe.release(table, budget=Budget(trial.epsilon), rng=trial.rng())
+        release = method.release(table, budget=Budget(trial.epsilon), rng=trial.rng())
         seconds = perf_counter() - begin
-        if not isinstance(release, Centres):
-            raise InvalidParameter(f"{trial.method} does not publish centres")
-        found = release.box.scale(release.centres)
-        nicv = normalised_intra_cluster_variance(task.points, found)
+        if not isinstance(release, Centers):
+            raise InvalidParameter(f"{trial.method} does not publish centers")
+        found = release.box.scale(release.centers)
+        nicv = normalized_intra_cluster_variance(task.points, found)
         return {NICV: nicv, SECONDS: round(seconds, 3)}
 
     def _load_uncached(self, dataset: str, clusters: int, dimensions: int) -> Task:

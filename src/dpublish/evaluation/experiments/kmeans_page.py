@@ -16,13 +16,13 @@ from dpublish.evaluation.experiments.kmeans_summary import (
     places_of,
     seconds,
     short_name,
-    summarise,
+    summarize,
     table,
 )
 from dpublish.evaluation.heat_map import HeatLayout, HeatPanel, heat_maps
 from dpublish.evaluation.line_plot import Layout, Line, Panel, small_multiples
 from dpublish.evaluation.page import Listing, Page, Section
-from dpublish.recipes import RECIPES
+from dpublish.methods import CATALOG
 
 _NOISE_FREE_LINE = "No privacy: the best of ten runs of k-means"
 _NEAR = 3.0
@@ -39,7 +39,7 @@ def figure(results: Sequence[Result], dataset: str | None = None) -> str | None:
         ]
         layout = HeatLayout("clusters (k)", "columns (d)", "NICV above that without privacy")
         return heat_maps(panels, layout)
-    cells = summarise(results)
+    cells = summarize(results)
     drawn = []
     for data in dict.fromkeys(key.dataset for key in cells):
         if dataset in (None, data):
@@ -114,12 +114,12 @@ def _explanation(part: Part, results: Sequence[Result]) -> Section:
     return Section(
         "What this page shows",
         [
-            "Each record is a point: its columns are numbers. K-means looks for k centres such "
-            "that every point is near one of them; the points that share a nearest centre are a "
-            "cluster. Here the centres are published without giving away whether any one record "
+            "Each record is a point: its columns are numbers. K-means looks for k centers such "
+            "that every point is near one of them; the points that share a nearest center are a "
+            "cluster. Here the centers are published without giving away whether any one record "
             "is in the table. How much farther from the points are they for that?",
-            "NICV (normalised intra-cluster variance) is the mean squared distance of the points "
-            "from the nearest centre, with every column scaled to run from -1 to 1. Lower is "
+            "NICV (normalized intra-cluster variance) is the mean squared distance of the points "
+            "from the nearest center, with every column scaled to run from -1 to 1. Lower is "
             "better. It is measured on the true points, which is why this page is not private.",
             "ε (epsilon) says how strong the privacy is, and smaller is stronger. At "
             f"ε = {example}, whether any one record is in the table or not changes the "
@@ -135,7 +135,7 @@ def _heat_section(results: Sequence[Result]) -> Section:
     means = {key: fmean(line.values()) for key, line in excesses(results).items()}
     (method, epsilon), best = min(means.items(), key=lambda item: item[1])
     said = [
-        "The points of each square are made up: k heaps of different sizes, shapes and "
+        "The points of each square are simulated: k heaps of different sizes, shapes and "
         "directions in d columns, 10,000 points in all, and up to 100 points anywhere. The "
         "number is how much larger the NICV is than that of k-means without privacy.",
         f"On average over all squares {method} is nearest, at ε = {epsilon}: {best:.3f} above.",
@@ -155,12 +155,12 @@ def _dataset_section(results: Sequence[Result], dataset: str) -> Section:
     tabled = table(own)
     drawn = figure(results, dataset)
     said = [
-        f"{points.source}: {points.records:,} points, {points.title}; {points.clusters} centres "
+        f"{points.source}: {points.records:,} points, {points.title}; {points.clusters} centers "
         "are looked for.",
         *_finding(own),
     ]
     return Section(
-        f"{dataset}: how near the centres come",
+        f"{dataset}: how near the centers come",
         said if drawn else [*said, _NO_PLOT],
         figure=drawn,
         figure_caption="Lower is better. Lines are means, bands one standard deviation.",
@@ -176,7 +176,7 @@ def _dataset_section(results: Sequence[Result], dataset: str) -> Section:
 
 def _finding(results: Sequence[Result]) -> list[str]:
     """Say in words which method was best at both ends of the axis."""
-    cells, part = summarise(results), part_of(results)
+    cells, part = summarize(results), part_of(results)
     places = places_of(results)
     said = []
     for place in dict.fromkeys((places[0], places[-1])):
@@ -185,15 +185,15 @@ def _finding(results: Sequence[Result]) -> list[str]:
         best = min(private, key=lambda key: private[key])
         free = next(mean for key, mean in here.items() if key.method == NOISE_FREE)
         said.append(
-            f"At {part.across.partition(' (')[0]} = {place:,g} the nearest centres are those of "
+            f"At {part.across.partition(' (')[0]} = {place:,g} the nearest centers are those of "
             f"{short_name(best)}: NICV {private[best]:.4f}; without privacy, {free:.4f}."
         )
     return said
 
 
 def _methods_section(results: Sequence[Result]) -> Section:
-    used = dict.fromkeys(trial.method for trial, _ in results if trial.method in RECIPES)
-    points = [f"{name}: publishes {RECIPES[name].publishes}." for name in used]
+    used = dict.fromkeys(trial.method for trial, _ in results if trial.method in CATALOG)
+    points = [f"{name}: publishes {CATALOG[name].publishes}." for name in used]
     return Section("The methods", points=points)
 
 

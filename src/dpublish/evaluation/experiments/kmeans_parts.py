@@ -8,13 +8,13 @@ epsilon (4.1, 4.2 and 4.5), heat maps over k and d (4.3), and the number of bloc
 from dataclasses import dataclass
 
 from dpublish.datasets.point_clouds import POINT_SETS
-from dpublish.recipes import RECIPES, recipe_settings
+from dpublish.methods import CATALOG, method_settings
 
 NAME = "kmeans"
 NOISE_FREE = "noise-free"
 NICV, SECONDS = "nicv", "seconds"
 CLOUDS = "clouds"
-"""Datasets that are made up for each k and d."""
+"""Datasets that are simulated for each k and d."""
 SLOW = {("adult-num", "mkm"), (CLOUDS, "mkm")}
 """Datasets on which a method takes minutes for one run: it is left out unless it is named."""
 
@@ -28,7 +28,7 @@ class Part:
         across: What is on the axis; of a heat map, nothing.
         reading: What the axis means, for somebody new to it.
         epsilons: The budgets.
-        key: Which setting of the recipe is on the axis; None for epsilon.
+        key: Which setting of the method is on the axis; None for epsilon.
         values: The values of that setting, or of k and d.
         methods: The methods compared; None for all.
         datasets: The datasets.
@@ -49,14 +49,14 @@ PARTS = {
     "epsilon": Part(
         title="How well can clusters be found privately?",
         across="privacy budget ε (left: more private)",
-        reading="From left to right privacy gets weaker, so there is less noise, and centres "
+        reading="From left to right privacy gets weaker, so there is less noise, and centers "
         "come nearer to the records.",
         epsilons=("0.05", "0.1", "0.2", "0.5", "1", "2"),
     ),
     HEAT_MAP: Part(
         title="How many clusters, in how many dimensions, can be found privately?",
         across="",
-        reading="Each square is one made-up table. From left to right there are more clusters "
+        reading="Each square is one simulated table. From left to right there are more clusters "
         "to find, from bottom to top more columns.",
         epsilons=("1",),
         values=(2, 4, 6, 8, 10),
@@ -66,7 +66,7 @@ PARTS = {
         title="Into how many blocks should GkM deal the records?",
         across="number of blocks",
         reading="From left to right there are more blocks. The mean over more blocks has less "
-        "noise, but each holds fewer records, so its own centres are worse.",
+        "noise, but each holds fewer records, so its own centers are worse.",
         epsilons=("0.1", "1"),
         key="blocks",
         values=(3, 10, 30, 100, 300, 1_000, 3_000),
@@ -76,10 +76,10 @@ PARTS = {
 
 
 def kmeans_methods() -> tuple[str, ...]:
-    """List the recipes that are told how many clusters to find."""
+    """List the methods that are told how many clusters to find."""
     return tuple(
         name
-        for name, entry in RECIPES.items()
+        for name, entry in CATALOG.items()
         if entry.task == "clustering"
-        and "clusters" in (setting.name for setting in recipe_settings(name))
+        and "clusters" in (setting.name for setting in method_settings(name))
     )

@@ -34,7 +34,7 @@ class Cell(NamedTuple):
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Cell":
-        """Summarise the values of one place."""
+        """Summarize the values of one place."""
         return cls(fmean(values), stdev(values) if len(values) > 1 else 0.0)
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ def is_heat_map(results: Sequence[Result]) -> bool:
     return results[0].trial.setting["dataset"] == CLOUDS
 
 
-def summarise(results: Sequence[Result]) -> Cells:
+def summarize(results: Sequence[Result]) -> Cells:
     """Average the distances at every place of every line; a reference is the same everywhere."""
     part = part_of(results)
     found: dict[Key, dict[float, list[float]]] = {}
@@ -75,7 +75,7 @@ def places_of(results: Sequence[Result]) -> list[float]:
 
 
 def excesses(results: Sequence[Result]) -> dict[tuple[str, str], dict[Place, float]]:
-    """Say by how much clouds lie farther from private centres than from the best ones.
+    """Say by how much clouds lie farther from private centers than from the best ones.
 
     For every method and budget, the mean over the repeats at each k and d.
     """
@@ -108,7 +108,7 @@ def table(results: Sequence[Result]) -> ResultTable:
         return _heat_table(results)
     places = places_of(results)
     axis = part_of(results).key or "epsilon"
-    cells = summarise(results)
+    cells = summarize(results)
     rows = [
         [key.dataset, short_name(key), *(str(line[p]) if p in line else "" for p in places)]
         for dataset in dict.fromkeys(key.dataset for key in cells)

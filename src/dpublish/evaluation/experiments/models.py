@@ -138,7 +138,7 @@ def _trials(part: Part, models: Sequence[str], seed: int) -> Iterator[Trial]:
 def _references(
     part: Part, models: Sequence[str], axis: Sequence[dict[str, int | str]]
 ) -> Iterator[Trial]:
-    if SECONDS not in part.measures:  # to name the commonest class takes no time
+    if SECONDS not in part.measures:  # to name the majority class takes no time
         yield Trial(NAME, COMMONEST, "none", 0, {"model": ANY})
     for value, model in product(axis, models):
         yield Trial(NAME, NOISE_FREE, "none", 0, {"model": model, **value})

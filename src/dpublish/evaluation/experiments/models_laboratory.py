@@ -16,12 +16,12 @@ from dpublish.evaluation.experiments.models_parts import (
     NOISE_FREE,
     SECONDS,
     WRONG,
-    recipe_for,
+    method_for,
 )
 from dpublish.evaluation.experiments.models_reference import fit_plain_model
 from dpublish.evaluation.features import encode_classes
 from dpublish.evaluation.metrics.classification import mean_area_under_curve, misclassification
-from dpublish.evaluation.sklearn_adapter import commonest_class
+from dpublish.evaluation.sklearn_adapter import majority_class
 from dpublish.privacy.budget import Budget
 from dpublish.release.grid_classifier import GridClassifier
 from dpublish.release.linear_model import LinearModel
@@ -39,16 +39,16 @@ class ModelLaboratory(Laboratory):
         given = trial.setting
         split = self._split(str(given["dataset"]), int(given["fold"]), int(given.get("rows", 0)))
         if trial.method == COMMONEST:
-            return _of_commonest(split)
+            return _of_most_frequent(split)
         begin = perf_counter()
         if trial.method == NOISE_FREE:
             model = fit_plain_model(split.train, split.schema, split.target, str(given["model"]))
             seconds = perf_counter() - begin
             figures = _figures(model.scores(split.held_out.rows), split.held_out)
         else:
-            recipe = recipe_for(trial, split.target)
+            method = method_for(trial, split.target)
             table = open_table(split.train, split.schema)
-            release = recipe.release(table, budget=Budget(trial.epsilon), rng=trial.rng())
+            release = method.release(table, budget=Budget(trial.epsilon), rng=trial.rng())
             seconds = perf_counter() - begin
             figures = _measure(release, split)
         return figures | {SECONDS: round(seconds, 3)}
@@ -60,7 +60,7 @@ def class_scores(release: Release, rows: pa.Table, target: str) -> FloatArray:
     A release that only names classes gives 1 to the one that it names.
     """
     if isinstance(release, GridClassifier):
-        return release.predict_chances(rows)
+        return release.predict_proba(rows)
     if isinstance(release, LinearModel):
         decided = release.decision(encode_rows(rows, release.schema, release.features.columns))
         return np.hstack([-decided, decided]) if decided.shape[1] == 1 else decided
@@ -79,16 +79,16 @@ def _measure(release: Release, split: Split) -> dict[str, float]:
 
 
 def _figures(scores: FloatArray, held_out: HeldOut) -> dict[str, float]:
-    foretold = np.asarray(scores.argmax(axis=1), dtype=np.int64)
+    predicted = np.asarray(scores.argmax(axis=1), dtype=np.int64)
     return {
-        WRONG: misclassification(foretold, held_out.classes),
+        WRONG: misclassification(predicted, held_out.classes),
         CURVE: mean_area_under_curve(scores, held_out.classes),
     }
 
 
-def _of_commonest(split: Split) -> dict[str, float]:
+def _of_most_frequent(split: Split) -> dict[str, float]:
     size = split.schema[split.target].size
     classes = encode_classes(split.train, split.schema, split.target)
     scores = np.zeros((len(split.held_out.classes), size))
-    scores[:, commonest_class(classes, size)] = 1
+    scores[:, majority_class(classes, size)] = 1
     return _figures(scores, split.held_out)

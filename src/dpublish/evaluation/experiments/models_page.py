@@ -27,7 +27,7 @@ from dpublish.evaluation.experiments.models_summary import (
     part_of,
     places_of,
     short_name,
-    summarise,
+    summarize,
     table,
 )
 from dpublish.evaluation.line_plot import Layout, Line, Panel, small_multiples
@@ -35,7 +35,7 @@ from dpublish.evaluation.page import Listing, Page, Section
 
 _LABELS = {
     NOISE_FREE: "No privacy: the same model fitted to the true rows",
-    COMMONEST: "No learning: always the commonest class of the true rows",
+    COMMONEST: "No learning: always the majority class of the true rows",
 }
 _MEASURES = {
     WRONG: "misclassification (lower is better)",
@@ -49,7 +49,7 @@ _NO_PLOT = 'There is no plot: it takes Matplotlib (pip install "dpublish[plots]"
 
 def figure(results: Sequence[Result], dataset: str | None = None) -> str | None:
     """Draw a panel for each measure and model, of one dataset or of all."""
-    part, cells = part_of(results), summarise(results)
+    part, cells = part_of(results), summarize(results)
     layout = Layout(
         across=part.across,
         up="" if len(part.measures) > 1 else _MEASURES[part.measures[0]],
@@ -113,11 +113,11 @@ def _explanation(results: Sequence[Result]) -> Section:
     return Section(
         "What this page shows",
         [
-            "A linear model foretells one property of a person (the class) from the others: each "
+            "A linear model predicts one property of a person (the class) from the others: each "
             "value has a weight, and the sum of the weights decides. Here the weights are found "
             "and published without giving away whether any one person is in the table. Then the "
             "model is tried on people who were not in the table. How good is it?",
-            "Misclassification is the part of those people whose class is foretold wrongly: 0.15 "
+            "Misclassification is the part of those people whose class is predicted wrongly: 0.15 "
             "means 15 of 100. The area under the curve (AUC) is how often, of two people of "
             "different classes, the model puts the right one first: 0.5 is a coin, 1 is perfect. "
             "It tells models apart where one class is so rare that always naming the other one "
@@ -128,9 +128,9 @@ def _explanation(results: Sequence[Result]) -> Section:
             f"{exp(float(example)):.3g}. {part_of(results).reading}",
         ],
         points=[
-            "Each coloured line is a method; the band around it is one standard deviation over "
+            "Each colored line is a method; the band around it is one standard deviation over "
             "all runs. Methods that have no such models are drawn in every panel.",
-            "The grey lines are what one gets without learning anything, and the same model "
+            "The gray lines are what one gets without learning anything, and the same model "
             "fitted to the true rows, without any privacy. The gap to it is the price of privacy.",
         ],
     )
@@ -150,7 +150,7 @@ def _dataset_section(results: Sequence[Result], dataset: str) -> Section:
         said if drawn else [*said, _NO_PLOT],
         figure=drawn,
         figure_caption="Lines are means, bands one standard deviation. Methods that are wrong "
-        "more than twice as often as always naming the commonest class are in the table only.",
+        "more than twice as often as always naming the majority class are in the table only.",
         listings=[
             Listing(
                 tabled.headers[1:],
@@ -164,7 +164,7 @@ def _dataset_section(results: Sequence[Result], dataset: str) -> Section:
 
 def _finding(results: Sequence[Result]) -> list[str]:
     """Say in words which private method was best at both ends of the axis."""
-    part, cells, places = part_of(results), summarise(results), places_of(results)
+    part, cells, places = part_of(results), summarize(results), places_of(results)
     said = []
     for measure, place in product(part.measures, dict.fromkeys((places[0], places[-1]))):
         here = {

@@ -16,11 +16,11 @@ from dpublish.errors import require_known
 from dpublish.evaluation.experiment import Trial
 from dpublish.evaluation.experiments.classification_laboratory import FOLDS
 from dpublish.evaluation.experiments.classification_parts import EPSILONS
-from dpublish.recipes import RECIPES, make_recipe, recipe_settings
-from dpublish.release.recipe import Recipe
+from dpublish.methods import CATALOG, make_method, method_settings
+from dpublish.release.method import Method
 
 NAME = "model-fitting"
-NOISE_FREE, COMMONEST = "noise-free", "commonest class"
+NOISE_FREE, COMMONEST = "noise-free", "majority class"
 WRONG, CURVE, SECONDS = "misclassification", "auc", "seconds"
 ANY = "any"
 """The model of a method that has no such setting: it is compared with all of them."""
@@ -29,12 +29,12 @@ METHODS = {
     "model": "Model: our default, chosen from public facts",
     "privgene": "PrivGene: weights bred by private choices",
     "privlocal": "PrivLocal: weights improved step by step by private choices",
-    "private-erm": "PrivateERM: noise in the objective, which is then minimised",
+    "private-erm": "PrivateERM: noise in the objective, which is then minimized",
     "output-perturbation": "Output perturbation: noise in the best weights",
     "functional": "Functional mechanism: noise in the objective's coefficients",
     "gupt": "GUPT: weights averaged over the fits of blocks of records",
-    "privpfc": "PrivPfC: a noisy grid that foretells by itself",
-    "majority": "Majority: only tells which class is the commonest",
+    "privpfc": "PrivPfC: a noisy grid that predicts by itself",
+    "majority": "Majority: only tells which class is the most frequent",
 }
 _PLAIN = "-plain"
 VARIANTS = {
@@ -69,7 +69,7 @@ class Part:
     reading: str
     methods: tuple[str, ...]
     epsilons: tuple[str, ...] = EPSILONS
-    datasets: tuple[str, ...] = ("made-up", "adult", "bank", "census")
+    datasets: tuple[str, ...] = ("simulated", "adult", "bank", "census")
     measures: tuple[str, ...] = (WRONG, CURVE)
     key: str | None = None
     values: tuple[int, ...] = ()
@@ -93,7 +93,7 @@ PARTS = {
         "them: each gets more of ε and chooses better, but the search does not come as far.",
         methods=("privgene", "privlocal"),
         epsilons=("0.1", "1"),
-        datasets=("made-up", "adult", "bank"),
+        datasets=("simulated", "adult", "bank"),
         key="records_per_round",
         values=(200, 400, 800, 1_600, 3_200, 6_400),
     ),
@@ -111,7 +111,7 @@ PARTS = {
         reading="From left to right there are more rows to learn from.",
         methods=tuple(METHODS),
         epsilons=("1",),
-        datasets=("made-up",),
+        datasets=("simulated",),
         measures=(SECONDS,),
         key="rows",
         values=(2_000, 5_000, 10_000, 20_000, 50_000, 100_000),
@@ -121,30 +121,30 @@ PARTS = {
 }
 
 
-def recipe_of(method: str) -> str:
-    """Name the recipe of a method, which may be a variant of it."""
+def method_of(method: str) -> str:
+    """Name the method of a method, which may be a variant of it."""
     return method.removesuffix(_PLAIN) if method in VARIANTS else method
 
 
 def known_methods(names: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """Leave out methods whose recipe this version lacks, with a note for each."""
+    """Leave out methods whose method this version lacks, with a note for each."""
     for name in names:
         require_known("method", name, TITLES)
-    kept = tuple(name for name in names if recipe_of(name) in RECIPES)
+    kept = tuple(name for name in names if method_of(name) in CATALOG)
     absent = [name for name in names if name not in kept]
     return kept, [f"{name} was left out: this version has no such method" for name in absent]
 
 
 def models_of(method: str, asked: Iterable[str]) -> tuple[str, ...]:
     """List which of the asked models a method fits; `ANY` for one that has no such setting."""
-    types = {setting.name: setting.type_name for setting in recipe_settings(recipe_of(method))}
+    types = {setting.name: setting.type_name for setting in method_settings(method_of(method))}
     if "model" not in types:
         return (ANY,)
     return tuple(model for model in asked if model in types["model"].split(" | "))
 
 
-def recipe_for(trial: Trial, target: str) -> Recipe:
-    """Build the recipe of a trial; the size of a benchmark is public, so rounds may follow it."""
+def method_for(trial: Trial, target: str) -> Method:
+    """Build the method of a trial; the size of a benchmark is public, so rounds may follow it."""
     given = trial.setting
     settings: dict[str, Any] = {"target": target}
     if given["model"] != ANY:
@@ -155,4 +155,4 @@ def recipe_for(trial: Trial, target: str) -> Recipe:
         records = BENCHMARKS[str(given["dataset"])].records * (FOLDS - 1) // FOLDS
         wanted = ceil(records * Fraction(trial.epsilon) / int(given["records_per_round"]))
         settings["rounds"] = min(max(wanted, 1), _MOST_ROUNDS)
-    return make_recipe(recipe_of(trial.method), settings)
+    return make_method(method_of(trial.method), settings)

@@ -32,7 +32,7 @@ class PlainModel:
     weights: FloatArray
 
     def scores(self, rows: pa.Table) -> FloatArray:
-        """Score each class for each row; the highest is foretold."""
+        """Score each class for each row; the highest is predicted."""
         return _matrix(rows, self.schema, self.features) @ self.weights.T
 
 
@@ -56,7 +56,7 @@ def fit_plain_model(rows: pa.Table, schema: Schema, target: str, model: str) -> 
 
 
 def _fit(matrix: FloatArray, signs: FloatArray, model: str) -> FloatArray:
-    """Minimise the loss by Newton's steps, halved as long as they do not lower it."""
+    """Minimize the loss by Newton's steps, halved as long as they do not lower it."""
     loss_of = _LOSSES[model]
 
     def value_of(weights: FloatArray) -> float:

@@ -38,7 +38,7 @@ def part_of(results: Sequence[Result]) -> Part:
     return PARTS[str(results[0].trial.setting["part"])]
 
 
-def summarise(results: Sequence[Result]) -> Cells:
+def summarize(results: Sequence[Result]) -> Cells:
     """Average every figure at every place of every line, in the order of a table.
 
     A reference that the axis does not move has the same value at every place.
@@ -69,7 +69,7 @@ def table(results: Sequence[Result]) -> ResultTable:
     places = places_of(results)
     rows = [
         [*key[:3], short_name(key), *(str(line[p]) if p in line else "" for p in places)]
-        for key, line in summarise(results).items()
+        for key, line in summarize(results).items()
     ]
     axis = (part_of(results).key or "epsilon").replace("_", " ")
     headers = ["dataset", "measure", "model", "method", *(f"{axis} {p:g}" for p in places)]

@@ -2,7 +2,7 @@
 
 After H. Li et al., Differentially Private Histogram Publication for Dynamic Datasets (CIKM
 2015): the mean absolute error of random range counts over all steps, for every method that
-publishes a stream, on public streams and on streams that are made up.
+publishes a stream, on public streams and on streams that are simulated.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ def plan(
 
 
 def table(results: Sequence[Result]) -> ResultTable:
-    """Lay the errors out: a row for each stream and method, the best of a promise marked."""
+    """Lay the errors out: a row for each stream and method, the best of a guarantee marked."""
     return streams_summary.table(results)
 
 

@@ -23,8 +23,8 @@ from dpublish.evaluation.experiments.streams_parts import (
     SUMMARY,
 )
 from dpublish.evaluation.metrics.streams import RangeQueries
+from dpublish.methods.streams import make_stream_method
 from dpublish.privacy.budget import Budget
-from dpublish.recipes.streams import make_stream_recipe
 
 _FIRST_SEED = 2024
 
@@ -45,10 +45,10 @@ class Laboratory:
         queries = RangeQueries.draw(stream.shape, QUESTIONS, seed=trial.seed, share=share)
         contender = METHODS[trial.method]
         settings = {"columns": stream.columns, **contender.settings(stream.steps, given)}
-        recipe = make_stream_recipe(contender.recipe, settings)
+        method = make_stream_method(contender.method, settings)
         rng = trial.rng()
         begin = perf_counter()
-        opened = recipe.start(stream.schema, budget=Budget(trial.epsilon), rng=rng)
+        opened = method.start(stream.schema, budget=Budget(trial.epsilon), rng=rng)
         steps = [opened.next_counts(counts, rng=rng) for counts in stream.counts]
         seconds = perf_counter() - begin
         errors = [

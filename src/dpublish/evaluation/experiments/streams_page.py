@@ -23,7 +23,7 @@ from dpublish.evaluation.experiments.streams_summary import (
     over_time,
     part_of,
     places_of,
-    summarise,
+    summarize,
     table,
 )
 from dpublish.evaluation.line_plot import Layout, Line, Panel, small_multiples
@@ -35,11 +35,11 @@ _CAP = 5.0
 
 
 def figure(results: Sequence[Result], dataset: str | None = None) -> str | None:
-    """Draw a panel for each stream and promise, or those of one stream."""
+    """Draw a panel for each stream and guarantee, or those of one stream."""
     part = part_of(results)
     panels = [
         Panel(f"{stream}: hidden in the {level}", _lines(group))
-        for (stream, level), group in groups_of(summarise(results)).items()
+        for (stream, level), group in groups_of(summarize(results)).items()
         if dataset in (None, stream)
     ]
     layout = Layout(
@@ -81,7 +81,7 @@ def _line(
 
 
 def time_figure(results: Sequence[Result], dataset: str) -> str | None:
-    """Draw the error over time at the largest budget, a panel for each promise."""
+    """Draw the error over time at the largest budget, a panel for each guarantee."""
     epsilon = max((trial.epsilon for trial, _ in results), key=float)
     lines = {m: means for m, means in over_time(results, dataset, epsilon).items() if means}
     panels = []
@@ -124,7 +124,7 @@ def page(results: Sequence[Result], notes: Sequence[str]) -> Page:
         found += _dataset_sections(own, dataset)
     return Page(
         title=part.title,
-        lead="An experiment on public and made-up streams with seeded noise.",
+        lead="An experiment on public and simulated streams with seeded noise.",
         sections=[
             _explanation(part, results),
             *found,
@@ -151,7 +151,7 @@ def _explanation(part: Part, results: Sequence[Result]) -> Section:
             f"ε = {example}, what one person did changes the probability of whatever is "
             f"published by a factor of at most {exp(float(example)):.3g}. That holds for all she "
             "did in the whole stream, or for all she did within any window of consecutive "
-            f"steps, which is a weaker promise: the two are compared apart. {part.reading}",
+            f"steps, which is a weaker guarantee: the two are compared apart. {part.reading}",
         ],
     )
 
@@ -176,7 +176,7 @@ def _dataset_sections(results: Sequence[Result], dataset: str) -> list[Section]:
                     tabled.headers[1:],
                     [row[1:] for row in tabled.rows],
                     "Mean absolute error: mean ± standard deviation over the repeats. A star "
-                    "marks the lowest among methods with the same promise.",
+                    "marks the lowest among methods with the same guarantee.",
                     text_columns=2,
                 )
             ],
@@ -195,7 +195,7 @@ def _findings(results: Sequence[Result]) -> list[str]:
     """Say in words which method was best at both ends of the axis."""
     part, places = part_of(results), places_of(results)
     said = []
-    for (_, level), group in groups_of(summarise(results)).items():
+    for (_, level), group in groups_of(summarize(results)).items():
         epsilon = max((key.epsilon for key in group), key=lambda text: float(text or 0))
         for place in dict.fromkeys((places[0], places[-1])):
             best = best_at(group, place, epsilon)
@@ -216,7 +216,7 @@ def _settings_section(results: Sequence[Result], notes: Sequence[str]) -> Sectio
     repeats = len({trial.seed for trial, _ in results})
     said = [
         f"Every method is run {repeats} time{'s' if repeats > 1 else ''} with fresh noise and "
-        "fresh questions at every place; made-up streams are made up afresh each time. Unless "
+        "fresh questions at every place; simulated streams are simulated afresh each time. Unless "
         "the page says otherwise windows have 40 steps, and methods that have to be told how "
         "often to publish do so 10 times in the stream or in a window. Every person counts once "
         "a step.",

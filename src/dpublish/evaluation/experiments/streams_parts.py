@@ -3,7 +3,7 @@
 The figures follow H. Li et al., Differentially Private Histogram Publication for Dynamic
 Datasets (CIKM 2015): error of range counts against epsilon, update rate, dimensions and size of
 the questions, and against the settings of the methods.  Methods are compared with those that
-make the same promise.
+make the same guarantee.
 """
 
 from collections.abc import Mapping
@@ -32,8 +32,8 @@ class Contender:
     """A method with the settings it is run with.
 
     Attributes:
-        recipe: Its name among the stream recipes.
-        level: What it promises.
+        method: Its name among the stream methods.
+        level: What it guarantees.
         span: The setting that says over how many steps; a window of all steps hides people in
             the whole stream.
         title: What it is, in words.
@@ -41,7 +41,7 @@ class Contender:
         controller: Who steers DSAT; None for its default.
     """
 
-    recipe: str
+    method: str
     level: Level
     span: Literal["horizon", "window"]
     title: str
@@ -61,12 +61,12 @@ class Contender:
         return found
 
 
-def _whole(recipe: str, title: str, **settings: Any) -> Contender:
-    return Contender(recipe, "stream", "horizon", title, **settings)
+def _whole(method: str, title: str, **settings: Any) -> Contender:
+    return Contender(method, "stream", "horizon", title, **settings)
 
 
-def _windows(recipe: str, title: str, **settings: Any) -> Contender:
-    return Contender(recipe, "window", "window", title, **settings)
+def _windows(method: str, title: str, **settings: Any) -> Contender:
+    return Contender(method, "window", "window", title, **settings)
 
 
 METHODS: dict[str, Contender] = {
@@ -95,12 +95,12 @@ METHODS: dict[str, Contender] = {
     "ba": _windows("ba", "BA: what earlier steps saved goes to the next publication"),
 }
 REFERENCES = ("fixed-5", "fixed-20", "per-snapshot")
-"""Drawn in grey, for whatever they promise."""
+"""Drawn in gray, for whatever they guarantee."""
 _USUAL = tuple(name for name in METHODS if not name.startswith(("fixed-5", "fixed-20")))
 
 
 def shown_as(method: str) -> str:
-    """Name a method where its promise is clear, so that both forms look the same.
+    """Name a method where its guarantee is clear, so that both forms look the same.
 
     >>> shown_as("fixed-5-w"), shown_as("bd-user")
     ('fixed-5', 'bd')

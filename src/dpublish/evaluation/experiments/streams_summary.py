@@ -29,7 +29,7 @@ class Key(NamedTuple):
 
     @property
     def level(self) -> Level:
-        """What the method promises."""
+        """What the method guarantees."""
         return METHODS[self.method].level
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Cell(NamedTuple):
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Cell":
-        """Summarise the values of one place."""
+        """Summarize the values of one place."""
         return cls(fmean(values), stdev(values) if len(values) > 1 else 0.0)
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ def part_of(results: Sequence[Result]) -> Part:
     return PARTS[str(results[0].trial.setting["part"])]
 
 
-def summarise(results: Sequence[Result]) -> Cells:
+def summarize(results: Sequence[Result]) -> Cells:
     """Average the errors at every place of every line."""
     part = part_of(results)
     found: dict[Key, dict[float, list[float]]] = {}
@@ -79,7 +79,7 @@ def places_of(results: Sequence[Result]) -> list[float]:
 
 
 def groups_of(cells: Cells) -> dict[tuple[str, Level], Cells]:
-    """Put lines of the same stream and promise together: only these can be compared."""
+    """Put lines of the same stream and guarantee together: only these can be compared."""
     found: dict[tuple[str, Level], Cells] = {}
     for dataset in dict.fromkeys(key.dataset for key in cells):
         for level in LEVELS:
@@ -98,11 +98,11 @@ def best_at(group: Cells, place: float, epsilon: str) -> Key:
 
 
 def table(results: Sequence[Result]) -> ResultTable:
-    """Lay the errors out: a row for each line; a star marks the best with the same promise."""
+    """Lay the errors out: a row for each line; a star marks the best with the same guarantee."""
     places = places_of(results)
     axis = part_of(results).key or "epsilon"
     rows = []
-    for (dataset, level), group in groups_of(summarise(results)).items():
+    for (dataset, level), group in groups_of(summarize(results)).items():
         for key, line in group.items():
             cells = []
             for place in places:

@@ -195,7 +195,7 @@ class Cell(NamedTuple):
     spread: float
 
 
-def summarise(results: Sequence[Result], figure: str) -> dict[tuple[str, int, str], Cell]:
+def summarize(results: Sequence[Result], figure: str) -> dict[tuple[str, int, str], Cell]:
     """Average a figure over the repeats, by epsilon, count and method."""
     found: dict[tuple[str, int, str], list[float]] = {}
     for trial, figures in results:
@@ -212,7 +212,7 @@ def table(results: Sequence[Result]) -> ResultTable:
     names = _present(results, METHODS)
     rows = []
     for figure in ("ser", "fnr"):
-        cells = summarise(results, figure)
+        cells = summarize(results, figure)
         for epsilon, count in dict.fromkeys((place[0], place[1]) for place in cells):
             row = (cells[epsilon, count, name] for name in names)
             numbers = [f"{cell.mean:.3f} ±{cell.spread:.3f}" for cell in row]
@@ -222,7 +222,7 @@ def table(results: Sequence[Result]) -> ResultTable:
 
 def plot(results: Sequence[Result], path: Path) -> Path | None:
     """Draw SER over c: what can answer questions as they come, and what needs the whole list."""
-    cells = summarise(results, "ser")
+    cells = summarize(results, "ser")
     panels = []
     for kind, known in (("Questions one by one", INTERACTIVE), ("The whole list", LISTED)):
         names = _present(results, known)

@@ -1,7 +1,7 @@
 """How well do private clusters keep the shapes of the true ones?
 
 Section 7 of L. Chen, T. Yu, R. Chirkova, "WaveCluster with differential privacy" (CIKM, 2015):
-its four methods and its measures, on its sets DS1 and DS2 and on shapes made up here.
+its four methods and its measures, on its sets DS1 and DS2 and on shapes simulated here.
 """
 
 from collections.abc import Iterator, Sequence

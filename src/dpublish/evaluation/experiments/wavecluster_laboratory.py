@@ -32,9 +32,9 @@ from dpublish.evaluation.metrics.cells import (
     pair_mismatch,
 )
 from dpublish.evaluation.sklearn_adapter import label_points
+from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator
-from dpublish.recipes import make_recipe
 from dpublish.release.wave_clusters import WaveClusters
 
 FOLDS = 10
@@ -76,9 +76,9 @@ class Laboratory:
             return _sizes(truth.labels) | _pictured(trial, truth.labels)
         method = METHODS[trial.method]
         common = {"cells": cells, "percentile": percentile, "adjacency": ADJACENCY}
-        recipe = make_recipe(method.recipe, {**common, **method.settings})
+        chosen = make_method(method.method, {**common, **method.settings})
         begin = perf_counter()
-        made = recipe.release(split.table, budget=Budget(trial.epsilon), rng=trial.rng())
+        made = chosen.release(split.table, budget=Budget(trial.epsilon), rng=trial.rng())
         figures = {SECONDS: round(perf_counter() - begin, 4)}
         release = cast("WaveClusters", made)
         figures |= compare(truth.labels, release.labels, split.held_out) | _sizes(release.labels)
@@ -119,10 +119,10 @@ def compare(true: Labels, private: Labels, points: FloatArray) -> dict[str, floa
 
 
 def _classify(labels: Labels, points: FloatArray) -> Labels:
-    """Learn from the centres of labelled cells, and label points anywhere."""
+    """Learn from the centers of labeled cells, and label points anywhere."""
     places = np.argwhere(labels != NONE)
-    centres = (2 * places + 1) / np.array(labels.shape) - 1
-    return label_points(centres, labels[labels != NONE], points)
+    centers = (2 * places + 1) / np.array(labels.shape) - 1
+    return label_points(centers, labels[labels != NONE], points)
 
 
 def _look_up(labels: Labels, points: FloatArray) -> Labels:

@@ -12,7 +12,7 @@ from dpublish.evaluation.experiments.wavecluster_parts import MEASURES, METHODS,
 from dpublish.evaluation.experiments.wavecluster_pictures import (
     Picture,
     draw_pictures,
-    in_colours_of,
+    in_colors_of,
 )
 from dpublish.evaluation.experiments.wavecluster_summary import (
     Cell,
@@ -22,7 +22,7 @@ from dpublish.evaluation.experiments.wavecluster_summary import (
     places_of,
     short_name,
     stored_labels,
-    summarise,
+    summarize,
     table,
 )
 from dpublish.evaluation.line_plot import Layout, Line, Panel, small_multiples
@@ -33,7 +33,7 @@ _PLAIN_LINE = "No privacy: the plain algorithm"
 
 def figure(results: Sequence[Result], dataset: str | None = None) -> str | None:
     """Draw a panel for each measure, of one dataset or of all."""
-    part, cells = part_of(results), summarise(results)
+    part, cells = part_of(results), summarize(results)
     chosen = [key for key in cells if dataset in (None, key.dataset)]
     panels = []
     for (data, measure), group in groupby(chosen, lambda key: (key.dataset, key.measure)):
@@ -99,7 +99,7 @@ def _shapes_section(results: Sequence[Result], dataset: str) -> Section:
         f"{dataset}: the clusters of one run",
         said,
         figure=draw_pictures(rows) if rows else None,
-        figure_caption="Cells of a cluster have one colour. Each private cluster has the colour "
+        figure_caption="Cells of a cluster have one color. Each private cluster has the color "
         "of the true cluster that it shares most cells with, as far as there are enough.",
     )
 
@@ -122,7 +122,7 @@ def _pictures(results: Sequence[Result]) -> list[list[Picture]]:
         first = f"true, {part.key} {place:g}" if part.key else "true"
         row = [Picture(first, true)]
         row += [
-            Picture(f"{method}, ε = {epsilon}", in_colours_of(labels, true))
+            Picture(f"{method}, ε = {epsilon}", in_colors_of(labels, true))
             for (method, epsilon), labels in found.items()
         ]
         rows.append(row)
@@ -153,7 +153,7 @@ def _figures_section(results: Sequence[Result], dataset: str) -> Section:
 
 def _finding(results: Sequence[Result]) -> list[str]:
     """Say in words which method was nearest to the truth at both ends of the axis."""
-    part, cells = part_of(results), summarise(results)
+    part, cells = part_of(results), summarize(results)
     places = places_of(part, results)
     said = []
     for place in dict.fromkeys((places[0], places[-1])):
@@ -196,7 +196,7 @@ def _settings_section(results: Sequence[Result], notes: Sequence[str]) -> Sectio
         ]
         for name in used
     ]
-    cells = summarise(results, others=(SECONDS,))
+    cells = summarize(results, others=(SECONDS,))
     times = [
         [key.dataset, short_name(key), f"{fmean(cell.mean for cell in line.values()):.3f}"]
         for key, line in cells.items()

@@ -8,9 +8,9 @@ PLAIN = "plain"
 
 
 class Method(NamedTuple):
-    """A way to run a recipe, what it is in words, and the settings that make it so."""
+    """A way to run a method, what it is in words, and the settings that make it so."""
 
-    recipe: str
+    method: str
     title: str
     settings: Mapping[str, str] = {}
 
@@ -18,26 +18,26 @@ class Method(NamedTuple):
 METHODS = {
     "privthr": Method(
         "privthr",
-        "PrivTHR: blurs the counts of the cells, and keeps as many cells as a blurred number of "
+        "PrivTHR: perturbs the counts of the cells, and keeps as many as a perturbed number of "
         "empty ones leaves over",
     ),
     "privthr-paper": Method(
         "privthr",
-        "PrivTHR as printed: spends nine tenths of ε on the counts, and takes half of the blurred "
-        "number of empty cells off the number of those whose blurred value is positive",
+        "PrivTHR as printed: spends 9/10 of ε on the counts, and takes half of the perturbed "
+        "number of empty cells off the number of those whose perturbed value is positive",
         {"variant": "paper", "counts_share": "0.9"},
     ),
     "privthr-em": Method(
         "privthr-em",
-        "PrivTHR-EM: blurs the counts of the cells, and draws the value from which on cells are "
+        "PrivTHR-EM: perturbs the counts of the cells, and draws the value from which on cells are "
         "kept",
     ),
     "privqt": Method(
-        "privqt", "PrivQT: blurs the counts of the cells, and clusters them as if they were true"
+        "privqt", "PrivQT: perturbs the counts of the cells, and clusters them as if they were true"
     ),
     "wave-baseline": Method(
         "wave-baseline",
-        "Baseline: blurs the counts of a grid that is finer where there are more points, spreads "
+        "Baseline: perturbs counts of a grid that is finer where there are more points, spreads "
         "them over the cells, and clusters those as if they were true",
     ),
 }

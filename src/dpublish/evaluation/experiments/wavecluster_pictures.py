@@ -1,4 +1,4 @@
-"""Pictures of clusters: labelled cells in colours, side by side, as SVG text for a page."""
+"""Pictures of clusters: labeled cells in colors, side by side, as SVG text for a page."""
 
 from collections.abc import Sequence
 from html import escape
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from dpublish.evaluation.metrics.cells import NONE
 
-# Neighbours in this list are told apart by all eyes; clusters beyond the last begin again.
-_COLOURS = (
+# Neighbors in this list are told apart by all eyes; clusters beyond the last begin again.
+_COLORS = (
     "#0072B2",
     "#E69F00",
     "#009E73",
@@ -24,7 +24,7 @@ _SIDE, _GAP, _TITLE = 150, 14, 18
 
 
 class Picture(NamedTuple):
-    """A labelled grid and what is said above it."""
+    """A labeled grid and what is said above it."""
 
     title: str
     labels: NDArray[np.int64]
@@ -45,7 +45,7 @@ def draw_pictures(rows: Sequence[Sequence[Picture]]) -> str:
     )
 
 
-def in_colours_of(labels: NDArray[np.int64], model: NDArray[np.int64]) -> NDArray[np.int64]:
+def in_colors_of(labels: NDArray[np.int64], model: NDArray[np.int64]) -> NDArray[np.int64]:
     """Rename clusters so that each is called like the cluster of the model it shares most with.
 
     The larger clusters choose first, and no name is given twice; those that are left over get
@@ -80,5 +80,5 @@ def _draw(picture: Picture, left: int, top: int) -> str:
         path = "".join(
             f"M{x} {up - 1 - y}h1v1h-1z" for x, y in np.argwhere(picture.labels == label).tolist()
         )
-        parts.append(f'<path d="{path}" fill="{_COLOURS[label % len(_COLOURS)]}"/>')
+        parts.append(f'<path d="{path}" fill="{_COLORS[label % len(_COLORS)]}"/>')
     return "".join([*parts, "</g>"])

@@ -32,7 +32,7 @@ class Cell(NamedTuple):
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Cell":
-        """Summarise the values of one place."""
+        """Summarize the values of one place."""
         return cls(fmean(values), stdev(values) if len(values) > 1 else 0.0)
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class Cell(NamedTuple):
 Cells = dict[Key, dict[float, Cell]]
 
 
-def summarise(results: Sequence[Result], *, others: Sequence[str] = ()) -> Cells:
+def summarize(results: Sequence[Result], *, others: Sequence[str] = ()) -> Cells:
     """Average every measure, and the `others` asked for, at every place of every line.
 
     The plain algorithm has no epsilon: over epsilon it has the same value at every place.
@@ -64,7 +64,7 @@ def summarise(results: Sequence[Result], *, others: Sequence[str] = ()) -> Cells
 
 def table(results: Sequence[Result]) -> ResultTable:
     """Lay the figures out: a row for each dataset, measure and method, mean ± deviation."""
-    part, cells = part_of(results), summarise(results)
+    part, cells = part_of(results), summarize(results)
     places = places_of(part, results)
     rows = [
         [

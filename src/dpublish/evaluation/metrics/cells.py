@@ -2,7 +2,7 @@
 
 L. Chen, T. Yu, R. Chirkova, "WaveCluster with differential privacy" (CIKM, 2015), section 6,
 made defined for any numbers of clusters on either side.  All are computed from true clusters
-and are not private.  Labels are whole numbers from 0; NONE is the label of what no cluster
+and are not private.  Labels are integers from 0; NONE is the label of what no cluster
 holds.  What the clusters are called does not matter, only what lies in them together.
 """
 
@@ -117,4 +117,4 @@ def _require_pairs(true: Labels, private: Labels) -> None:
     if true.shape != private.shape:
         raise InvalidParameter("true and private labels must be of the same cells or points")
     if true.size and min(true.min(), private.min()) < NONE:
-        raise InvalidParameter(f"labels are whole numbers from 0, or {NONE} for none")
+        raise InvalidParameter(f"labels are integers from 0, or {NONE} for none")

@@ -7,24 +7,24 @@ from scipy.stats import rankdata
 from dpublish.errors import InvalidParameter
 
 
-def misclassification(foretold: NDArray[np.int64], true: NDArray[np.int64]) -> float:
-    """Measure the part of the rows whose class was foretold wrongly: 0 is perfect.
+def misclassification(predicted: NDArray[np.int64], true: NDArray[np.int64]) -> float:
+    """Measure the part of the rows whose class was predicted wrongly: 0 is perfect.
 
     >>> misclassification(np.array([0, 1, 1, 0]), np.array([0, 1, 0, 0]))
     0.25
     """
-    if foretold.shape != true.shape:
-        raise InvalidParameter("foretold and true classes must be equally many")
+    if predicted.shape != true.shape:
+        raise InvalidParameter("predicted and true classes must be equally many")
     if not true.size:
         raise InvalidParameter("there is no row with a known class to measure on")
-    return float(np.count_nonzero(foretold != true) / true.size)
+    return float(np.count_nonzero(predicted != true) / true.size)
 
 
 def area_under_curve(scores: NDArray[np.float64], is_positive: NDArray[np.bool_]) -> float:
     """Measure how well scores put positive rows before the others (AUC): 1 is perfect.
 
-    It is the chance that a positive row has a higher score than another one, ties by halves, so
-    scores that know nothing have 0.5.
+    It is the probability that a positive row has a higher score than another one, ties by halves,
+    so scores that know nothing have 0.5.
 
     >>> area_under_curve(np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, False, True, True]))
     0.875

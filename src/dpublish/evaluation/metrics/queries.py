@@ -34,7 +34,7 @@ def relative_errors(
     return np.asarray(np.abs(answers - truth) / np.maximum(truth, sanity))
 
 
-def summarise_errors(
+def summarize_errors(
     answers: NDArray[np.float64], truth: NDArray[np.int64], sanity: float
 ) -> QueryErrors:
     """Give mean and median relative error, and the mean absolute error."""

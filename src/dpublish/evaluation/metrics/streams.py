@@ -58,7 +58,7 @@ class RangeQueries:
     ) -> "RangeQueries":
         """Draw boxes with random corners, or boxes that hold a `share` of all bins.
 
-        Of a given share, boxes have sides in proportion to the axes', of a whole number of
+        Of a given share, boxes have sides in proportion to the axes', of an integer of
         bins, and lie anywhere.
 
         >>> queries = RangeQueries.draw((4, 10), 2, seed=1, share=0.25)

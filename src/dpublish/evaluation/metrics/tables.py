@@ -1,4 +1,4 @@
-"""How alike two tables are: their margins, and how their columns depend on each other."""
+"""How alike two tables are: their marginals, and how their columns depend on each other."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ FloatArray = NDArray[np.float64]
 
 
 def total_variation(first: IntArray, second: IntArray) -> float:
-    """Give the part of the records that would have to change for two margins to be alike.
+    """Give the part of the records that would have to change for two marginals to be alike.
 
     >>> total_variation(np.array([3, 1]), np.array([2, 2]))
     0.25
@@ -48,8 +48,8 @@ def rank_correlations(ranks: FloatArray) -> FloatArray:
     """
     present = ~np.isnan(ranks)
     weights = present.astype(np.float64)
-    centre = np.nanmean(ranks, axis=0) if present.any(axis=0).all() else np.zeros(ranks.shape[1])
-    values = np.where(present, ranks - centre, 0.0)
+    center = np.nanmean(ranks, axis=0) if present.any(axis=0).all() else np.zeros(ranks.shape[1])
+    values = np.where(present, ranks - center, 0.0)
     number = np.maximum(weights.T @ weights, 1.0)
     sums = values.T @ weights  # of column j where k is present
     squares = (values**2).T @ weights

@@ -1,4 +1,4 @@
-"""How far noise will carry correlations, foretold from public facts alone."""
+"""How far noise will carry correlations, predicted from public facts alone."""
 
 from fractions import Fraction
 from math import comb, pi, sqrt
@@ -19,9 +19,9 @@ _LEAVES = 256
 def expected_spread(
     method: CorrelationMethod, columns: int, records: int, epsilon: Fraction
 ) -> float:
-    """Foretell how far the published correlation of two unrelated columns strays from 0.
+    """Predict how far the published correlation of two unrelated columns strays from 0.
 
-    It is the standard deviation, due to noise and to chance in who was recorded, for columns
+    It is the standard deviation, due to noise and to probability in who was recorded, for columns
     with many values and for a whole table, not a sample.  An epsilon is refused if it is so
     small that its noise would not fit.
 
@@ -41,9 +41,9 @@ def expected_spread(
         noise = tau_sensitivity(columns, records)
         return _join(float(noise / epsilon), 2 / pi, 2 / 3, records)
     steepness = best_steepness(float(records), float(epsilon), columns)
-    chances = np.full(_LEAVES, 1 / _LEAVES)
-    table = score_table(chances, steepness)
-    slope = float(latent_slope(np.zeros(1), [table] * 2, [chances] * 2)[0])
+    probabilities = np.full(_LEAVES, 1 / _LEAVES)
+    table = score_table(probabilities, steepness)
+    slope = float(latent_slope(np.zeros(1), [table] * 2, [probabilities] * 2)[0])
     square = float(np.mean((table / SCORE_UNIT) ** 2))
     return _join(comb(columns, 2) / float(epsilon) / records, slope, square, records)
 

@@ -19,10 +19,10 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.randomness import RandomSource
 from dpublish.release.concordance_bridge import MOST_CLASSES, class_of_leaves
-from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.labeled_histogram import NoisySize
+from dpublish.release.method import Progress
 from dpublish.release.noisy_correlation import NoisyCorrelation
-from dpublish.release.noisy_margin import NoisyMargin
-from dpublish.release.recipe import Progress
+from dpublish.release.noisy_marginal import NoisyMarginal
 from dpublish.synthesis.correlation.amplification import amplified_epsilon
 from dpublish.synthesis.correlation.ordinary_leaves import (
     complete_columns,
@@ -38,7 +38,7 @@ MOST_WORK = 2_000_000_000
 def release_kendall(
     table: Table,
     columns: Sequence[str],
-    margins: Mapping[str, NoisyMargin],
+    marginals: Mapping[str, NoisyMarginal],
     size: NoisySize,
     *,
     budget: Budget,
@@ -51,9 +51,9 @@ def release_kendall(
     Args:
         table: Private rows.
         columns: Columns with an order, at least two.
-        margins: Released margins; a record without a value in one of them is left out.
+        marginals: Released marginals; a record without a value in one of them is left out.
         size: Noisy number of records.
-        budget: Purse to empty.
+        budget: Budget to empty.
         rng: Source of the noise.
         progress: Told when the pairs are counted.
         most_work: Records times pairs of columns above which a random sample is taken.
@@ -68,16 +68,16 @@ def release_kendall(
         Proof: docs/proofs/correlation.md.
     """
     require_correlated(table, columns)
-    purse = budget.split(agreement=1)["agreement"]  # opened before any row is read
+    share = budget.split(agreement=1)["agreement"]  # opened before any row is read
     pairs = comb(len(columns), 2)
-    leaves = ordinary_leaves(table.schema, columns, margins)
+    leaves = ordinary_leaves(table.schema, columns, marginals)
     most = min(MOST_CLASSES, isqrt(MOST_CELLS // pairs) - 1)
-    classes = tuple(x.pad(class_of_leaves(x.chances, most), -1) for x in leaves)
-    used = complete_columns(columns, margins)
+    classes = tuple(x.pad(class_of_leaves(x.probabilities, most), -1) for x in leaves)
+    used = complete_columns(columns, marginals)
     fewest = fewest_records(size, len(columns))
     rate = min(Fraction(1), Fraction(max(most_work // pairs, 1), max(size.value, 1)))
     if rate < 1:
-        purse = Budget(amplified_epsilon(purse.spend(), rate), f"{purse.purpose}/sample")
+        share = Budget(amplified_epsilon(share.spend(), rate), f"{share.purpose}/sample")
         table = table.sample(rate, rng, used)
         expected = float(rate) * fewest
         fewest = max(len(columns), floor(expected - 3 * sqrt(expected)))
@@ -86,13 +86,13 @@ def release_kendall(
         progress(1, 1, "correlations")
     sensitivity = tau_sensitivity(len(columns), fewest)
     taus = np.array(tau_values(tables, fewest), dtype=object)
-    noisy = add_laplace(taus, sensitivity=sensitivity, budget=purse, rng=rng)
+    noisy = add_laplace(taus, sensitivity=sensitivity, budget=share, rng=rng)
     return NoisyCorrelation(
         method="kendall",
         columns=tuple(columns),
         units=noisy.units,
         exponent=noisy.exponent,
-        rate=purse.epsilon / lattice_sensitivity(sensitivity, noisy.exponent, pairs),
+        rate=share.epsilon / lattice_sensitivity(sensitivity, noisy.exponent, pairs),
         settings={
             "classes": most,
             "fewest_records": fewest,

@@ -19,10 +19,10 @@ from dpublish.data.table import Table
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
-from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.labeled_histogram import NoisySize
+from dpublish.release.method import Progress
 from dpublish.release.noisy_correlation import NoisyCorrelation, normal_scores
-from dpublish.release.noisy_margin import NoisyMargin
-from dpublish.release.recipe import Progress
+from dpublish.release.noisy_marginal import NoisyMarginal
 from dpublish.synthesis.correlation.ordinary_leaves import (
     complete_columns,
     fewest_records,
@@ -34,7 +34,7 @@ from dpublish.synthesis.correlation.ordinary_leaves import (
 def release_mle(
     table: Table,
     columns: Sequence[str],
-    margins: Mapping[str, NoisyMargin],
+    marginals: Mapping[str, NoisyMarginal],
     size: NoisySize,
     *,
     budget: Budget,
@@ -47,9 +47,9 @@ def release_mle(
     Args:
         table: Private rows.
         columns: Columns with an order, at least two.
-        margins: Released margins; a record without a value in one of them is left out.
+        marginals: Released marginals; a record without a value in one of them is left out.
         size: Noisy number of records.
-        budget: Purse to empty.
+        budget: Budget to empty.
         rng: Source of the noise and of the blocks.
         progress: Told when the blocks are done.
         blocks: Number of blocks; chosen from the noisy size unless given.
@@ -63,18 +63,18 @@ def release_mle(
         to the sensitivity.  The sum gets noise for that.  Proof: docs/proofs/correlation.md.
     """
     require_correlated(table, columns)
-    purse = budget.split(blocks=1)["blocks"]  # opened before any row is read
-    leaves = ordinary_leaves(table.schema, columns, margins)
+    share = budget.split(blocks=1)["blocks"]  # opened before any row is read
+    leaves = ordinary_leaves(table.schema, columns, marginals)
     fewest = fewest_records(size, len(columns))
     if blocks is None:
         blocks = count_blocks(len(columns), size.value, fewest)
     kernel = BlockMoments(
         table.schema,
         tuple(columns),
-        tuple(x.pad(normal_scores(x.chances, fewest), 0) for x in leaves),
+        tuple(x.pad(normal_scores(x.probabilities, fewest), 0) for x in leaves),
         blocks,
         rng,
-        complete_columns(columns, margins),
+        complete_columns(columns, marginals),
     )
     total = sum_of_correlations(table.sum(kernel), len(columns), len(columns) + 1)
     if progress is not None:
@@ -83,9 +83,9 @@ def release_mle(
     return NoisyCorrelation(
         method="mle",
         columns=tuple(columns),
-        units=add_geometric(total, sensitivity=sensitivity, budget=purse, rng=rng),
+        units=add_geometric(total, sensitivity=sensitivity, budget=share, rng=rng),
         exponent=CORRELATION_EXPONENT,
-        rate=purse.epsilon / sensitivity,
+        rate=share.epsilon / sensitivity,
         settings={
             "blocks": blocks,
             "fewest_records": fewest,

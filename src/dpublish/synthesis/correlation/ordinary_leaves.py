@@ -1,4 +1,4 @@
-"""What the released margins say about the leaves that have a place in a column's order."""
+"""What the released marginals say about the leaves that have a place in a column's order."""
 
 from collections.abc import Mapping, Sequence
 from math import floor, log
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbours import AddRemoveRecord
-from dpublish.release.labelled_histogram import NoisySize
-from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.privacy.neighbors import AddRemoveRecord
+from dpublish.release.labeled_histogram import NoisySize
+from dpublish.release.noisy_marginal import NoisyMarginal
 
 IntArray = NDArray[np.int64]
 
@@ -20,8 +20,8 @@ IntArray = NDArray[np.int64]
 class OrdinaryLeaves(NamedTuple):
     """The ordinary leaves of a column: all but those of unlisted and missing values."""
 
-    chances: NDArray[np.float64]
-    """Their chances, adding up to 1; even if nothing is left."""
+    probabilities: NDArray[np.float64]
+    """Their probabilities, adding up to 1; even if nothing is left."""
     kept: float
     """Part of all records that lies in them."""
     special: int
@@ -33,16 +33,16 @@ class OrdinaryLeaves(NamedTuple):
 
 
 def ordinary_leaves(
-    schema: Schema, columns: Sequence[str], margins: Mapping[str, NoisyMargin]
+    schema: Schema, columns: Sequence[str], marginals: Mapping[str, NoisyMarginal]
 ) -> list[OrdinaryLeaves]:
     """Look at the ordinary leaves of each column."""
     found = []
     for name in columns:
         axis = schema[name].axis()
-        chances = margins[name].chances[: axis.ordinary_leaves]
-        kept = min(float(chances.sum()), 1.0)
-        even = np.full(chances.size, 1 / chances.size)
-        found.append(OrdinaryLeaves(chances / kept if kept > 0 else even, kept, axis.special))
+        probabilities = marginals[name].probabilities[: axis.ordinary_leaves]
+        kept = min(float(probabilities.sum()), 1.0)
+        even = np.full(probabilities.size, 1 / probabilities.size)
+        found.append(OrdinaryLeaves(probabilities / kept if kept > 0 else even, kept, axis.special))
     return found
 
 
@@ -54,14 +54,16 @@ def fewest_records(size: NoisySize, columns: int) -> int:
     return max(columns, floor(size.value - log(500) / float(size.rate)))
 
 
-def complete_columns(columns: Sequence[str], margins: Mapping[str, NoisyMargin]) -> tuple[str, ...]:
-    """List the columns that a record must have: those that margins were published of, too."""
-    return tuple(dict.fromkeys((*columns, *margins)))
+def complete_columns(
+    columns: Sequence[str], marginals: Mapping[str, NoisyMarginal]
+) -> tuple[str, ...]:
+    """List the columns that a record must have: those that marginals were published of, too."""
+    return tuple(dict.fromkeys((*columns, *marginals)))
 
 
 def require_correlated(table: Table, columns: Sequence[str]) -> None:
-    """Refuse tables whose neighbours differ by more than a record, and fewer than two columns."""
-    if not isinstance(table.neighbours, AddRemoveRecord):
+    """Refuse tables whose neighbors differ by more than a record, and fewer than two columns."""
+    if not isinstance(table.neighbors, AddRemoveRecord):
         raise InvalidParameter("correlations are published for single records added or removed")
     if len(columns) < 2:
         raise InvalidParameter("a correlation needs two columns or more")

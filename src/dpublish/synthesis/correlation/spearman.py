@@ -14,10 +14,10 @@ from dpublish.mechanisms.lattice import lattice_sensitivity
 from dpublish.mechanisms.noise import add_laplace
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
-from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.labeled_histogram import NoisySize
+from dpublish.release.method import Progress
 from dpublish.release.noisy_correlation import NoisyCorrelation
-from dpublish.release.noisy_margin import NoisyMargin
-from dpublish.release.recipe import Progress
+from dpublish.release.noisy_marginal import NoisyMarginal
 from dpublish.release.score_bridge import best_steepness, score_table
 from dpublish.synthesis.correlation.ordinary_leaves import (
     complete_columns,
@@ -29,7 +29,7 @@ from dpublish.synthesis.correlation.ordinary_leaves import (
 def release_spearman(
     table: Table,
     columns: Sequence[str],
-    margins: Mapping[str, NoisyMargin],
+    marginals: Mapping[str, NoisyMarginal],
     size: NoisySize,
     *,
     budget: Budget,
@@ -43,9 +43,9 @@ def release_spearman(
     Args:
         table: Private rows.
         columns: Columns with an order, at least two.
-        margins: Released margins; a record without a value in one of them is left out.
+        marginals: Released marginals; a record without a value in one of them is left out.
         size: Noisy number of records.
-        budget: Purse to empty.
+        budget: Budget to empty.
         rng: Source of the noise.
         progress: Told when the sums are done.
         steepness: Steepness of the scores; chosen from the noisy size unless given.
@@ -59,17 +59,17 @@ def release_spearman(
         of records does not enter.  All else is post-processing.
     """
     require_correlated(table, columns)
-    purse = budget.split(products=1)["products"]  # opened before any row is read
-    leaves = ordinary_leaves(table.schema, columns, margins)
+    share = budget.split(products=1)["products"]  # opened before any row is read
+    leaves = ordinary_leaves(table.schema, columns, marginals)
     if steepness is None:
         steepness = best_steepness(float(size.value), float(budget.epsilon), len(columns))
-    scores = tuple(x.pad(score_table(x.chances, steepness), 0) for x in leaves)
-    needed = tuple(dict.fromkeys((*complete_columns(columns, margins), *complete)))
+    scores = tuple(x.pad(score_table(x.probabilities, steepness), 0) for x in leaves)
+    needed = tuple(dict.fromkeys((*complete_columns(columns, marginals), *complete)))
     kernel = ScoreProducts(table.schema, tuple(columns), scores, needed)
-    # All scores may be 0, if margins are concentrated on one leaf.
-    sensitivity = Fraction(max(kernel.sensitivity(table.neighbours), 1))
+    # All scores may be 0, if marginals are concentrated on one leaf.
+    sensitivity = Fraction(max(kernel.sensitivity(table.neighbors), 1))
     exact = table.sum(kernel)[np.triu_indices(len(columns), 1)]
-    noisy = add_laplace(exact, sensitivity=sensitivity, budget=purse, rng=rng)
+    noisy = add_laplace(exact, sensitivity=sensitivity, budget=share, rng=rng)
     if progress is not None:
         progress(1, 1, "correlations")
     units = lattice_sensitivity(sensitivity, noisy.exponent, exact.size)
@@ -78,6 +78,6 @@ def release_spearman(
         columns=tuple(columns),
         units=noisy.units,
         exponent=noisy.exponent,
-        rate=purse.epsilon / units,
+        rate=share.epsilon / units,
         settings={"steepness": str(steepness), "kept": [x.kept for x in leaves]},
     )

@@ -1,1 +1,1 @@
-"""Histograms as recipes."""
+"""Histograms as methods."""

@@ -11,7 +11,7 @@ from dpublish.data.table import Table
 from dpublish.mechanisms.noise import noisy_size
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
-from dpublish.release.labelled_histogram import NoisySize
+from dpublish.release.labeled_histogram import NoisySize
 from dpublish.synthesis.histograms.domain import counted_columns, require_ordered
 
 MOST_BOXES = 1 << 18
@@ -65,7 +65,7 @@ class BoxDomain:
 def release_size(
     table: Table, domain: BoxDomain, *, budget: Budget, rng: RandomSource
 ) -> NoisySize:
-    """Blur the number of records that have all columns.
+    """Perturb the number of records that have all columns.
 
     Privacy:
         That of `noisy_size`: one record added or removed changes the number by 1 at most,

@@ -127,7 +127,7 @@ def cut_at_medians(growth: Growth, table: Table, *, budget: Budget, rng: RandomS
     Privacy:
         `budget.epsilon`-differentially private when one record is added or removed.  The
         boxes are public and disjoint, so a record lies in one of them, and each may spend the
-        whole purse (parallel composition).  The candidates of a box are the ends of public
+        whole budget (parallel composition).  The candidates of a box are the ends of public
         runs of leaves, scored by minus the difference between the numbers of records on both
         sides.  A record moves each score by 1, up or down, so two scores' changes differ by
         R = 2 at most, which is what `select` is told.
@@ -140,7 +140,7 @@ def cut_at_medians(growth: Growth, table: Table, *, budget: Budget, rng: RandomS
         budget.spend()  # there is nothing left to choose, which public boxes say
         growth.grow(columns, cuts)
         return
-    purses = budget.share_disjoint(f"box-{box}" for box in boxes)
+    budgets = budget.share_disjoint(f"box-{box}" for box in boxes)
     low = level.lows[boxes, columns[boxes]]
     extent = level.highs[boxes, columns[boxes]] - low
     parts = np.ones_like(level.lows)
@@ -150,7 +150,7 @@ def cut_at_medians(growth: Growth, table: Table, *, budget: Budget, rng: RandomS
     for place, box in enumerate(boxes):
         runs = counts[kernel.starts[box] : kernel.starts[box + 1]]
         chosen = select(
-            median_scores(runs), sensitivity_range=2, budget=purses[f"box-{box}"], rng=rng
+            median_scores(runs), sensitivity_range=2, budget=budgets[f"box-{box}"], rng=rng
         )
         cuts[box] = low[place] - (-(chosen + 1) * extent[place] // runs.size)
     growth.grow(columns, cuts)

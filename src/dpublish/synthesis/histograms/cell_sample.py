@@ -23,8 +23,8 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.cell_sample import TABLE_COLUMNS, CellSample
-from dpublish.release.error_bars import count_errors
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.intervals import count_errors
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 from dpublish.synthesis.histograms.domain import (
     counted_columns,
     require_few,
@@ -36,7 +36,7 @@ MOST_SAMPLED = 1_000_000
 
 
 class Sampled(NamedTuple):
-    """Which items were kept, in order, and the cutoff below which they were kept by chance."""
+    """Which items were kept, in order, and the cutoff below which they were kept at random."""
 
     kept: NDArray[np.intp]
     cutoff: float
@@ -44,7 +44,7 @@ class Sampled(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FilterPriority:
-    """Recipe: blur all cells of `columns`, drop small ones, keep a sample by priority."""
+    """Method: perturb all cells of `columns`, drop small ones, keep a sample by priority."""
 
     name: ClassVar[str] = "filter-priority"
 
@@ -83,23 +83,23 @@ class FilterPriority:
         Privacy:
             `budget.epsilon`-differentially private when one record is added or removed: the
             record lies in one cell, so the vector of all cells of the public domain, empty
-            ones included, moves by 1 in all.  `sparse_counts` has the law of blurring every
-            cell with noise of rate epsilon and dropping those below the public threshold.
+            ones included, moves by 1 in all.  `sparse_counts` has the distribution of perturbing
+            every cell with noise of rate epsilon and dropping those below the public threshold.
             The sample is drawn from these noisy cells alone, so it is post-processing.
             Proof: docs/proofs/cell_sample.md.
         """
         refuse_seeded_grant(budget, rng)
         require_single_records(table, self.name)
         kernel, threshold = self._plan(table.schema, budget.epsilon)
-        # Opened before any row is read: a purse that is already used stops here.
-        purse = budget.split(counts=1)["counts"]
+        # Opened before any row is read: a share that is already used stops here.
+        share = budget.split(counts=1)["counts"]
         occupied = table.sum(kernel).compact()
         noisy = sparse_counts(
             occupied.keys,
             occupied.counts,
             domain_size=kernel.domain_size,
             threshold=threshold,
-            budget=purse,
+            budget=share,
             rng=rng,
         )
         kept, cutoff = priority_sample(noisy.counts, self.sample, rng)
@@ -115,19 +115,19 @@ class FilterPriority:
             cutoff=cutoff,
             sample=self.sample,
             threshold=threshold,
-            noise_rate=purse.epsilon,
+            noise_rate=share.epsilon,
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the error of published counts; what the threshold hides is not known."""
+        """Predict the error of published counts; what the threshold hides is not known."""
         require_rate(epsilon)
         kernel, threshold = self._plan(schema, epsilon)
         figures = {"cells": float(kernel.domain_size)}
         figures |= count_errors(epsilon, kernel.domain_size, threshold)
-        if n_hint:
-            figures["records_per_cell"] = n_hint / kernel.domain_size
+        if n_records:
+            figures["records_per_cell"] = n_records / kernel.domain_size
         summary = (
             f"{kernel.domain_size:,} cells, at most {self.sample:,} of those at or above "
             f"{threshold:,} published; noisy counts within {figures['all_cells_95']:,.0f} of the "

@@ -4,14 +4,14 @@ from dpublish.data.column import Column
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_known
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 
 MOST_COLUMNS = 64
 
 
 def require_single_records(table: Table, method: str) -> None:
     """Refuse a table that hides anything but one record added or removed."""
-    if not isinstance(table.neighbours, AddRemoveRecord):
+    if not isinstance(table.neighbors, AddRemoveRecord):
         raise InvalidParameter(f"{method} hides one record added or removed, nothing else")
 
 

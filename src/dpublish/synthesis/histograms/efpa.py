@@ -1,6 +1,6 @@
 """Publish the lowest Fourier coefficients of a column's counts, as many as are worth their noise.
 
-All that meets the data is whole: the transform is rounded to whole numbers beforehand, so
+All that meets the data is whole: the transform is rounded to integers beforehand, so
 coefficients, scores and their sensitivities are exact.  Noise falls on real coefficients.
 (Noise on the magnitude of complex ones, with the exact phase kept, is not private.)
 
@@ -22,7 +22,7 @@ from dpublish.mechanisms.selection import select
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 from dpublish.release.fourier import WHOLE_BITS, whole_basis
-from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.release.noisy_marginal import NoisyMarginal
 
 CHOICE, NUMBERS = 3, 7
 """Weights of the choice of how many coefficients are kept, and of the coefficients."""
@@ -32,7 +32,7 @@ _ROWS_AT_ONCE = 256
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The transform of so many `leaves`, in whole numbers, and what one record does to it."""
+    """The transform of so many `leaves`, in integers, and what one record does to it."""
 
     leaves: int
 
@@ -86,7 +86,7 @@ class Spectrum:
         """Compute all coefficients in units, exactly.
 
         Counts so high that the sums would not fit are moved to a limit, which brings
-        neighbours no farther apart.
+        neighbors no farther apart.
         """
         limit = _TOTAL_LIMIT // self.leaves
         inside = np.clip(counts, -limit, limit)
@@ -98,7 +98,7 @@ class Spectrum:
         return [isqrt(sum(squares[kept:])) for kept in self.candidates]
 
     def noise_norms(self, epsilon: Fraction) -> list[int]:
-        """Foretell the norm of the noise for each candidate, and for counts by leaf, in units."""
+        """Predict the norm of the noise for each candidate, and for counts by leaf, in units."""
         coefficients = [sqrt(2 * kept) * reach for kept, reach in self.reaches.items()]
         by_leaf = sqrt(2 * self.leaves) * 2**WHOLE_BITS * sqrt(self.leaves)
         return [round(norm / float(epsilon)) for norm in (*coefficients, by_leaf)]
@@ -123,7 +123,7 @@ def spectrum(leaves: int) -> Spectrum:
     return Spectrum(leaves)
 
 
-def release_efpa(counts: NDArray[np.int64], *, budget: Budget, rng: RandomSource) -> NoisyMargin:
+def release_efpa(counts: NDArray[np.int64], *, budget: Budget, rng: RandomSource) -> NoisyMarginal:
     """Publish the noisy lowest coefficients of `counts`, or noisy counts if these are better.
 
     Privacy:
@@ -133,26 +133,26 @@ def release_efpa(counts: NDArray[np.int64], *, budget: Budget, rng: RandomSource
         them apart by at most `choice_range`, below sqrt(2) times the norm of its own image.
         The numbers: the coefficients kept move by at most `reaches` in all (L1), counts by
         leaf by 1, and get geometric noise for that.  All are integers, computed exactly.
-        Proof: docs/proofs/margins.md.
+        Proof: docs/proofs/marginals.md.
     """
-    purses = budget.split(choice=CHOICE, numbers=NUMBERS)
+    budgets = budget.split(choice=CHOICE, numbers=NUMBERS)
     plan = spectrum(counts.size)
     exact = plan.transform(counts)
-    epsilon = purses["numbers"].epsilon
+    epsilon = budgets["numbers"].epsilon
     left_out = [*plan.norms_left_out(exact), 0]
     noise = plan.noise_norms(epsilon)
-    costs = [min(left + blur, 1 << 62) for left, blur in zip(left_out, noise, strict=True)]
+    costs = [min(left + perturb, 1 << 62) for left, perturb in zip(left_out, noise, strict=True)]
     chosen = select(
         -np.array(costs, dtype=np.int64),
         sensitivity_range=plan.choice_range,
-        budget=purses["choice"],
+        budget=budgets["choice"],
         rng=rng,
     )
     if chosen == len(plan.candidates):
-        noisy = add_geometric(counts, sensitivity=1, budget=purses["numbers"], rng=rng)
-        return NoisyMargin("efpa", counts.size, noisy, epsilon)
+        noisy = add_geometric(counts, sensitivity=1, budget=budgets["numbers"], rng=rng)
+        return NoisyMarginal("efpa", counts.size, noisy, epsilon)
     kept = plan.candidates[chosen]
     reach = plan.reaches[kept]
-    noisy = add_geometric(exact[:kept], sensitivity=reach, budget=purses["numbers"], rng=rng)
+    noisy = add_geometric(exact[:kept], sensitivity=reach, budget=budgets["numbers"], rng=rng)
     rate = epsilon / reach
-    return NoisyMargin("efpa", counts.size, noisy, rate, exponent=-WHOLE_BITS, kept=kept)
+    return NoisyMarginal("efpa", counts.size, noisy, rate, exponent=-WHOLE_BITS, kept=kept)

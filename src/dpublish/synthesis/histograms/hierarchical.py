@@ -1,4 +1,4 @@
-"""Count a column's leaves and ever longer runs of them, and blur every count.
+"""Count a column's leaves and ever longer runs of them, and perturb every count.
 
 Known as: hierarchical histogram with consistency (boosting).
 Reference: M. Hay, V. Rastogi, G. Miklau, D. Suciu, "Boosting the Accuracy of Differentially
@@ -13,7 +13,7 @@ from dpublish.mechanisms.noise import add_geometric
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 from dpublish.release.count_hierarchy import count_hierarchy
-from dpublish.release.noisy_margin import NoisyMargin
+from dpublish.release.noisy_marginal import NoisyMarginal
 
 WIDEST = 40
 """Most children of a node; wider trees have long sums, deeper ones more noise in each count."""
@@ -22,7 +22,7 @@ WIDEST = 40
 def best_branching(leaves: int) -> int:
     """Choose how wide the tree is: of the fewest levels that do, but at least two, even ones.
 
-    Measured on margins of many shapes (docs/methods/margins.md), even levels do better than
+    Measured on marginals of many shapes (docs/methods/marginals.md), even levels do better than
     a fixed width, which often leaves a top level of very few nodes.
 
     >>> best_branching(1000), best_branching(4096), best_branching(100_000)
@@ -39,7 +39,7 @@ def best_branching(leaves: int) -> int:
 
 def release_hierarchical(
     counts: NDArray[np.int64], *, budget: Budget, rng: RandomSource
-) -> NoisyMargin:
+) -> NoisyMarginal:
     """Publish noisy counts of all nodes of a tree over the leaves.
 
     Privacy:
@@ -52,4 +52,4 @@ def release_hierarchical(
     tree = count_hierarchy(counts.size, width)
     rate = budget.epsilon / tree.levels
     noisy = add_geometric(tree.totals(counts), sensitivity=tree.levels, budget=budget, rng=rng)
-    return NoisyMargin("hierarchical", counts.size, noisy, rate, branching=width)
+    return NoisyMarginal("hierarchical", counts.size, noisy, rate, branching=width)

@@ -21,19 +21,19 @@ from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse, sparse_counts
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbours import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
-from dpublish.release.error_bars import count_errors
 from dpublish.release.histogram import RESERVED, Histogram
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.intervals import count_errors
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 
 MAX_DENSE_CELLS = 20_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyHistogram:
-    """Recipe: count records by `columns`, then blur every count."""
+    """Method: count records by `columns`, then perturb every count."""
 
     name: ClassVar[str] = "histogram"
 
@@ -67,37 +67,37 @@ class NoisyHistogram:
             `budget.epsilon`-differentially private when one record is added or removed: the
             record lies in one cell, so the vector of all cells, empty ones included, moves
             by 1 in all, and each gets two-sided geometric noise of rate epsilon.  The
-            sparse form has the same distribution as blurring every cell of the public
+            sparse form has the same distribution as perturbing every cell of the public
             domain and dropping those below the public threshold.  Estimates, rows and
             answers are computed from the noisy counts alone.
         """
         refuse_seeded_grant(budget, rng)
-        if not isinstance(table.neighbours, AddRemoveRecord):
+        if not isinstance(table.neighbors, AddRemoveRecord):
             raise InvalidParameter("histogram hides one record added or removed, nothing else")
         axes = self._axes(table.schema)
         threshold = self._threshold(table.schema, axes, budget.epsilon)
         columns = tuple((axis.column, axis.level) for axis in axes)
-        # Opened before any row is read: a purse that is already used stops here.
-        purse = budget.split(counts=1)["counts"]
+        # Opened before any row is read: a share that is already used stops here.
+        share = budget.split(counts=1)["counts"]
         if threshold is None:
             dense = Counts(table.schema, (columns,))
-            rate = budget.epsilon / dense.sensitivity(table.neighbours)
+            rate = budget.epsilon / dense.sensitivity(table.neighbors)
             exact = table.sum(dense)
             counts = add_geometric(
-                exact, sensitivity=dense.sensitivity(table.neighbours), budget=purse, rng=rng
+                exact, sensitivity=dense.sensitivity(table.neighbors), budget=share, rng=rng
             )
             cells = np.arange(counts.size, dtype=np.int64)
         else:
             sparse = SparseCounts(table.schema, columns)
-            rate = budget.epsilon / sparse.sensitivity(table.neighbours)
+            rate = budget.epsilon / sparse.sensitivity(table.neighbors)
             occupied = table.sum(sparse).compact()
             cells, counts = sparse_counts(
                 occupied.keys,
                 occupied.counts,
                 domain_size=sparse.domain_size,
                 threshold=threshold,
-                sensitivity=sparse.sensitivity(table.neighbours),
-                budget=purse,
+                sensitivity=sparse.sensitivity(table.neighbors),
+                budget=share,
                 rng=rng,
             )
         if progress is not None:
@@ -113,19 +113,19 @@ class NoisyHistogram:
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the error of one cell, of all cells at once, and of the total.
+        """Predict the error of one cell, of all cells at once, and of the total.
 
-        The noise does not depend on the number of records; `n_hint` only relates it to them.
+        The noise does not depend on the number of records; `n_records` only relates it to them.
         """
         require_rate(epsilon)
         axes = self._axes(schema)
         cells = prod(axis.size for axis in axes)
         threshold = self._threshold(schema, axes, epsilon)
         figures = {"cells": float(cells)} | count_errors(epsilon, cells, threshold)
-        if n_hint:
-            figures["records_per_cell"] = n_hint / cells
+        if n_records:
+            figures["records_per_cell"] = n_records / cells
         if threshold is None:
             reach = figures["one_cell_95"]
             summary = f"{cells:,} cells; each count within {reach:,.0f} of the truth (95 %)"

@@ -20,13 +20,13 @@ from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric, noisy_size
-from dpublish.mechanisms.noise_law import sum_quantile
+from dpublish.mechanisms.noise_distribution import sum_quantile
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.boxes import Boxes
-from dpublish.release.labelled_histogram import NoisySize
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.labeled_histogram import NoisySize
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 from dpublish.synthesis.histograms.bisection import SCORE_RANGE, Box, choose_cuts
 from dpublish.synthesis.histograms.domain import (
     counted_columns,
@@ -51,7 +51,7 @@ class Partition(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class HierarchicalPartition:
-    """Recipe: cut the box of all cells in two, again and again, then blur the final counts."""
+    """Method: cut the box of all cells in two, again and again, then perturb the final counts."""
 
     name: ClassVar[str] = "p-hp"
 
@@ -96,20 +96,20 @@ class HierarchicalPartition:
         refuse_seeded_grant(budget, rng)
         require_single_records(table, self.name)
         columns = self._plan(table.schema, budget.epsilon)
-        purses = budget.split(size=SIZE_SHARE, cuts=CUT_SHARE, counts=1 - SIZE_SHARE - CUT_SHARE)
+        budgets = budget.split(size=SIZE_SHARE, cuts=CUT_SHARE, counts=1 - SIZE_SHARE - CUT_SHARE)
         kernel = Counts(table.schema, (tuple((column.name, None) for column in columns),))
         cells = kernel.split(table.sum(kernel))[0]
-        records = noisy_size(int(cells.sum()), budget=purses["size"], rng=rng)
-        size = NoisySize(records, purses["size"].epsilon)
+        records = noisy_size(int(cells.sum()), budget=budgets["size"], rng=rng)
+        size = NoisySize(records, budgets["size"].epsilon)
         depth = self._depth(columns, records, budget.epsilon)
-        boxes, parents = cut_again(cells, depth, budget=purses["cuts"], rng=rng, progress=progress)
-        rate = purses["counts"].epsilon
+        boxes, parents = cut_again(cells, depth, budget=budgets["cuts"], rng=rng, progress=progress)
+        rate = budgets["counts"].epsilon
         is_end = np.ones(len(boxes), dtype=np.bool_)
         is_end[[parent for parent in parents if parent >= 0]] = False
         ends = [box for box, end in zip(boxes, is_end, strict=True) if end]
         exact = np.array([cells[box.slices].sum() for box in ends], dtype=np.int64)
         counts = np.zeros(len(boxes), dtype=np.int64)
-        counts[is_end] = add_geometric(exact, sensitivity=1, budget=purses["counts"], rng=rng)
+        counts[is_end] = add_geometric(exact, sensitivity=1, budget=budgets["counts"], rng=rng)
         return Boxes(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=columns),
@@ -123,12 +123,12 @@ class HierarchicalPartition:
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the noise in a box; how unevenly records lie in it is not known."""
+        """Predict the noise in a box; how unevenly records lie in it is not known."""
         require_rate(epsilon)
         columns = self._plan(schema, epsilon)
-        depth = self._depth(columns, n_hint, epsilon)
+        depth = self._depth(columns, n_records, epsilon)
         boxes = min(2**depth, prod(column.size for column in columns))
         rate = epsilon * (1 - SIZE_SHARE - CUT_SHARE)
         reach = float(sum_quantile(rate, 1, 0.95))

@@ -18,13 +18,13 @@ from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric
-from dpublish.mechanisms.noise_law import sum_quantile
+from dpublish.mechanisms.noise_distribution import sum_quantile
 from dpublish.mechanisms.selection import selection_rate
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.boxes import Boxes
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 from dpublish.synthesis.histograms.box_domain import MOST_BOXES, BoxDomain, release_size
 from dpublish.synthesis.histograms.box_splits import Growth, cut_at_medians
 from dpublish.synthesis.histograms.domain import require_names, require_single_records
@@ -39,7 +39,7 @@ _CONSTANT = 20  # twice that of a grid: the counts of a level have but a part of
 
 @dataclass(frozen=True, kw_only=True)
 class SpatialTree:
-    """Recipe: cut boxes in two, again and again, and blur the count of every box."""
+    """Method: cut boxes in two, again and again, and perturb the count of every box."""
 
     name: ClassVar[str] = "psd"
 
@@ -78,12 +78,12 @@ class SpatialTree:
         refuse_seeded_grant(budget, rng)
         require_single_records(table, self.name)
         domain = self._domain(table.schema, budget.epsilon)
-        # Opened before any row is read: a purse that is already used stops here.
-        purses = budget.split(size=SIZE_SHARE, tree=1 - SIZE_SHARE)
-        size = release_size(table, domain, budget=purses["size"], rng=rng)
-        height = tree_height(domain, size.value, purses["tree"].epsilon)
+        # Opened before any row is read: a budget that is already used stops here.
+        budgets = budget.split(size=SIZE_SHARE, tree=1 - SIZE_SHARE)
+        size = release_size(table, domain, budget=budgets["size"], rng=rng)
+        height = tree_height(domain, size.value, budgets["tree"].epsilon)
         medians = median_levels(height)
-        shares = _share_out(purses["tree"], self.median_share, medians, height)
+        shares = _share_out(budgets["tree"], self.median_share, medians, height)
         growth = Growth(domain)
         apart = set_apart(growth)
         for depth in range(height):
@@ -95,10 +95,10 @@ class SpatialTree:
             if progress is not None:
                 progress(depth + 1, height + 1, "boxes")
         exact = growth.sum_up(table.sum(growth.kernel(np.ones_like(growth.last.lows))))
-        purse_of = {depth: shares[f"counts-{depth}"] for depth in counted_levels(height)}
+        budget_of = {depth: shares[f"counts-{depth}"] for depth in counted_levels(height)}
         counts = [
-            add_geometric(level, sensitivity=1, budget=purse_of[depth], rng=rng)
-            if depth in purse_of
+            add_geometric(level, sensitivity=1, budget=budget_of[depth], rng=rng)
+            if depth in budget_of
             else np.zeros_like(level)
             for depth, level in enumerate(exact, start=-apart)
         ]
@@ -113,7 +113,7 @@ class SpatialTree:
             parents=_parents(growth),
             levels=np.repeat(np.arange(len(sizes)), sizes),
             rates=tuple(
-                purse_of[depth].epsilon if depth in purse_of else None
+                budget_of[depth].epsilon if depth in budget_of else None
                 for depth in range(-apart, height + 1)
             ),
             counts=np.concatenate(counts),
@@ -121,17 +121,17 @@ class SpatialTree:
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the noise of a box at the end, in the deepest tree that can come out."""
+        """Predict the noise of a box at the end, in the deepest tree that can come out."""
         domain = self._domain(schema, epsilon)
         tree = epsilon * (1 - SIZE_SHARE)
         shares = _count_weights(most_levels(domain))
         rate = tree * (1 - self.median_share) * shares[-1] / sum(shares)
         figures = {"one_box_95": float(sum_quantile(rate, 1, 0.95))}
-        if n_hint is not None:
-            boxes = 2 ** tree_height(domain, n_hint, tree)
-            figures |= {"boxes": float(boxes), "records_per_box": n_hint / boxes}
+        if n_records is not None:
+            boxes = 2 ** tree_height(domain, n_records, tree)
+            figures |= {"boxes": float(boxes), "records_per_box": n_records / boxes}
         summary = f"the count of a box within {figures['one_box_95']:,.0f} of the truth (95 %)"
         return ExpectedError(summary, figures, target="one_box_95")
 
@@ -194,15 +194,15 @@ def _count_weights(height: int) -> list[int]:
 
 
 def _share_out(
-    purse: Budget, median_share: Fraction, medians: int, height: int
+    budget: Budget, median_share: Fraction, medians: int, height: int
 ) -> dict[str, Budget]:
-    """Give each level of medians and each level of counts its purse."""
+    """Give each level of medians and each level of counts its budget."""
     weights = _count_weights(height)
     share = median_share if medians else Fraction(0)
     named = {f"median-{depth}": share / medians for depth in range(medians)}
     for depth, weight in zip(counted_levels(height), weights, strict=True):
         named[f"counts-{depth}"] = (1 - share) * Fraction(weight, sum(weights))
-    return purse.split(**named)
+    return budget.split(**named)
 
 
 def _parents(growth: Growth) -> np.ndarray:

@@ -18,12 +18,12 @@ from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric
-from dpublish.mechanisms.noise_law import sum_quantile
+from dpublish.mechanisms.noise_distribution import sum_quantile
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.boxes import Boxes
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 from dpublish.synthesis.histograms.box_domain import MOST_BOXES, BoxDomain, release_size
 from dpublish.synthesis.histograms.domain import require_names, require_single_records
 from dpublish.synthesis.histograms.grid_sizes import UNIFORM_CONSTANT, side_lengths, wanted_cells
@@ -40,7 +40,7 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class TwoLevelGrid:
-    """Recipe: blur a coarse grid, then cut and blur its cells again, the fuller the finer."""
+    """Method: perturb a coarse grid, then cut and perturb its cells again, the fuller the finer."""
 
     name: ClassVar[str] = "ag"
 
@@ -72,14 +72,14 @@ class TwoLevelGrid:
         refuse_seeded_grant(budget, rng)
         require_single_records(table, self.name)
         domain = self._domain(table.schema, budget.epsilon)
-        # Opened before any row is read: a purse that is already used stops here.
-        purses = _open(budget)
-        rates = purses["first"].epsilon, purses["second"].epsilon
-        size = release_size(table, domain, budget=purses["size"], rng=rng)
+        # Opened before any row is read: a budget that is already used stops here.
+        budgets = _open(budget)
+        rates = budgets["first"].epsilon, budgets["second"].epsilon
+        size = release_size(table, domain, budget=budgets["size"], rng=rng)
         sides = _first_sides(domain, size.value, sum(rates, Fraction(0)))
         first = domain.grid(sides)
         exact = table.sum(first)
-        coarse = add_geometric(exact, sensitivity=1, budget=purses["first"], rng=rng)
+        coarse = add_geometric(exact, sensitivity=1, budget=budgets["first"], rng=rng)
         if progress is not None:
             progress(1, 2, "first grid")
         lows, highs = cut_boxes(first.lows, first.highs, first.parts)
@@ -87,7 +87,7 @@ class TwoLevelGrid:
         route = GridRoute(domain.sizes, tuple(sides.ravel().tolist()))
         second = BoxCells(domain.names, route, lows, highs, parts)
         exact = table.sum(second)
-        fine = add_geometric(exact, sensitivity=1, budget=purses["second"], rng=rng)
+        fine = add_geometric(exact, sensitivity=1, budget=budgets["second"], rng=rng)
         if progress is not None:
             progress(2, 2, "second grid")
         inner_lows, inner_highs = cut_boxes(lows, highs, parts)
@@ -105,14 +105,14 @@ class TwoLevelGrid:
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the noise of one part and, if a number of records is guessed, the grid."""
+        """Predict the noise of one part and, if a number of records is guessed, the grid."""
         domain = self._domain(schema, epsilon)
         rest = epsilon * (1 - SIZE_SHARE)
         figures = {"one_box_95": float(sum_quantile(rest * (1 - _FIRST_SHARE), 1, 0.95))}
-        if n_hint is not None:
-            figures["first_boxes"] = float(np.prod(_first_sides(domain, n_hint, rest)))
+        if n_records is not None:
+            figures["first_boxes"] = float(np.prod(_first_sides(domain, n_records, rest)))
         summary = f"the count of a part within {figures['one_box_95']:,.0f} of the truth (95 %)"
         return ExpectedError(summary, figures, target="one_box_95")
 

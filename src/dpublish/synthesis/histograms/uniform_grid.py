@@ -16,12 +16,12 @@ from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.mechanisms.exact import require_rate
 from dpublish.mechanisms.noise import add_geometric
-from dpublish.mechanisms.noise_law import sum_quantile
+from dpublish.mechanisms.noise_distribution import sum_quantile
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.boxes import Boxes
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 from dpublish.synthesis.histograms.box_domain import MOST_BOXES, BoxDomain, release_size
 from dpublish.synthesis.histograms.domain import require_names, require_single_records
 from dpublish.synthesis.histograms.grid_sizes import UNIFORM_CONSTANT, side_lengths, wanted_cells
@@ -31,7 +31,7 @@ SIZE_SHARE = Fraction(1, 50)
 
 @dataclass(frozen=True, kw_only=True)
 class UniformGrid:
-    """Recipe: cut every column into equal runs, and blur the count of every cell."""
+    """Method: cut every column into equal runs, and perturb the count of every cell."""
 
     name: ClassVar[str] = "ug"
 
@@ -62,16 +62,16 @@ class UniformGrid:
         refuse_seeded_grant(budget, rng)
         require_single_records(table, self.name)
         domain = self._domain(table.schema, budget.epsilon)
-        # Opened before any row is read: a purse that is already used stops here.
-        purses = budget.split(size=SIZE_SHARE, counts=1 - SIZE_SHARE)
-        size = release_size(table, domain, budget=purses["size"], rng=rng)
-        rate = purses["counts"].epsilon
+        # Opened before any row is read: a budget that is already used stops here.
+        budgets = budget.split(size=SIZE_SHARE, counts=1 - SIZE_SHARE)
+        size = release_size(table, domain, budget=budgets["size"], rng=rng)
+        rate = budgets["counts"].epsilon
         kernel = domain.grid(_sides(domain, size.value, rate))
         exact = table.sum(kernel)
         counts = add_geometric(
             exact,
-            sensitivity=kernel.sensitivity(table.neighbours),
-            budget=purses["counts"],
+            sensitivity=kernel.sensitivity(table.neighbors),
+            budget=budgets["counts"],
             rng=rng,
         )
         if progress is not None:
@@ -90,15 +90,15 @@ class UniformGrid:
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the noise of one cell and, if a number of records is guessed, the grid."""
+        """Predict the noise of one cell and, if a number of records is guessed, the grid."""
         domain = self._domain(schema, epsilon)
         rate = epsilon * (1 - SIZE_SHARE)
         figures = {"one_box_95": float(sum_quantile(rate, 1, 0.95))}
-        if n_hint is not None:
-            boxes = int(np.prod(_sides(domain, n_hint, rate)))
-            figures |= {"boxes": float(boxes), "records_per_box": n_hint / boxes}
+        if n_records is not None:
+            boxes = int(np.prod(_sides(domain, n_records, rate)))
+            figures |= {"boxes": float(boxes), "records_per_box": n_records / boxes}
         summary = f"the count of a cell within {figures['one_box_95']:,.0f} of the truth (95 %)"
         return ExpectedError(summary, figures, target="one_box_95")
 

@@ -24,7 +24,7 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 from dpublish.release.haar import depth_of, mean_square, transform
-from dpublish.release.recipe import ExpectedError, Progress, receipt_for, setting
+from dpublish.release.method import ExpectedError, Progress, receipt_for, setting
 from dpublish.release.wavelet_histogram import (
     WaveletHistogram,
     coefficient_shape,
@@ -44,7 +44,7 @@ Transform = Literal["auto", "haar"]
 
 @dataclass(frozen=True, kw_only=True)
 class Wavelet:
-    """Recipe: count records by `columns`, transform the counts, then blur the coefficients."""
+    """Method: count records by `columns`, transform the counts, then perturb the coefficients."""
 
     name: ClassVar[str] = "privelet"
 
@@ -87,11 +87,11 @@ class Wavelet:
         columns, haar = self._plan(table.schema, budget.epsilon)
         axes = [column.axis() for column in columns]
         moved = coefficients_moved(axes, haar)
-        # Opened before any row is read: a purse that is already used stops here.
-        purse = budget.split(coefficients=1)["coefficients"]
+        # Opened before any row is read: a share that is already used stops here.
+        share = budget.split(coefficients=1)["coefficients"]
         kernel = Counts(table.schema, (tuple((column.name, None) for column in columns),))
         exact = transform_counts(kernel.split(table.sum(kernel))[0], haar)
-        noisy = add_geometric(exact, sensitivity=moved, budget=purse, rng=rng)
+        noisy = add_geometric(exact, sensitivity=moved, budget=share, rng=rng)
         if progress is not None:
             progress(1, 1, "coefficients")
         return WaveletHistogram(
@@ -103,14 +103,14 @@ class Wavelet:
         )
 
     def expected_error(
-        self, schema: Schema, n_hint: int | None, epsilon: Fraction
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Foretell the error of a random range of all columns, and of the total."""
+        """Predict the error of a random range of all columns, and of the total."""
         require_rate(epsilon)
         columns, haar = self._plan(schema, epsilon)
         axes = [column.axis() for column in columns]
         rate = epsilon / coefficients_moved(axes, haar)
-        figures = range_errors(axes, haar, rate, n_hint)
+        figures = range_errors(axes, haar, rate, n_records)
         summary = (
             f"{prod(axis.size for axis in axes):,} cells, {sum(haar)} of {len(axes)} columns "
             f"transformed; a random range within about {figures['random_range_95']:,.0f} of the "

@@ -1,0 +1,154 @@
+"""What is hidden: the change to the data that a release must not reveal.
+
+The guarantee is always "the release would have looked almost the same if ...".  What
+follows the dots is a value, carried by the table, the receipt and the report.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+from dpublish.errors import InvalidParameter, require_count, require_known
+from dpublish.privacy.epsilon import format_epsilon
+from dpublish.privacy.levels import parse_levels
+
+
+@dataclass(frozen=True)
+class AddRemoveRecord:
+    """One record is added or removed; the number of records is private."""
+
+    name: ClassVar[str] = "add-remove-record"
+
+    def describe(self) -> str:
+        """Say in plain words what is hidden."""
+        return "any one record were added to the table or removed from it"
+
+    def brief(self) -> str:
+        """Name what is hidden in a few words, for tables and messages."""
+        return "one record"
+
+
+@dataclass(frozen=True)
+class ReplaceRecord:
+    """One record is exchanged for another; the number of records is public."""
+
+    name: ClassVar[str] = "replace-record"
+
+    def describe(self) -> str:
+        """Say in plain words what is hidden."""
+        return "any one record of the table were exchanged for another"
+
+    def brief(self) -> str:
+        """Name what is hidden in a few words, for tables and messages."""
+        return "one record exchanged for another"
+
+
+@dataclass(frozen=True)
+class AddRemoveUnit:
+    """All rows that share one value of `column` (a person, a basket) are added or removed."""
+
+    column: str
+    name: ClassVar[str] = "add-remove-unit"
+
+    def describe(self) -> str:
+        """Say in plain words what is hidden."""
+        return f"all rows of any one {self.column!r} were added to the table or removed from it"
+
+    def brief(self) -> str:
+        """Name what is hidden in a few words, for tables and messages."""
+        return f"all rows of one {self.column!r}"
+
+
+@dataclass(frozen=True)
+class UserInWindow:
+    """All rows of one user within any `window` consecutive snapshots are added or removed."""
+
+    column: str
+    window: int
+    name: ClassVar[str] = "user-in-window"
+
+    def __post_init__(self) -> None:
+        require_count(window=self.window)
+
+    def describe(self) -> str:
+        """Say in plain words what is hidden."""
+        return (
+            f"all rows of any one {self.column!r} within {self.window} consecutive snapshots "
+            "were added or removed"
+        )
+
+    def brief(self) -> str:
+        """Name what is hidden in a few words, for tables and messages."""
+        return f"all rows of one {self.column!r} in any {self.window:,} consecutive snapshots"
+
+
+@dataclass(frozen=True)
+class PersonalRecord:
+    """One record changes, and how well that is hidden goes by the record's own level.
+
+    `column` gives a record its level, by its own number or by `rule`; `cells` sums up what the
+    rule means by the schema.  `mode` says what is public about levels: in `frame` all eligible
+    people with theirs, in `levels` the grid alone, in `values-only` who is present with which
+    level.
+    """
+
+    column: str
+    levels: tuple[str, ...]
+    mode: str
+    rule: str | None = None
+    cells: str | None = None
+    name: ClassVar[str] = "personal-record"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.column, str):
+            raise InvalidParameter("the preference column must be named")
+        if not all(isinstance(text, str | None) for text in (self.rule, self.cells)):
+            raise InvalidParameter("the rule that gives levels must be text")
+        require_known("mode", self.mode, tuple(_CHANGES))
+        # One spelling for each number: two notions that hide the same are equal.
+        exact = tuple(map(format_epsilon, parse_levels(self.levels)))
+        object.__setattr__(self, "levels", exact)
+
+    def describe(self) -> str:
+        """Say in plain words what is hidden."""
+        return _CHANGES[self.mode].format(column=repr(self.column))
+
+    def brief(self) -> str:
+        """Name what is hidden in a few words, for tables and messages."""
+        what = "the values of one record" if self.mode == "values-only" else "one record"
+        by = f"column {self.column!r}" if self.rule is None else f"the rule {self.rule!r}"
+        of = "" if self.rule is None else f" of column {self.column!r}"
+        return f"{what}, at the level that {by}{of} gives it (mode {self.mode})"
+
+
+_CHANGES = {
+    "frame": "the record of any one eligible person, with the level that {column} gives it, "
+    "were added to the table or removed from it",
+    "levels": "any one record, with the level that {column} gives it, were added to the table "
+    "or removed from it",
+    "values-only": "the values of any one record were exchanged for others, except the level "
+    "that {column} gives it",
+}
+
+Neighbors = AddRemoveRecord | ReplaceRecord | AddRemoveUnit | UserInWindow | PersonalRecord
+_KINDS: dict[str, type[Neighbors]] = {
+    kind.name: kind
+    for kind in (AddRemoveRecord, ReplaceRecord, AddRemoveUnit, UserInWindow, PersonalRecord)
+}
+
+
+def to_dict(neighbors: Neighbors) -> dict[str, Any]:
+    """Turn a notion of neighbors into plain values for a file.
+
+    >>> to_dict(AddRemoveUnit("basket"))
+    {'name': 'add-remove-unit', 'column': 'basket'}
+    """
+    return {"name": neighbors.name, **asdict(neighbors)}
+
+
+def from_dict(plain: dict[str, Any]) -> Neighbors:
+    """Read back what `to_dict` wrote."""
+    settings = dict(plain)
+    kind = _KINDS.get(settings.pop("name", ""))
+    if kind is None:
+        raise InvalidParameter("unknown notion of neighbors; a newer dpublish may have written it")
+    return kind(**settings)

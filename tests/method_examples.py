@@ -1,0 +1,264 @@
+"""A small table, its schema, and settings of every method, for the suites that run on all."""
+
+import tomllib
+from fractions import Fraction
+
+import pyarrow as pa
+
+from dpublish.data.schema_file import from_dict
+
+SCHEMA_TEXT = """
+[columns.age]
+kind = "integer"
+bounds = [0, 99]
+bins = 10
+branching = 2
+
+[columns.sex]
+kind = "category"
+values = ["Female", "Male"]
+
+[columns.height]
+kind = "numeric"
+bounds = [100, 220]
+bins = 6
+missing = "category"
+
+[columns.town]
+kind = "category"
+values = ["Ost", "West", "Nord", "Sued"]
+other = "Elsewhere"
+missing = "drop"
+"""
+SCHEMA = from_dict(tomllib.loads(SCHEMA_TEXT))
+
+SECRET = "zq-secret-marker"
+ROWS = [
+    {"age": 31, "sex": "Female", "height": 171.5, "town": "Ost", "note": SECRET},
+    {"age": 8, "sex": "Male", "height": None, "town": "West", "note": SECRET},
+    {"age": 250, "sex": "Male", "height": 1e300, "town": SECRET, "note": SECRET},
+    {"age": 64, "sex": None, "height": float("nan"), "town": None, "note": SECRET},
+    {"age": 31, "sex": "Female", "height": 160.0, "town": "Ost", "note": SECRET},
+]
+
+# Levels by a rule, so that the table needs no further column.
+_RULE = {"preference": "sex", "rule": "Female=1.5; Male=3", "levels": ("1.5", "3"), "derived": True}
+EXAMPLES = {
+    "histogram": [
+        {"columns": ("age", "sex")},
+        {"columns": ("height", "town@0")},
+        {"columns": ("age@2", "sex", "height", "town"), "threshold": 3},
+        {"columns": ("age", "town"), "threshold": "auto"},
+    ],
+    "privpfc": [
+        {"target": "sex"},
+        {"target": "town", "predictors": ("age", "sex"), "pool": 5, "rounds": 2},
+        {"target": "sex", "rounds": 0, "cells_per_record": "0.2"},
+    ],
+    "diffgen": [
+        {"target": "sex"},
+        {"target": "town", "predictors": ("age", "sex"), "steps": 30, "tree_share": Fraction(1, 3)},
+        {"target": "sex", "predictors": ("height", "age"), "steps": 3, "threshold": 2},
+        {"target": "sex", "threshold": "auto", "steps": 2},
+    ],
+    "pph": [
+        {"target": "sex"},
+        {"target": "town", "attributes": 2},
+        {
+            "target": "sex",
+            "predictors": ("age", "height"),
+            "attributes": 2,
+            "selection_share": Fraction(1, 2),
+        },
+        {"target": "sex", "attributes": 1},
+    ],
+    "privbayes": [
+        {"target": "sex"},
+        {"columns": ("age", "sex", "town"), "theta": Fraction(1, 50), "max_degree": 2},
+        {"columns": ("sex",), "score": "F", "max_degree": 1},
+        {"columns": ("height", "town"), "theta": Fraction(1000)},
+    ],
+    "marginals": [
+        {"marginal": "auto"},
+        {"columns": ("age", "height"), "marginal": "hierarchical"},
+        {"columns": ("town", "age"), "marginal": "efpa"},
+        {"columns": ("height",), "marginal": "noise-first"},
+    ],
+    "dpcopula": [
+        {"correlation": "spearman"},
+        {"columns": ("age", "height", "sex"), "correlation": "kendall", "marginal": "hierarchical"},
+        {"columns": ("age", "height"), "correlation": "mle", "ratio": Fraction(2), "shrink": False},
+        {"columns": ("town",)},
+    ],
+    "dpcopula-hybrid": [
+        {"design": "auto"},
+        {"columns": ("age", "height", "sex"), "least_values": 3, "theta": Fraction(1, 50)},
+        {"design": "network", "theta": Fraction(1, 50), "max_degree": 2},
+        {"design": "cells", "columns": ("age", "sex")},
+        {"design": "cells", "least_records": 1},
+    ],
+    "psd": [
+        {"columns": ("age", "height")},
+        {"columns": ("height", "age"), "median_share": Fraction(1, 2)},
+        {"columns": ("age", "height", "sex"), "median_share": Fraction(1, 10)},
+    ],
+    "ug": [
+        {"columns": ("age", "height")},
+        {"columns": ("height",)},
+        {"columns": ("sex", "age", "height")},
+    ],
+    "ag": [{"columns": ("age", "height")}, {"columns": ("age", "height", "sex")}],
+    "privelet": [
+        {"transform": "haar"},
+        {"columns": ("age", "sex", "height")},
+        {"columns": ("town", "age"), "transform": "haar"},
+    ],
+    "p-hp": [{"depth": 3}, {"columns": ("height",), "depth": 12}, {"columns": ("sex", "town")}],
+    "filter-priority": [
+        {"sample": 5, "threshold": 1},
+        {"columns": ("age", "town", "sex"), "threshold": "auto"},
+        {"threshold": 2},
+    ],
+    "diffpid3": [
+        {"target": "sex"},
+        {
+            "target": "town",
+            "predictors": ("age@2", "sex", "height"),
+            "depth": 2,
+            "score": "gini",
+            "cuts": "staged",
+            "prune": True,
+        },
+        {"target": "sex", "depth": 1, "score": "entropy", "max_records": 1000},
+    ],
+    "majority": [{"target": "town"}],
+    "model": [
+        {"target": "sex"},
+        {"target": "town", "predictors": ("age", "sex"), "model": "svm", "pool": 5},
+        {"target": "age", "predictors": ("sex", "height")},
+    ],
+    "privgene": [
+        {"target": "sex", "rounds": 3},
+        {
+            "target": "town",
+            "predictors": ("age", "height"),
+            "model": "svm",
+            "rounds": 2,
+            "population": 30,
+        },
+        {"target": "sex", "choice": "plain", "population": 30},
+    ],
+    "privlocal": [
+        {"target": "sex"},
+        {"target": "town", "predictors": ("age", "sex"), "model": "svm", "rounds": 2},
+        {"target": "sex", "moves": "single"},
+    ],
+    "private-erm": [
+        {"target": "sex"},
+        {"target": "town", "predictors": ("age",), "model": "svm"},
+        {"target": "sex", "noise": "spherical", "regularization": Fraction(1, 100)},
+    ],
+    "output-perturbation": [{"target": "sex"}, {"target": "town", "predictors": ("age",)}],
+    "functional": [
+        {"target": "sex"},
+        {"target": "town", "predictors": ("age", "height"), "bound": Fraction(1, 2)},
+        {"target": "age", "model": "linear"},
+    ],
+    "gupt": [
+        {"target": "sex"},
+        {"target": "age", "model": "linear", "predictors": ("sex", "town"), "blocks": 3},
+        {"target": "town", "predictors": ("height",), "bound": Fraction(1, 4)},
+    ],
+    "kmeans": [{"clusters": 2}, {"clusters": 5, "columns": ("height",)}],
+    "dplloyd": [
+        {"clusters": 2},
+        {"clusters": 3, "columns": ("height",), "rounds": 2, "start": "uniform"},
+        {"clusters": 9, "columns": ("height", "age")},
+    ],
+    "dplloyd-impr": [{"clusters": 2}, {"clusters": 1, "columns": ("age",)}],
+    "eugkm": [{"clusters": 2}, {"clusters": 3, "columns": ("height",), "starts": 2}],
+    "ugkm": [{"clusters": 2}],
+    "mkm": [{"clusters": 2, "columns": ("age",)}],
+    "hybrid": [{"clusters": 2}, {"clusters": 5, "columns": ("age",)}],
+    "gkm": [{"clusters": 2, "blocks": 3}, {"clusters": 2, "output_range": "loose", "rounds": 2}],
+    "pgkm": [
+        {"clusters": 2, "rounds": 3, "population": 30},
+        {"clusters": 3, "columns": ("height",), "rounds": 3, "population": 20, "parents": 2},
+    ],
+    "privqt": [{"cells": 8}, {"columns": ("height",), "cells": 8, "wavelet": "db2", "levels": 2}],
+    "privthr": [
+        {"cells": 8},
+        {
+            "columns": ("age", "height"),
+            "cells": 4,
+            "wavelet": "bior2.2",
+            "variant": "paper",
+            "counts_share": Fraction(9, 10),
+            "percentile": Fraction(1, 2),
+        },
+    ],
+    "privthr-em": [{"cells": 8}, {"columns": ("age",), "wavelet": "coif1", "adjacency": "face"}],
+    "wave-baseline": [{"cells": 8}, {"columns": ("height",), "cells": 8, "min_cells": 2}],
+    "topc": [
+        {"column": "town", "count": 2},
+        {"column": "age", "count": 3, "with_counts": True},
+        {"column": "town", "count": 2, "selection": "peel-exponential"},
+        {"column": "age", "count": 2, "selection": "peel-permute-and-flip"},
+        {"column": "age@2", "count": 2, "selection": "sparse-vector", "with_counts": True},
+    ],
+    "minimum": [
+        {"inner": "histogram columns=age,sex", **_RULE},
+        {"inner": "majority target=town", "mode": "values-only", **_RULE},
+    ],
+    "threshold": [
+        {"inner": "marginals", "threshold": "1.5", **_RULE},
+        {
+            "inner": "histogram columns=height",
+            "threshold": "1.5",
+            "mode": "values-only",
+            "exchangeable": True,
+            **_RULE,
+        },
+    ],
+    "sampling": [
+        {"inner": "histogram columns=town", **_RULE},
+        {
+            "inner": "marginals",
+            "threshold": "mean",
+            "mode": "values-only",
+            "exchangeable": True,
+            **_RULE,
+        },
+    ],
+    "personalized-em": [
+        {"question": "count", "query": "age >= 30", "most": "500", **_RULE},
+        {"question": "median", "column": "age", "mode": "values-only", **_RULE},
+    ],
+    "partitioning": [
+        {"inner": "histogram columns=age", **_RULE},
+        {"inner": "marginals", "exchangeable": True, "mode": "values-only", **_RULE},
+    ],
+    "weighting": [
+        {"columns": ("age", "town"), "exchangeable": True, "mode": "values-only", **_RULE},
+        {
+            "columns": ("height",),
+            "exchangeable": True,
+            "mode": "values-only",
+            "limit": "1.5",
+            **_RULE,
+        },
+    ],
+    "t-round": [{"inner": "histogram columns=age", "exchangeable": True, **_RULE}],
+}
+CASES = [(name, settings) for name, many in EXAMPLES.items() for settings in many]
+
+
+def arrow_table(rows=ROWS):
+    types = {"age": pa.int64(), "height": pa.float64()}
+    names = ["age", "sex", "height", "town", "note"]
+    return pa.table(
+        {
+            name: pa.array([row[name] for row in rows], types.get(name, pa.string()))
+            for name in names
+        }
+    )

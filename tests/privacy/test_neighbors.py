@@ -1,0 +1,77 @@
+import json
+
+import pytest
+
+from dpublish.errors import InvalidParameter
+from dpublish.privacy.neighbors import (
+    AddRemoveRecord,
+    AddRemoveUnit,
+    PersonalRecord,
+    ReplaceRecord,
+    UserInWindow,
+    from_dict,
+    to_dict,
+)
+
+ALL = [
+    AddRemoveRecord(),
+    ReplaceRecord(),
+    AddRemoveUnit("person"),
+    UserInWindow("person", 3),
+    *(PersonalRecord("pref", ("0.01", "1"), mode) for mode in ("frame", "levels", "values-only")),
+]
+
+
+@pytest.mark.parametrize("notion", ALL, ids=lambda notion: notion.name)
+def test_a_notion_survives_a_file(notion):
+    assert from_dict(json.loads(json.dumps(to_dict(notion)))) == notion
+
+
+def test_reading_leaves_the_plain_values_as_they_were():
+    plain = to_dict(AddRemoveUnit("person"))
+    from_dict(plain)
+    assert plain == {"name": "add-remove-unit", "column": "person"}
+
+
+def test_notions_have_names_and_descriptions_of_their_own():
+    assert len({notion.name for notion in ALL}) == len({type(notion) for notion in ALL})
+    assert len({notion.describe() for notion in ALL}) == len(ALL)
+
+
+def test_the_description_says_whose_rows_and_how_long():
+    assert UserInWindow("person", 3).describe() == (
+        "all rows of any one 'person' within 3 consecutive snapshots were added or removed"
+    )
+
+
+@pytest.mark.parametrize("window", [0, -1, 1.5, True, "3"])
+def test_a_window_is_a_integer_of_snapshots(window):
+    with pytest.raises(InvalidParameter, match="window"):
+        UserInWindow("person", window)
+
+
+def test_levels_have_one_spelling_each_and_an_order():
+    assert PersonalRecord("pref", ("0.10", "1/1"), "levels").levels == ("0.1", "1")
+    for levels in [(), ("1", "0.1"), ("0",), ("1", "1.0"), "12", (0.5,)]:
+        with pytest.raises(InvalidParameter, match="level"):
+            PersonalRecord("pref", levels, "levels")
+
+
+def test_a_mode_that_nobody_knows_is_refused():
+    with pytest.raises(InvalidParameter, match=r"no mode 'level'; did you mean 'levels'"):
+        PersonalRecord("pref", ("1",), "level")
+
+
+def test_what_stays_public_is_said_where_levels_are():
+    assert "except the level that 'pref' gives it" in ALL[-1].describe()
+
+
+@pytest.mark.parametrize("plain", [{}, {"name": "everyone"}])
+def test_a_notion_of_a_later_version_is_refused(plain):
+    with pytest.raises(InvalidParameter, match="newer dpublish"):
+        from_dict(plain)
+
+
+def test_what_is_hidden_cannot_be_changed_afterward():
+    with pytest.raises(AttributeError):
+        ALL[3].window = 30
