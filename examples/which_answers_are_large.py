@@ -3,7 +3,7 @@
 import numpy as np
 
 import dpublish
-from dpublish.mechanisms.sparse_vector import above_threshold
+from dpublish.mechanisms.sparse_vector.vector import above_threshold
 
 visits = np.array([12, 9, 310, 14, 8, 7, 290, 11, 10, 13, 402, 9])
 outcomes = above_threshold(

@@ -16,7 +16,7 @@ import jinja2  # noqa: F401
 import pyarrow.parquet  # noqa: F401
 
 from dpublish import NoisyHistogram, load_schema, open_table, publish
-from dpublish.privacy.ledger import Ledger
+from dpublish.ledger.ledger import Ledger
 from dpublish.report import page
 
 EPSILON = "0.01"

@@ -18,10 +18,12 @@ import jinja2  # noqa: F401
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from dpublish.publishing import stream_delivery, stream_operator, stream_start
-from dpublish.publishing.stream_file import StreamFile
-from dpublish.publishing.stream_operator import StreamOperator
-from dpublish.publishing.stream_status import stream_status
+from dpublish.publishing.streams import delivery as stream_delivery
+from dpublish.publishing.streams import operator as stream_operator
+from dpublish.publishing.streams import start as stream_start
+from dpublish.publishing.streams.operator import StreamOperator
+from dpublish.publishing.streams.state import StreamFile
+from dpublish.publishing.streams.status import stream_status
 from stream_world import ASKING, METHOD, SCHEMA, THRESHOLD, arguments, rows
 
 POINTS = {

@@ -41,25 +41,27 @@ import numpy as np
 import pyarrow as pa
 
 import dpublish
-from dpublish.aggregates.linear_gradients import LinearGradients
-from dpublish.clustering.wavecluster.chosen_threshold import choose_threshold, rank_scale
 from dpublish.data import draws
 from dpublish.data.engines import chosen as engine_chosen
 from dpublish.data.engines import local as engine_local
 from dpublish.data.engines.local import LocalTable
-from dpublish.mechanisms import exact, lattice, noise
+from dpublish.mechanisms import noise
 from dpublish.mechanisms.continuous_noise import continuous_noise
+from dpublish.mechanisms.exact import lattice
+from dpublish.mechanisms.exact import sampler as exact
 from dpublish.mechanisms.quantile import _positions, equal_stretches, quantile, rank_range
-from dpublish.mechanisms.retraversal import noisy_order_statistic
 from dpublish.mechanisms.selection import permute_and_flip, select, selection_rate
 from dpublish.mechanisms.sparse_counts import _merge, sparse_counts
-from dpublish.mechanisms.sparse_vector import SparseVector
-from dpublish.mechanisms.stored_vector import StoredVector
-from dpublish.mechanisms.top_c import ONE_SHOT, top_c
+from dpublish.mechanisms.sparse_vector.retraversal import noisy_order_statistic
+from dpublish.mechanisms.sparse_vector.stored import StoredVector
+from dpublish.mechanisms.sparse_vector.vector import SparseVector
+from dpublish.mechanisms.top_k import ONE_SHOT, top_c
 from dpublish.mechanisms.weighted_choice import weighted_choice
-from dpublish.model_fitting.fitting_passes import LOSSES, minimize_on
+from dpublish.methods.dpcopula import mle
+from dpublish.methods.linear_models.fitting_passes import LOSSES, minimize_on
+from dpublish.methods.linear_models.kernel_gradients import LinearGradients
+from dpublish.methods.wavecluster.privthr_em import choose_threshold, rank_scale
 from dpublish.randomness import seeded
-from dpublish.synthesis.correlation import mle
 
 ROUNDING = 1e-9
 """Losses are added up in floats."""

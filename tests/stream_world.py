@@ -4,10 +4,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpublish.data.schema import Schema, column
-from dpublish.privacy.ledger import Ledger
-from dpublish.streams.budget_distribution import BudgetDistribution
-from dpublish.streams.fixed_threshold import FixedThreshold
-from dpublish.streams.per_snapshot import PerSnapshot
+from dpublish.ledger.ledger import Ledger
+from dpublish.methods.streams.bd import BudgetDistribution
+from dpublish.methods.streams.dsft import FixedThreshold
+from dpublish.methods.streams.per_snapshot import PerSnapshot
 
 SCHEMA = Schema(
     (

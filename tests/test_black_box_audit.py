@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
+from dpublish.accuracy.noise_distribution import noise_pmf
 from dpublish.audit import frequency_p_value
-from dpublish.mechanisms.exact import discrete_laplace
+from dpublish.mechanisms.exact.sampler import discrete_laplace
 from dpublish.mechanisms.noise import add_geometric
-from dpublish.mechanisms.noise_distribution import noise_pmf
 from dpublish.mechanisms.selection import select
 from dpublish.mechanisms.sparse_counts import sparse_counts
-from dpublish.mechanisms.sparse_vector import SparseVector
-from dpublish.mechanisms.top_c import top_c
+from dpublish.mechanisms.sparse_vector.vector import SparseVector
+from dpublish.mechanisms.top_k import top_c
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import secure
 

@@ -10,7 +10,7 @@ import pytest
 from dpublish import NoisyHistogram, open_table, publish
 from dpublish.data.schema import Schema
 from dpublish.datasets.census import SCHEMA, census
-from dpublish.privacy.ledger import Ledger
+from dpublish.ledger.ledger import Ledger
 
 ROOT = Path(__file__).resolve().parent.parent
 CAMPAIGN = ROOT / "benchmarks" / "reliability" / "clean_exits.py"

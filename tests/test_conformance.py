@@ -13,12 +13,12 @@ from pyarrow import csv, parquet
 
 from dpublish.cli.plan import plan as plan_command
 from dpublish.cli.release import release as release_command
+from dpublish.core.folder.folder import load
+from dpublish.core.registry import CATALOG, make_method, method_settings
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
-from dpublish.methods import CATALOG, make_method, method_settings
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.randomness import secure, seeded
-from dpublish.release.folder import load
 from dpublish.report.page import render_report
 from method_examples import CASES, EXAMPLES, ROWS, SCHEMA, SECRET, arrow_table
 

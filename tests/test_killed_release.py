@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv
 
+from dpublish.core.folder.folder import load
 from dpublish.errors import CorruptRelease
-from dpublish.privacy.ledger import Ledger
-from dpublish.release.folder import load
+from dpublish.ledger.ledger import Ledger
 
 SCHEMA = """
 [columns.age]

@@ -4,6 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from dpublish.core.folder.folder import load
+from dpublish.core.registry import make_method
+from dpublish.core.released import Release
 from dpublish.data.sources import open_table
 from dpublish.errors import (
     BudgetExhausted,
@@ -12,14 +15,11 @@ from dpublish.errors import (
     InvalidParameter,
     LedgerUnavailable,
 )
-from dpublish.methods import make_method
-from dpublish.privacy.ledger import Ledger
+from dpublish.ledger.ledger import Ledger
+from dpublish.methods.histogram.histogram import NoisyHistogram
 from dpublish.privacy.neighbors import AddRemoveUnit
 from dpublish.publishing import publish
 from dpublish.publishing import table as publishing
-from dpublish.release.folder import load
-from dpublish.release.release import Release
-from dpublish.synthesis.histograms.noisy import NoisyHistogram
 from method_examples import SCHEMA, arrow_table
 
 METHOD = NoisyHistogram(columns=("age", "sex"))

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 from threadpoolctl import threadpool_limits
 
-from dpublish.classification import synopsis_model
-from dpublish.clustering.kmeans import default as default_kmeans
+from dpublish.core.registry import CATALOG, make_method
+from dpublish.core.stream_catalog import STREAMS, make_stream_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.methods import CATALOG, make_method
-from dpublish.methods.streams import STREAMS, make_stream_method
+from dpublish.methods.dpcopula.kendall import release_kendall
+from dpublish.methods.kmeans import kmeans as default_kmeans
+from dpublish.methods.linear_models import model as synopsis_model
+from dpublish.methods.streams.contract import StreamState
 from dpublish.privacy.budget import Budget
-from dpublish.streams.contract import StreamState
-from dpublish.synthesis.correlation.kendall import release_kendall
 from method_examples import CASES as EXAMPLES
 from method_examples import SCHEMA, arrow_table
 from replay import ROUNDING, Tape, exchange_loss, path_loss, removal_loss, watch

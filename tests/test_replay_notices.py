@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from dpublish import mechanisms
-from dpublish.mechanisms import exact, noise, selection, sparse_vector
-from dpublish.mechanisms.stored_vector import StoredVector
+from dpublish.mechanisms import noise, selection
+from dpublish.mechanisms.exact import sampler as exact
+from dpublish.mechanisms.sparse_vector import vector as sparse_vector
+from dpublish.mechanisms.sparse_vector.stored import StoredVector
 from dpublish.privacy.budget import Budget
 from replay import MECHANISMS, SAMPLERS, Diverged, Tape, path_loss, watch
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from choice_distribution import choice_distribution
 from dpublish.mechanisms import noise
-from dpublish.mechanisms.lattice import LatticeValues, floor_units
+from dpublish.mechanisms.exact.lattice import LatticeValues, floor_units
 from dpublish.mechanisms.noise import add_geometric, add_laplace
 from dpublish.mechanisms.selection import select, selection_rate
 

@@ -17,10 +17,10 @@ from rich.table import Table
 
 from dpublish.datasets.benchmarks import BENCHMARKS, find_data_folder
 from dpublish.evaluation.classification import DIRECT, MAJORITY
-from dpublish.evaluation.experiment import Experiment, Progress, Result
-from dpublish.evaluation.experiments.classification import NAME, plan
-from dpublish.evaluation.experiments.classification_parts import EPSILONS, NOISE_FREE
 from dpublish.evaluation.sklearn_adapter import CLASSIFIERS
+from dpublish.experiments.classification import NAME, plan
+from dpublish.experiments.classification_parts import EPSILONS, NOISE_FREE
+from dpublish.experiments.experiment import Experiment, Progress, Result
 
 METHOD = "privpfc"
 

@@ -23,9 +23,8 @@ from rich.table import Table
 
 from dpublish.datasets.benchmarks import find_data_folder
 from dpublish.datasets.number_tables import NUMBER_TABLES
-from dpublish.evaluation.experiment import Experiment, Result
-from dpublish.evaluation.experiments.copula import plan
-from dpublish.evaluation.experiments.copula_parts import (
+from dpublish.experiments.copula import plan
+from dpublish.experiments.copula_parts import (
     ABSOLUTE_BETWEEN_RECORDS,
     ANSWER_SECONDS,
     BETWEEN_RECORDS,
@@ -37,6 +36,7 @@ from dpublish.evaluation.experiments.copula_parts import (
     RELATIVE,
     SECONDS,
 )
+from dpublish.experiments.experiment import Experiment, Result
 
 ADULT = "adult-numbers"
 EPSILONS = ("0.1", "1")

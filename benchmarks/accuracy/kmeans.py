@@ -17,9 +17,9 @@ from rich.table import Table
 
 from dpublish.datasets.benchmarks import find_data_folder
 from dpublish.datasets.point_clouds import POINT_SETS
-from dpublish.evaluation.experiment import Experiment, Progress, Result
-from dpublish.evaluation.experiments.kmeans import plan
-from dpublish.evaluation.experiments.kmeans_parts import (
+from dpublish.experiments.experiment import Experiment, Progress, Result
+from dpublish.experiments.kmeans import plan
+from dpublish.experiments.kmeans_parts import (
     NAME,
     NICV,
     NOISE_FREE,

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpublish.methods.marginals.one_marginal import release_marginal
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from dpublish.synthesis.histograms.marginals import release_marginal
 
 RECORDS = 50_000
 METHODS = ("identity", "hierarchical", "efpa", "noise-first")

@@ -19,13 +19,13 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from dpublish.core.registry import make_method
 from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.datasets.benchmarks import BENCHMARKS, find_data_folder
 from dpublish.evaluation.classification import HeldOut, evaluate_release
 from dpublish.evaluation.synthetic_table import Comparison
-from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 

@@ -16,11 +16,12 @@ from statistics import fmean, stdev
 from rich.console import Console
 from rich.table import Table
 
+from dpublish.core.registry import CATALOG
 from dpublish.datasets.benchmarks import BENCHMARKS, find_data_folder
-from dpublish.evaluation.experiment import Experiment, Progress, Result
-from dpublish.evaluation.experiments.classification_laboratory import FOLDS
-from dpublish.evaluation.experiments.models import plan
-from dpublish.evaluation.experiments.models_parts import (
+from dpublish.experiments.classification_laboratory import FOLDS
+from dpublish.experiments.experiment import Experiment, Progress, Result
+from dpublish.experiments.models import plan
+from dpublish.experiments.models_parts import (
     ANY,
     CURVE,
     METHODS,
@@ -29,8 +30,7 @@ from dpublish.evaluation.experiments.models_parts import (
     SECONDS,
     WRONG,
 )
-from dpublish.evaluation.experiments.models_summary import REFERENCES
-from dpublish.methods import CATALOG
+from dpublish.experiments.models_summary import REFERENCES
 
 EPSILONS = ("0.05", "0.1", "0.2", "0.5", "1")
 # Measured with the tools of the day on the same folds; the goal is what was asked for.

@@ -21,10 +21,10 @@ from statistics import fmean, stdev
 from rich.console import Console
 from rich.table import Table
 
-from dpublish.evaluation.experiment import Experiment, Progress, Result
-from dpublish.evaluation.experiments.personalized import plan
-from dpublish.evaluation.experiments.personalized_parts import CURVE, MEASURES, MINIMUM, NAME
-from dpublish.evaluation.experiments.personalized_summary import (
+from dpublish.experiments.experiment import Experiment, Progress, Result
+from dpublish.experiments.personalized import plan
+from dpublish.experiments.personalized_parts import CURVE, MEASURES, MINIMUM, NAME
+from dpublish.experiments.personalized_summary import (
     Cells,
     Key,
     best_place,

@@ -24,15 +24,15 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
+from dpublish.core.prediction import encode_rows
+from dpublish.core.registry import make_method
 from dpublish.data.sources import open_table
 from dpublish.datasets.benchmarks import BENCHMARKS, Benchmark, find_data_folder
 from dpublish.evaluation.classification import stratified_folds
 from dpublish.evaluation.features import encode_classes
-from dpublish.methods import make_method
+from dpublish.methods.privpfc.released import GridClassifier
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
-from dpublish.release.grid_classifier import GridClassifier
-from dpublish.release.prediction import encode_rows
 
 FIRST_SEED = 100
 MODELS = {

@@ -17,13 +17,13 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
+from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema
 from dpublish.data.sources import open_table
 from dpublish.datasets.benchmarks import BENCHMARKS, Benchmark, find_data_folder
 from dpublish.evaluation.classification import HeldOut, stratified_folds
 from dpublish.evaluation.features import encode_classes
 from dpublish.evaluation.metrics.classification import misclassification
-from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import secure
 

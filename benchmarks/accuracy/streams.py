@@ -17,10 +17,10 @@ from rich.console import Console
 from rich.table import Table
 
 from dpublish.datasets.stream_sets import STREAM_SETS
-from dpublish.evaluation.experiment import Experiment, Progress, Result
-from dpublish.evaluation.experiments.streams import plan
-from dpublish.evaluation.experiments.streams_parts import METHODS, NAME, RELEASES, SUMMARY
-from dpublish.evaluation.experiments.streams_summary import (
+from dpublish.experiments.experiment import Experiment, Progress, Result
+from dpublish.experiments.streams import plan
+from dpublish.experiments.streams_parts import METHODS, NAME, RELEASES, SUMMARY
+from dpublish.experiments.streams_summary import (
     BEST,
     groups_of,
     summarize,

@@ -20,7 +20,7 @@ from pyarrow import csv
 
 from dpublish import NoisyHistogram, load_schema, open_table, publish
 from dpublish.datasets.census import SCHEMA, census
-from dpublish.privacy.ledger import Ledger
+from dpublish.ledger.ledger import Ledger
 
 PROGRAMS = {
     "load": "import dpublish; dpublish.load('ages').count('age in 31..45')",

@@ -18,9 +18,9 @@ from rich.table import Table
 from scipy.stats import kendalltau
 from threadpoolctl import threadpool_limits
 
+from dpublish.core.registry import make_method
 from dpublish.data.sources import open_table
 from dpublish.datasets.gaussian_copula import gaussian_copula, gaussian_copula_schema
-from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 

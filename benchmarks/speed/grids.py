@@ -20,12 +20,12 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from dpublish.classification.candidate_grids import enumerate_grids
-from dpublish.classification.grid_quality import GridQuality
-from dpublish.classification.grid_scores import score_grids
-from dpublish.classification.task import Task
+from dpublish.core.task import Task
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
+from dpublish.methods.privpfc.candidate_grids import enumerate_grids
+from dpublish.methods.privpfc.grid_quality import GridQuality
+from dpublish.methods.privpfc.grid_scores import score_grids
 from dpublish.randomness import plain_generator, seeded
 
 ROWS = 1_000_000

@@ -19,12 +19,12 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from dpublish.clustering.kmeans.grid_synopsis import ExtendedUniformGrid
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
+from dpublish.methods.kmeans.eugkm import ExtendedUniformGrid
+from dpublish.methods.kmeans.starting_centers import spread_centers
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from dpublish.release.starting_centers import spread_centers
 
 ROWS = 100_000
 SIZES = (5_000, ROWS, 1_000_000)

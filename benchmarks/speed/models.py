@@ -18,17 +18,17 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from dpublish.aggregates.linear_losses import LOSS_UNIT, WEIGHT_UNIT, LinearLosses
+from dpublish.core.prediction import encode_rows
 from dpublish.data.features import FEATURE_UNIT
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.datasets.benchmarks import BENCHMARKS, find_data_folder
-from dpublish.model_fitting.evolved_model import EvolvedModel, first_models
-from dpublish.model_fitting.local_model import LocalModel
-from dpublish.model_fitting.task import ModelTask
+from dpublish.methods.linear_models.kernel_losses import LOSS_UNIT, WEIGHT_UNIT, LinearLosses
+from dpublish.methods.linear_models.privgene import EvolvedModel, first_models
+from dpublish.methods.linear_models.privlocal import LocalModel
+from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from dpublish.release.prediction import encode_rows
 
 ROWS = 45_222
 CANDIDATES = 200

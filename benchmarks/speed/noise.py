@@ -13,7 +13,7 @@ import opendp.prelude as dp
 from rich.console import Console
 from rich.table import Table
 
-from dpublish.mechanisms.exact import discrete_laplace
+from dpublish.mechanisms.exact.sampler import discrete_laplace
 from dpublish.mechanisms.noise import add_geometric, add_laplace
 from dpublish.mechanisms.sparse_counts import auto_threshold, sparse_counts
 from dpublish.privacy.budget import Budget

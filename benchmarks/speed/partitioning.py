@@ -13,9 +13,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from dpublish.personalized.group_drawing import drawing_table
-from dpublish.personalized.group_objectives import GroupVariance, People, precision_table
-from dpublish.personalized.group_optimizer import (
+from dpublish.methods.personalized.groups.drawing import drawing_table
+from dpublish.methods.personalized.groups.objectives import GroupVariance, People, precision_table
+from dpublish.methods.personalized.groups.optimizer import (
     best_privacy_aware,
     privacy_aware,
     utility_based,

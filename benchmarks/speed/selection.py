@@ -18,7 +18,7 @@ from rich.table import Table
 
 from dpublish.mechanisms.quantile import quantile
 from dpublish.mechanisms.selection import select
-from dpublish.mechanisms.top_c import top_c
+from dpublish.mechanisms.top_k import top_c
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, secure
 

@@ -13,8 +13,8 @@ import opendp.prelude as dp
 from rich.console import Console
 from rich.table import Table
 
-from dpublish.mechanisms.sparse_vector import SparseVector
-from dpublish.mechanisms.sparse_vector_calibration import Calibration, NoiseKind
+from dpublish.mechanisms.sparse_vector.calibration import Calibration, NoiseKind
+from dpublish.mechanisms.sparse_vector.vector import SparseVector
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import secure
 

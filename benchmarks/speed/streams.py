@@ -17,9 +17,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from dpublish.core.stream_catalog import make_stream_method
 from dpublish.data.schema import Schema, column
-from dpublish.evaluation.experiments.streams_parts import METHODS
-from dpublish.methods.streams import make_stream_method
+from dpublish.experiments.streams_parts import METHODS
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 

@@ -8,47 +8,47 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpublish.classification.decision_tree import PrivateDecisionTree
-    from dpublish.classification.grid_choice import GridChoice
-    from dpublish.classification.majority import MajorityClass
-    from dpublish.classification.projection import Projection
-    from dpublish.classification.specialization import Specialization
+    from dpublish.core.folder.folder import load
+    from dpublish.core.registry import make_method
+    from dpublish.core.released import Release
+    from dpublish.core.stream_catalog import make_stream_method
     from dpublish.data.schema import Schema
     from dpublish.data.schema_file import load_schema
     from dpublish.data.sources import open_table
     from dpublish.errors import DPublishError
-    from dpublish.methods import make_method
-    from dpublish.methods.streams import make_stream_method
+    from dpublish.ledger.ledger import Ledger
+    from dpublish.methods.diffgen.diffgen import Specialization
+    from dpublish.methods.histogram.histogram import NoisyHistogram
+    from dpublish.methods.pph.pph import Projection
+    from dpublish.methods.privbayes.privbayes import PrivateBayesNetwork
+    from dpublish.methods.privpfc.privpfc import GridChoice
+    from dpublish.methods.topk.topk import FrequentValues
+    from dpublish.methods.trees.diffpid3 import PrivateDecisionTree
+    from dpublish.methods.trees.majority import MajorityClass
     from dpublish.privacy.budget import Budget
-    from dpublish.privacy.ledger import Ledger
     from dpublish.publishing import publish
-    from dpublish.publishing.stream_operator import StreamOperator
+    from dpublish.publishing.streams.operator import StreamOperator
     from dpublish.randomness import secure, seeded
-    from dpublish.ranking.frequent_values import FrequentValues
-    from dpublish.release.folder import load
-    from dpublish.release.release import Release
-    from dpublish.synthesis.bayes_network import PrivateBayesNetwork
-    from dpublish.synthesis.histograms.noisy import NoisyHistogram
 
 _HOME = {
     "Budget": "dpublish.privacy.budget",
     "DPublishError": "dpublish.errors",
-    "FrequentValues": "dpublish.ranking.frequent_values",
-    "GridChoice": "dpublish.classification.grid_choice",
-    "Ledger": "dpublish.privacy.ledger",
-    "MajorityClass": "dpublish.classification.majority",
-    "NoisyHistogram": "dpublish.synthesis.histograms.noisy",
-    "PrivateBayesNetwork": "dpublish.synthesis.bayes_network",
-    "PrivateDecisionTree": "dpublish.classification.decision_tree",
-    "Projection": "dpublish.classification.projection",
-    "Release": "dpublish.release.release",
+    "FrequentValues": "dpublish.methods.topk.topk",
+    "GridChoice": "dpublish.methods.privpfc.privpfc",
+    "Ledger": "dpublish.ledger.ledger",
+    "MajorityClass": "dpublish.methods.trees.majority",
+    "NoisyHistogram": "dpublish.methods.histogram.histogram",
+    "PrivateBayesNetwork": "dpublish.methods.privbayes.privbayes",
+    "PrivateDecisionTree": "dpublish.methods.trees.diffpid3",
+    "Projection": "dpublish.methods.pph.pph",
+    "Release": "dpublish.core.released",
     "Schema": "dpublish.data.schema",
-    "Specialization": "dpublish.classification.specialization",
-    "StreamOperator": "dpublish.publishing.stream_operator",
-    "load": "dpublish.release.folder",
+    "Specialization": "dpublish.methods.diffgen.diffgen",
+    "StreamOperator": "dpublish.publishing.streams.operator",
+    "load": "dpublish.core.folder.folder",
     "load_schema": "dpublish.data.schema_file",
-    "make_method": "dpublish.methods",
-    "make_stream_method": "dpublish.methods.streams",
+    "make_method": "dpublish.core.registry",
+    "make_stream_method": "dpublish.core.stream_catalog",
     "open_table": "dpublish.data.sources",
     "publish": "dpublish.publishing",
     "secure": "dpublish.randomness",

@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from campaign.world import HANG, Clock, Outcome, Result, run, write_inputs
+from dpublish.core.registry import make_method
 from dpublish.data.sources import open_table
-from dpublish.methods import make_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from method_examples import EXAMPLES, SCHEMA, arrow_table

@@ -20,7 +20,7 @@ from campaign.world import (
     run,
     write_inputs,
 )
-from dpublish.release.folder import load
+from dpublish.core.folder.folder import load
 
 MOST_OPERATIONS = 400
 STREAM = ["--method", "dsat", "--columns", "zone", "--horizon", "120", "--schema", "taxis.toml"]

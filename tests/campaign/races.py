@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from campaign.world import Clock, Result, check_books, release_words, run, write_inputs
-from dpublish.privacy.ledger import Ledger
+from dpublish.ledger.ledger import Ledger
 
 PROCESSES = 5
 

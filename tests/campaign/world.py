@@ -19,11 +19,11 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+from dpublish.core.folder.folder import load
 from dpublish.datasets.census import census
 from dpublish.errors import DPublishError
-from dpublish.privacy.ledger import Ledger
+from dpublish.ledger.ledger import Ledger
 from dpublish.privacy.receipt import Receipt
-from dpublish.release.folder import load
 
 HERE = Path(__file__).parent
 COMMANDS = ("release", "stream", "ledger", "use", "plan", "schema", "predict", "choose_k")

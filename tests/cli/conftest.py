@@ -8,7 +8,7 @@ import pytest
 from pyarrow import csv
 
 from dpublish.cli import main
-from dpublish.privacy.ledger import Ledger
+from dpublish.ledger.ledger import Ledger
 
 SCHEMA = """
 [columns.age]

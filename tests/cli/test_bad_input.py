@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpublish.cli import main
-from dpublish.privacy.ledger import Ledger
-from dpublish.release.folder import load
-from dpublish.synthesis.histograms.noisy import NoisyHistogram
+from dpublish.core.folder.folder import load
+from dpublish.ledger.ledger import Ledger
+from dpublish.methods.histogram.histogram import NoisyHistogram
 
 SECRETS = ("Martian", "4711", "31.5")
 

@@ -4,12 +4,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpublish.clustering.kmeans.grid_synopsis import ExtendedUniformGrid
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
+from dpublish.methods.histogram.histogram import NoisyHistogram
+from dpublish.methods.kmeans.eugkm import ExtendedUniformGrid
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from dpublish.synthesis.histograms.noisy import NoisyHistogram
 
 SCHEMA = Schema(tuple(column(n, "numeric", bounds=[-1, 1], bins=4) for n in ("x", "y")))
 
@@ -67,7 +67,7 @@ def test_a_file_that_the_user_names_is_new_and_an_svg(run, shops, tmp_path, name
 
 
 def test_without_matplotlib_the_table_is_all(run, shops, monkeypatch):
-    monkeypatch.setattr("dpublish.evaluation.line_plot.find_spec", lambda _: None)
+    monkeypatch.setattr("dpublish.plots.line_plot.find_spec", lambda _: None)
     done = run("choose-k", shops, "--to", 3, "--starts", 2)
     assert done.code == 0
     assert "Matplotlib is not installed" in done.out

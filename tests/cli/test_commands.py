@@ -7,13 +7,13 @@ import pytest
 from pyarrow import csv
 
 from dpublish.cli.plan import epsilon_for
+from dpublish.core.folder.folder import load
+from dpublish.core.registry import make_method
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import open_table
-from dpublish.methods import make_method
-from dpublish.privacy.ledger import Ledger
+from dpublish.ledger.ledger import Ledger
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
-from dpublish.release.folder import load
 
 
 def test_a_release_is_published_paid_for_and_used(release, run, place):

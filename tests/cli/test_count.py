@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from dpublish.release.folder import load
+from dpublish.core.folder.folder import load
 
 QUERIES = ["age in 30..39", "sex = Male", "", "age >= 35 and sex = Female", "sex = Male"]
 

@@ -11,15 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
-from dpublish.classification.grid_choice import GridChoice
 from dpublish.cli import predict as predict_module
 from dpublish.data.schema_file import from_dict
 from dpublish.data.sources import open_table
 from dpublish.datasets.loans import SCHEMA, loans
 from dpublish.evaluation import evaluations
+from dpublish.methods.histogram.histogram import NoisyHistogram
+from dpublish.methods.privpfc.privpfc import GridChoice
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
-from dpublish.synthesis.histograms.noisy import NoisyHistogram
 
 
 @pytest.fixture(scope="module")

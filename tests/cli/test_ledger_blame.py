@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from dpublish.privacy.ledger import Ledger
-from privacy.ledger_forgery import read, write
+from dpublish.ledger.ledger import Ledger
+from ledger.ledger_forgery import read, write
 
 
 @pytest.fixture

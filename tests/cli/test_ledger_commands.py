@@ -7,13 +7,13 @@ from fractions import Fraction
 import pytest
 
 from dpublish.cli.output import say_table
+from dpublish.core.registry import make_method
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import open_table
-from dpublish.methods import make_method
-from dpublish.privacy.ledger import Ledger
+from dpublish.ledger.ledger import Ledger
 from dpublish.privacy.neighbors import AddRemoveRecord, PersonalRecord, UserInWindow
 from dpublish.randomness import secure
-from privacy.ledger_forgery import edit_body, read, reseal, write
+from ledger.ledger_forgery import edit_body, read, reseal, write
 
 
 def grant(place, epsilon="1"):

@@ -8,11 +8,11 @@ import pytest
 from pyarrow import csv
 
 from dpublish.cli.level_use import epsilon_left
-from dpublish.methods import make_method
-from dpublish.personalized.minimum import Minimum
-from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.ledger_account import LevelStatus, Status
-from dpublish.release.folder import load
+from dpublish.core.folder.folder import load
+from dpublish.core.registry import make_method
+from dpublish.ledger.account import LevelStatus, Status
+from dpublish.ledger.ledger import Ledger
+from dpublish.methods.personalized.minimum import Minimum
 
 INNER = ("--inner", "histogram columns=age", "--levels", "0.01,0.1,1")
 SIZES = ("--sizes", "500,3500,6000")

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from dpublish.core.folder.signing import PASSPHRASE, create_key, signing_key
 from dpublish.errors import InvalidParameter
-from dpublish.release.signing import PASSPHRASE, create_key, signing_key
 
 
 @pytest.fixture

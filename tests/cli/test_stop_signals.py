@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from dpublish.data.schema_file import dumps_toml
-from dpublish.privacy.ledger import Ledger
+from dpublish.ledger.ledger import Ledger
 from stream_world import SCHEMA as RIDES
 from stream_world import make_ledger
 
@@ -26,7 +26,7 @@ NEXT = ("stream", "next", "rides.stream", "-", "--time", "noon")
 SLOW_SAVING = """
 import sys, time
 from dpublish.cli.main import run
-from dpublish.release import folder
+from dpublish.core.folder import folder
 folder.sync = lambda path: time.sleep(600)
 run()
 """

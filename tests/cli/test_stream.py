@@ -14,8 +14,8 @@ from pyarrow import csv
 
 from dpublish.cli import stream_feed
 from dpublish.data.schema_file import dumps_toml
-from dpublish.publishing.stream_operator import StreamOperator
-from dpublish.release.stream_folder import load_stream
+from dpublish.methods.streams.folder import load_stream
+from dpublish.publishing.streams.operator import StreamOperator
 from stream_world import SCHEMA, make_ledger, rows, write_snapshots
 
 

@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from dpublish.data.schema_file import dumps_toml
-from dpublish.privacy.ledger import Ledger
-from dpublish.publishing.stream_operator import StreamOperator
-from dpublish.release.stream_folder import load_stream
+from dpublish.ledger.ledger import Ledger
+from dpublish.methods.streams.folder import load_stream
+from dpublish.publishing.streams.operator import StreamOperator
 from stream_world import METHOD, SCHEMA, arguments, make_ledger, write_snapshots
 
 

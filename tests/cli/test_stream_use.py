@@ -3,10 +3,10 @@
 import pytest
 
 import dpublish
+from dpublish.core.folder.folder import folder_hash
 from dpublish.data.schema_file import dumps_toml
-from dpublish.publishing.stream_operator import StreamOperator
-from dpublish.release.folder import folder_hash
-from dpublish.release.stream_folder import head_hash
+from dpublish.methods.streams.folder import head_hash
+from dpublish.publishing.streams.operator import StreamOperator
 from stream_world import METHOD, SCHEMA, arguments, make_ledger, rows
 
 

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from dpublish.cli import release as release_command
+from dpublish.core.folder import folder
+from dpublish.core.folder.folder import load
+from dpublish.core.released import Release
 from dpublish.data.schema_file import dumps_toml
-from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.ledger_store import LedgerStore
-from dpublish.publishing.stream_operator import StreamOperator
-from dpublish.release import folder, stream_folder
-from dpublish.release.folder import load
-from dpublish.release.release import Release
+from dpublish.ledger.ledger import Ledger
+from dpublish.ledger.store import LedgerStore
+from dpublish.methods.streams import folder as stream_folder
+from dpublish.publishing.streams.operator import StreamOperator
 from stream_world import SCHEMA, make_ledger
 
 FULL = Path("/dev/full")

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish.core.released import Release
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.classification import (
@@ -17,7 +18,6 @@ from dpublish.evaluation.classification import (
 from dpublish.evaluation.evaluations import Request, evaluate
 from dpublish.evaluation.metrics.classification import misclassification
 from dpublish.randomness import plain_generator
-from dpublish.release.release import Release
 
 SCHEMA = Schema(
     (

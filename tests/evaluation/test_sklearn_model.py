@@ -10,12 +10,12 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.evaluation.sklearn_adapter import as_classifier
+from dpublish.methods.linear_models.released import LinearModel
+from dpublish.methods.privpfc.released import GridClassifier
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
-from dpublish.release.grid_classifier import GridClassifier
-from dpublish.release.linear_model import LinearModel
 
 pytest.importorskip("sklearn")
 pandas = pytest.importorskip("pandas")

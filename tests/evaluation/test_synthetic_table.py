@@ -9,26 +9,26 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish.core.prediction import encode_rows
+from dpublish.core.released import Release
 from dpublish.data.schema import Schema, column
 from dpublish.data.schema_file import from_dict
 from dpublish.data.sources import open_table
 from dpublish.datasets.census import SCHEMA, census
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.evaluations import STAMP, Request, evaluate
-from dpublish.evaluation.heat_map import HeatLayout, HeatPanel, heat_maps
-from dpublish.evaluation.page import render_page
 from dpublish.evaluation.synthetic_page import _marginal, evaluation_page
 from dpublish.evaluation.synthetic_table import Comparison
-from dpublish.evaluation.table_plots import draw_errors
 from dpublish.evaluation.workload import Workload, true_counts
+from dpublish.experiments.page import render_page
+from dpublish.methods.histogram.histogram import NoisyHistogram
+from dpublish.methods.marginals.marginals import ColumnMarginals
+from dpublish.plots.heat_map import HeatLayout, HeatPanel, heat_maps
+from dpublish.plots.table_plots import draw_errors
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
-from dpublish.release.prediction import encode_rows
-from dpublish.release.release import Release
-from dpublish.synthesis.histograms.column_marginals import ColumnMarginals
-from dpublish.synthesis.histograms.noisy import NoisyHistogram
 
 CENSUS = from_dict(tomllib.loads(SCHEMA))
 

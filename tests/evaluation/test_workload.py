@@ -4,6 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish.core.prediction import encode_rows
+from dpublish.core.released import Release
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
@@ -16,11 +18,9 @@ from dpublish.evaluation.workload import (
     ranges_between_records,
     true_counts,
 )
+from dpublish.methods.histogram.histogram import NoisyHistogram
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from dpublish.release.prediction import encode_rows
-from dpublish.release.release import Release
-from dpublish.synthesis.histograms.noisy import NoisyHistogram
 
 SCHEMA = Schema(
     (

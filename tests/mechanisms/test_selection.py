@@ -14,7 +14,8 @@ from scipy.stats import chi2_contingency
 
 from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
-from dpublish.mechanisms import exact, weighted_choice
+from dpublish.mechanisms import weighted_choice
+from dpublish.mechanisms.exact import sampler as exact
 from dpublish.mechanisms.selection import FARTHEST, distances_below_best, select
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded

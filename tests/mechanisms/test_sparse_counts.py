@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, poisson
 
+from dpublish.accuracy.noise_distribution import noise_pmf, noise_survival
 from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.errors import InvalidParameter
-from dpublish.mechanisms import exact
 from dpublish.mechanisms import sparse_counts as module
-from dpublish.mechanisms.exact import LARGEST_NOISE
-from dpublish.mechanisms.lattice import UNIT_LIMIT
+from dpublish.mechanisms.exact import sampler as exact
+from dpublish.mechanisms.exact.lattice import UNIT_LIMIT
+from dpublish.mechanisms.exact.sampler import LARGEST_NOISE
 from dpublish.mechanisms.noise import add_geometric
-from dpublish.mechanisms.noise_distribution import noise_pmf, noise_survival
 from dpublish.mechanisms.sparse_counts import auto_threshold, sparse_counts
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded

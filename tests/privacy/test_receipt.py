@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpublish.errors import CorruptRelease, InvalidParameter
+from dpublish.ledger.ledger import Ledger
 from dpublish.privacy.budget import Budget, Grant
-from dpublish.privacy.ledger import Ledger
 from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, UserInWindow
 from dpublish.privacy.receipt import SEEDED, UNACCOUNTED, Receipt, refuse_seeded_grant
 from dpublish.randomness import secure, seeded

@@ -6,14 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish.core.folder.folder import load
+from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetExhausted, InvalidParameter
-from dpublish.methods import make_method
-from dpublish.privacy.ledger import Ledger
+from dpublish.ledger.ledger import Ledger
+from dpublish.methods.personalized.released import PersonalRelease
 from dpublish.publishing import publish
-from dpublish.release.folder import load
-from dpublish.release.personal import PersonalRelease
 
 LEVELS = tuple(map(Fraction, ("0.01", "0.1", "1")))
 SCHEMA = Schema((column("age", "integer", bounds=[0, 99], bins=10),))

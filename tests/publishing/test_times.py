@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from dpublish.core.registry import make_method
 from dpublish.data.sources import open_table
-from dpublish.methods import make_method
-from dpublish.personalized.method import PersonalSettings
+from dpublish.ledger.ledger import Ledger
+from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.privacy.budget import Budget, Grant
-from dpublish.privacy.ledger import Ledger
 from dpublish.publishing import publish
 from dpublish.randomness import secure
 from method_examples import EXAMPLES, SCHEMA, arrow_table

@@ -12,20 +12,20 @@ import pyarrow as pa
 import pytest
 
 import method_examples
+from dpublish.core.folder.folder import _KINDS
+from dpublish.core.registry import make_method
+from dpublish.core.released import Release
 from dpublish.data.schema import Schema, column
 from dpublish.data.schema_file import from_dict
 from dpublish.data.sources import open_table
-from dpublish.methods import make_method
+from dpublish.methods.histogram.histogram import NoisyHistogram
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import secure
-from dpublish.release.folder import _KINDS
-from dpublish.release.release import Release
 from dpublish.report import page
 from dpublish.report.page import render_report
 from dpublish.report.section import SECTIONS, Section, section_of
 from dpublish.report.shares import share_rows
-from dpublish.synthesis.histograms.noisy import NoisyHistogram
 from method_examples import EXAMPLES, arrow_table
 
 NASTY = '<b onload="x()">$x_1$ & \u00e4'

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dpublish.cli.output import emit, say, say_json, say_table
+from dpublish.core.answer import Answer
+from dpublish.core.folder.folder import load
+from dpublish.core.query.rows import ClearRows
 from dpublish.data.schema import Schema
 from dpublish.errors import InputError, InvalidParameter, InvalidQuery, UnreadableData
 from dpublish.evaluation.true_rows import read_rows
-from dpublish.release.answer import Answer
-from dpublish.release.folder import load
-from dpublish.release.histogram_stream import HistogramStream
-from dpublish.release.row_query import ClearRows
+from dpublish.methods.streams.released import HistogramStream
 
 Ask = Callable[[str], Answer]
 

@@ -9,11 +9,11 @@ import click
 
 from dpublish.cli.output import json_option, progress_bar, say, say_json, say_table
 from dpublish.cli.table_file import page_path
+from dpublish.core.folder.folder import load
 from dpublish.errors import InvalidParameter
-from dpublish.release.centers import Centers
-from dpublish.release.folder import load
-from dpublish.release.validity import Validity, best_of, judge_clusters
-from dpublish.release.whole_file import write_text
+from dpublish.methods.kmeans.choose_k import Validity, best_of, judge_clusters
+from dpublish.methods.kmeans.released import Centers
+from dpublish.storage.whole_file import write_text
 
 
 @click.command("choose-k")
@@ -86,7 +86,7 @@ def _plain(one: Validity) -> dict[str, Any]:
 
 def _draw(found: Sequence[Validity], path: Path, *, replaces: bool) -> Path | None:
     """Draw the validity over the number of clusters, or do nothing without Matplotlib."""
-    from dpublish.evaluation.line_plot import Layout, Line, Panel, small_multiples
+    from dpublish.plots.line_plot import Layout, Line, Panel, small_multiples
 
     shown = [one for one in found if isfinite(one.ratio)]
     places = [float(one.clusters) for one in shown]

@@ -5,11 +5,11 @@ from fractions import Fraction
 
 from dpublish.cli.level_use import level_use, plain_levels, say_level_use
 from dpublish.cli.output import say, say_json, say_table
+from dpublish.core.registry import make_method, method_class
 from dpublish.errors import InvalidParameter
-from dpublish.methods import make_method, method_class
-from dpublish.personalized.expected_counts import LEAST_SIZE, Crowd, ExpectedCount
-from dpublish.personalized.group_method import GroupMethod
-from dpublish.personalized.method import PersonalSettings
+from dpublish.methods.personalized.expected_counts import LEAST_SIZE, Crowd, ExpectedCount
+from dpublish.methods.personalized.groups.method import GroupMethod
+from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.publishing import read_epsilon
 

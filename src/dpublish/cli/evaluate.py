@@ -5,13 +5,13 @@ from pathlib import Path
 import click
 
 from dpublish.cli.output import json_option, say, say_json, say_table
+from dpublish.core.folder.folder import load
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.evaluations import STAMP, Request, evaluate
-from dpublish.evaluation.page import render_page
 from dpublish.evaluation.synthetic_page import evaluation_page
 from dpublish.evaluation.true_rows import read_rows
-from dpublish.release.folder import load
-from dpublish.release.whole_file import require_writable, write_text
+from dpublish.experiments.page import render_page
+from dpublish.storage.whole_file import require_writable, write_text
 
 
 @click.command(name="evaluate")

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from dpublish.cli.output import json_option, progress_bar, say, say_json, say_table
-from dpublish.evaluation.experiment import Summary, run_experiment
-from dpublish.evaluation.experiments import EXPERIMENTS
+from dpublish.experiments import EXPERIMENTS
+from dpublish.experiments.experiment import Summary, run_experiment
 
 
 @click.command()

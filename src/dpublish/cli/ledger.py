@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dpublish.cli.output import json_option, say, say_json, say_table, say_warnings
+from dpublish.core.folder.folder import differences, folder_hash, load
 from dpublish.errors import (
     CorruptRelease,
     InputError,
@@ -16,14 +17,13 @@ from dpublish.errors import (
     LedgerTampered,
     LedgerUnavailable,
 )
+from dpublish.ledger.account import GrantStatus, LevelStatus, Status
+from dpublish.ledger.ledger import Ledger
+from dpublish.ledger.verify import Verification
+from dpublish.methods.streams.folder import is_stream
 from dpublish.privacy.budget import Grant
 from dpublish.privacy.epsilon import format_epsilon, format_short
-from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.ledger_account import GrantStatus, LevelStatus, Status
-from dpublish.privacy.ledger_verify import Verification
 from dpublish.privacy.receipt import Receipt
-from dpublish.release.folder import differences, folder_hash, load
-from dpublish.release.stream_folder import is_stream
 
 _path = click.argument("path")
 _BAR = 20  # characters

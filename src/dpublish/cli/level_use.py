@@ -7,9 +7,9 @@ from typing import Any
 
 from dpublish.cli.output import say, say_table
 from dpublish.errors import BudgetExhausted, InvalidParameter
-from dpublish.personalized.method import PersonalSettings
+from dpublish.ledger.account import Status
+from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.privacy.epsilon import format_epsilon, format_short
-from dpublish.privacy.ledger_account import Status
 
 _BAR = 20  # characters
 _MOST_SHOWN = 20  # levels

@@ -3,9 +3,9 @@
 import click
 
 from dpublish.cli.output import json_option, say, say_json, say_table
+from dpublish.core.registry import CATALOG, method_settings
+from dpublish.core.stream_catalog import STREAMS, stream_settings
 from dpublish.errors import require_known
-from dpublish.methods import CATALOG, method_settings
-from dpublish.methods.streams import STREAMS, stream_settings
 
 _ALL = {**CATALOG, **STREAMS}
 

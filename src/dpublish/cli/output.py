@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import click
 
+from dpublish.core.method import Progress
 from dpublish.errors import InputError, InvalidParameter
-from dpublish.release.method import Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -4,11 +4,11 @@ import click
 
 from dpublish.cli.output import say
 from dpublish.cli.table_file import require_new_file, write_table
+from dpublish.core.folder.folder import load
+from dpublish.core.folder.manifest import require_outside
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.evaluations import target_of
 from dpublish.evaluation.true_rows import read_rows
-from dpublish.release.folder import load
-from dpublish.release.manifest import require_outside
 
 
 @click.command()

@@ -19,17 +19,17 @@ from dpublish.cli.output import (
     standing,
 )
 from dpublish.cli.signing import read_signing_key, say_signed, sign_option
+from dpublish.core.method import Method
+from dpublish.core.registry import make_method
+from dpublish.core.released import Release
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetExhausted, DPublishError, InvalidParameter
-from dpublish.methods import make_method
-from dpublish.personalized.method import PersonalSettings
+from dpublish.ledger.account import Status
+from dpublish.ledger.ledger import Ledger
+from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon
-from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.ledger_account import Status
 from dpublish.publishing import publish
-from dpublish.release.method import Method
-from dpublish.release.release import Release
 
 
 @click.command(context_settings=dict(FREE_SETTINGS))

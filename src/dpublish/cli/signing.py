@@ -7,15 +7,14 @@ from pathlib import Path
 import click
 
 from dpublish.cli.output import json_option, say, say_json
-from dpublish.errors import DPublishError, InvalidParameter
-from dpublish.release.folder import (
+from dpublish.core.folder.folder import (
     differences,
     is_signed,
     load,
     manifest_name,
     sign_folder,
 )
-from dpublish.release.signing import (
+from dpublish.core.folder.signing import (
     PASSPHRASE,
     BadSignature,
     PassphraseNeeded,
@@ -25,6 +24,7 @@ from dpublish.release.signing import (
     named_key,
     public_path,
 )
+from dpublish.errors import DPublishError, InvalidParameter
 
 sign_option = click.option(
     "--sign",

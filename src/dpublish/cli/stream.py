@@ -30,15 +30,15 @@ from dpublish.cli.stream_feed import (
     watched,
 )
 from dpublish.cli.stream_words import say_status
+from dpublish.core.folder.folder import is_signed
+from dpublish.core.folder.signing import SigningKey
+from dpublish.core.stream_catalog import make_stream_method
 from dpublish.data.schema_file import load_schema
 from dpublish.errors import DPublishError, InvalidParameter
-from dpublish.methods.streams import make_stream_method
+from dpublish.methods.streams.contract import Step
 from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_short, parse_epsilon
-from dpublish.publishing.stream_operator import StreamOperator
-from dpublish.publishing.stream_status import stream_status
-from dpublish.release.folder import is_signed
-from dpublish.release.signing import SigningKey
-from dpublish.streams.contract import Step
+from dpublish.publishing.streams.operator import StreamOperator
+from dpublish.publishing.streams.status import stream_status
 
 _BLOCK = 1 << 20
 _state = click.argument("state")

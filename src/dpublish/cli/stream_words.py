@@ -2,7 +2,7 @@
 
 from dpublish.cli.output import say, say_table
 from dpublish.privacy.epsilon import format_epsilon, format_rounded
-from dpublish.publishing.stream_status import StreamStatus
+from dpublish.publishing.streams.status import StreamStatus
 
 _MOST_LISTED = 50
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from dpublish.core.folder.manifest import beside, require_outside
 from dpublish.errors import InvalidParameter
-from dpublish.release.manifest import beside, require_outside
-from dpublish.release.whole_file import require_writable, whole_file
+from dpublish.storage.whole_file import require_writable, whole_file
 
 ENDINGS = (".parquet", ".csv", ".arrow")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # wide ones count, too

@@ -4,14 +4,14 @@ import os
 
 import click
 
+from dpublish.accuracy.intervals import require_confidence
 from dpublish.cli.output import json_option, say
 from dpublish.cli.table_file import page_path, require_new_file, without_formulas, write_table
+from dpublish.core.folder.folder import load
+from dpublish.core.folder.manifest import require_outside
 from dpublish.errors import InvalidParameter
-from dpublish.release.folder import load
-from dpublish.release.intervals import require_confidence
-from dpublish.release.labeled_histogram import LabeledHistogram
-from dpublish.release.manifest import require_outside
-from dpublish.release.whole_file import write_text
+from dpublish.methods.histogram.released_labeled import LabeledHistogram
+from dpublish.storage.whole_file import write_text
 
 
 @click.command()

@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpublish.core.prediction import UNKNOWN
+from dpublish.core.released import Release
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.evaluation.features import encode_classes
 from dpublish.evaluation.metrics.classification import misclassification
 from dpublish.evaluation.sklearn_adapter import CLASSIFIERS, fit, majority_class
 from dpublish.randomness import plain_generator
-from dpublish.release.prediction import UNKNOWN
-from dpublish.release.release import Release
 
 DIRECT = "direct"
 MAJORITY = "majority"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from dpublish.core.released import Release
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.classification import (
     DIRECT,
@@ -31,7 +32,6 @@ from dpublish.evaluation.table_findings import (
     marginal_finding,
     query_finding,
 )
-from dpublish.release.release import Release
 
 STAMP = "NOT PRIVATE: measured on true rows; for the owner's eyes only"
 

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpublish.core.prediction import UNKNOWN, encode_rows
 from dpublish.data.column import Column, NumberColumn
 from dpublish.data.schema import Schema
-from dpublish.release.prediction import UNKNOWN, encode_rows
 
 Features = NDArray[np.float32]
 MAX_BINS = 64

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.errors import require_count
+from dpublish.methods.kmeans.weighted_lloyd import weighted_lloyd
 from dpublish.randomness import plain_generator
-from dpublish.release.weighted_lloyd import weighted_lloyd
 
 FloatArray = NDArray[np.float64]
 

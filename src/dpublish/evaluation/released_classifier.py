@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
+from dpublish.core.prediction import encode_rows
+from dpublish.core.released import Release
 from dpublish.data.column import CategoryColumn
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.evaluation.classification import classifies
 from dpublish.evaluation.evaluations import target_of
-from dpublish.release.grid_classifier import GridClassifier
-from dpublish.release.linear_model import LinearModel
-from dpublish.release.prediction import encode_rows
-from dpublish.release.release import Release
+from dpublish.methods.linear_models.released import LinearModel
+from dpublish.methods.privpfc.released import GridClassifier
 
 
 def _gives_scores(classifier: "ReleasedClassifier") -> bool:

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpublish.core.prediction import UNKNOWN
+from dpublish.core.released import Release
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.evaluation.features import encode_classes, encode_features
 from dpublish.randomness import plain_generator
-from dpublish.release.prediction import UNKNOWN
-from dpublish.release.release import Release
 
 SVM_ROWS = 8_000
 

@@ -5,18 +5,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dpublish.core.released import Release
 from dpublish.data.axis import Axis
 from dpublish.evaluation.finding import Finding
-from dpublish.evaluation.page import Listing, Page, Section
 from dpublish.evaluation.synthetic_table import Comparison
-from dpublish.evaluation.table_plots import (
+from dpublish.experiments.page import Listing, Page, Section
+from dpublish.plots.table_plots import (
     MarginalPlot,
     draw_associations,
     draw_errors,
     draw_marginals,
 )
 from dpublish.privacy.epsilon import format_epsilon
-from dpublish.release.release import Release
 
 _MOST_POINTS = 60  # a marginal with more values is drawn in groups of neighbors
 _NO_PLOT = 'There are no plots: they take Matplotlib (pip install "dpublish[plots]").'

@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpublish.core.prediction import UNKNOWN, encode_rows
+from dpublish.core.released import Release
 from dpublish.data.axis import Axis
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.metrics.queries import (
@@ -31,8 +33,6 @@ from dpublish.evaluation.metrics.tables import (
 )
 from dpublish.evaluation.workload import Workload, answers, random_ranges, true_counts
 from dpublish.randomness import plain_generator
-from dpublish.release.prediction import UNKNOWN, encode_rows
-from dpublish.release.release import Release
 
 Codes = Mapping[str, NDArray[np.int64]]
 QUANTILES = 8

@@ -4,7 +4,7 @@ from statistics import fmean
 
 from dpublish.evaluation.finding import Finding
 from dpublish.evaluation.synthetic_table import QUANTILES, Association, Comparison
-from dpublish.release.marginals import Marginals
+from dpublish.methods.marginals.released import Marginals
 
 WORST = 10
 """How many pairs of columns are listed, those that differ most."""

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpublish.core.prediction import encode_rows
+from dpublish.core.released import Release
 from dpublish.data.encoding import code_type
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.evaluation.metrics.queries import relative_errors
-from dpublish.release.prediction import encode_rows
-from dpublish.release.release import Release
 
 __all__ = [
     "Workload",

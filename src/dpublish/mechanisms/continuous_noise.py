@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.errors import InvalidParameter, require_count, require_known
-from dpublish.mechanisms.exact import geometric
+from dpublish.mechanisms.exact.sampler import geometric
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.mechanisms.exact import IntArray, discrete_laplace, require_rate
-from dpublish.mechanisms.lattice import (
+from dpublish.mechanisms.exact.lattice import (
     UNIT_LIMIT,
     LatticeValues,
     choose_exponent,
@@ -27,6 +26,7 @@ from dpublish.mechanisms.lattice import (
     lattice_sensitivity,
     require_reals,
 )
+from dpublish.mechanisms.exact.sampler import IntArray, discrete_laplace, require_rate
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import ExactNumber, parse_epsilon
 from dpublish.randomness import RandomSource

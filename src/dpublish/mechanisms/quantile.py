@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.mechanisms.exact import uniform_below
+from dpublish.mechanisms.exact.sampler import uniform_below
 from dpublish.mechanisms.selection import distances_below_best, selection_rate
 from dpublish.mechanisms.weighted_choice import weighted_choice
 from dpublish.privacy.budget import Budget

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.errors import InvalidParameter, require_known, require_positive
-from dpublish.mechanisms.exact import (
+from dpublish.mechanisms.exact.sampler import (
     LARGEST_BOUND,
     LARGEST_NOISE,
     bernoulli_exp,

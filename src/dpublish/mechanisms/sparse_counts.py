@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dpublish.errors import InvalidParameter, require_count, require_positive
-from dpublish.mechanisms.enclosures import SkipRate
-from dpublish.mechanisms.exact import (
+from dpublish.mechanisms.exact.enclosures import SkipRate
+from dpublish.mechanisms.exact.lattice import UNIT_LIMIT
+from dpublish.mechanisms.exact.sampler import (
     LARGEST_BOUND,
     IntArray,
     discrete_laplace,
@@ -20,7 +21,6 @@ from dpublish.mechanisms.exact import (
     require_rate,
     skip_positions,
 )
-from dpublish.mechanisms.lattice import UNIT_LIMIT
 from dpublish.mechanisms.noise import WholeArray, add_and_clip, require_whole
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.mechanisms.enclosures import floor_exp
-from dpublish.mechanisms.exact import bernoulli_exp, uniform_below
+from dpublish.mechanisms.exact.enclosures import floor_exp
+from dpublish.mechanisms.exact.sampler import bernoulli_exp, uniform_below
 from dpublish.randomness import RandomSource
 
 WORD_BITS = 64  # bits of the uniform number that each refinement adds; tests lower it

@@ -1,6 +1,1 @@
-"""The list of methods, and how one is found and built by its name."""
-
-from dpublish.methods.entries import CATALOG, Entry
-from dpublish.methods.settings import Setting, make_method, method_class, method_settings
-
-__all__ = ["CATALOG", "Entry", "Setting", "make_method", "method_class", "method_settings"]
+"""The methods, one package each, named as the field names them."""

@@ -10,20 +10,20 @@ from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 
+from dpublish.core.folder.claims import require_loadable
+from dpublish.core.folder.folder import folder_hash, load, require_new_folder
+from dpublish.core.folder.signing import SigningKey, signing_key
+from dpublish.core.method import ExpectedError, Method, Predicts, Progress
+from dpublish.core.released import Release
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import DPublishError, InputError, InvalidParameter
-from dpublish.personalized.method import PersonalSettings
+from dpublish.ledger.debit import LEVEL_DIGITS, parse_amount
+from dpublish.ledger.ledger import Ledger
+from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.epsilon import ExactNumber
-from dpublish.privacy.ledger import Ledger
-from dpublish.privacy.ledger_debit import LEVEL_DIGITS, parse_amount
 from dpublish.randomness import RandomSource, secure
-from dpublish.release.claims import require_loadable
-from dpublish.release.folder import folder_hash, load, require_new_folder
-from dpublish.release.method import ExpectedError, Method, Predicts, Progress
-from dpublish.release.release import Release
-from dpublish.release.signing import SigningKey, signing_key
 from dpublish.report.page import render_report
 
 MOST_EPSILON = 1_000_000

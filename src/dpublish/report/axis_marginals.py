@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.data.axis import Axis
-from dpublish.report.charts import bar_chart
+from dpublish.plots.charts import bar_chart
 from dpublish.report.section import Figure
 
 _MOST_CHARTS = 8

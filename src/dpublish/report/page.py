@@ -7,10 +7,10 @@ from math import exp
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
+from dpublish.core.method import figure_name
+from dpublish.core.released import Release, field_description
+from dpublish.plots.charts import can_draw
 from dpublish.privacy.epsilon import format_epsilon
-from dpublish.release.method import figure_name
-from dpublish.release.release import Release, field_description
-from dpublish.report.charts import can_draw
 from dpublish.report.section import section_of
 from dpublish.report.shares import share_rows
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
-from dpublish.release.release import Release
+from dpublish.core.released import Release
 
 
 @dataclass(frozen=True)
@@ -39,26 +39,26 @@ class Section:
 
 
 SECTIONS = {
-    "histogram": "dpublish.report.histogram:section",
-    "labeled-histogram": "dpublish.report.labeled_histogram:section",
-    "grid-classifier": "dpublish.report.grid_classifier:section",
-    "bayes-network": "dpublish.report.bayes_network:section",
-    "decision-tree": "dpublish.report.decision_tree:section",
-    "centers": "dpublish.report.centers:section",
-    "tree-centers": "dpublish.report.centers:section",
-    "wave-clusters": "dpublish.report.wave_clusters:section",
-    "top-values": "dpublish.report.top_values:section",
-    "linear-model": "dpublish.report.linear_model:section",
-    "marginals": "dpublish.report.marginals:section",
-    "copula": "dpublish.report.copula:section",
-    "mixed-table": "dpublish.report.mixed_table:section",
-    "cell-copulas": "dpublish.report.cell_copulas:section",
-    "boxes": "dpublish.report.boxes:section",
-    "wavelet-histogram": "dpublish.report.wavelet_histogram:section",
-    "cell-sample": "dpublish.report.cell_sample:section",
-    "personal": "dpublish.report.personal:section",
-    "personal-answer": "dpublish.report.personal_answer:section",
-    "histogram-stream": "dpublish.report.histogram_stream:section",
+    "histogram": "dpublish.methods.histogram.report:section",
+    "labeled-histogram": "dpublish.methods.histogram.report_labeled:section",
+    "grid-classifier": "dpublish.methods.privpfc.report:section",
+    "bayes-network": "dpublish.methods.privbayes.report:section",
+    "decision-tree": "dpublish.methods.trees.report:section",
+    "centers": "dpublish.methods.kmeans.report:section",
+    "tree-centers": "dpublish.methods.kmeans.report:section",
+    "wave-clusters": "dpublish.methods.wavecluster.report:section",
+    "top-values": "dpublish.methods.topk.report:section",
+    "linear-model": "dpublish.methods.linear_models.report:section",
+    "marginals": "dpublish.methods.marginals.report:section",
+    "copula": "dpublish.methods.dpcopula.report:section",
+    "mixed-table": "dpublish.methods.dpcopula.report_hybrid:section",
+    "cell-copulas": "dpublish.methods.dpcopula.report_cells:section",
+    "boxes": "dpublish.methods.spatial.report:section",
+    "wavelet-histogram": "dpublish.methods.privelet.report:section",
+    "cell-sample": "dpublish.methods.filter_priority.report:section",
+    "personal": "dpublish.methods.personalized.report:section",
+    "personal-answer": "dpublish.methods.personalized.report_answer:section",
+    "histogram-stream": "dpublish.methods.streams.report:section",
 }
 
 

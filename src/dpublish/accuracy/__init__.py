@@ -1,0 +1,1 @@
+"""How far noise carries numbers, and how noisy numbers are made consistent."""

@@ -1,1 +1,0 @@
-"""Publish data, or a decision, for classifying records."""

@@ -1,1 +1,0 @@
-"""Publish where records lie close together: centers, and shapes."""

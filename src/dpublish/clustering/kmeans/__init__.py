@@ -1,1 +1,0 @@
-"""Private k-means: published centers, and the synopses they were found in."""

@@ -1,1 +1,0 @@
-"""Private WaveCluster: clusters of any shape, as labeled cells of a grid."""

@@ -1,0 +1,1 @@
+"""What every method and every released value share."""

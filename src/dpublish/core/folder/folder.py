@@ -1,0 +1,300 @@
+"""The release folder: written whole or not at all, checked when it is opened.
+
+    income-grid/
+      release.json       what it is, what was guaranteed, what it cost; digests of all other files
+      data/*.parquet     the published value
+      datapackage.json   a Frictionless description, so that other tools can open it
+      report.html        one page for people (written by the report layer)
+      release.sig        the owner's signature of release.json, if it was signed
+
+Everything is first written to a hidden neighbor of the folder and then renamed, so a
+process killed at any moment leaves either no release or a whole one.
+"""
+
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dpublish.core.folder.claims import require_modest_claims
+from dpublish.core.folder.data_package import describe
+from dpublish.core.folder.manifest import (
+    SIGNATURE,
+    Differences,
+    find_differences,
+    read_entries,
+    to_entry,
+)
+from dpublish.core.folder.opening import (
+    MOST_JSON_BYTES,
+    Allowance,
+    Fingerprint,
+    has_file,
+    parquet_bytes,
+    parse_json,
+    read_file,
+    read_parquet,
+)
+from dpublish.core.folder.signing import (
+    RELEASE_TAG,
+    STREAM_TAG,
+    PublicKey,
+    SigningKey,
+    public_key,
+    read_signature,
+)
+from dpublish.core.released import Release
+from dpublish.data import schema_file
+from dpublish.errors import CorruptRelease, DPublishError, InputError, InvalidParameter
+from dpublish.methods.streams.folder import (
+    head_hash,
+    is_stream,
+    load_stream,
+    stream_differences,
+    write_file,
+)
+from dpublish.methods.streams.manifest import MANIFEST
+from dpublish.privacy.receipt import Receipt
+from dpublish.storage.writing import file_time, json_bytes, set_times, sync
+
+FORMAT = 1
+_PARTIAL = ".partial"
+_OWN = ("release.json", SIGNATURE)  # what the manifest cannot list
+_NOT_A_RELEASE = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    pa.ArrowException,
+)
+_KINDS = {
+    "histogram": "dpublish.methods.histogram.released:Histogram",
+    "labeled-histogram": "dpublish.methods.histogram.released_labeled:LabeledHistogram",
+    "grid-classifier": "dpublish.methods.privpfc.released:GridClassifier",
+    "bayes-network": "dpublish.methods.privbayes.released:BayesNetwork",
+    "decision-tree": "dpublish.methods.trees.released:DecisionTree",
+    "centers": "dpublish.methods.kmeans.released:Centers",
+    "tree-centers": "dpublish.methods.kmeans.released_tree:TreeCenters",
+    "wave-clusters": "dpublish.methods.wavecluster.released:WaveClusters",
+    "top-values": "dpublish.methods.topk.released:TopValues",
+    "linear-model": "dpublish.methods.linear_models.released:LinearModel",
+    "marginals": "dpublish.methods.marginals.released:Marginals",
+    "copula": "dpublish.methods.dpcopula.released:Copula",
+    "mixed-table": "dpublish.methods.dpcopula.released_hybrid:MixedTable",
+    "cell-copulas": "dpublish.methods.dpcopula.released_cells:CellCopulas",
+    "boxes": "dpublish.methods.spatial.released:Boxes",
+    "wavelet-histogram": "dpublish.methods.privelet.released:WaveletHistogram",
+    "cell-sample": "dpublish.methods.filter_priority.released:CellSample",
+    "histogram-stream": "dpublish.methods.streams.released:HistogramStream",
+    "personal": "dpublish.methods.personalized.released:PersonalRelease",
+    "personal-answer": "dpublish.methods.personalized.released_answer:PersonalAnswer",
+}
+
+
+def require_new_folder(path: Path) -> None:
+    """Refuse a place where a release cannot be written; call it before budget is spent."""
+    if path.exists() or path.is_symlink():
+        raise InvalidParameter(f"{path} exists already; name a folder that does not exist yet")
+    parent = path.absolute().parent
+    if not parent.is_dir():
+        raise InputError(f"{parent} is not a folder; create it first")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise InputError(f"{parent} cannot be written; choose another place")
+
+
+def save(
+    release: Release, path: Path, *, extras: Mapping[str, bytes], sign: SigningKey | None = None
+) -> Path:
+    """Write `release` as a folder at `path`, atomically; `extras` are further files by name."""
+    require_new_folder(path)
+    draft = path.absolute().parent / f".{secrets.token_hex(8)}{_PARTIAL}"
+    try:
+        _write(release, draft, extras, sign)
+        # A folder that appeared meanwhile is refused by the system, unless it is empty.
+        os.rename(draft, path)
+    except OSError as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise InputError(
+            f"cannot write the release to {path} ({error.strerror or 'input/output error'}); "
+            "free some space or name another place, and save again"
+        ) from None
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    # It is published now: a disk that does not confirm the new name must not call that undone.
+    with suppress(OSError):
+        sync(path.absolute().parent)
+    return path
+
+
+def load(path: str | Path, *, key: PublicKey | str | os.PathLike[str] | None = None) -> Release:
+    """Open a release folder and check that it is whole and unchanged.
+
+    The typed value comes back: a `Histogram`, a list of top values, and so on, each with
+    its `.receipt`.  A folder in which a file was changed, is missing or was added is refused.
+
+    Args:
+        path: The folder.
+        key: The owner's public key, or its file.  The release must then be signed with it.
+            Without it a signature is not looked at: that the files fit release.json does not
+            show who wrote them.
+    """
+    folder, owner = Path(path), public_key(key)
+    if is_stream(folder):
+        return load_stream(folder, owner)
+    content = _read_head_bytes(folder)
+    if owner is not None:
+        owner.check(RELEASE_TAG, content, read_signature(folder))
+    head = _parse_head(folder, content)
+    kind = kind_called(head.get("kind"))
+    if kind is None:
+        raise CorruptRelease(f"{folder} holds a kind of release that this version does not know")
+    require_modest_claims(head)
+    files = read_entries(head.get("files"))
+    find_differences(folder, files, _OWN).require_none(folder)
+    allowance = Allowance()
+    try:
+        tables = {
+            Path(name).stem: read_parquet(_read_known(folder, name, known), allowance)
+            for name, known in files.items()
+            if name.startswith("data/")
+        }
+        return kind.from_parts(
+            receipt=Receipt.from_dict(head["receipt"]),
+            schema=schema_file.from_dict(head["schema"]),
+            metadata=head["metadata"],
+            tables=tables,
+        )
+    except _NOT_A_RELEASE as error:
+        if isinstance(error, DPublishError) and not isinstance(error, InvalidParameter):
+            raise
+        raise CorruptRelease(f"{folder} does not hold what its release.json says") from None
+
+
+def differences(path: str | Path) -> Differences:
+    """Compare all files of a release folder, hidden ones too, with its manifest."""
+    folder = Path(path)
+    if is_stream(folder):
+        return stream_differences(folder)
+    head = _parse_head(folder, _read_head_bytes(folder))
+    return find_differences(folder, read_entries(head.get("files")), _OWN, with_hidden=True)
+
+
+def sign_folder(path: str | Path, key: SigningKey) -> None:
+    """Sign a release that is whole; writes release.sig and changes no other file."""
+    folder = Path(path)
+    release = load(folder)
+    steps = len(getattr(release, "records", ()))  # as the other files of a stream show
+    content = read_file(folder, manifest_name(folder), MOST_JSON_BYTES)
+    tag = STREAM_TAG if is_stream(folder) else RELEASE_TAG
+    try:
+        time = file_time(release.receipt) + steps
+        write_file(folder / SIGNATURE, key.sign(tag, content), time)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {folder / SIGNATURE} ({error.strerror or 'input/output error'})"
+        ) from None
+
+
+def manifest_name(folder: Path) -> str:
+    """Return the name of the file that a signature signs."""
+    return MANIFEST if is_stream(folder) else "release.json"
+
+
+def is_signed(path: str | Path) -> bool:
+    """Return whether a release folder has a signature; says nothing of whose, or of what."""
+    return has_file(Path(path), SIGNATURE)
+
+
+def kind_called(name: object) -> type[Release] | None:
+    """Find a kind of release by its name."""
+    target = _KINDS.get(name) if isinstance(name, str) else None
+    if target is None:
+        return None
+    module, _, attribute = target.partition(":")
+    kind: type[Release] = getattr(import_module(module), attribute)
+    return kind
+
+
+def folder_hash(folder: Path) -> str:
+    """Digest of release.json, which itself holds the digests of all other files.
+
+    Of a stream, whose folder grows, it is that of stream.json.
+    """
+    if is_stream(folder):
+        return head_hash(folder)
+    return Fingerprint.of(read_file(folder, "release.json")).sha256
+
+
+def _write(
+    release: Release, draft: Path, extras: Mapping[str, bytes], sign: SigningKey | None
+) -> None:
+    (draft / "data").mkdir(parents=True)
+    tables = release.tables()
+    contents = {f"data/{name}.parquet": parquet_bytes(table) for name, table in tables.items()}
+    data = _entries_of(contents)
+    contents["datapackage.json"] = json_bytes(describe(release, tables, data))
+    contents |= extras
+    for name, content in contents.items():
+        (draft / name).write_bytes(content)
+    head = json_bytes(
+        {
+            "format": FORMAT,
+            "kind": release.kind,
+            "receipt": release.receipt.to_dict(),
+            "schema": schema_file.to_dict(release.schema),
+            "expected_error": release.expected_error(),
+            "metadata": release.metadata(),
+            "files": _entries_of(contents),
+        }
+    )
+    if sign is not None:
+        (draft / SIGNATURE).write_bytes(sign.sign(RELEASE_TAG, head))
+    # release.json comes last: without it the folder does not load.
+    (draft / "release.json").write_bytes(head)
+    time = file_time(release.receipt)
+    for folder, _, names in os.walk(draft, topdown=False):
+        for path in [*(Path(folder) / name for name in names), Path(folder)]:
+            set_times(time, path)
+            sync(path)
+
+
+def _entries_of(contents: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+    return {name: to_entry(Fingerprint.of(content)) for name, content in contents.items()}
+
+
+def _read_head_bytes(folder: Path) -> bytes:
+    if not folder.is_dir():
+        raise CorruptRelease(f"{folder} is not a release folder")
+    if folder.name.endswith(_PARTIAL):
+        raise CorruptRelease(f"{folder} was left by an interrupted release; delete it")
+    if not os.path.lexists(folder / "release.json"):
+        raise CorruptRelease(f"{folder} is not a release folder: it holds no release.json")
+    return read_file(folder, "release.json", MOST_JSON_BYTES)
+
+
+def _parse_head(folder: Path, content: bytes) -> dict[str, Any]:
+    head = parse_json(content, folder / "release.json")
+    if not isinstance(head, dict) or type(head.get("format")) is not int or head["format"] < 1:
+        raise CorruptRelease(f"{folder}/release.json is not a release")
+    if head["format"] > FORMAT:
+        raise CorruptRelease(f"{folder} was written by a newer dpublish; upgrade to open it")
+    return head
+
+
+def _read_known(folder: Path, name: str, known: Fingerprint) -> bytes:
+    """Read a table, once more compared with its digest: this is what is decoded."""
+    if name.count("/") != 1 or not name.endswith(".parquet"):
+        raise CorruptRelease(f"{folder}/release.json names a table that is none")
+    content = read_file(folder, name)
+    if Fingerprint.of(content) != known:
+        raise CorruptRelease(f"{folder}/{name} was changed or cut; ask for the release again")
+    return content

@@ -1,0 +1,99 @@
+"""Counts over a box that is cut into equal parts, made ready for questions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.aggregates.box_grid import BoxGrid
+from dpublish.core.query.cells import CellCounts, FloatArray, IntArray
+from dpublish.data.axis import Axis
+from dpublish.data.batch import Batch
+from dpublish.data.box import Box
+from dpublish.data.column import NumberColumn
+from dpublish.data.interval import Partition
+from dpublish.data.taxonomy import Taxonomy
+
+
+class _Side(NamedTuple):
+    """The cells along a column that can hold a record, as an axis, and their numbers."""
+
+    axis: Axis
+    cells: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class GridCounts:
+    """Noisy counts of all cells of an equal grid over a box.
+
+    Records in which a number is missing were not counted.  A cell between two integers
+    holds no record of a column of integers, so its noise is left out.
+
+    Attributes:
+        box: The columns and their bounds.
+        sizes: Number of cells along each column.
+        counts: Counts of all cells, row by row.
+        rate: Rate of their noise; None if they are estimates.
+    """
+
+    box: Box
+    sizes: tuple[int, ...]
+    counts: NDArray[np.int64] | NDArray[np.float64]
+    rate: Fraction | None
+
+    @cached_property
+    def cells(self) -> CellCounts:
+        """The counts of the cells that can hold a record."""
+        sides = [_side(c, size) for c, size in zip(self.box.columns, self.sizes, strict=True)]
+        kept = self.counts.reshape(self.sizes)[np.ix_(*(side.cells for side in sides))]
+        return CellCounts(tuple(side.axis for side in sides), kept.ravel(), self.rate)
+
+    def boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
+        """Estimate the number of records in each of many boxes of the columns' leaves."""
+        return self.cells.boxes(columns, lows, highs, self._shares)
+
+    def _shares(self, axis: Axis, lows: IntArray, highs: IntArray) -> FloatArray:
+        column = self.box.columns[self.box.names.index(axis.column)]
+        leaves = np.asarray(column.partition.edges)
+        low, high = (leaves[np.clip(ends, 0, leaves.size - 1)] for ends in (lows, highs))
+        edges = np.asarray(axis.edges)
+        overlap = np.minimum(high[:, None], edges[1:]) - np.maximum(low[:, None], edges[:-1])
+        return np.asarray(np.maximum(overlap, 0) / np.diff(edges))
+
+
+def _side(column: NumberColumn, size: int) -> _Side:
+    if column.kind == "integer":
+        edges = first_integers(column, size)
+    else:
+        low, high = column.bounds
+        edges = low + (high - low) * np.arange(size + 1) / size
+        edges[-1] = high
+    cells = np.flatnonzero(np.diff(edges) > 0)
+    kept = (*edges[cells].tolist(), float(edges[-1]))
+    partition = Partition(kept, whole=column.kind == "integer")
+    axis = Axis(column.name, column.kind, 1, Taxonomy.flat(partition.labels), kept)
+    return _Side(axis, cells)
+
+
+def first_integers(column: NumberColumn, size: int) -> FloatArray:
+    """Find the first integer of each cell, closed off by the first beyond the bounds.
+
+    The cell of a number is found as it was when records were counted, and never falls with
+    the number.
+    """
+    grid = BoxGrid(Box((column,)), (size,))
+    low, high = (int(bound) for bound in column.bounds)
+    first = np.full(size, low, dtype=np.int64)
+    last = np.full(size, high + 1, dtype=np.int64)  # at most: the cell may have no number
+    while np.any(first < last):
+        middle = (first + last) // 2
+        values = {column.name: np.minimum(middle, high).astype(np.float64)}
+        found = grid.locate(grid.box.lattice(Batch(size, values=values)))
+        reached = (found >= np.arange(size)) | (middle > high)
+        last = np.where(reached, middle, last)
+        first = np.where(reached, first, middle + 1)
+    return np.append(first, high + 1).astype(np.float64)

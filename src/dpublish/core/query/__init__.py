@@ -1,0 +1,1 @@
+"""A small query language, and how releases answer it."""

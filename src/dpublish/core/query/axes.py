@@ -1,0 +1,63 @@
+"""What a question asks of each axis of a release that counts leaves along several columns."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.core.query.language import parse_query, require_columns
+from dpublish.core.query.weights import assumption, axis_weights
+from dpublish.data.axis import Axis
+from dpublish.errors import InvalidQuery
+
+
+class Question(NamedTuple):
+    """The part of each cell that is asked for, axis by axis, and what the answer assumes."""
+
+    weights: tuple[NDArray[np.float64], ...]
+    assumption: str | None
+
+
+class BoxBounds(NamedTuple):
+    """Boxes of leaves: low <= code < high along every axis, one row for each box."""
+
+    lows: NDArray[np.int64]
+    highs: NDArray[np.int64]
+
+
+def read_question(axes: Sequence[Axis], query: str) -> Question:
+    """Parse a query and weigh the cells of every axis by it."""
+    parsed = parse_query(query)
+    names = [axis.column for axis in axes]
+    require_columns(parsed, names)
+    conditions = [parsed.about(name) for name in names]
+    weights = tuple(axis_weights(axis, c) for axis, c in zip(axes, conditions, strict=True))
+    notes = [assumption(*about) for about in zip(axes, conditions, weights, strict=True)]
+    return Question(weights, "; ".join(dict.fromkeys(n for n in notes if n)) or None)
+
+
+def read_boxes(
+    axes: Sequence[Axis], columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
+) -> BoxBounds:
+    """Complete boxes over some columns to boxes over all axes, and cut them to the domain.
+
+    >>> from dpublish.data.schema import column
+    >>> axes = [column(name, "integer", bounds=[0, 9]).axis() for name in "ab"]
+    >>> read_boxes(axes, ["b"], np.array([[2]]), np.array([[99]])).highs
+    array([[10, 10]])
+    """
+    names = [axis.column for axis in axes]
+    shape = (len(lows), len(columns))
+    if lows.shape != shape or highs.shape != shape or len(set(columns)) != len(columns):
+        raise InvalidQuery("boxes need a low and a high end for each column, each column once")
+    sizes = np.array([axis.size for axis in axes], dtype=np.int64)
+    all_lows = np.zeros((len(lows), len(axes)), dtype=np.int64)
+    all_highs = np.repeat(sizes[None, :], len(lows), axis=0)
+    for place, name in enumerate(columns):
+        if name not in names:
+            raise InvalidQuery(f"this release knows nothing of {name!r}, only of {names}")
+        which = names.index(name)
+        all_lows[:, which] = np.clip(lows[:, place], 0, sizes[which])
+        all_highs[:, which] = np.clip(highs[:, place], all_lows[:, which], sizes[which])
+    return BoxBounds(all_lows, all_highs)

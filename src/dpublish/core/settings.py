@@ -1,0 +1,170 @@
+"""Find a method by name, list its settings, and build it from values or text."""
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from fractions import Fraction
+from importlib import import_module
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from dpublish.core.catalog import CATALOG
+from dpublish.core.method import Method
+from dpublish.errors import InvalidParameter, require_known
+from dpublish.privacy.epsilon import parse_epsilon
+
+_ZERO = re.compile(r"\s*0{1,30}(\.0{1,30})?\s*")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A method's setting as users see it."""
+
+    name: str
+    help: str
+    type_name: str
+    default: Any
+    is_required: bool
+
+
+def method_class(name: str) -> type[Method]:
+    """Import the method called `name`."""
+    require_known("method", name, CATALOG)
+    module, _, attribute = CATALOG[name].location.partition(":")
+    found: type[Method] = getattr(import_module(module), attribute)
+    return found
+
+
+def method_settings(name: str) -> list[Setting]:
+    """List the settings of the method called `name`."""
+    return list_settings(method_class(name))
+
+
+def list_settings(kind: type) -> list[Setting]:
+    """List the settings of a dataclass whose fields were declared by `setting`."""
+    hints = get_type_hints(kind)
+    return [
+        Setting(
+            name=item.name,
+            help=item.metadata["help"],
+            type_name=_type_name(hints[item.name]),
+            default=None if item.default is MISSING else item.default,
+            is_required=item.default is MISSING,
+        )
+        for item in _fields(kind)
+    ]
+
+
+def make_method(name: str, settings: Mapping[str, Any]) -> Method:
+    """Build a method from settings, given as values or as text from a command line or file."""
+    method: Method = build(method_class(name), name, settings)
+    return method
+
+
+def build(kind: type, name: str, settings: Mapping[str, Any]) -> Any:
+    """Build one of `kind` from settings that are converted to the types of its fields."""
+    known = {item.name: item for item in _fields(kind)}
+    hints = get_type_hints(kind)
+    for given in settings:
+        require_known(f"{name} setting", given, known)
+    absent = [n for n, item in known.items() if item.default is MISSING and n not in settings]
+    if absent:
+        options = ", ".join(f"--{option.replace('_', '-')}" for option in absent)
+        raise InvalidParameter(f"{name} needs {options}; see: dpublish methods {name}")
+    return kind(**{n: _convert(v, hints[n], n) for n, v in settings.items()})
+
+
+def _fields(kind: type) -> tuple[Field[Any], ...]:
+    return fields(kind)
+
+
+def _convert(value: Any, wanted: Any, name: str) -> Any:
+    """Turn text (or a plain JSON value) into the wanted type; leave other values to the method."""
+    if wanted is Method:
+        return _inner_method(value, name)
+    if get_origin(wanted) in (UnionType, Union):
+        return _convert_union(value, get_args(wanted), name)
+    if get_origin(wanted) is tuple:
+        parts = value.split(",") if isinstance(value, str) else value
+        return tuple(_convert(_stripped(part), get_args(wanted)[0], name) for part in parts)
+    if get_origin(wanted) is Literal:
+        require_known(f"value for {name}:", str(value), [str(v) for v in get_args(wanted)])
+        return value
+    if wanted is Fraction:
+        return Fraction(0) if _is_zero(value) else parse_epsilon(value, name)
+    if wanted is str or not isinstance(value, str):
+        return value
+    return _from_text(value, wanted, name)
+
+
+def _inner_method(value: Any, name: str) -> Any:
+    """Read a method within a method: "histogram columns=age,sex", or what a receipt keeps of it."""
+    if isinstance(value, Mapping):
+        settings = dict(value)
+        return make_method(str(settings.pop("method", "")), settings)
+    if not isinstance(value, str):
+        return value
+    try:
+        words = shlex.split(value)
+    except ValueError:
+        words = []
+    if not words or not all("=" in word for word in words[1:]):
+        raise InvalidParameter(
+            f'{name} ({value!r}) must name a method and its settings: "histogram columns=age,sex"'
+        )
+    return make_method(words[0], dict(word.split("=", 1) for word in words[1:]))
+
+
+def _is_zero(value: Any) -> bool:
+    """Say whether an exact number is 0, which some settings may be: each method says which.
+
+    >>> [_is_zero(value) for value in (0, "0", "0.00", "0.01", 0.0, False)]
+    [True, True, True, False, False, False]
+    """
+    if isinstance(value, str):
+        return _ZERO.fullmatch(value) is not None
+    return isinstance(value, (int, Fraction)) and not isinstance(value, bool) and value == 0
+
+
+def _stripped(part: Any) -> Any:
+    return part.strip() if isinstance(part, str) else part
+
+
+def _convert_union(value: Any, choices: tuple[Any, ...], name: str) -> Any:
+    if value is None or (isinstance(value, str) and value.lower() == "none"):
+        return None
+    problem: InvalidParameter | None = None
+    for choice in choices:
+        if choice is type(None):
+            continue
+        try:
+            return _convert(value, choice, name)
+        except InvalidParameter as error:
+            problem = error
+    raise problem or InvalidParameter(f"{name} ({value!r}) cannot be read")
+
+
+def _from_text(text: str, wanted: Any, name: str) -> Any:
+    if wanted is bool:
+        words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+        if text.lower() not in words:
+            raise InvalidParameter(f"{name} ({text!r}) must be true or false")
+        return words[text.lower()]
+    try:
+        return wanted(text)
+    except (TypeError, ValueError):
+        raise InvalidParameter(f"{name} ({text!r}) must be {_type_name(wanted)}") from None
+
+
+def _type_name(wanted: Any) -> str:
+    if get_origin(wanted) in (UnionType, Union):
+        return " or ".join(_type_name(w) for w in get_args(wanted) if w is not type(None))
+    if get_origin(wanted) is tuple:
+        return "names, separated by commas"
+    if get_origin(wanted) is Literal:
+        return " | ".join(str(choice) for choice in get_args(wanted))
+    if wanted is Method:
+        return 'a method and its settings: "histogram columns=age,sex"'
+    words = {int: "an integer", str: "text", bool: "true | false", Fraction: "an exact number"}
+    return words.get(wanted, str(getattr(wanted, "__name__", wanted)))

@@ -1,0 +1,1 @@
+"""The ledger: what was granted, what is left, and a chain that shows any edit."""

@@ -1,0 +1,1 @@
+"""Exact samplers: integers and fractions only."""

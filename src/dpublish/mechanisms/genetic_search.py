@@ -1,0 +1,151 @@
+"""Search for good parameters by private choice, crossing and mutation.
+
+A generation of candidate vectors is scored by the data, a few of them are chosen privately,
+and their offspring are the next generation.  Crossing and mutation never see the data.
+
+Known as: PrivGene, here with the enhanced exponential mechanism: the noise of a choice follows
+how far one record can pull two candidates of this generation apart, which shrinks with the
+mutations.
+Reference: J. Zhang, X. Xiao, Y. Yang, Z. Zhang, M. Winslett, "PrivGene: Differentially Private
+Model Fitting Using Genetic Algorithms", SIGMOD 2013.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.errors import InvalidParameter, require_count
+from dpublish.mechanisms.exact.sampler import uniform_below
+from dpublish.mechanisms.selection import select
+from dpublish.mechanisms.top_k import top_c
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import RandomSource
+
+IntArray = NDArray[np.int64]
+Watcher = Callable[[int, int], None]
+"""Called with the number of rounds done and the number of all rounds; both are public."""
+
+FEWEST_ROUNDS, MOST_ROUNDS = 8, 500
+RECORDS_PER_ROUND = 800  # at epsilon 1: the paper's constant c = 1 / 800
+SHRINK = Fraction(95, 100)
+_FIRST_STEP = Fraction(1, 20)
+
+
+class Scores(NamedTuple):
+    """Exact scores of a generation, higher is better, and their range sensitivity (R)."""
+
+    values: IntArray
+    sensitivity_range: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Breeding:
+    """Public settings of a search.
+
+    Attributes:
+        reach: Coordinates are integers from -reach to reach.
+        rounds: Number of private choices (r).
+        population: Candidates in a generation (m).
+        parents: How many are chosen of each but the last (m').
+    """
+
+    reach: int
+    rounds: int
+    population: int = 200
+    parents: int = 1
+
+    def __post_init__(self) -> None:
+        require_count(
+            reach=self.reach, rounds=self.rounds, population=self.population, parents=self.parents
+        )
+        if self.parents > self.population:
+            raise InvalidParameter("there cannot be more parents than candidates")
+
+    def step(self, number: int) -> int:
+        """Say how far a coordinate is moved after round `number` (from 1), at least 1.
+
+        >>> Breeding(reach=1000, rounds=8).step(1), Breeding(reach=1000, rounds=8).step(2)
+        (100, 95)
+        """
+        return max(round(2 * self.reach * _FIRST_STEP * SHRINK ** (number - 1)), 1)
+
+
+def count_rounds(records: int, epsilon: Fraction, parents: int) -> int:
+    """Choose the number of rounds from a public or noisy number of records.
+
+    >>> count_rounds(-3, Fraction(1), 1), count_rounds(48_842, Fraction(1), 1)
+    (8, 62)
+    """
+    wanted = ceil(Fraction(max(records, 0)) * epsilon / (RECORDS_PER_ROUND * parents))
+    return min(max(wanted, FEWEST_ROUNDS), MOST_ROUNDS)
+
+
+def draw_uniform(count: int, size: int, reach: int, rng: RandomSource) -> IntArray:
+    """Draw `count` vectors of `size` coordinates, uniform on the lattice."""
+    drawn = uniform_below(2 * reach + 1, count * size, rng) - reach
+    return drawn.reshape(count, size)
+
+
+def search(
+    score: Callable[[IntArray], Scores],
+    first: IntArray,
+    plan: Breeding,
+    *,
+    budget: Budget,
+    rng: RandomSource,
+    watcher: Watcher | None = None,
+) -> IntArray:
+    """Improve a generation round by round, and return one vector of the last.
+
+    Args:
+        score: Scores the rows of a generation by the data.  It is called once a round.
+        first: The first generation, a row each; drawn without looking at the data.
+        plan: Public settings.
+        budget: Budget to empty, in equal shares over the rounds.
+        rng: Source of randomness.
+        watcher: Told about progress.
+
+    Privacy:
+        `budget.epsilon`-differentially private if `score` states a range sensitivity that
+        holds for all neighbors and depends on the generation alone.  Each generation is
+        made from the last choice and fresh randomness, so it is public once that choice is,
+        and each round's choice costs its share (`select`, `top_c`): sequential, adaptive
+        composition over as many rounds as the plan has.
+    """
+    generation = first
+    for number, share in enumerate(budget.split_evenly(plan.rounds), start=1):
+        scores = score(generation)
+        if number == plan.rounds:
+            best = select(
+                scores.values, sensitivity_range=scores.sensitivity_range, budget=share, rng=rng
+            )
+            break
+        chosen = top_c(
+            scores.values,
+            count=plan.parents,
+            sensitivity_range=scores.sensitivity_range,
+            budget=share,
+            rng=rng,
+        )
+        generation = breed(generation[chosen], plan, number, rng)
+        if watcher is not None:
+            watcher(number, plan.rounds)
+    return np.asarray(generation[best])
+
+
+def breed(parents: IntArray, plan: Breeding, number: int, rng: RandomSource) -> IntArray:
+    """Make a generation: cross two parents at one place, then move one coordinate."""
+    count, size = plan.population, parents.shape[1]
+    left, right = uniform_below(len(parents), 2 * count, rng).reshape(2, count)
+    cuts = 1 + uniform_below(size - 1, count, rng) if size > 1 else np.ones(count, dtype=np.int64)
+    is_left = np.arange(size) < cuts[:, None]
+    children = np.where(is_left, parents[left], parents[right])
+    places = uniform_below(size, count, rng)
+    signs = 2 * uniform_below(2, count, rng) - 1
+    children[np.arange(count), places] += signs * plan.step(number)
+    return np.asarray(np.clip(children, -plan.reach, plan.reach))

@@ -1,0 +1,102 @@
+"""A sparse vector that outlives its process: comparisons spread over weeks, one threshold.
+
+`SparseVector` keeps its noisy threshold in memory.  A stream asks one question an hour, so
+the noisy threshold must be stored between two questions.  It is a secret: whoever reads it
+knows how far each answer was from it.  Noise of answers is drawn when it is needed and never
+stored.
+
+Known as: SVT, AboveThreshold; `docs/proofs/sparse_vector.md` has the proof.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from dpublish.errors import BudgetAlreadyUsed
+from dpublish.mechanisms.sparse_vector.calibration import SAMPLERS, Calibration, calibrate
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.randomness import RandomSource
+
+MAX_GAP = 2**61  # beyond every threshold by far, so that clipping changes no outcome
+
+
+@dataclass(frozen=True)
+class StoredVector:
+    """A noisy threshold in force and the positives that are still paid for.
+
+    It is a value: a comparison gives the vector with which to go on.  Using an old one again
+    would count a positive twice, so whoever stores it replaces it at once.
+
+    Attributes:
+        threshold_rate: Rate of the threshold's noise (public).
+        answer_rate: Rate of each answer's noise (public).
+        bar: What is added to every threshold.  Secret.
+        positives_left: Positives that are still paid for (public).
+    """
+
+    threshold_rate: Fraction
+    answer_rate: Fraction
+    bar: int
+    positives_left: int
+
+    def __repr__(self) -> str:
+        return f"StoredVector(positives_left={self.positives_left})"
+
+    @classmethod
+    def draw(
+        cls, *, sensitivity: int, max_positives: int, budget: Budget, rng: RandomSource
+    ) -> "StoredVector":
+        """Pay for a run of comparisons and perturb its threshold.
+
+        Privacy:
+            All outcomes together are `budget.epsilon`-differentially private for neighbors
+            that move no answer by more than `sensitivity`: `SparseVector`'s argument, which
+            is about rates and outcomes and not about where the noisy threshold is kept.
+            One-sided noise; answers and thresholds may depend on earlier outcomes.
+        """
+        calibration = calibrate(
+            sensitivity=sensitivity, max_positives=max_positives, monotonic=False, budget=budget
+        )
+        noise = int(SAMPLERS[calibration.noise](calibration.threshold_rate, 1, rng)[0])
+        return cls(
+            threshold_rate=calibration.threshold_rate,
+            answer_rate=calibration.answer_rate,
+            bar=noise + calibration.offset,
+            positives_left=max_positives,
+        )
+
+    def above(self, answer: int, threshold: int, rng: RandomSource) -> "tuple[bool, StoredVector]":
+        """Say whether a true answer is above a public threshold, and how to go on."""
+        if not self.positives_left:
+            raise BudgetAlreadyUsed("all positives that were paid for are used")
+        gap = max(-MAX_GAP, min(int(answer) - int(threshold), MAX_GAP))
+        noise = int(SAMPLERS["exponential"](self.answer_rate, 1, rng)[0])
+        is_above = gap + noise >= self.bar
+        return is_above, replace(self, positives_left=self.positives_left - is_above)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Turn the vector into plain values for a file that only the owner can read."""
+        return {
+            "threshold_rate": format_epsilon(self.threshold_rate),
+            "answer_rate": format_epsilon(self.answer_rate),
+            "bar": self.bar,
+            "positives_left": self.positives_left,
+        }
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> "StoredVector":
+        """Read back what `to_dict` wrote."""
+        return cls(
+            threshold_rate=parse_epsilon(plain["threshold_rate"]),
+            answer_rate=parse_epsilon(plain["answer_rate"]),
+            bar=int(plain["bar"]),
+            positives_left=int(plain["positives_left"]),
+        )
+
+
+def comparison_deviation(calibration: Calibration) -> float:
+    """Say how far noise moves a comparison: the standard deviation of answer minus threshold."""
+    answer = calibration.answer_deviation
+    threshold = calibration._replace(answer_rate=calibration.threshold_rate).answer_deviation
+    return float((answer**2 + threshold**2) ** 0.5)

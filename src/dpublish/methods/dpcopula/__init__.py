@@ -1,0 +1,1 @@
+"""DPCopula: marginals joined by a Gaussian copula, and its hybrid for mixed tables."""

@@ -1,0 +1,169 @@
+"""Cells of some columns in groups, and what was published about other columns in each group."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import prod, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.accuracy.noise_distribution import noise_variance
+from dpublish.accuracy.projection import project_nonnegative
+from dpublish.data.axis import Axis
+from dpublish.errors import InvalidParameter
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.methods.dpcopula.rows import LeafDistribution
+from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CellGroups:
+    """Noisy counts of all cells of `categories`, and marginals of `numbers` in groups of cells.
+
+    Each cell that was kept is a group of its own, in the order of cells; all other cells
+    together are the last group, if there are any.
+
+    Attributes:
+        categories: Axes of the cells, the last counting fastest, all at their leaves.
+        numbers: Axes of the other columns, at their leaves.
+        counts: Noisy count of every cell.
+        rate: Rate of their noise.
+        kept: Numbers of the cells that are groups of their own.
+        marginals: For each group the marginals of `numbers`, in their order.
+    """
+
+    categories: tuple[Axis, ...]
+    numbers: tuple[Axis, ...]
+    counts: IntArray
+    rate: Fraction
+    kept: IntArray
+    marginals: tuple[tuple[NoisyMarginal, ...], ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what no method would publish: it may come from anywhere."""
+        require_rate(self.rate)
+        names = [axis.column for axis in (*self.categories, *self.numbers)]
+        if not self.categories or len(set(names)) < len(names):
+            raise InvalidParameter("cells need at least one column, and every column comes once")
+        if self.counts.dtype != np.int64 or self.counts.shape != (prod(self.shape),):
+            raise InvalidParameter("there must be a whole noisy count for every cell")
+        _require_kept(self.kept, self.counts.size)
+        if len(self.marginals) != self.groups:
+            raise InvalidParameter("there must be marginals for every group of cells")
+        leaves = [axis.size for axis in self.numbers]
+        if any([marginal.leaves for marginal in row] != leaves for row in self.marginals):
+            raise InvalidParameter("each group has a marginal of every column, with all its leaves")
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, CellGroups)
+            and (self.categories, self.numbers) == (other.categories, other.numbers)
+            and (self.rate, self.marginals) == (other.rate, other.marginals)
+            and np.array_equal(self.counts, other.counts)
+            and np.array_equal(self.kept, other.kept)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of leaves along each axis of the cells."""
+        return tuple(axis.size for axis in self.categories)
+
+    @cached_property
+    def group_of(self) -> IntArray:
+        """Group of each cell."""
+        return groups_of_cells(self.kept, self.counts.size)
+
+    @property
+    def groups(self) -> int:
+        """Number of groups."""
+        return self.kept.size + (self.kept.size < self.counts.size)
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """Estimate of the number of records of each group; it may be negative.
+
+        Cells and marginals each give one, unbiased; they are weighed by inverse variance.
+        """
+        return self._evidence[0]
+
+    @property
+    def records(self) -> float:
+        """Estimate of the number of all records."""
+        return max(float(self.sizes.sum()), 0.0)
+
+    @property
+    def records_deviation(self) -> float:
+        """Standard deviation that noise gives the number of records, before it is cut at 0."""
+        return sqrt(float(self._evidence[1].sum()))
+
+    @cached_property
+    def _evidence(self) -> tuple[FloatArray, FloatArray]:
+        """Estimates of the groups' sizes, and their variances."""
+        cells = np.bincount(self.group_of, minlength=self.groups)
+        totals = [np.bincount(self.group_of, weights=self.counts, minlength=self.groups)]
+        variances = [cells * noise_variance(self.rate)]
+        for j in range(len(self.numbers)):
+            totals.append(np.array([row[j].total for row in self.marginals]))
+            variances.append(np.array([row[j].total_variance for row in self.marginals]))
+        precisions = 1 / np.maximum(variances, 1e-9)
+        found = precisions.sum(axis=0)
+        return (precisions * totals).sum(axis=0) / found, 1 / found
+
+    @cached_property
+    def estimates(self) -> FloatArray:
+        """Counts of all cells that could be real: not negative, each group adding up."""
+        found = np.zeros(self.counts.size)
+        found[self.kept] = np.maximum(self.sizes[: self.kept.size], 0)
+        if self.groups > self.kept.size:
+            rest = self.group_of == self.kept.size
+            found[rest] = project_nonnegative(self.counts[rest], float(self.sizes[-1]))
+        return found
+
+    @cached_property
+    def distributions(self) -> tuple[tuple[LeafDistribution, ...], ...]:
+        """For each group, the probabilities of each column's leaves."""
+        ordinary = [axis.ordinary_leaves for axis in self.numbers]
+        return tuple(
+            tuple(
+                LeafDistribution(m.probabilities, leaves)
+                for m, leaves in zip(row, ordinary, strict=True)
+            )
+            for row in self.marginals
+        )
+
+    def box_masses(self, lows: IntArray, highs: IntArray) -> FloatArray:
+        """Add up the estimates of each group's cells in each of many boxes of their leaves."""
+        kept = np.stack(np.unravel_index(self.kept, self.shape), axis=1)
+        masses = np.zeros((len(lows), self.groups))
+        inside = ((lows[:, None] <= kept) & (kept < highs[:, None])).all(axis=2)
+        masses[:, : self.kept.size] = inside * self.estimates[self.kept]
+        if self.groups > self.kept.size:
+            rest = np.where(self.group_of == self.kept.size, self.estimates, 0)
+            cube = rest.reshape(self.shape)
+            for place, ends in enumerate(zip(lows, highs, strict=True)):
+                part = tuple(slice(low, high) for low, high in zip(*ends, strict=True))
+                masses[place, -1] = cube[part].sum()
+        return masses
+
+
+def groups_of_cells(kept: IntArray, cells: int) -> IntArray:
+    """Number the groups: each kept cell is one, all others are the last.
+
+    >>> groups_of_cells(np.array([1, 3]), 5)
+    array([2, 0, 2, 1, 2])
+    """
+    found = np.full(cells, kept.size, dtype=np.int64)
+    found[kept] = np.arange(kept.size)
+    return found
+
+
+def _require_kept(kept: IntArray, cells: int) -> None:
+    inside = kept.size == 0 or (kept[0] >= 0 and kept[-1] < cells)
+    if kept.dtype != np.int64 or kept.ndim != 1 or not inside or np.any(np.diff(kept) <= 0):
+        raise InvalidParameter("the cells that were kept must be listed in order, each once")

@@ -1,0 +1,275 @@
+"""Publish a table of numbers and categories together.
+
+Known as: DPCopula-Hybrid, extended by networks so that many categories stay useful.
+Reference: H. Li, L. Xiong, X. Jiang, "Differentially Private Synthesization of
+Multi-Dimensional Data using Copula Functions", EDBT 2014, repaired.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Literal, get_args
+
+from dpublish.accuracy.noise_distribution import sum_quantile
+from dpublish.aggregates.dependence import DISTANCE
+from dpublish.core.method import ExpectedError, Progress, receipt_for, setting, settings_of
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, require_count, require_known, require_positive
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.methods.dpcopula.cell_copulas import cells_error, release_cells
+from dpublish.methods.dpcopula.dpcopula import SIZE_SHARE, ordered_columns
+from dpublish.methods.dpcopula.expected_correlation import expected_spread
+from dpublish.methods.dpcopula.intervals import TotalEvidence
+from dpublish.methods.dpcopula.mixed_columns import MixedColumns, restrict
+from dpublish.methods.dpcopula.mixed_network import STRUCTURE_SHARE, release_network
+from dpublish.methods.dpcopula.released import Copula
+from dpublish.methods.dpcopula.released_cells import CellCopulas
+from dpublish.methods.dpcopula.released_hybrid import MixedTable
+from dpublish.methods.dpcopula.spearman import release_spearman
+from dpublish.methods.dpcopula.weighed_marginals import (
+    count_records,
+    marginal_kernel,
+    release_marginals,
+    require_marginals,
+)
+from dpublish.methods.histogram.domain import (
+    counted_columns,
+    require_names,
+    require_single_records,
+)
+from dpublish.methods.marginals.one_marginal import MarginalMethod
+from dpublish.methods.privbayes.plan import require_countable
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import refuse_seeded_grant
+from dpublish.randomness import RandomSource
+
+Design = Literal["auto", "network", "numbers-first", "cells"]
+MARGINALS_SHARE = Fraction(3, 10)
+CORRELATIONS_SHARE = Fraction(1, 10)
+_USUAL_RECORDS = 10_000
+_MOST_DEGREE = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class HybridCopula:
+    """Method: marginals of numbers, and a network or cells that join them with categories."""
+
+    name: ClassVar[str] = "dpcopula-hybrid"
+
+    columns: tuple[str, ...] = setting("Columns to publish; all, unless named.", default=())
+    design: Design = setting(
+        "How numbers and categories are joined. network: a network over categories and classes "
+        "of numbers; numbers-first: numbers by a copula, categories depend on them; cells: a "
+        "marginal of every number for each full cell of the categories; auto: numbers-first if "
+        "there are at least as many numbers as categories, else network.",
+        default="auto",
+    )
+    least_values: int = setting(
+        "From how many values on a column with an order counts as a number.", default=10
+    )
+    marginal: MarginalMethod = setting(
+        "How to count marginals, as in the method marginals.", default="auto"
+    )
+    theta: Fraction = setting(
+        "Least average count of a joint cell, in units of its noise.", default=Fraction(6)
+    )
+    max_degree: int = setting("Most parents of a column in the network.", default=3)
+    least_records: int = setting(
+        "Noisy count from which a cell has marginals of its own, in the design cells; more if the "
+        "noise needs it.",
+        default=200,
+    )
+
+    def __post_init__(self) -> None:
+        require_names(self.columns)
+        require_known("design", self.design, get_args(Design))
+        require_known("marginal", self.marginal, get_args(MarginalMethod))
+        require_count(least_records=self.least_records, max_degree=self.max_degree)
+        require_count(least_values=self.least_values, at_least=3)
+        if self.max_degree > _MOST_DEGREE:
+            raise InvalidParameter(f"max_degree ({self.max_degree}) must be at most {_MOST_DEGREE}")
+        if not isinstance(self.theta, Fraction):
+            raise InvalidParameter("theta must be an exact Fraction")
+        require_positive(theta=self.theta)
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> MixedTable | CellCopulas:
+        """Publish the columns of `table` together.
+
+        Privacy:
+            `budget.epsilon`-differentially private when one record is added or removed.  The
+            design follows from the schema.  Noisy size, marginals (`release_marginals`), network
+            (`release_network`) and, if numbers come first, correlations (`release_spearman`)
+            each cost their share, given what was released before; sequential composition adds
+            them up to epsilon.  For the design cells see `release_cells`.  Rows and counts
+            follow from what was released.
+        """
+        refuse_seeded_grant(budget, rng)
+        require_single_records(table, self.name)
+        parts = self._parts(table.schema)
+        self.expected_error(table.schema, None, budget.epsilon)
+        if self._design(parts) == "cells":
+            return self._release_cells(table, parts, budget=budget, rng=rng, progress=progress)
+        return self._release_network(table, parts, budget=budget, rng=rng, progress=progress)
+
+    def _release_network(
+        self,
+        table: Table,
+        parts: MixedColumns,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None,
+    ) -> MixedTable:
+        """Publish marginals, network and, if numbers come first, correlations.
+
+        Privacy:
+            As argued in `release`.
+        """
+        ordered = self._ordered(parts)
+        budgets = budget.split(**self._shares(ordered))
+        size, counts = count_records(
+            table, parts.all, parts.counted, budget=budgets["size"], rng=rng
+        )
+        marginals = release_marginals(
+            counts,
+            parts.counted,
+            method=self.marginal,
+            budget=budgets["marginals"],
+            rng=rng,
+            progress=progress,
+        )
+        correlation = None
+        if ordered:
+            correlation = release_spearman(
+                table,
+                ordered,
+                marginals,
+                size,
+                budget=budgets["correlations"],
+                rng=rng,
+                complete=tuple(column.name for column in parts.all),
+            )
+        schema = restrict(table.schema, parts.all)
+        numbers_first = self._design(parts) == "numbers-first"
+        network = release_network(
+            table,
+            schema,
+            {column.name: marginals[column.name] for column in parts.numbers},
+            numbers_first=numbers_first,
+            records=TotalEvidence((*marginals.values(),), size.value, size.rate).records,
+            theta=self.theta,
+            max_degree=self.max_degree,
+            budget=budgets["network"],
+            rng=rng,
+            progress=progress,
+        )
+        receipt = receipt_for(self, table, budget=budget, rng=rng)
+        counted = restrict(table.schema, parts.counted)
+        return MixedTable(
+            receipt=receipt,
+            schema=schema,
+            numbers=Copula(
+                receipt=receipt,
+                schema=counted,
+                marginals=tuple(marginals[name] for name in counted.names),
+                correlation=correlation,
+                size=size,
+            ),
+            classes=network.classes,
+            nodes=network.nodes,
+            counts=network.counts,
+            noise_rate=network.rate,
+            numbers_first=numbers_first,
+        )
+
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict the error of a range count in one number, and of a joint count."""
+        parts = self._parts(schema)
+        if self._design(parts) == "cells":
+            numbers, categories = parts.names
+            return cells_error(
+                schema, numbers, categories, n_records, epsilon, marginal=self.marginal
+            )
+        ordered = self._ordered(parts)
+        shares = self._shares(ordered)
+        require_rate(epsilon * shares["size"])
+        reach = require_marginals(parts.counted, self.marginal, epsilon * shares["marginals"])
+        figures = {"range_count_95": reach}
+        if ordered:
+            share = epsilon * shares["correlations"]
+            spread = expected_spread("spearman", len(ordered), n_records or _USUAL_RECORDS, share)
+            if n_records:
+                figures["correlation_95"] = 1.96 * spread
+        counted = len(parts.all) if not ordered else len(parts.categories)
+        network = epsilon * shares["network"]
+        require_rate(network * STRUCTURE_SHARE / len(parts.all) / DISTANCE.sensitivity_range)
+        rate = network * (1 - STRUCTURE_SHARE) / counted
+        figures["one_cell_95"] = float(sum_quantile(rate, 1, 0.95))
+        if n_records:
+            figures["range_count_95_per_record"] = reach / n_records
+        summary = (
+            f"{len(parts.counted)} marginals, a count of half of a column's values within "
+            f"{reach:,.0f} of the truth (95 %); up to {counted} joint counts, each within "
+            f"{figures['one_cell_95']:,.0f}"
+        )
+        return ExpectedError(summary, figures, target="range_count_95")
+
+    def _release_cells(
+        self,
+        table: Table,
+        parts: MixedColumns,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None,
+    ) -> CellCopulas:
+        """Publish cells of the categories and copulas inside.
+
+        Privacy:
+            That of `release_cells`.
+        """
+        numbers, categories = parts.names
+        return release_cells(
+            table,
+            numbers=numbers,
+            categories=categories,
+            marginal=self.marginal,
+            least_records=self.least_records,
+            method=self.name,
+            settings=settings_of(self),
+            budget=budget,
+            rng=rng,
+            progress=progress,
+        )
+
+    def _design(self, parts: MixedColumns) -> Design:
+        if self.design != "auto":
+            return self.design
+        return "numbers-first" if len(parts.numbers) >= len(parts.categories) else "network"
+
+    def _ordered(self, parts: MixedColumns) -> tuple[str, ...]:
+        """Name the numbers that correlations join: none if the network joins them."""
+        return ordered_columns(parts.numbers) if self._design(parts) == "numbers-first" else ()
+
+    def _shares(self, ordered: tuple[str, ...]) -> dict[str, Fraction]:
+        shares = {"size": SIZE_SHARE, "marginals": MARGINALS_SHARE}
+        if ordered:
+            shares["correlations"] = CORRELATIONS_SHARE
+        return {**shares, "network": 1 - sum(shares.values(), Fraction(0))}
+
+    def _parts(self, schema: Schema) -> MixedColumns:
+        columns = counted_columns(schema, self.columns or schema.names)
+        parts = MixedColumns.of(columns, self.least_values)
+        for column in parts.categories:
+            require_countable(column, None)
+        marginal_kernel(schema, columns, parts.counted)  # refuses what cannot be counted
+        return parts

@@ -1,0 +1,134 @@
+"""Choose and count a network over categories and classes of numbers, for a mixed table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import isqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.aggregates.complete_counts import CompleteCounts
+from dpublish.aggregates.dependence import DISTANCE
+from dpublish.core.method import Progress
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.mechanisms.noise import add_geometric
+from dpublish.methods.dpcopula.rank_classes import Starts, classed_schema, rank_levels
+from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
+from dpublish.methods.privbayes.nodes import Node, joint_sets
+from dpublish.methods.privbayes.plan import Plan, make_plan
+from dpublish.methods.privbayes.structure import choose_network
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import RandomSource
+
+STRUCTURE_SHARE = Fraction(1, 5)
+"""Part of the network's budget that buys its edges; the rest buys the counts."""
+
+
+class CountedNetwork(NamedTuple):
+    """A network, its noisy joint counts, and the classes of numbers that it speaks of."""
+
+    nodes: tuple[Node, ...]
+    counts: NDArray[np.int64]
+    rate: Fraction
+    classes: dict[str, tuple[Starts, ...]]
+
+
+def release_network(
+    table: Table,
+    schema: Schema,
+    marginals: Mapping[str, NoisyMarginal],
+    *,
+    numbers_first: bool,
+    records: float,
+    theta: Fraction,
+    max_degree: int,
+    budget: Budget,
+    rng: RandomSource,
+    progress: Progress | None = None,
+) -> CountedNetwork:
+    """Publish a network over the columns of `schema` and its noisy joint counts.
+
+    Args:
+        table: Private rows.
+        schema: The columns of the network.
+        marginals: Released marginals of the numbers, from which their classes follow.
+        numbers_first: Whether numbers come first and are not counted.
+        records: Number of records, by what was released before.
+        theta: Least average count of a joint cell, in units of its noise.
+        max_degree: Most parents of a column.
+        budget: Budget to empty.
+        rng: Source of the noise.
+        progress: Told when a column has found its parents.
+
+    Privacy:
+        `budget.epsilon`-differentially private when one record is added or removed, given
+        what was released before: classes and plan follow from it and from the schema.  The
+        network costs its share (`choose_network`).  A record lies in one cell of each of the
+        m joints, so their counts move by m in all and get two-sided geometric noise of rate
+        (their share) / m.  If no network can be afforded its share goes to the counts.
+    """
+    classes = {
+        name: rank_levels(marginal.probabilities, schema[name].axis().ordinary_leaves)
+        for name, marginal in marginals.items()
+    }
+    classed = classed_schema(schema, classes)
+    given = tuple(marginals) if numbers_first else ()
+    plan = _plan(classed, given, classes, records, budget.epsilon, theta, max_degree)
+    if plan.degree == 0:
+        nodes = tuple(Node(name, plan.own(name)[0]) for name in (*given, *_others(plan, given)))
+        share = budget.split(counts=1)["counts"]
+    else:
+        budgets = budget.split(structure=STRUCTURE_SHARE, counts=1 - STRUCTURE_SHARE)
+        nodes = choose_network(
+            table,
+            plan,
+            schema=classed,
+            first=given,
+            score=DISTANCE,
+            budget=budgets["structure"],
+            rng=rng,
+            progress=progress,
+        )
+        share = budgets["counts"]
+    sets = joint_sets(tuple(node for node in nodes if node.column not in given))
+    kernel = CompleteCounts(classed, sets, schema.names)
+    rate = share.epsilon / len(sets)
+    exact = table.sum(kernel)
+    counts = add_geometric(exact, sensitivity=len(sets), budget=share, rng=rng)
+    return CountedNetwork(nodes, counts, rate, classes)
+
+
+def _plan(
+    classed: Schema,
+    given: Sequence[str],
+    classes: Mapping[str, Sequence[Starts]],
+    records: float,
+    epsilon: Fraction,
+    theta: Fraction,
+    max_degree: int,
+) -> Plan:
+    """Limit the network, and the classes of a number to what leaves room for parents as fine."""
+    plan = make_plan(
+        classed.columns,
+        size=round(records),
+        joint_budget=epsilon * (1 - STRUCTURE_SHARE),
+        whole_budget=epsilon,
+        theta=theta,
+        max_degree=max_degree,
+        given=len(given),
+    )
+    most = max(isqrt(max(plan.most_cells, 0)), 2)
+    levels = {
+        name: [level for level in ladder if level[1] <= most] or [ladder[0]]
+        if name in classes
+        else ladder
+        for name, ladder in plan.levels.items()
+    }
+    return replace(plan, levels=levels)
+
+
+def _others(plan: Plan, given: Sequence[str]) -> list[str]:
+    return [name for name in plan.levels if name not in given]

@@ -1,0 +1,1 @@
+"""Filter-Priority: a weighted sample of the largest noisy cells of a huge domain."""

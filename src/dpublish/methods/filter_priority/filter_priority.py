@@ -1,0 +1,164 @@
+"""Publish a sample of the noisy counts of a huge domain, large counts first.
+
+Known as: filter with priority sampling.
+Reference: G. Cormode, C. Procopiuc, D. Srivastava, T. Tran, "Differentially Private Summaries
+for Sparse Data", ICDT 2012; the sampling after N. Duffield, C. Lund, M. Thorup, "Priority
+Sampling for Estimation of Arbitrary Subset Sums", J. ACM 54(6), 2007.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.accuracy.intervals import count_errors
+from dpublish.aggregates.sparse_counts import SparseCounts
+from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, require_count
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse, sparse_counts
+from dpublish.methods.filter_priority.released import TABLE_COLUMNS, CellSample
+from dpublish.methods.histogram.domain import (
+    counted_columns,
+    require_few,
+    require_names,
+    require_single_records,
+)
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import refuse_seeded_grant
+from dpublish.randomness import RandomSource
+
+MOST_SAMPLED = 1_000_000
+
+
+class Sampled(NamedTuple):
+    """Which items were kept, in order, and the cutoff below which they were kept at random."""
+
+    kept: NDArray[np.intp]
+    cutoff: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterPriority:
+    """Method: perturb all cells of `columns`, drop small ones, keep a sample by priority."""
+
+    name: ClassVar[str] = "filter-priority"
+
+    columns: tuple[str, ...] = setting(
+        "Columns to count by, at their leaves; all numeric, integer and ordinal ones if none "
+        "is named.",
+        default=(),
+    )
+    sample: int = setting("Most cells to publish.", default=10_000)
+    threshold: int | Literal["auto"] = setting(
+        "Least noisy count that is published; auto picks it from the number of cells and "
+        "epsilon so that about one empty cell gets through.",
+        default="auto",
+    )
+
+    def __post_init__(self) -> None:
+        require_names(self.columns)
+        require_count(sample=self.sample)
+        object.__setattr__(self, "sample", int(self.sample))  # a NumPy integer, too
+        if self.sample > MOST_SAMPLED:
+            raise InvalidParameter(f"sample ({self.sample}) must be at most {MOST_SAMPLED:,}")
+        if self.threshold != "auto":
+            require_count(threshold=self.threshold)
+            object.__setattr__(self, "threshold", int(self.threshold))
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> CellSample:
+        """Publish a sample of the noisy cells of `table`.
+
+        Privacy:
+            `budget.epsilon`-differentially private when one record is added or removed: the
+            record lies in one cell, so the vector of all cells of the public domain, empty
+            ones included, moves by 1 in all.  `sparse_counts` has the distribution of perturbing
+            every cell with noise of rate epsilon and dropping those below the public threshold.
+            The sample is drawn from these noisy cells alone, so it is post-processing.
+            Proof: docs/proofs/cell_sample.md.
+        """
+        refuse_seeded_grant(budget, rng)
+        require_single_records(table, self.name)
+        kernel, threshold = self._plan(table.schema, budget.epsilon)
+        # Opened before any row is read: a share that is already used stops here.
+        share = budget.split(counts=1)["counts"]
+        occupied = table.sum(kernel).compact()
+        noisy = sparse_counts(
+            occupied.keys,
+            occupied.counts,
+            domain_size=kernel.domain_size,
+            threshold=threshold,
+            budget=share,
+            rng=rng,
+        )
+        kept, cutoff = priority_sample(noisy.counts, self.sample, rng)
+        if progress is not None:
+            progress(1, 1, "sample")
+        return CellSample(
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            schema=replace(
+                table.schema, columns=tuple(table.schema[axis.column] for axis in kernel.axes)
+            ),
+            cells=noisy.keys[kept],
+            counts=noisy.counts[kept],
+            cutoff=cutoff,
+            sample=self.sample,
+            threshold=threshold,
+            noise_rate=share.epsilon,
+        )
+
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict the error of published counts; what the threshold hides is not known."""
+        require_rate(epsilon)
+        kernel, threshold = self._plan(schema, epsilon)
+        figures = {"cells": float(kernel.domain_size)}
+        figures |= count_errors(epsilon, kernel.domain_size, threshold)
+        if n_records:
+            figures["records_per_cell"] = n_records / kernel.domain_size
+        summary = (
+            f"{kernel.domain_size:,} cells, at most {self.sample:,} of those at or above "
+            f"{threshold:,} published; noisy counts within {figures['all_cells_95']:,.0f} of the "
+            "truth (95 %)"
+        )
+        return ExpectedError(summary, figures, target="all_cells_95")
+
+    def _plan(self, schema: Schema, epsilon: Fraction) -> tuple[SparseCounts, int]:
+        """Decide from the schema what is counted and published, and refuse what is too large."""
+        columns = counted_columns(schema, self.columns)
+        require_few(columns)
+        if TABLE_COLUMNS & {column.name for column in columns}:
+            raise InvalidParameter(f"rename the columns {', '.join(sorted(TABLE_COLUMNS))} first")
+        # The kernel refuses domains that are too large, before anything is paid or read.
+        kernel = SparseCounts(schema, tuple((column.name, None) for column in columns))
+        auto = self.threshold == "auto"
+        cells = kernel.domain_size
+        threshold = auto_threshold(cells, epsilon) if auto else int(self.threshold)
+        require_sparse(cells, threshold, epsilon)
+        return kernel, threshold
+
+
+def priority_sample(counts: NDArray[np.int64], size: int, rng: RandomSource) -> Sampled:
+    """Keep the `size` items of highest priority: count / u, with u uniform on (0, 1].
+
+    With the next highest priority as cutoff, max(count, cutoff) of the kept items adds up to
+    the sum of all counts on average, and so it is for any part of them.  Counts are positive.
+    """
+    if counts.size <= size:
+        return Sampled(np.arange(counts.size), 0.0)
+    uniform = ((rng.words(counts.size) >> np.uint64(11)).astype(np.float64) + 1) / 2**53
+    priorities = counts / uniform
+    order = np.argsort(-priorities, kind="stable")
+    return Sampled(np.sort(order[:size]), float(priorities[order[size]]))

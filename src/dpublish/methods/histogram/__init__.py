@@ -1,0 +1,1 @@
+"""Histogram: noisy counts of every cell, with and without a class column."""

@@ -1,0 +1,49 @@
+"""Perturb the counts of cells, every cell of the domain or those that reach a threshold."""
+
+import numpy as np
+
+from dpublish.aggregates.sparse_counts import OccupiedCells
+from dpublish.core.task import Task
+from dpublish.errors import InvalidParameter
+from dpublish.mechanisms.noise import add_geometric
+from dpublish.mechanisms.sparse_counts import NoisyCells, sparse_counts
+from dpublish.methods.histogram.released import RESERVED
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import RandomSource
+
+
+def require_free_names(task: Task) -> None:
+    """Refuse columns that are called like columns of the published table."""
+    if RESERVED & {column.name for column in (*task.predictors, task.target)}:
+        raise InvalidParameter(f"rename the columns {', '.join(sorted(RESERVED))} first")
+
+
+def add_noise_to_cells(
+    occupied: OccupiedCells,
+    size: int,
+    threshold: int | None,
+    *,
+    budget: Budget,
+    rng: RandomSource,
+) -> NoisyCells:
+    """Publish noisy counts of a domain of `size` cells, of which some are occupied.
+
+    Privacy:
+        `budget.epsilon`-differentially private when one record is added or removed: it lies
+        in one cell, so all counts of the domain, empty cells included, change by 1 in all.
+        That is the sensitivity given to `add_geometric` or `sparse_counts`.
+    """
+    if threshold is not None:
+        return sparse_counts(
+            occupied.keys,
+            occupied.counts,
+            domain_size=size,
+            threshold=threshold,
+            sensitivity=1,
+            budget=budget,
+            rng=rng,
+        )
+    counts = np.zeros(size, dtype=np.int64)
+    counts[occupied.keys] = occupied.counts
+    noisy = add_geometric(counts, sensitivity=1, budget=budget, rng=rng)
+    return NoisyCells(np.arange(size, dtype=np.int64), noisy)

@@ -1,0 +1,74 @@
+"""Choose the number of clusters from a noisy grid: near their own center, far from the others.
+
+Known as: the validity of Ray and Turi, intra / inter; the smallest is best.
+Reference: S. Ray and R. H. Turi, "Determination of Number of Clusters in K-Means Clustering
+and Application in Color Image Segmentation", ICAPRDT 1999.
+"""
+
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
+
+from dpublish.errors import InvalidParameter, require_count
+from dpublish.methods.kmeans.released import Centers
+from dpublish.randomness import plain_generator
+
+MOST_CLUSTERS = 1000
+
+
+class Validity(NamedTuple):
+    """How well a number of clusters fits the noisy grid; distances are measured in the box."""
+
+    clusters: int
+    within: float
+    """Mean squared distance from the own center."""
+    between: float
+    """Least squared distance of two centers."""
+
+    @property
+    def ratio(self) -> float:
+        """The validity; the smaller, the better."""
+        return self.within / self.between if self.between > 0 else inf
+
+
+def judge_clusters(
+    release: Centers,
+    candidates: Sequence[int],
+    *,
+    starts: int = 30,
+    seed: int | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> list[Validity]:
+    """Cluster a release's grid into each of several numbers of clusters; free.
+
+    The grid should have been made for the largest of them: a grid for fewer clusters may
+    have fewer cells.
+    """
+    require_count(starts=starts)
+    if not candidates:
+        raise InvalidParameter("there must be numbers of clusters to choose from")
+    for clusters in candidates:
+        require_count(clusters=clusters, at_least=2)
+        if clusters > MOST_CLUSTERS:
+            raise InvalidParameter(f"clusters ({clusters}) must be at most {MOST_CLUSTERS:,}")
+    rng = plain_generator(seed)
+    found = []
+    for number, clusters in enumerate(candidates, start=1):
+        best = release.find_clusters(clusters, starts=starts, rng=rng)
+        found.append(Validity(int(clusters), best.score, _least_distance(best.centers)))
+        if progress is not None:
+            progress(number, len(candidates), "numbers of clusters")
+    return found
+
+
+def best_of(found: Sequence[Validity]) -> Validity:
+    """Take the number of clusters with the least validity, the fewest of equals."""
+    return min(found, key=lambda one: (one.ratio, one.clusters))
+
+
+def _least_distance(centers: NDArray[np.float64]) -> float:
+    return float(pdist(centers, "sqeuclidean").min())

@@ -1,0 +1,121 @@
+"""One private round of k-means: noisy counts and sums around centers, and where these move."""
+
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.accuracy.noise_distribution import noise_variance, sum_quantile
+from dpublish.data.box import UNIT, Box
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, require_count
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.mechanisms.noise import add_geometric
+from dpublish.methods.kmeans.kernel_cluster_sums import ClusterSums, require_columns
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.neighbors import AddRemoveRecord
+from dpublish.randomness import RandomSource
+
+MOST_CLUSTERS = 1000
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def lloyd_round(
+    table: Table,
+    box: Box,
+    centers: FloatArray,
+    *,
+    count_weight: int | Fraction,
+    budget: Budget,
+    rng: RandomSource,
+) -> FloatArray:
+    """Move centers (rows, between -1 and 1) to the noisy means of the records around them.
+
+    Args:
+        table: Private rows.
+        box: Columns and bounds.
+        centers: Where the round starts; public.
+        count_weight: What the counts get of the budget, where the sums of each column get 1.
+        budget: Budget to empty.
+        rng: Source of the noise.
+
+    Privacy:
+        `budget.epsilon`-differentially private when one record is added or removed, for any
+        public centers.  A record goes to one cluster, by a rule that looks at it alone: one
+        count changes by 1, the sums by at most d * UNIT in L1 (`ClusterSums.sensitivity`).
+        Both get geometric noise for that, from shares that add up to epsilon.  Every cluster
+        gets noise, an empty one too.  Moving the centers is post-processing.
+        Proof: docs/proofs/lloyd.md.
+    """
+    kernel = ClusterSums(box, centers)
+    sensitivity = kernel.sensitivity(table.neighbors)
+    budgets = budget.split(counts=count_weight, sums=box.dimensions)
+    exact = table.sum(kernel)
+    rate = budgets["counts"].epsilon
+    counts = add_geometric(
+        exact[:, 0], sensitivity=sensitivity.counts, budget=budgets["counts"], rng=rng
+    )
+    sums = add_geometric(
+        exact[:, 1:], sensitivity=sensitivity.sums, budget=budgets["sums"], rng=rng
+    )
+    return move(centers, counts, sums, rate)
+
+
+def move(centers: FloatArray, counts: IntArray, sums: IntArray, rate: Fraction) -> FloatArray:
+    """Move each center to its noisy mean, within the box.
+
+    A center stays where it is if its noisy count is below 1, or below a standard deviation of
+    its noise: then the mean would be little but noise, and may be far away.
+
+    >>> old, counts = np.array([[0.5], [0.5]]), np.array([-3, 40])
+    >>> move(old, counts, np.array([[7], [10 * UNIT]]), Fraction(1, 10)).tolist()
+    [[0.5], [0.25]]
+    """
+    moves = counts >= max(1.0, sqrt(noise_variance(rate)))
+    means = sums / UNIT / np.where(moves, counts, 1)[:, None]
+    return np.where(moves[:, None], np.clip(means, -1.0, 1.0), centers)
+
+
+def find_box(schema: Schema, columns: tuple[str, ...]) -> Box:
+    """Find the box, and refuse one that no round can work on; call it before budget is spent."""
+    box = Box.of(schema, columns)
+    require_columns(box)
+    return box
+
+
+def require_clusters(clusters: int) -> None:
+    """Refuse a number of clusters that is none, or too large to start from."""
+    require_count(clusters=clusters)
+    if clusters > MOST_CLUSTERS:
+        raise InvalidParameter(f"clusters ({clusters}) must be at most {MOST_CLUSTERS:,}")
+
+
+def require_records(table: Table, method: str) -> None:
+    """Refuse a table whose neighbors differ by more than one record."""
+    if not isinstance(table.neighbors, AddRemoveRecord):
+        raise InvalidParameter(f"{method} hides one record added or removed, nothing else")
+
+
+def round_errors(
+    box: Box, clusters: int, epsilon: Fraction, count_weight: int | Fraction, n_records: int | None
+) -> dict[str, float]:
+    """Predict the noise of one round that spends `epsilon`, from public facts.
+
+    The shift of a center is the noise of its mean, for a cluster of an average number of
+    records whose mean is near the middle of the box; it is measured there, from -1 to 1.
+    """
+    part = epsilon / (box.dimensions + count_weight)
+    rates = {"counts": part * count_weight, "sums": part / UNIT}
+    for rate in rates.values():
+        require_rate(rate)
+    figures = {
+        "cluster_count_95": float(sum_quantile(rates["counts"], 1, 0.95)),
+        "coordinate_sum_95": sum_quantile(rates["sums"], 1, 0.95) / UNIT,
+    }
+    if n_records:
+        figures["center_shift_95"] = min(figures["coordinate_sum_95"] * clusters / n_records, 2.0)
+    return figures

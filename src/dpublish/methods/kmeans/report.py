@@ -1,0 +1,181 @@
+"""The section of published centers: where they lie, over the noisy grid if there is one."""
+
+from dataclasses import dataclass
+from html import escape
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.core.released import Release
+from dpublish.data.column import NumberColumn
+from dpublish.methods.kmeans.cluster_sizes import ClusterSize
+from dpublish.methods.kmeans.released import Centers
+from dpublish.methods.kmeans.synopsis import GridSynopsis
+from dpublish.plots.charts import GRID, INK
+from dpublish.report.section import Figure, Listing, Section
+
+_MAX_COLUMNS = 3
+_MAX_SHADES = 64
+_MAX_LISTED = 100
+_SIDE, _STRIP, _LEFT, _BOTTOM, _MARGINAL = 400.0, 60.0, 90.0, 40.0, 10.0
+_DOT = "#c0392b"
+_ABOUT_SIZES = (
+    " Records are noisy counts of the cells that stand out from the noise, ± what noise does to "
+    "their sum (95 %). A center that may be noise is hollow in the picture."
+)
+
+
+def section(release: Release, with_charts: bool) -> Section:
+    """Show centers of clusters."""
+    if not isinstance(release, Centers):
+        return Section()
+    python = "release.centers\nrelease.label(rows)"
+    shell = ""
+    if release.synopsis is not None:
+        python += "\nrelease.recluster(8)\nrelease.rows(1000).to_pandas()"
+        shell = "dpublish choose-k RELEASE --from 2 --to 16\ndpublish rows RELEASE -n 1000"
+        shell += " -o rows.csv"
+    return Section(
+        figures=_figures(release) if with_charts else (),
+        listings=[_list_centers(release)],
+        python=python,
+        shell=shell,
+    )
+
+
+def _list_centers(release: Centers) -> Listing:
+    shown = release.centers[:_MAX_LISTED]
+    sizes = release.cluster_sizes
+    caption = "The centers, in the units of their columns" + (
+        "." if len(shown) == release.clusters else f"; the first {len(shown):,}."
+    )
+    return Listing(
+        headers=["cluster", *release.box.names, *(("records", "") if sizes else ())],
+        rows=[
+            [
+                str(number),
+                *(f"{value:,.7g}" for value in center),
+                *(_told_size(sizes[number]) if sizes else ()),
+            ]
+            for number, center in enumerate(shown)
+        ],
+        caption=caption + (_ABOUT_SIZES if sizes else ""),
+    )
+
+
+def _told_size(size: ClusterSize) -> tuple[str, str]:
+    told = f"{size.records:,.0f} ± {size.half_width:,.0f}"
+    return told, "may be noise" if size.may_be_noise else ""
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side of a picture: a column, the centers along it (0 to 1), and its length."""
+
+    column: NumberColumn | None
+    places: NDArray[np.float64]
+    length: float = _SIDE
+
+    @property
+    def title(self) -> str:
+        return "" if self.column is None else escape(self.column.name)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        if self.column is None:
+            return "", ""
+        low, high = self.column.bounds
+        return f"{low:,.7g}", f"{high:,.7g}"
+
+
+def _figures(release: Centers) -> list[Figure]:
+    box = release.box
+    doubtful = frozenset(
+        number for number, size in enumerate(release.cluster_sizes or ()) if size.may_be_noise
+    )
+    places = (box.scale(release.centers) + 1) / 2
+    over = "" if release.synopsis is None else " over the noisy grid (darker: more records)"
+    if box.dimensions == 1:
+        shades = None if release.synopsis is None else release.synopsis.counts[:, None]
+        strip = _Side(None, np.full(release.clusters, 0.5), _STRIP)
+        picture = _draw(_Side(box.columns[0], places[:, 0]), strip, shades, doubtful)
+        return [Figure(f"Centers by {box.names[0]}{over}.", picture)]
+    # Where the centers differ most there is most to see.
+    widest = np.argsort(-places.var(axis=0), kind="stable")[:_MAX_COLUMNS]
+    figures = []
+    for first, second in combinations(sorted(widest.tolist()), 2):
+        across, up = (_Side(box.columns[i], places[:, i]) for i in (first, second))
+        shades = _plane(release.synopsis, first, second)
+        caption = f"Centers by {box.names[first]} and {box.names[second]}{over}."
+        figures.append(Figure(caption, _draw(across, up, shades, doubtful)))
+    return figures
+
+
+def _plane(grid: GridSynopsis | None, first: int, second: int) -> NDArray[np.int64] | None:
+    return None if grid is None else grid.plane(first, second)
+
+
+def _draw(
+    across: _Side, up: _Side, counts: NDArray[np.int64] | None, doubtful: frozenset[int]
+) -> str:
+    """Draw the box, noisy counts as shades, and the centers with their numbers."""
+    width = _LEFT + across.length + _MARGINAL
+    height = up.length + _BOTTOM + _MARGINAL
+    head = (
+        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-size="11" '
+        f'style="max-width:{width:.0f}px">'
+        f'<g transform="translate({_LEFT:.0f},{_MARGINAL:.0f})">'
+        f'<rect width="{across.length:.0f}" height="{up.length:.0f}" fill="white" '
+        f'stroke="{GRID}"/>'
+    )
+    shades = "" if counts is None else _shade(counts, across.length, up.length)
+    dots = "".join(
+        _dot(number, x * across.length, (1 - y) * up.length, number in doubtful)
+        for number, (x, y) in enumerate(zip(across.places, up.places, strict=True))
+    )
+    return head + shades + dots + _name_sides(across, up) + "</g></svg>"
+
+
+def _dot(number: int, x: float, y: float, is_hollow: bool) -> str:
+    colors = ("white", _DOT) if is_hollow else (_DOT, "white")
+    return (
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colors[0]}" stroke="{colors[1]}"/>'
+        f'<text x="{x + 6:.1f}" y="{y - 4:.1f}" font-size="9">{number}</text>'
+    )
+
+
+def _name_sides(across: _Side, up: _Side) -> str:
+    below = up.length + 14
+    left, right = across.ends
+    bottom, top = up.ends
+    return (
+        f'<text x="0" y="{below:.0f}">{left}</text>'
+        f'<text x="{across.length:.0f}" y="{below:.0f}" text-anchor="end">{right}</text>'
+        f'<text x="{across.length / 2:.0f}" y="{below + 16:.0f}" text-anchor="middle">'
+        f"{across.title}</text>"
+        f'<text x="-4" y="{up.length:.0f}" text-anchor="end">{bottom}</text>'
+        f'<text x="-4" y="10" text-anchor="end">{top}</text>'
+        f'<text transform="translate(-14,{up.length / 2:.0f}) rotate(-90)" '
+        f'text-anchor="middle">{up.title}</text>'
+    )
+
+
+def _shade(counts: NDArray[np.int64], width: float, height: float) -> str:
+    """Draw cells whose noisy count is positive, as dark as it is large."""
+    across, up = (_cuts(size) for size in counts.shape)
+    coarse = np.add.reduceat(np.add.reduceat(counts, across[:-1], axis=0), up[:-1], axis=1)
+    x, y = across / across[-1] * width, up / up[-1] * height
+    most = max(int(coarse.max()), 1)
+    cells = "".join(
+        f'<rect x="{x[i]:.1f}" y="{height - y[j + 1]:.1f}" width="{x[i + 1] - x[i]:.1f}" '
+        f'height="{y[j + 1] - y[j]:.1f}" fill-opacity="{coarse[i, j] / most:.2f}"/>'
+        for i, j in np.argwhere(coarse > 0)
+    )
+    return f'<g fill="{INK}">{cells}</g>'
+
+
+def _cuts(size: int) -> NDArray[np.int64]:
+    """Merge neighboring cells until there are few enough to be drawn."""
+    together = -(-size // _MAX_SHADES)
+    return np.append(np.arange(0, size, together, dtype=np.int64), size)

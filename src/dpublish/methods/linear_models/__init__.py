@@ -1,0 +1,1 @@
+"""Linear models: logistic regression, support vector machines, linear regression."""

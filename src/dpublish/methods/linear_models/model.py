@@ -1,0 +1,193 @@
+"""Publish a linear model, by way of a private synopsis from which it is fitted for free.
+
+For classes the synopsis is the grid of `privpfc`: choosing and refining it costs the whole
+budget, and fitting a model to what it knows costs nothing, however many weights there are.
+For numbers the objective itself is the synopsis (`functional`).
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.prediction import UNKNOWN, encode_rows
+from dpublish.data.features import FEATURE_UNIT, Features
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import require_known
+from dpublish.methods.linear_models.functional import Functional
+from dpublish.methods.linear_models.plain_fit import fit_weights
+from dpublish.methods.linear_models.released import LinearModel
+from dpublish.methods.linear_models.task import ModelTask
+from dpublish.methods.privpfc.privpfc import GridChoice
+from dpublish.methods.privpfc.released import GridClassifier
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import refuse_seeded_grant
+from dpublish.randomness import RandomSource
+
+Kind = Literal["auto", "logistic", "svm", "linear"]
+ROWS = 40_000
+"""Synthetic rows to which a model is fitted."""
+RIDGE = 1e-4
+MOST_LOST = 0.2
+"""Part of the grid's information that a linear model may lose before the grid is handed out."""
+_FLAT = 1e-6  # a grid that knows less than this tells no classes apart
+_SEED = 20_240_229  # the model is a function of the synopsis
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynopsisModel:
+    """Method: publish a linear model fitted to a private synopsis."""
+
+    name: ClassVar[str] = "model"
+
+    target: str = setting("Column to predict: classes, or a number.")
+    predictors: tuple[str, ...] = setting(
+        "Columns from which it is predicted; all others, if none is named.", default=()
+    )
+    model: Kind = setting(
+        "Kind of model. auto: logistic regression for classes, linear regression for a number.",
+        default="auto",
+    )
+    pool: int = setting("How many candidate grids to choose from, at most.", default=10_000)
+
+    def __post_init__(self) -> None:
+        require_known("model", self.model, get_args(Kind))
+        self._grid()
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> LinearModel | GridClassifier:
+        """Publish a model of `table`, or the grid itself where a linear model would lose much.
+
+        Privacy:
+            `budget.epsilon`-differentially private when one record is added or removed: that
+            of `GridChoice.release`, which is handed the whole budget (`Functional.release` for
+            a number).  Which of them follows from the schema.  The model, and whether it or
+            the grid is handed out, is a function of what they give and of a fixed seed; the
+            rows are not looked at again.
+        """
+        refuse_seeded_grant(budget, rng)
+        task = self._task(table.schema)
+        if task.model == "linear":
+            found = self._functional().release(table, budget=budget, rng=rng, progress=progress)
+            return replace(found, receipt=receipt_for(self, table, budget=budget, rng=rng))
+        self._require(table.schema, budget.epsilon)
+        grid = self._grid().release(table, budget=budget, rng=rng, progress=progress)
+        features = Features.of(task.schema, self.target, by_cell=True)
+        receipt = receipt_for(self, table, budget=budget, rng=rng)
+        error = self._grid().expected_error(table.schema, _size(grid), budget.epsilon)
+        model = LinearModel(
+            receipt=receipt,
+            schema=task.schema,
+            model="svm" if task.model == "svm" else "logistic",
+            target=self.target,
+            weights=fit_to_grid(grid, task, features),
+            expected=dict(error.figures),
+            notes=(
+                "fitted to a private grid, which it resembles; columns that the grid left "
+                "out weigh nothing",
+            ),
+            by_cell=True,
+        )
+        if model.model == "logistic" and lost_information(grid, model) > MOST_LOST:
+            return replace(grid, receipt=receipt)
+        return model
+
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict the error of the synopsis, which depends on the number of records.
+
+        Without that number no error of a class is given: how the budget is split is not known.
+        """
+        if self._task(schema).model == "linear":
+            return self._functional().expected_error(schema, n_records, epsilon)
+        known = self._require(schema, epsilon)
+        if n_records is None:
+            summary = (
+                "how the budget is split, and so the error, depends on the number of records; "
+                "name it (--rows)"
+            )
+            return ExpectedError(summary, {"classes": known.figures["classes"]}, known.target)
+        return self._grid().expected_error(schema, n_records, epsilon)
+
+    def _require(self, schema: Schema, epsilon: Fraction) -> ExpectedError:
+        """Refuse columns and budgets from which no model of classes could be published."""
+        Features.of(self._task(schema).schema, self.target, by_cell=True)
+        return self._grid().expected_error(schema, None, epsilon)
+
+    def _task(self, schema: Schema) -> ModelTask:
+        require_known("column", self.target, schema.names)
+        is_number = schema[self.target].kind in ("numeric", "integer")
+        chosen = self.model
+        if chosen == "auto":
+            chosen = "linear" if is_number else "logistic"
+        return ModelTask.of(
+            schema, self.target, self.predictors, chosen, models=("logistic", "svm", "linear")
+        )
+
+    def _grid(self) -> GridChoice:
+        return GridChoice(target=self.target, predictors=self.predictors, pool=self.pool)
+
+    def _functional(self) -> Functional:
+        return Functional(target=self.target, predictors=self.predictors, model="linear")
+
+
+def fit_to_grid(grid: GridClassifier, task: ModelTask, features: Features) -> NDArray[np.float64]:
+    """Fit a model to the classes that a published grid gives to rows drawn from it."""
+    rows = grid.rows(ROWS, seed=_SEED)
+    known = [name for name in features.columns if name in rows.column_names]
+    codes = encode_rows(rows, task.schema, known)
+    absent = np.full(rows.num_rows, UNKNOWN, dtype=np.int64)
+    matrix = features.matrix({name: codes.get(name, absent) for name in features.columns})
+    probabilities = _probabilities(grid, rows, task)
+    kind: Literal["logistic", "svm"] = "svm" if task.model == "svm" else "logistic"
+    return np.array(
+        [
+            fit_weights(
+                matrix / FEATURE_UNIT,
+                probabilities[:, list(problem)].sum(axis=1),
+                model=kind,
+                ridge=RIDGE,
+            )
+            for problem in task.problems
+        ]
+    )
+
+
+def lost_information(grid: GridClassifier, model: LinearModel) -> float:
+    """Say which part of what a grid knows of the classes a model fitted to it has lost.
+
+    Measured on rows of the grid, by the mean log-likelihood of its own probabilities: 0 if the
+    model predicts as the grid does, 1 if it predicts no better than the shares of the classes.
+    """
+    rows = grid.rows(ROWS, seed=_SEED + 1)
+    own = grid.predict_proba(rows)
+    codes = encode_rows(rows, grid.schema, grid.card.columns)
+    absent = np.full(rows.num_rows, UNKNOWN, dtype=np.int64)
+    fitted = model.probabilities({name: codes.get(name, absent) for name in model.features.columns})
+    shares = np.broadcast_to(own.mean(axis=0), own.shape)
+    best, found, least = (
+        float((own * np.log(np.maximum(guess, 1e-9))).sum(axis=1).mean())
+        for guess in (own, fitted, shares)
+    )
+    return (best - found) / (best - least) if best - least > _FLAT else 0.0
+
+
+def _size(grid: GridClassifier) -> int:
+    """Give the noisy number of records that the plan of a grid was made for."""
+    return 0 if grid.records is None else max(grid.records.value, 0)
+
+
+def _probabilities(grid: GridClassifier, rows: pa.Table, task: ModelTask) -> NDArray[np.float64]:
+    return grid.predict_proba(rows) if rows.num_rows else np.zeros((0, task.target.size))

@@ -1,0 +1,220 @@
+"""Publish the weights of a regularized linear classifier, perturbed.
+
+Known as: output perturbation, the sensitivity method.
+Reference: K. Chaudhuri, C. Monteleoni, A. Sarwate, "Differentially Private Empirical Risk
+Minimization", JMLR 12, 2011; here in the form for records added or removed.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+from typing import ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.mechanisms.continuous_noise import (
+    continuous_noise,
+    noise_error,
+    noise_scale,
+    noise_variance,
+)
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.methods.linear_models.fitting_passes import LOSSES, count_records, minimize_on
+from dpublish.methods.linear_models.objective_noise import (
+    USUAL_WEIGHTS,
+    require_regularization,
+    round_up,
+)
+from dpublish.methods.linear_models.proof_limits import assumptions, require_covered
+from dpublish.methods.linear_models.released import LinearModel
+from dpublish.methods.linear_models.solver_error import (
+    LEAST_RIDGE,
+    ROUNDING_SHARE,
+    SIZE_SHARE,
+    publish_weights,
+    require_publishable,
+    rounding_deviation,
+    solver_error,
+)
+from dpublish.methods.linear_models.task import ModelTask, require_single_records
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import refuse_seeded_grant
+from dpublish.randomness import RandomSource
+
+USUAL_RECORDS = 10_000
+"""Records to predict errors for, where nobody says how many there are."""
+
+FloatArray = NDArray[np.float64]
+
+
+class OutputNoise(NamedTuple):
+    """How the weights of one two-class problem are perturbed."""
+
+    ridge: Fraction
+    scale: Fraction
+    error: Fraction
+
+    @classmethod
+    def of(cls, task: ModelTask, epsilon: Fraction, ridge: Fraction) -> Self:
+        """Calibrate the noise of weights that a record moves by at most 1 / ridge."""
+        ridge = round_up(max(ridge, LEAST_RIDGE))
+        size = task.features.size
+        scale = noise_scale("spherical", size, epsilon, 1 / ridge)
+        columns = len(task.features.columns)
+        error = solver_error(LOSSES[task.model], columns, ridge, Fraction(0))
+        return cls(ridge, scale, error + noise_error("spherical", size, scale))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerturbedOutput:
+    """Method: minimize the losses and a ridge, then perturb the weights."""
+
+    name: ClassVar[str] = "output-perturbation"
+
+    target: str = setting("Column of the classes.")
+    predictors: tuple[str, ...] = setting(
+        "Columns that may predict the class; all others, unless named.", default=()
+    )
+    model: Literal["logistic", "svm"] = setting(
+        "Logistic regression, or a support vector machine with a smooth (Huber) loss.",
+        default="logistic",
+    )
+    regularization: Fraction | None = setting(
+        "Ridge for each record (lambda); left out, it balances the noise.", default=None
+    )
+
+    def __post_init__(self) -> None:
+        require_regularization(self.regularization)
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> LinearModel:
+        """Publish a linear classifier fitted to `table`.
+
+        Privacy:
+            `budget.epsilon`-differentially private when one record is added or removed.  The
+            ridge follows from public facts and a noisy number of records.  For each class the
+            objective is strongly convex (ridge), and a record adds a gradient of length 1 at
+            most, so the exact minimum moves by at most 1 / ridge in L2, which spherical noise
+            hides.  What is published are weights and noise as computed, plus lattice noise that
+            hides the error of the search and of floats (`publish_weights`).  Shares add up.
+            What it assumes, at most 2^24 records among it, is in the receipt (`proof_limits`).
+        """
+        refuse_seeded_grant(budget, rng)
+        require_single_records(table, self.name)
+        self.expected_error(table.schema, None, budget.epsilon)
+        task = self._task(table.schema)
+        # Opened before any row is read: a budget that is already used stops here.
+        budgets = budget.split(size=SIZE_SHARE, model=1 - SIZE_SHARE)
+        pairs = [
+            own.split(noise=1 - ROUNDING_SHARE, rounding=ROUNDING_SHARE)
+            for own in task.split(budgets["model"])
+        ]
+        records = count_records(table, task, budget=budgets["size"], rng=rng)
+        rows = []
+        for done, (positive, shares) in enumerate(zip(task.problems, pairs, strict=True)):
+            rows.append(self._fit(table, task, positive, records, shares, rng))
+            if progress is not None:
+                progress(done + 1, len(pairs), "classes")
+        deviation = self._deviation(task, records, budget.epsilon)
+        return LinearModel(
+            receipt=receipt_for(
+                self,
+                table,
+                budget=budget,
+                rng=rng,
+                assumptions=assumptions("spherical", records),
+            ),
+            schema=task.schema,
+            model=self.model,
+            target=self.target,
+            weights=np.array(rows) / task.features.norms,
+            expected=self._expect(table.schema, records, budget.epsilon).figures,
+            spread=np.full((len(rows), task.features.size), deviation),
+        )
+
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict the noise of each weight, given the number of records."""
+        require_covered(n_records)
+        return self._expect(schema, n_records, epsilon)
+
+    def _expect(self, schema: Schema, n_records: int | None, epsilon: Fraction) -> ExpectedError:
+        task = self._task(schema)
+        require_rate(epsilon * SIZE_SHARE)
+        records = n_records or USUAL_RECORDS
+        share = self._share(task, epsilon)
+        for size in (1, records):  # the least ridge that a table can lead to, and the likely one
+            perturb = self._perturb(task, share * (1 - ROUNDING_SHARE), size)
+            require_publishable(task.features.size, perturb.error, share * ROUNDING_SHARE)
+        figures = {
+            "one_weight": self._deviation(task, records, epsilon),
+            "ridge": float(perturb.ridge),
+        }
+        summary = (
+            f"{task.features.size} weights for each of {len(task.problems)} scores; noise of "
+            f"standard deviation {figures['one_weight']:,.3g} in each at {records:,} records"
+        )
+        return ExpectedError(summary, figures, target="one_weight")
+
+    def _task(self, schema: Schema) -> ModelTask:
+        return ModelTask.of(schema, self.target, self.predictors, self.model)
+
+    def _share(self, task: ModelTask, epsilon: Fraction) -> Fraction:
+        return task.share(epsilon * (1 - SIZE_SHARE))
+
+    def _perturb(self, task: ModelTask, epsilon: Fraction, records: int) -> OutputNoise:
+        if self.regularization is not None:
+            return OutputNoise.of(task, epsilon, self.regularization * records)
+        return OutputNoise.of(task, epsilon, balanced_ridge(task, epsilon, records))
+
+    def _deviation(self, task: ModelTask, records: int, epsilon: Fraction) -> float:
+        """Find the standard deviation of each published weight, all noise included."""
+        share = self._share(task, epsilon)
+        perturb = self._perturb(task, share * (1 - ROUNDING_SHARE), records)
+        size = task.features.size
+        variance = noise_variance("spherical", size) * float(perturb.scale) ** 2
+        variance += rounding_deviation(size, perturb.error, share * ROUNDING_SHARE) ** 2
+        return sqrt(variance) / task.features.norms
+
+    def _fit(
+        self,
+        table: Table,
+        task: ModelTask,
+        positive: tuple[int, ...],
+        records: int,
+        shares: dict[str, Budget],
+        rng: RandomSource,
+    ) -> FloatArray:
+        size = task.features.size
+        perturb = self._perturb(task, shares["noise"].epsilon, records)
+        noise = continuous_noise(
+            "spherical", size, sensitivity=1 / perturb.ridge, budget=shares["noise"], rng=rng
+        )
+        weights = minimize_on(table, task, positive, float(perturb.ridge), np.zeros(size))
+        return publish_weights(
+            weights + noise, error=perturb.error, budget=shares["rounding"], rng=rng
+        )
+
+
+def balanced_ridge(task: ModelTask, epsilon: Fraction, records: int) -> Fraction:
+    """Balance what noise costs and what the ridge does, for weights of the usual length.
+
+    Noise of variance v = (p + 1) / (epsilon ridge)^2 in each weight costs at most records *
+    v / 8 of loss, since the curvatures of a record add up to at most 1/4; a ridge costs at most
+    ridge * |w|^2 / 2.
+    """
+    size, columns = task.features.size, len(task.features.columns)
+    squares = USUAL_WEIGHTS**2 * (columns + 1)
+    cube = float((size + 1) * records / (2 * epsilon**2 * squares))
+    return Fraction(cube ** (1 / 3)).limit_denominator(1024)

@@ -1,0 +1,262 @@
+"""A published linear model: predict a class or a number from other columns."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpublish.core.prediction import encode_rows, label_rows
+from dpublish.core.released import Release
+from dpublish.data.axis import Axis
+from dpublish.data.column import MISSING_LABEL, NumberColumn
+from dpublish.data.features import FEATURE_UNIT, Features, Scale
+from dpublish.data.schema import Schema
+from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_known
+from dpublish.privacy.receipt import Receipt
+
+Model = Literal["logistic", "svm", "linear"]
+MODELS = {
+    "logistic": "logistic regression",
+    "svm": "linear support vector machine",
+    "linear": "linear regression",
+}
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearModel(Release):
+    """Weights of a record's features; their sum is the score of a class, or a number.
+
+    Attributes:
+        receipt: What was guaranteed and paid.
+        schema: The predictors and the target.
+        model: What kind of model it is.
+        target: Column that it predicts.
+        weights: A row for each two-class problem (one if there are two classes: the second
+            against the first) or one for a number; a column for each feature, scaled to
+            [-1, 1].  A number is predicted on the scale of its bounds, -1 to 1.
+        expected: Error predicted from public facts, by name.
+        notes: What a user should know of how the model came about.
+        spread: Standard deviation that noise gives each weight, where theory tells it.
+        by_cell: Whether numbers of few cells are told by their cells.
+    """
+
+    kind: ClassVar[str] = "linear-model"
+
+    receipt: Receipt
+    schema: Schema
+    model: Model
+    target: str
+    weights: FloatArray
+    expected: Mapping[str, float]
+    notes: tuple[str, ...] = ()
+    spread: FloatArray | None = None
+    by_cell: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what no method would publish: a release may come from anywhere."""
+        require_known("model", self.model, MODELS)
+        require_known("column", self.target, self.schema.names)
+        is_number = isinstance(self.schema[self.target], NumberColumn)
+        if is_number != (self.model == "linear"):
+            raise InvalidParameter(f"{MODELS[self.model]} cannot predict {self.target!r}")
+        if not is_number and self.classes.size < 2:
+            raise InvalidParameter(f"the target {self.target!r} has one class only")
+        shape = (len(self.scored), self.features.size)
+        _require_numbers(self.weights, shape)
+        if self.spread is not None:
+            _require_numbers(self.spread, shape)
+            if self.spread.min() < 0:
+                raise InvalidParameter("a standard deviation cannot be negative")
+        if not all(isinstance(figure, (int, float)) for figure in self.expected.values()):
+            raise InvalidParameter("expected errors must be numbers")
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, LinearModel)
+            and self.metadata() == other.metadata()
+            and self.receipt == other.receipt
+            and self.schema == other.schema
+            and self.coefficients().equals(other.coefficients())
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @cached_property
+    def features(self) -> Features:
+        """The features that the weights belong to."""
+        return Features.of(self.schema, self.target, by_cell=self.by_cell)
+
+    @property
+    def classes(self) -> Axis:
+        """The classes, on the leaves of the target's taxonomy."""
+        return self.schema[self.target].axis()
+
+    @property
+    def scored(self) -> tuple[str, ...]:
+        """What each row of weights scores: a class, or the target of a linear model."""
+        if self.model == "linear":
+            return (self.target,)
+        return self.classes.labels[1:] if self.classes.size == 2 else self.classes.labels
+
+    def decision(self, codes: Mapping[str, NDArray[np.int64]]) -> FloatArray:
+        """Score records, given by leaf codes, for each row of weights; unknown (-1) adds 0."""
+        found = self.features.matrix(codes) @ (self.weights.T / FEATURE_UNIT)
+        return np.asarray(found, dtype=np.float64)
+
+    def predict(self, rows: Any) -> pa.Array:
+        """Predict the class, or the number, of each of `rows`."""
+        codes = encode_rows(rows, self.schema, self.features.columns)
+        if self.model == "linear":
+            return pa.array(self.predict_numbers(codes))
+        return label_rows(self.classes, self.predict_codes(codes))
+
+    def predict_codes(self, codes: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Predict the target's codes from leaf codes; unknown values (-1) say nothing."""
+        column = self.schema[self.target]
+        if isinstance(column, NumberColumn):
+            return column.partition.locate(self.predict_numbers(codes)).astype(np.int64)
+        scores = self.decision(codes)
+        if len(self.scored) == 1:
+            return np.asarray(scores[:, 0] > 0, dtype=np.int64)
+        return np.asarray(scores.argmax(axis=1), dtype=np.int64)
+
+    def predict_numbers(self, codes: Mapping[str, NDArray[np.int64]]) -> FloatArray:
+        """Predict numbers in the owner's units from leaf codes, within the public bounds."""
+        column = self.schema[self.target]
+        if not isinstance(column, NumberColumn):
+            raise InvalidQuery(f"this model predicts classes of {self.target!r}, not numbers")
+        low, high = column.bounds
+        scores = np.clip(self.decision(codes)[:, 0], -1, 1)
+        return np.asarray((low + high) / 2 + scores * (high - low) / 2)
+
+    def predict_proba(self, rows: Any) -> pa.Table:
+        """Give the probability of each class for each of `rows`: a column a class."""
+        codes = encode_rows(rows, self.schema, self.features.columns)
+        probabilities = self.probabilities(codes)
+        return pa.table(dict(zip(self.classes.labels, probabilities.T, strict=True)))
+
+    def probabilities(self, codes: Mapping[str, NDArray[np.int64]]) -> FloatArray:
+        """Give the probability of each class (a column each) for records given by leaf codes."""
+        if self.model != "logistic":
+            raise InvalidQuery(
+                f"{MODELS[self.model]} gives no probabilities; logistic regression does"
+            )
+        scores = self.decision(codes)
+        likely = np.exp(-np.logaddexp(0, -scores))
+        if len(self.scored) == 1:
+            return np.hstack([np.exp(-np.logaddexp(0, scores)), likely])
+        # Each class was set against all others; the probabilities need not add up to 1 by
+        # themselves.
+        total = likely.sum(axis=1, keepdims=True)
+        even = np.full_like(likely, 1 / len(self.scored))
+        return np.asarray(np.divide(likely, total, out=even, where=total > 0))
+
+    def coefficients(self) -> pa.Table:
+        """List the weights, also in the owner's units, with their error where it is known.
+
+        In the owner's units a weight says what one unit more adds to the score; for a linear
+        model, to the number itself.
+        """
+        own = [self._own_weights(row) for row in self.weights]
+        size = self.features.size
+        spread = None if self.spread is None else self.spread.ravel()
+        return pa.table(
+            {
+                "feature": pa.array(self.features.names * len(own), pa.string()),
+                "class": pa.array(np.repeat(self.scored, size).tolist(), pa.string()),
+                "weight": pa.array(self.weights.ravel()),
+                "weight_in_own_units": pa.array(np.concatenate(own)),
+                "spread": pa.array(
+                    [None] * (size * len(own)) if spread is None else spread, pa.float64()
+                ),
+            }
+        )
+
+    def _own_weights(self, weights: FloatArray) -> FloatArray:
+        own = np.array([weight for _, weight in self.features.explain(weights)])
+        if self.model != "linear":
+            return own
+        slope, offset = Scale.of(self.schema[self.target])
+        if slope == 0:
+            return np.zeros_like(own)
+        own[-1] -= offset
+        return own / slope
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Give the weights with the names of features and classes."""
+        return {"weights": self.coefficients()}
+
+    def metadata(self) -> dict[str, Any]:
+        """Give model, target, predicted error and notes."""
+        return {
+            "model": self.model,
+            "target": self.target,
+            "expected": dict(self.expected),
+            "notes": list(self.notes),
+            "by_cell": self.by_cell,
+        }
+
+    @classmethod
+    def from_parts(
+        cls,
+        *,
+        receipt: Receipt,
+        schema: Schema,
+        metadata: Mapping[str, Any],
+        tables: Mapping[str, pa.Table],
+    ) -> Self:
+        """Rebuild the model of a release folder."""
+        table = tables["weights"]
+        by_cell = metadata["by_cell"]
+        if type(by_cell) is not bool:
+            raise CorruptRelease("by_cell must be true or false")
+        size = Features.of(schema, metadata["target"], by_cell=by_cell).size
+        if table.num_rows % size or table["weight"].null_count:
+            raise CorruptRelease("the table of weights does not list every feature")
+        spread = table["spread"]
+        return cls(
+            receipt=receipt,
+            schema=schema,
+            model=metadata["model"],
+            target=metadata["target"],
+            weights=table["weight"].to_numpy().reshape(-1, size),
+            expected=dict(metadata["expected"]),
+            notes=tuple(metadata["notes"]),
+            spread=None if spread.null_count else spread.to_numpy().reshape(-1, size),
+            by_cell=by_cell,
+        )
+
+    def summary(self) -> dict[str, str]:
+        """Describe model, target and features in a few words."""
+        described = {
+            "model": MODELS[self.model],
+            "predicts": self._describe_target(),
+            "from": f"{', '.join(self.features.columns)}; {self.features.size:,} weights",
+        }
+        if self.notes:
+            described["note"] = "; ".join(self.notes)
+        return described
+
+    def _describe_target(self) -> str:
+        column = self.schema[self.target]
+        if isinstance(column, NumberColumn):
+            low, high = column.bounds
+            return f"{self.target} ({low:,.12g} to {high:,.12g})"
+        shown = ["missing" if label == MISSING_LABEL else label for label in self.classes.labels]
+        return f"{self.target} ({', '.join(shown)})"
+
+    def expected_error(self) -> dict[str, float]:
+        """Give the error predicted from public facts, as figures by name."""
+        return {name: float(figure) for name, figure in self.expected.items()}
+
+
+def _require_numbers(weights: FloatArray, shape: tuple[int, int]) -> None:
+    if weights.dtype != np.float64 or weights.shape != shape:
+        raise InvalidParameter(f"weights must be {shape[0]} rows of {shape[1]} numbers")
+    if not np.isfinite(weights).all():
+        raise InvalidParameter("weights must be finite")

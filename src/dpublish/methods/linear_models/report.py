@@ -1,0 +1,127 @@
+"""The model's section: its largest weights, all coefficients, and how to use it."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+
+from dpublish.core.released import Release
+from dpublish.data.features import INTERCEPT
+from dpublish.methods.linear_models.released import MODELS, LinearModel
+from dpublish.plots.charts import GRID, INK, PALE
+from dpublish.report.section import Figure, Listing, Section
+
+_MAX_BARS, _MAX_CHARTS, _MAX_ROWS = 20, 6, 300
+_WIDTH, _LABELS, _LINE = 720.0, 220.0, 20.0
+_LONGEST = 34
+
+
+class _Bar(NamedTuple):
+    """A weight, and 1.96 standard deviations of its noise (0 if unknown)."""
+
+    label: str
+    weight: float
+    reach: float
+
+
+def section(release: Release, with_charts: bool) -> Section:
+    """Show a linear model."""
+    if not isinstance(release, LinearModel):
+        return Section()
+    python = "release.predict(rows)  # rows: any Arrow-compatible object, such as a pandas frame"
+    if release.model == "logistic":
+        python += "\nrelease.predict_proba(rows)"
+    python += "\nrelease.coefficients().to_pandas()"
+    return Section(
+        figures=_figures(release) if with_charts else (),
+        listings=[_coefficients(release)],
+        python=python,
+        shell="dpublish predict RELEASE rows.csv -o predicted.csv",
+    )
+
+
+def _coefficients(release: LinearModel) -> Listing:
+    table = release.coefficients()
+    shown = [
+        [row["feature"], row["class"]]
+        + [_number(row[name]) for name in ("weight", "weight_in_own_units")]
+        + ([] if release.spread is None else [_number(row["spread"])])
+        for row in table.slice(0, _MAX_ROWS).to_pylist()
+    ]
+    headers = ["feature", "predicts", "weight", "weight in own units"]
+    if release.spread is not None:
+        headers.append("standard deviation of the noise")
+    caption = (
+        f"Coefficients of the {MODELS[release.model]}. Weights belong to features scaled to "
+        "[-1, 1]; in own units a weight says what one unit more of the column adds."
+    )
+    if table.num_rows > _MAX_ROWS:
+        caption += f" The first {_MAX_ROWS} of {table.num_rows:,} are shown."
+    return Listing(headers, shown, caption)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.4g}"
+
+
+def _figures(release: LinearModel) -> list[Figure]:
+    figures = []
+    for row, name in enumerate(release.scored[:_MAX_CHARTS]):
+        bars = _largest(release, row)
+        if not bars:
+            continue
+        caption = f"The {len(bars)} largest weights for {release.target}"
+        caption += "" if release.model == "linear" else f" = {name}"
+        if release.spread is not None:
+            caption += "; lines hold 95 % of the noise"
+        figures.append(Figure(caption + ".", _draw(bars)))
+    return figures
+
+
+def _largest(release: LinearModel, row: int) -> list[_Bar]:
+    weights = release.weights[row]
+    order = np.argsort(-np.abs(weights), kind="stable")
+    names = release.features.names
+    places = [int(place) for place in order if names[place] != INTERCEPT][:_MAX_BARS]
+    spread = np.zeros_like(weights) if release.spread is None else release.spread[row]
+    return [_Bar(names[p], float(weights[p]), 1.96 * float(spread[p])) for p in places]
+
+
+def _draw(bars: Sequence[_Bar]) -> str:
+    """Draw bars from zero to the left or right, with lines for the noise."""
+    longest = max(abs(bar.weight) + bar.reach for bar in bars) or 1.0
+    middle = (_WIDTH + _LABELS) / 2
+    scale = (_WIDTH - _LABELS) / 2 / longest * 0.86  # leaves room for the numbers
+    height = _LINE * len(bars)
+    parts = [
+        f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="0" y2="{height:.0f}" stroke="{GRID}"/>'
+    ]
+    for place, bar in enumerate(bars):
+        parts.append(_draw_bar(bar, _LINE * place, middle, scale))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:.0f} {height:.0f}" '
+        f'role="img" font-family="sans-serif" font-size="11">{"".join(parts)}</svg>'
+    )
+
+
+def _draw_bar(bar: _Bar, top: float, middle: float, scale: float) -> str:
+    end = middle + bar.weight * scale
+    left, width = min(middle, end), abs(end - middle)
+    line = top + _LINE / 2
+    label = bar.label if len(bar.label) <= _LONGEST else bar.label[: _LONGEST - 1] + "…"
+    side, edge = ("end", -1) if bar.weight < 0 else ("start", 1)
+    drawn = (
+        f'<text x="{_LABELS - 8:.0f}" y="{line + 4:.1f}" text-anchor="end">{escape(label)}</text>'
+        f'<rect x="{left:.1f}" y="{top + 3:.1f}" width="{width:.1f}" height="{_LINE - 6:.1f}" '
+        f'fill="{PALE}" stroke="{INK}" stroke-width="0.6"/>'
+        f'<text x="{end + edge * (bar.reach * scale + 4):.1f}" y="{line + 4:.1f}" '
+        f'text-anchor="{side}" fill="#555555">{bar.weight:.3g}</text>'
+    )
+    if bar.reach:
+        low, high = end - bar.reach * scale, end + bar.reach * scale
+        drawn += (
+            f'<line x1="{low:.1f}" x2="{high:.1f}" y1="{line:.1f}" y2="{line:.1f}" '
+            'stroke="#333333"/>'
+        )
+    return drawn

@@ -1,0 +1,1 @@
+"""Marginals: noisy counts of each column by itself."""

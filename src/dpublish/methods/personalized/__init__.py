@@ -1,0 +1,1 @@
+"""Personalized methods: each record brings its own epsilon."""

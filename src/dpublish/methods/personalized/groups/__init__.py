@@ -1,0 +1,1 @@
+"""Groups of people with similar levels: planned, drawn and published from."""

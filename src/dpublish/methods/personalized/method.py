@@ -1,0 +1,243 @@
+"""What personalized methods share: whose levels they respect, what each level pays, and how.
+
+A personalized release of epsilon asks every level e_b for at most its share a_b = e_b *
+epsilon / e_B, where e_B is the largest level.  What a method costs at each level is public and
+known before (`spending`); the most that any level pays is the epsilon of its `Budget`.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from dpublish.core.method import ExpectedError, Method, Progress, setting, settings_of
+from dpublish.core.released import Release
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter
+from dpublish.methods.personalized.kernels import LevelCounts
+from dpublish.methods.personalized.preferences import Mode, Preferences
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.epsilon import format_short
+from dpublish.privacy.levels import parse_amounts, parse_levels
+from dpublish.privacy.receipt import Receipt, refuse_other_notion, refuse_seeded_grant
+from dpublish.randomness import RandomSource
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonalSettings(ABC):
+    """Settings of every personalized method: where levels are, and what of them is public."""
+
+    name: ClassVar[str]
+
+    preference: str = setting("Column that holds how much epsilon each person accepts.")
+    levels: tuple[Fraction, ...] = setting(
+        "The levels, rising, such as 0.01,0.1,1: each person's number is rounded down to one of "
+        "them; people below the first level, or without a number, are left out."
+    )
+    mode: Mode | None = setting(
+        "What is public: frame (how many eligible people there are at each level, given by "
+        "sizes), levels (the levels alone) or values-only (who is in the table, and their "
+        "levels). Without it frame if sizes are given, else levels.",
+        default=None,
+    )
+    sizes: tuple[int, ...] = setting(
+        "How many eligible people there are at each level, present or not; for frame.", default=()
+    )
+    rule: str | None = setting(
+        "Levels by the preference column's values, such as 0..17=0.01,18..=1, instead of its "
+        "numbers.",
+        default=None,
+    )
+    derived: bool = setting(
+        "Confirm that the levels of a rule may tell something about its column.",
+        default=False,
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", parse_levels(self.levels))
+        if self.mode is None:
+            object.__setattr__(self, "mode", "frame" if self.sizes else "levels")
+        _ = self.preferences  # refuses what does not fit together
+
+    @property
+    def preferences(self) -> Preferences:
+        """Whose level is what, and who may know it."""
+        return Preferences(
+            column=self.preference,
+            levels=self.levels,
+            mode=self.mode or "levels",
+            sizes=self.sizes or None,
+            rule=self.rule,
+            derived=self.derived,
+        )
+
+    @abstractmethod
+    def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
+        """Say what a release of `epsilon` costs at every level; public, at most its share."""
+
+    @abstractmethod
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> Release:
+        """Publish from `table`; each level pays what `spending` says.
+
+        Privacy:
+            Argued by each method.
+        """
+
+    @abstractmethod
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict the error of a release of `epsilon` from public facts."""
+
+    def prepare(self, schema: Schema) -> Schema:
+        """Declare the preference column, so that a table can be opened for this method."""
+        return self.preferences.schema(schema)
+
+    def inner_schema(self, schema: Schema) -> Schema:
+        """Give the schema that the people's records have without their levels."""
+        return self.preferences.without(self.prepare(schema))
+
+    def budget(self, epsilon: Fraction, purpose: str = "release") -> Budget:
+        """Make the budget of a release of `epsilon` that no ledger adds up; for experiments."""
+        amounts = parse_amounts(self.spending(epsilon))
+        return Budget(max(amount for _, amount in amounts), purpose, levels=amounts)
+
+    @property
+    def halves(self) -> int:
+        """Count the steps from a table to its neighbor: one record in or out, or both.
+
+        With `values-only` a record's values are exchanged: it is taken out and put in again.
+        A method that hides one step is then run with half of everybody's amount.
+        """
+        return 2 if self.mode == "values-only" else 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonalMethod(PersonalSettings):
+    """Settings of the personalized methods that run another method on chosen records."""
+
+    inner: Method = setting(
+        'Method to run on the chosen records, with its settings: "histogram columns=age,sex".'
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.inner, PersonalSettings):
+            raise InvalidParameter("inner must be an ordinary method, not a personalized one")
+
+
+def open_release(
+    method: PersonalSettings, table: Table, *, budget: Budget, rng: RandomSource
+) -> Fraction:
+    """Check that a release may start; give the epsilon of which `spending` asks these amounts.
+
+    Privacy:
+        Reads no rows and spends nothing; it looks at the schema, the settings and the budget.
+    """
+    refuse_seeded_grant(budget, rng)
+    method.preferences.check(table.schema)
+    refuse_other_notion(budget, method.preferences.neighbors(table.schema))
+    epsilon = full_epsilon(method, budget)
+    method.expected_error(table.schema, None, epsilon)  # refuses what `inner` would
+    return epsilon
+
+
+def full_epsilon(method: PersonalSettings, budget: Budget) -> Fraction:
+    """Find the epsilon whose `spending` is just what `budget` holds; refuse if there is none."""
+    top = method.levels[-1]
+    if budget.levels is None:
+        full = budget.epsilon * top / max(method.spending(top).values())
+    else:
+        # The lowest level that pays at all pays its whole share.
+        level, amount = next(pair for pair in budget.levels if pair[1])
+        full = amount * top / level
+    if full > top:
+        most = max(method.spending(top).values())
+        raise InvalidParameter(
+            f"epsilon ({format_short(budget.epsilon)}) is more than {method.name} may spend with "
+            f"these levels, {format_short(most)}"
+        )
+    amounts = parse_amounts(method.spending(full))
+    found = max(amount for _, amount in amounts)
+    if found != budget.epsilon or (budget.levels is not None and amounts != budget.levels):
+        raise InvalidParameter(
+            f"the budget holds other amounts than {method.name} spends; grant what spending(...) "
+            "says, or make the budget by budget(...)"
+        )
+    return full
+
+
+def inner_release(
+    method: Method,
+    table: Table,
+    share: Budget,
+    epsilon: Fraction,
+    rng: RandomSource,
+    progress: Progress | None = None,
+) -> Release:
+    """Run an ordinary method on the records of one part, paid for by `share`.
+
+    Privacy:
+        As private as `method` is with `epsilon`, which must not be more than the share holds
+        (half of it at most if records are exchanged).  The share is emptied before the method
+        reads a row, and the method gets a budget of its own with the same grant.
+    """
+    if epsilon > share.epsilon:
+        raise InvalidParameter("a part cannot spend more than its share holds")
+    share.spend()
+    budget = Budget(epsilon, share.purpose, grant=share.grant, opened=share.opened)
+    return method.release(table, budget=budget, rng=rng, progress=progress)
+
+
+def personal_receipt(
+    method: PersonalSettings,
+    epsilon: Fraction,
+    schema: Schema,
+    *,
+    budget: Budget,
+    rng: RandomSource,
+) -> Receipt:
+    """Write the receipt of a personalized release of `epsilon`; call it when all is spent.
+
+    Privacy:
+        Reads no rows and spends nothing (`Receipt.issue`).
+    """
+    return Receipt.issue(
+        method=method.name,
+        settings=settings_of(method),
+        budget=budget,
+        neighbors=method.preferences.neighbors(schema),
+        rng=rng,
+        personal=parse_amounts(method.spending(epsilon)),
+    )
+
+
+def known_sizes(method: PersonalSettings, table: Table) -> tuple[int, ...] | None:
+    """Give the public number of people at each level; count the table if that is public too.
+
+    Call it when the budget is open.  Only in the mode `values-only` rows are read: there it is
+    public who is in the table, and at which level.
+    """
+    if method.mode == "frame":
+        return method.sizes
+    if method.mode == "levels":
+        return None
+    return tuple(table.sum(level_counts(method, table.schema)).tolist())
+
+
+def level_counts(
+    method: PersonalSettings,
+    schema: Schema,
+    asked: tuple[tuple[str, tuple[bool, ...]], ...] = (),
+) -> LevelCounts:
+    """Make the kernel that counts the records of each level, of those in the asked leaves."""
+    numbers = method.preferences.level_of_leaf(schema) - 1
+    return LevelCounts(method.preference, tuple(numbers.tolist()), len(method.levels), asked)

@@ -1,0 +1,142 @@
+"""The section of a personalized release: how each level's budget is used, and the parts."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from html import escape
+
+from dpublish.core.released import Release
+from dpublish.errors import DPublishError
+from dpublish.methods.personalized.parts import Part, shares
+from dpublish.methods.personalized.released import PersonalRelease
+from dpublish.plots.charts import INK, PALE
+from dpublish.privacy.epsilon import format_short
+from dpublish.report.section import Figure, Listing, Section, section_of
+
+_MOST_LEVELS = 24
+_MOST_PARTS = 50
+_SHOWN_PARTS, _FIGURES_EACH = 2, 2
+_WIDTH, _LABELS, _NUMBERS, _LINE = 720.0, 90.0, 190.0, 20.0
+
+
+def section(release: Release, with_charts: bool) -> Section:
+    """Show a personalized release."""
+    if not isinstance(release, PersonalRelease):
+        return Section()
+    python, shell = _uses(release)
+    return Section(
+        figures=[_levels(release), *_parts(release)] if with_charts else (),
+        listings=[_listed(release)],
+        python=python,
+        shell=shell,
+    )
+
+
+def _levels(release: PersonalRelease) -> Figure:
+    pairs = _some(release.receipt.personal)
+    caption = (
+        "How much of each level this release uses: dark is spent here, pale is the rest of what "
+        "people of the level accept in all."
+    )
+    if len(pairs) < len(release.receipt.personal):
+        caption += f" {len(pairs)} of {len(release.receipt.personal):,} levels are shown."
+    return Figure(caption, level_bars(pairs))
+
+
+def level_bars(pairs: Sequence[tuple[Fraction, Fraction]]) -> str:
+    """Draw a bar for each level, all equally long, the part that is spent in dark."""
+    room = _WIDTH - _LABELS - _NUMBERS
+    lines = []
+    for row, (level, amount) in enumerate(pairs):
+        top = row * _LINE + 4
+        used = float(amount / level)
+        told = f"{format_short(amount)} of {format_short(level)} ({100 * used:.3g} %)"
+        lines.append(
+            f'<text x="{_LABELS - 8:.0f}" y="{top + 11:.1f}" text-anchor="end">'
+            f"{escape(format_short(level))}</text>"
+            f'<rect x="{_LABELS:.0f}" y="{top:.1f}" width="{room:.1f}" height="14" '
+            f'fill="{PALE}"/>'
+            f'<rect x="{_LABELS:.0f}" y="{top:.1f}" width="{room * used:.1f}" height="14" '
+            f'fill="{INK}"/>'
+            f'<text x="{_LABELS + room + 8:.0f}" y="{top + 11:.1f}">{escape(told)}</text>'
+        )
+    height = len(pairs) * _LINE + 8
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:.0f} {height:.0f}" '
+        f'font-size="12" font-family="sans-serif" fill="#333">{"".join(lines)}</svg>'
+    )
+
+
+def _listed(release: PersonalRelease) -> Listing:
+    parts = release.parts[:_MOST_PARTS]
+    weights = shares(release.parts)
+    rows = [
+        [
+            str(number + 1),
+            part.tell_levels(),
+            format_short(part.epsilon),
+            "not known" if part.size is None else f"{part.size:,.0f}",
+            f"{100 * weights[number]:.3g} %" if release.combine == "weighted" else "added up",
+            f"{part.scale * part.units:.4g}",
+            part.release.kind.replace("-", " "),
+        ]
+        for number, part in enumerate(parts)
+    ]
+    caption = "The parts: whose records, published with which epsilon, and how much they count."
+    if len(parts) < len(release.parts):
+        caption += f" The first {len(parts)} of {len(release.parts):,} are shown."
+    headers = ["part", "people of", "epsilon", "people", "weight", "scale", "published"]
+    return Listing(headers, rows, caption)
+
+
+def _parts(release: PersonalRelease) -> list[Figure]:
+    """Show what the parts that count most show of themselves."""
+    weights = shares(release.parts)
+    order = sorted(range(len(release.parts)), key=lambda number: -weights[number])
+    figures = []
+    for number in order[:_SHOWN_PARTS]:
+        part = release.parts[number]
+        shown = part.in_records(release.records_each[number])
+        for figure in section_of(shown).figures[:_FIGURES_EACH]:
+            caption = f"Part {number + 1}, {part.tell_levels()}: {figure.caption}"
+            figures.append(Figure(caption, figure.svg))
+    return figures
+
+
+def _uses(release: PersonalRelease) -> tuple[str, str]:
+    """Tell what can be asked of all parts together: what each of them answers."""
+    part = release.parts[0]
+    python, shell = [], []
+    if _answers(release):
+        python.append("release.count()")
+        shell.append("dpublish count RELEASE")
+    if type(part.release).predict is not Release.predict:
+        python.append("release.predict(rows)  # rows: any Arrow-compatible object")
+        shell.append("dpublish predict RELEASE rows.csv -o predicted.csv")
+    if type(part.release).rows is not Release.rows:
+        python.append("release.rows(1000).to_pandas()")
+        shell.append("dpublish rows RELEASE -n 1000 -o rows.csv")
+    python.append(f"release.parts[0].release  # a part by itself{_unit(part)}")
+    return "\n".join(python), "\n".join(shell)
+
+
+def _unit(part: Part) -> str:
+    """Warn that a part's own counts are no records, where records weigh."""
+    return "" if part.units == 1 else f"; it counts weights, {part.units:,} for a full record"
+
+
+def _answers(release: PersonalRelease) -> bool:
+    try:
+        release.count()
+    except DPublishError:
+        return False
+    return True
+
+
+def _some(
+    pairs: Sequence[tuple[Fraction, Fraction]],
+) -> Sequence[tuple[Fraction, Fraction]]:
+    """Take a picture's worth of levels, the first and the last among them."""
+    if len(pairs) <= _MOST_LEVELS:
+        return pairs
+    places = [(len(pairs) - 1) * row // (_MOST_LEVELS - 1) for row in range(_MOST_LEVELS)]
+    return [pairs[place] for place in places]

@@ -1,0 +1,272 @@
+"""Publish counts in which each person counts by the epsilon that she accepts.
+
+A count moves by what one person adds to it.  So somebody who accepts ten times the epsilon may
+add ten times as much, and one histogram with one noise respects everybody: nobody is left out,
+grouped or drawn by lot.  If levels tell nothing about the values, the weighted counts divided by
+the weight of all people are the shares of all people.
+
+Our own; the sampling mechanism (`sampling`) does the same at random, which only adds noise.
+Proof: docs/proofs/weighting.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.aggregates.counts import Counts
+from dpublish.core.method import ExpectedError, Progress, setting
+from dpublish.data.axis import Axis
+from dpublish.data.schema import Schema, parse_columns
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.mechanisms.noise import add_geometric
+from dpublish.methods.histogram.released import RESERVED, Histogram
+from dpublish.methods.personalized.method import (
+    PersonalSettings,
+    known_sizes,
+    open_release,
+    personal_receipt,
+)
+from dpublish.methods.personalized.parts import NOISY_WEIGHT, Part
+from dpublish.methods.personalized.preferences import MOST_PEOPLE
+from dpublish.methods.personalized.released import PersonalRelease
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.neighbors import AddRemoveRecord
+from dpublish.privacy.receipt import Receipt
+from dpublish.randomness import RandomSource
+
+UNITS = 1 << 16
+"""The weight of people who accept the limit or more; others weigh less in proportion."""
+ASSUMED_PEOPLE = 1_000
+NOTE = "each person counted by her own number, up to a limit; levels say nothing about values"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weighting(PersonalSettings):
+    """Method: one histogram in which people weigh what they accept, up to a limit."""
+
+    name: ClassVar[str] = "weighting"
+
+    columns: tuple[str, ...] = setting(
+        "Columns to count by; age@2 takes the column at level 2 of its taxonomy (0 is the root)."
+    )
+    exchangeable: bool = setting(
+        "Assert that levels tell nothing about the other values, nor about who is present; "
+        "without it a weighted count means nothing.",
+        default=False,
+    )
+    limit: Fraction | None = setting(
+        "Level beyond which nobody weighs more; without it the one that makes counts best.",
+        default=None,
+    )
+    spread: Fraction = setting(
+        "How unlike people are: q (1 - q) for counts of a share q, at most 1/4; the limit "
+        "depends on it.",
+        default=Fraction(1, 4),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.columns, tuple) or not self.columns:
+            raise InvalidParameter("columns must name at least one column")
+        if not self.exchangeable:
+            raise InvalidParameter(
+                "weighting takes people who accept little to be like those who accept much; say "
+                "exchangeable=True if levels tell nothing about the other values"
+            )
+        if self.mode == "levels":
+            raise InvalidParameter(
+                "weighting must know how many people there are at each level: give sizes, or use "
+                "partitioning, which can buy them"
+            )
+        if self.limit is not None and self.limit not in self.levels:
+            raise InvalidParameter("limit must be one of the levels")
+        if not 0 <= self.spread <= Fraction(1, 4):
+            raise InvalidParameter("spread must lie between 0 and 1/4")
+
+    def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
+        """Say what each level pays: its share, or that of the limit if it is less.
+
+        Where it is not public beforehand how many people there are, the limit is not known
+        yet, and each level is asked for its whole share.
+        """
+        shares = self.preferences.amounts(epsilon)
+        if self.limit is None and self.mode != "frame":
+            return shares
+        most = shares[self._limit(epsilon, self.sizes)]
+        return {level: min(share, most) for level, share in shares.items()}
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> PersonalRelease:
+        """Publish the weighted histogram of `table`.
+
+        Privacy:
+            A record of level b lies in one cell and adds a whole weight k_b <= a_b / g to it,
+            where a_b is what its level pays and g = a_limit / UNITS; noise has the rate g.  So
+            adding or removing it changes the exact counts by k_b in all, and no outcome's
+            probability by more than a factor of exp(g k_b) <= exp(a_b).  Exchanging its
+            values moves two cells by k_b each, and the noise has half the rate then.  Weights
+            and limit come from public sizes.  Proof: docs/proofs/weighting.md.
+        """
+        return self.publish(self, table, budget=budget, rng=rng, progress=progress)
+
+    def publish(
+        self,
+        method: PersonalSettings,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> PersonalRelease:
+        """Publish in the name of `method`, which has these levels and this spending.
+
+        Privacy:
+            As `release`.
+        """
+        epsilon = open_release(method, table, budget=budget, rng=rng)
+        axes = self._axes(table.schema)
+        self._require_rates(epsilon)
+        # Opened before any row is read: a share that is already used stops here.
+        share = budget.split(counts=1)["counts"]
+        sizes = known_sizes(self, table) or self.sizes
+        most = self.preferences.amounts(epsilon)[self._limit(epsilon, sizes)]
+        weights = self._weights(epsilon, most)
+        exact = self._count(table, axes, weights)
+        share.spend()
+        rate = most / UNITS / self.halves
+        paying = Budget(most, share.purpose, grant=share.grant, opened=share.opened)
+        noisy = add_geometric(exact, sensitivity=UNITS * self.halves, budget=paying, rng=rng)
+        if progress is not None:
+            progress(1, 1, "histogram")
+        schema = self.preferences.without(table.schema)
+        histogram = Histogram(
+            receipt=Receipt.issue(
+                method=self.name,
+                settings={"columns": list(self.columns)},
+                budget=paying,
+                neighbors=AddRemoveRecord(),
+                rng=rng,
+            ),
+            schema=replace(schema, columns=tuple(schema[axis.column] for axis in axes)),
+            axes=axes,
+            cells=np.arange(noisy.size, dtype=np.int64),
+            counts=noisy,
+            noise_rate=rate,
+            threshold=None,
+        )
+        return PersonalRelease(
+            receipt=personal_receipt(method, epsilon, table.schema, budget=budget, rng=rng),
+            schema=schema,
+            combine="weighted",
+            parts=(self._part(histogram, most, weights, sizes),),
+            notes=(NOTE,),
+            expected=self._figures(epsilon, sizes),
+            total=float(max(sum(sizes), 1)),
+        )
+
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict the root mean square error of a count, by how many people there are."""
+        axes = self._axes(self.prepare(schema))
+        Counts(self.prepare(schema), (self._set(axes),))  # refuses too many cells
+        self._require_rates(epsilon)
+        sizes = self.sizes or self._evenly(n_records)
+        figures = self._figures(epsilon, sizes)
+        error, people = figures["count_error"], sum(sizes)
+        summary = f"a count is off by about {error:,.1f} among {people:,} people"
+        return ExpectedError(summary, figures, target="count_error")
+
+    def _require_rates(self, epsilon: Fraction) -> None:
+        """Refuse an epsilon for which noise might have too small a rate, whatever the limit."""
+        require_rate(min(self.preferences.amounts(epsilon).values()) / UNITS / self.halves)
+
+    def _evenly(self, n_records: int | None) -> tuple[int, ...]:
+        count = len(self.levels)
+        people = (
+            ASSUMED_PEOPLE * count if n_records is None else max(0, min(n_records, MOST_PEOPLE))
+        )
+        return (people // count,) * count
+
+    def _limit(self, epsilon: Fraction, sizes: Sequence[int]) -> Fraction:
+        """Find the level at which noise and unevenness are together least."""
+        if self.limit is not None:
+            return self.limit
+        errors = [self._error(epsilon, sizes, level) for level in self.levels]
+        return self.levels[int(np.argmin(errors))]
+
+    def _error(self, epsilon: Fraction, sizes: Sequence[int], limit: Fraction) -> float:
+        """Give the squared error of a share: noise, and that some people weigh more."""
+        most = self.preferences.amounts(epsilon)[limit]
+        people = np.array(sizes, dtype=np.float64)
+        units = np.array(self._weights(epsilon, most), dtype=np.float64)
+        whole = _whole(people, units)
+        noise = 2 * (UNITS * self.halves / (whole * float(most))) ** 2
+        uneven = float(people @ np.square(units)) / whole**2 - 1 / max(float(people.sum()), 1.0)
+        return noise + float(self.spread) * max(uneven, 0.0)
+
+    def _figures(self, epsilon: Fraction, sizes: Sequence[int]) -> dict[str, float]:
+        share = sqrt(self._error(epsilon, sizes, self._limit(epsilon, sizes)))
+        return {"groups": 1.0, "count_error": share * max(sum(sizes), 1), "share_error": share}
+
+    def _weights(self, epsilon: Fraction, most: Fraction) -> list[int]:
+        """Give the whole weight of each level, rounded down."""
+        shares = self.preferences.amounts(epsilon).values()
+        return [int(min(share, most) * UNITS / most) for share in shares]
+
+    def _count(
+        self, table: Table, axes: tuple[Axis, ...], weights: Sequence[int]
+    ) -> NDArray[np.int64]:
+        kernel = Counts(table.schema, (self._set(axes),))
+        by_leaf = kernel.split(table.sum(kernel))[0]
+        of_leaf = np.array([0, *weights])[self.preferences.level_of_leaf(table.schema)]
+        weighed: NDArray[np.int64] = of_leaf @ by_leaf.reshape(len(of_leaf), -1)
+        return weighed
+
+    def _part(
+        self, histogram: Histogram, most: Fraction, weights: Sequence[int], sizes: Sequence[int]
+    ) -> Part:
+        """Say how the weighted counts stand for people: as many as would weigh alike."""
+        people, each = np.array(sizes, dtype=np.float64), np.array(weights, dtype=np.float64)
+        whole = _whole(people, each)
+        alike = max(whole**2 / max(float(people @ np.square(each)), 1.0), 1.0)
+        return Part(
+            levels=self.levels,
+            epsilon=most,
+            weight=1.0,
+            scale=alike / whole,
+            size=alike,
+            release=histogram,
+            units=UNITS,
+        )
+
+    def _set(self, axes: tuple[Axis, ...]) -> tuple[tuple[str, int | None], ...]:
+        return ((self.preference, None), *((axis.column, axis.level) for axis in axes))
+
+    def _axes(self, schema: Schema) -> tuple[Axis, ...]:
+        chosen = parse_columns(self.columns, schema)
+        names = {name for name, _ in chosen}
+        if self.preference in names:
+            raise InvalidParameter("people are not counted by the column that gives their level")
+        taken = RESERVED | {NOISY_WEIGHT}
+        if taken & names:
+            raise InvalidParameter(f"rename the columns {', '.join(sorted(taken))} first")
+        return tuple(schema[name].axis(level) for name, level in chosen)
+
+
+def _whole(people: NDArray[np.float64], units: NDArray[np.float64]) -> float:
+    """Add up the weight of all people; nobody weighs as one person does, so as not to divide."""
+    return max(float(people @ units), float(UNITS))

@@ -1,0 +1,1 @@
+"""PPH: a histogram of the few predictors that separate the classes best."""

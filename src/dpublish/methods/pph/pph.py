@@ -1,0 +1,247 @@
+"""Publish a histogram of the few predictors that tell the classes apart best.
+
+The number of records is perturbed first; it says how many predictors to take and how fine
+numbers are cut.  The predictors are chosen one by one, each together with those before it,
+by how few pairs of records of different classes they leave in the same cell.
+
+Known as: PPH, private projected histogram.
+Reference: S. Vinterbo, "Differentially Private Projected Histograms: Construction and Use for
+Prediction", ECML PKDD 2012; the score is normalized by the private number of records here,
+and its range sensitivity is proved with that number varying.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, log, prod
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from dpublish.accuracy.intervals import half_width
+from dpublish.aggregates.complete_counts import CompleteCounts
+from dpublish.aggregates.cut_counts import CutCounts
+from dpublish.aggregates.sparse_counts import MAX_DOMAIN
+from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.task import Task, require_single_records
+from dpublish.data.axis import Axis
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, require_count
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.mechanisms.noise import noisy_size
+from dpublish.mechanisms.selection import select, selection_rate
+from dpublish.mechanisms.sparse_counts import auto_threshold
+from dpublish.methods.histogram.published_cells import add_noise_to_cells, require_free_names
+from dpublish.methods.histogram.released_labeled import LabeledHistogram, NoisySize
+from dpublish.methods.pph.plan import AUTO, Plan
+from dpublish.methods.pph.score import SCORE_RANGE, score_projection
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import refuse_seeded_grant
+from dpublish.randomness import RandomSource
+
+MOST_FALSE_CELLS = 1_000_000
+MOST_TALLIED = 1 << 25
+"""Occupied cells that one pass over the rows may find, judged by the noisy size."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Projection:
+    """Method: choose predictors that discern the classes, then count records by their cells."""
+
+    name: ClassVar[str] = "pph"
+
+    target: str = setting("Column of the classes.")
+    predictors: tuple[str, ...] = setting(
+        "Columns that may predict the class; all others, unless named.", default=()
+    )
+    attributes: int | Literal["auto"] = setting(
+        "How many predictors to choose (j); auto takes as many as leave the cells well filled, "
+        "judged by the noisy number of records.",
+        default=AUTO,
+    )
+    size_share: Fraction = setting(
+        "Part of epsilon that pays for the number of records.", default=Fraction(3, 100)
+    )
+    selection_share: Fraction = setting(
+        "Part of epsilon that pays for the choices; counts get the rest.",
+        default=Fraction(37, 100),
+    )
+
+    def __post_init__(self) -> None:
+        if self.attributes != AUTO:
+            require_count(attributes=self.attributes)
+            object.__setattr__(self, "attributes", int(self.attributes))  # a NumPy integer, too
+        for name in ("size_share", "selection_share"):
+            share = getattr(self, name)
+            if not isinstance(share, Fraction) or not 0 < share < 1:
+                raise InvalidParameter(f"{name} ({share}) must lie between 0 and 1")
+        if self.size_share + self.selection_share >= 1:
+            raise InvalidParameter("size_share and selection_share must leave some for the counts")
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> LabeledHistogram:
+        """Publish counts of `table` by chosen predictors and class.
+
+        Privacy:
+            `budget.epsilon`-differentially private when one record is added or removed.  The
+            noisy number of records pays for all that depends on it: cells, number of
+            choices, threshold, shares.  The score of a set, minus its undiscerned pairs per
+            record, has range sensitivity below 1 with the number of records varying, and
+            1 + one step when it is rounded (docs/proofs/projection.md); `select` costs its
+            share.  Counts get noise of rate their share, for a record lies in one cell; those
+            below a threshold are dropped, which is post-processing.  If nothing has to be
+            chosen, the share for choices goes to the counts.
+        """
+        refuse_seeded_grant(budget, rng)
+        require_single_records(table, self.name)
+        self.expected_error(table.schema, None, budget.epsilon)
+        task = Task.of(table.schema, target=self.target, predictors=self.predictors)
+        # Opened before any row is read: a budget that is already used stops here.
+        budgets = budget.split(size=self.size_share, rest=1 - self.size_share)
+        everyone = CompleteCounts(table.schema, ((),), _names(task))
+        size_rate = budgets["size"].epsilon
+        size = noisy_size(int(table.sum(everyone)[0]), budget=budgets["size"], rng=rng)
+        plan = Plan.of(task, self.attributes, size)
+        rest = self._split_rest(budgets["rest"], plan.rounds)
+        axes = plan.axes
+        if plan.rounds:
+            axes = choose_axes(
+                table, task, plan, size, budget=rest["selection"], rng=rng, progress=progress
+            )
+        axes = (*axes, task.classes)
+        rate = rest["counts"].epsilon
+        domain = prod(axis.size for axis in axes)
+        threshold = find_threshold(size, domain, rate)
+        exact = table.sum(CutCounts((axes,), _names(task)))[0].compact()
+        cells, counts = add_noise_to_cells(exact, domain, threshold, budget=rest["counts"], rng=rng)
+        if progress is not None:
+            progress(plan.rounds + 1, plan.rounds + 1, "counts")
+        return LabeledHistogram(
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            schema=task.schema_of(table.schema),
+            axes=axes,
+            cells=cells,
+            counts=counts,
+            noise_rate=rate,
+            threshold=threshold,
+            records=NoisySize(size, size_rate),
+        )
+
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict the error of one count; which columns are counted depends on the choices."""
+        task = Task.of(schema, target=self.target, predictors=self.predictors)
+        require_free_names(task)
+        self._require_cells(task)
+        most_rounds = len(task.predictors) - 1
+        if isinstance(self.attributes, int):
+            most_rounds = min(most_rounds, self.attributes)
+        if most_rounds:
+            selection_rate(epsilon * self.selection_share / most_rounds, SCORE_RANGE)
+        size_rate = epsilon * self.size_share
+        rate = epsilon * (1 - self.size_share - self.selection_share)
+        require_rate(size_rate)
+        require_rate(rate)
+        figures = {
+            "one_cell_95": half_width(rate, np.ones(1), 0.95),
+            "number_of_records_95": half_width(size_rate, np.ones(1), 0.95),
+        }
+        summary = f"each count within {figures['one_cell_95']:,.0f} of the truth (95 %)"
+        if n_records:
+            plan = Plan.of(task, self.attributes, n_records)
+            sizes = sorted((axis.size for axis in plan.axes), reverse=True)[: plan.chosen]
+            cells = prod(sizes) * task.target.size
+            figures["attributes"] = float(plan.chosen)
+            figures["cells_at_most"] = float(cells)
+            figures["threshold"] = float(find_threshold(n_records, cells, rate))
+            summary = f"{plan.chosen} predictors, at most {cells:,} cells; {summary}"
+        return ExpectedError(summary, figures, target="one_cell_95")
+
+    def _split_rest(self, budget: Budget, rounds: int) -> dict[str, Budget]:
+        if not rounds:  # nothing to choose: known from the noisy size alone
+            return budget.split(counts=1)
+        counts = 1 - self.size_share - self.selection_share
+        return budget.split(selection=self.selection_share, counts=counts)
+
+    def _require_cells(self, task: Task) -> None:
+        """Refuse more cells than can be numbered, however many records there turn out to be."""
+        count = self.attributes if isinstance(self.attributes, int) else 1
+        largest = sorted((column.size for column in task.predictors), reverse=True)[:count]
+        if prod(largest) * task.target.size >= MAX_DOMAIN:
+            raise InvalidParameter(
+                f"{count} predictors may have 2**62 cells or more; take fewer attributes"
+            )
+
+
+def choose_axes(
+    table: Table,
+    task: Task,
+    plan: Plan,
+    size: int,
+    *,
+    budget: Budget,
+    rng: RandomSource,
+    progress: Progress | None = None,
+) -> tuple[Axis, ...]:
+    """Choose predictors one by one, each judged together with those chosen before it.
+
+    Privacy:
+        `budget.epsilon`-differentially private when one record is added or removed: each
+        round is a `select` with the range sensitivity of the rounded scores, at an equal
+        share.  Candidates depend on the schema, the noisy `size` and earlier choices only.
+    """
+    chosen: tuple[Axis, ...] = ()
+    for number, share in enumerate(budget.split_evenly(plan.rounds)):
+        left = [axis for axis in plan.axes if axis not in chosen]
+        grids = [(*chosen, axis, task.classes) for axis in left]
+        scores = np.array(list(_score_grids(table, task, grids, size)), dtype=np.int64)
+        winner = select(scores, sensitivity_range=SCORE_RANGE, budget=share, rng=rng)
+        chosen = (*chosen, left[winner])
+        if progress is not None:
+            progress(number + 1, plan.rounds + 1, "columns")
+    return tuple(axis for axis in plan.axes if axis in chosen)  # in the schema's order
+
+
+def find_threshold(size: int, cells: int, rate: Fraction) -> int:
+    """Find the least count that is published: ln N / rate, or more if the domain is huge.
+
+    >>> find_threshold(40_000, 1000, Fraction(6, 10))
+    18
+    """
+    least = ceil(log(max(size, 2)) / float(rate))
+    return max(least, auto_threshold(cells, rate, MOST_FALSE_CELLS))
+
+
+def _score_grids(
+    table: Table, task: Task, grids: Sequence[tuple[Axis, ...]], size: int
+) -> Iterator[int]:
+    """Score grids in one pass over the rows, or in as many as memory takes."""
+    for part in _passes(grids, size):
+        for tally in table.sum(CutCounts(part, _names(task))):
+            yield score_projection(tally.compact(), task.target.size)
+
+
+def _passes(grids: Sequence[tuple[Axis, ...]], size: int) -> Iterator[tuple[tuple[Axis, ...], ...]]:
+    """Group grids so that the occupied cells of a group, by the noisy size, fit in memory."""
+    group: list[tuple[Axis, ...]] = []
+    tallied = 0
+    for grid in grids:
+        cells = min(prod(axis.size for axis in grid), max(size, 1))
+        if group and tallied + cells > MOST_TALLIED:
+            yield tuple(group)
+            group, tallied = [], 0
+        group.append(grid)
+        tallied += cells
+    yield tuple(group)
+
+
+def _names(task: Task) -> tuple[str, ...]:
+    return (*(column.name for column in task.predictors), task.target.name)

@@ -1,0 +1,1 @@
+"""PrivBayes: a Bayesian network of low degree, from noisy joint counts."""

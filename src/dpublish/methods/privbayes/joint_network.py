@@ -1,0 +1,206 @@
+"""A network of columns and the noisy joint counts that its probabilities come from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import prod
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpublish.accuracy.projection import project_nonnegative
+from dpublish.aggregates.cells import ColumnSet
+from dpublish.core.probabilities import add_up, cell_numbers, conditional, draw_cells
+from dpublish.data.axis import Axis
+from dpublish.data.schema import Schema
+from dpublish.errors import InvalidParameter
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.methods.privbayes.nodes import (
+    Node,
+    cell_labels,
+    covers,
+    joint_of,
+    joint_sets,
+    require_network,
+)
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+_CALIBRATION = 1 << 16
+_ROUNDS = 30
+_LEAST = 1e-4  # part of every probability that comes from the marginal alone
+
+
+@dataclass(frozen=True, eq=False)
+class JointNetwork:
+    """Nodes in an order in which each depends on a few earlier ones, and their noisy counts.
+
+    Attributes:
+        schema: The columns, with the levels on which nodes look at them.
+        nodes: The nodes, every parent before its children.
+        counts: Noisy counts of the joint sets, one set after the other, row-major.
+        rate: Rate of the noise of every count.
+        total: Estimate of the number of records.
+        given: Columns that come from elsewhere: they have nodes, but no counts.
+    """
+
+    schema: Schema
+    nodes: tuple[Node, ...]
+    counts: IntArray
+    rate: Fraction
+    total: float
+    given: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what no method would publish: a network may come from anywhere."""
+        require_rate(self.rate)
+        require_network(self.nodes, self.schema)
+        if {node.column for node in self.nodes} != set(self.schema.names):
+            raise InvalidParameter("a network has a node for every column")
+        if any(node.parents for node in self.nodes if node.column in self.given):
+            raise InvalidParameter("a column that is given does not depend on others")
+        cells = sum(prod(axis.size for axis in axes) for axes in self.joint_axes)
+        if self.counts.dtype != np.int64 or self.counts.shape != (cells,):
+            raise InvalidParameter("a network has a whole count for every cell of its joints")
+
+    @property
+    def counted(self) -> tuple[Node, ...]:
+        """The nodes whose probabilities were counted."""
+        return tuple(node for node in self.nodes if node.column not in self.given)
+
+    @cached_property
+    def joint_sets(self) -> tuple[ColumnSet, ...]:
+        """The sets of columns that were counted."""
+        return joint_sets(self.counted)
+
+    @cached_property
+    def joint_axes(self) -> tuple[tuple[Axis, ...], ...]:
+        """The axes of each counted set."""
+        return tuple(
+            tuple(self.schema[name].axis(level) for name, level in one) for one in self.joint_sets
+        )
+
+    @cached_property
+    def axes(self) -> dict[str, Axis]:
+        """The axis on which each column is drawn."""
+        return {node.column: self.schema[node.column].axis(node.level) for node in self.nodes}
+
+    @cached_property
+    def joints(self) -> tuple[IntArray, ...]:
+        """The noisy counts of each set, shaped by its axes."""
+        shapes = [tuple(axis.size for axis in axes) for axes in self.joint_axes]
+        parts = np.split(self.counts, np.cumsum([prod(shape) for shape in shapes])[:-1])
+        return tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+
+    @cached_property
+    def estimates(self) -> tuple[FloatArray, ...]:
+        """Counts nearest to the noisy ones that are not negative and add up to `total`."""
+        return tuple(project_nonnegative(joint, self.total) for joint in self.joints)
+
+    @cached_property
+    def probabilities(self) -> dict[str, FloatArray]:
+        """Probabilities of each counted column: a row for every combined cell of its parents."""
+        found = {}
+        for node in self.counted:
+            joint = joint_of(node, self.joint_sets)
+            counts = add_up(self.estimates[joint], self.joint_axes[joint], node.axes(self.schema))
+            found[node.column] = conditional(counts)
+        return found
+
+    def table(self) -> pa.Table:
+        """Give the noisy counts of all joints, with the labels of their cells."""
+        numbers = [np.full(joint.size, index) for index, joint in enumerate(self.joints)]
+        cells = [np.arange(joint.size) for joint in self.joints]
+        labels = [label for axes in self.joint_axes for label in cell_labels(axes)]
+        return pa.table(
+            {
+                "joint": pa.array(np.concatenate(numbers), pa.int64()),
+                "cell_number": pa.array(np.concatenate(cells), pa.int64()),
+                "cell": pa.array(labels, pa.string()),
+                "noisy_count": pa.array(self.counts),
+            }
+        )
+
+    def marginal(self, name: str) -> FloatArray:
+        """Estimate the records in each cell of a counted column from all joints that have it.
+
+        The noisy counts of a joint add up to an unbiased estimate; one that was made
+        non-negative cell by cell would move records from frequent values to rare ones.  The
+        estimates of several joints have independent noise, so each is weighted by the inverse
+        of its variance, that is of the number of cells added up.
+        """
+        axis = self.axes[name]
+        node = Node(name, axis.level)
+        sums = np.zeros(axis.size)
+        weight = 0.0
+        for columns, axes, joint in zip(self.joint_sets, self.joint_axes, self.joints, strict=True):
+            if covers(columns, node.columns):
+                cells = joint.size / axis.size
+                sums += add_up(joint.astype(np.float64), axes, (axis,)) / cells
+                weight += 1 / cells
+        return project_nonnegative(sums / weight, self.total)
+
+    def draw(
+        self,
+        n: int,
+        rng: np.random.Generator,
+        *,
+        known: Mapping[str, IntArray] | None = None,
+        probabilities: Mapping[str, FloatArray] | None = None,
+    ) -> dict[str, IntArray]:
+        """Draw the cells of `n` rows, column after column; `known` has those of given ones."""
+        cells = dict(known or {})
+        tables = self.probabilities if probabilities is None else probabilities
+        for node in self.counted:
+            rows = self._rows_of_probabilities(node, cells, n)
+            cells[node.column] = draw_cells(tables[node.column], rows, rng)
+        return cells
+
+    def calibrated(
+        self,
+        marginals: Mapping[str, FloatArray],
+        rng: np.random.Generator,
+        *,
+        known: Mapping[str, IntArray] | None = None,
+    ) -> dict[str, FloatArray]:
+        """Move probabilities so that columns with a marginal of their own follow it.
+
+        Marginals that were paid for apart are better than what a joint's noisy counts add up
+        to.  Each such column's probabilities are scaled, cell by cell, until they meet its
+        marginal, the parents being distributed as in rows drawn from the network.  `known` has rows
+        of the given columns; so many are drawn, else a fixed number.
+        """
+        cells = dict(known or {})
+        rows = len(next(iter(cells.values()))) if cells else _CALIBRATION
+        found = dict(self.probabilities)
+        for node in self.counted:
+            above = self._rows_of_probabilities(node, cells, rows)
+            table = found[node.column]
+            if node.column in marginals:
+                weights = np.bincount(above, minlength=len(table)) / rows
+                table = found[node.column] = _meet(table, weights, marginals[node.column])
+            cells[node.column] = draw_cells(table, above, rng)
+        return found
+
+    def _rows_of_probabilities(self, node: Node, cells: Mapping[str, IntArray], n: int) -> IntArray:
+        axes = node.axes(self.schema)[1:]
+        above = [self._coarser(axis, cells[axis.column]) for axis in axes]
+        return cell_numbers(above, axes, n)
+
+    def _coarser(self, axis: Axis, cells: IntArray) -> IntArray:
+        """Move the drawn cells of a column to a coarser level."""
+        own = self.axes[axis.column]
+        return np.asarray(axis.leaf_to_cell[own.leaf_starts[:-1]][cells])
+
+
+def _meet(table: FloatArray, weights: FloatArray, marginal: FloatArray) -> FloatArray:
+    """Scale probabilities (rows) by cells (columns) until their weighted sum is `marginal`."""
+    found = (1 - _LEAST) * table + _LEAST * marginal
+    for _ in range(_ROUNDS):
+        sums = weights @ found
+        found = found * np.divide(marginal, sums, out=np.ones_like(sums), where=sums > 0)
+        totals = found.sum(axis=1, keepdims=True)
+        found = np.divide(found, totals, out=np.tile(marginal, (len(found), 1)), where=totals > 0)
+    return found

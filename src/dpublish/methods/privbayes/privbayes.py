@@ -1,0 +1,241 @@
+"""Publish a network of low degree: joint counts of a few columns each, from which rows follow.
+
+Known as: PrivBayes.
+Reference: J. Zhang, G. Cormode, C. Procopiuc, D. Srivastava, X. Xiao, "PrivBayes: Private Data
+Release via Bayesian Networks", ACM TODS 42(4), 2017.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.accuracy.noise_distribution import sum_quantile
+from dpublish.aggregates.cells import ColumnSet
+from dpublish.aggregates.complete_counts import CompleteCounts
+from dpublish.aggregates.dependence import ASSIGNMENT, DISTANCE, MOST_CELLS_TO_ASSIGN, Score
+from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.data.column import Column
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, require_count, require_known, require_positive
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.mechanisms.noise import add_geometric, noisy_size
+from dpublish.methods.privbayes.nodes import Node, joint_sets
+from dpublish.methods.privbayes.plan import Plan, make_plan, require_countable
+from dpublish.methods.privbayes.released import BayesNetwork
+from dpublish.methods.privbayes.structure import choose_network
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.neighbors import AddRemoveRecord
+from dpublish.privacy.receipt import refuse_seeded_grant
+from dpublish.randomness import RandomSource
+
+ScoreName = Literal["R", "F"]
+SIZE_SHARE = Fraction(3, 100)
+"""Part of epsilon that buys the noisy number of records."""
+MOST_PARENTS = 6
+_MOST_ASSIGNED_PARENTS = MOST_CELLS_TO_ASSIGN.bit_length() - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateBayesNetwork:
+    """Method: choose a few parents for each column, then perturb their joint counts."""
+
+    name: ClassVar[str] = "privbayes"
+
+    columns: tuple[str, ...] = setting("Columns of the network; all, unless named.", default=())
+    target: str | None = setting(
+        "Class column, to be predicted with predict; it comes first in the network.", default=None
+    )
+    score: ScoreName = setting(
+        "How to measure dependence. R: distance from independence, for all columns; F: fit of "
+        "an assignment, for columns of two values each.",
+        default="R",
+    )
+    theta: Fraction = setting(
+        "Least average count of a joint cell, in units of its noise.", default=Fraction(4)
+    )
+    structure_share: Fraction = setting(
+        "Part of epsilon, after the size is paid, that buys the network.", default=Fraction(3, 10)
+    )
+    max_degree: int = setting("Most parents of a column.", default=4)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.columns, tuple):
+            raise InvalidParameter("columns must be a list of names")
+        require_known("score", self.score, get_args(ScoreName))
+        require_count(max_degree=self.max_degree)
+        object.__setattr__(self, "max_degree", int(self.max_degree))  # a NumPy integer, too
+        most = _MOST_ASSIGNED_PARENTS if self.score == "F" else MOST_PARENTS
+        if self.max_degree > most:
+            raise InvalidParameter(f"max_degree ({self.max_degree}) must be at most {most}")
+        for name in ("theta", "structure_share"):
+            if not isinstance(getattr(self, name), Fraction):
+                raise InvalidParameter(f"{name} must be an exact Fraction")
+        require_positive(theta=self.theta, structure_share=self.structure_share)
+        if self.structure_share >= 1:
+            raise InvalidParameter(f"structure_share ({self.structure_share}) must be below 1")
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> BayesNetwork:
+        """Publish a network of `table` and its noisy joint counts.
+
+        Privacy:
+            `budget.epsilon`-differentially private when one record is added or removed.  The
+            noisy size costs its share.  What it allows (parents, levels, whether a network is
+            chosen at all) follows from it and the schema.  The network costs one selection a
+            column (`choose_network`).  A record lies in one cell of each of the m joints, so
+            their counts move by m in all and get two-sided geometric noise of rate (their
+            share) / m.  If no network is chosen its share goes to the counts, so all of
+            epsilon is spent either way.  Rows and predictions follow from noisy counts alone.
+            Proof: docs/proofs/bayes_network.md.
+        """
+        refuse_seeded_grant(budget, rng)
+        if not isinstance(table.neighbors, AddRemoveRecord):
+            raise InvalidParameter("privbayes hides one record added or removed, nothing else")
+        columns = self._columns(table.schema)
+        self._require_rates(columns, budget.epsilon)
+        budgets = budget.split(size=SIZE_SHARE, network=1 - SIZE_SHARE)
+        exact_size = int(_count(table, columns, ((),))[0])
+        size = noisy_size(exact_size, budget=budgets["size"], rng=rng)
+        plan = self._plan(columns, size, budgets["network"].epsilon)
+        nodes, share = self._choose(
+            table, plan, budget=budgets["network"], rng=rng, progress=progress
+        )
+        sets = joint_sets(nodes)
+        rate = share.epsilon / len(sets)
+        counts = add_geometric(
+            _count(table, columns, sets), sensitivity=len(sets), budget=share, rng=rng
+        )
+        return BayesNetwork(
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            schema=replace(table.schema, columns=columns),
+            nodes=nodes,
+            counts=counts,
+            noise_rate=rate,
+            size=size,
+            size_rate=budgets["size"].epsilon,
+            target=self.target,
+        )
+
+    def _choose(
+        self,
+        table: Table,
+        plan: Plan,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None,
+    ) -> tuple[tuple[Node, ...], Budget]:
+        """Choose the network, if the plan allows one, and give the budget for the counts.
+
+        Privacy:
+            That of `choose_network` with the structure's share; without a network nothing is
+            read and the whole budget is left.
+        """
+        if plan.degree == 0:
+            nodes = tuple(Node(name, plan.own(name)[0]) for name in plan.levels)
+            return nodes, budget.split(counts=1)["counts"]
+        budgets = budget.split(structure=self.structure_share, counts=1 - self.structure_share)
+        nodes = choose_network(
+            table,
+            plan,
+            schema=table.schema,
+            first=() if self.target is None else (self.target,),
+            score=self._score,
+            budget=budgets["structure"],
+            rng=rng,
+            progress=progress,
+        )
+        return nodes, budgets["counts"]
+
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict the noise of a joint count, for as many joints as there are columns.
+
+        There may be fewer joints, and then less noise.  With a hint about the number of
+        records it also says how many parents and cells are likely to be allowed.
+        """
+        columns = self._columns(schema)
+        self._require_rates(columns, epsilon)
+        share = (1 - SIZE_SHARE) * (1 - self.structure_share)
+        reach = float(sum_quantile(epsilon * share / len(columns), 1, 0.95))
+        figures = {"one_cell_95": reach, "most_joints": float(len(columns))}
+        summary = f"up to {len(columns)} joints; each count within {reach:,.0f} of the truth (95 %)"
+        if n_records:
+            plan = self._plan(columns, n_records, epsilon * (1 - SIZE_SHARE))
+            figures["one_cell_95_per_record"] = reach / n_records
+            figures["parents"] = float(plan.degree)
+            figures["cells_per_joint"] = float(max(plan.most_cells, 0))
+            summary += f"; up to {plan.degree} parents a column"
+        return ExpectedError(summary, figures, target="one_cell_95")
+
+    @property
+    def _score(self) -> Score:
+        return ASSIGNMENT if self.score == "F" else DISTANCE
+
+    def _plan(self, columns: tuple[Column, ...], size: int, epsilon: Fraction) -> Plan:
+        return make_plan(
+            columns,
+            size=size,
+            joint_budget=epsilon * (1 - self.structure_share),
+            whole_budget=epsilon,
+            theta=self.theta,
+            max_degree=self.max_degree,
+            target=self.target,
+        )
+
+    def _require_rates(self, columns: tuple[Column, ...], epsilon: Fraction) -> None:
+        """Refuse an epsilon whose smallest share would buy no exact noise."""
+        left = epsilon * (1 - SIZE_SHARE)
+        require_rate(epsilon * SIZE_SHARE)
+        require_rate(left * (1 - self.structure_share) / len(columns))
+        choices = max(len(columns) - 1, 1)
+        require_rate(left * self.structure_share / choices / self._score.sensitivity_range)
+
+    def _columns(self, schema: Schema) -> tuple[Column, ...]:
+        if schema.unit is not None:
+            raise InvalidParameter(
+                f"privbayes protects single records, but this schema's unit is {schema.unit!r}, "
+                "which may own many rows; use a table with one row per unit"
+            )
+        names = self.columns or schema.names
+        for name in names:
+            require_known("column", name, schema.names)
+            if names.count(name) > 1:
+                raise InvalidParameter(f"column {name!r} is listed twice")
+        columns = tuple(schema[name] for name in names)
+        for column in columns:
+            require_countable(column, self.target)
+        if self.score == "F" and any(column.size != 2 for column in columns):
+            raise InvalidParameter("score F needs columns of two values each; take score R")
+        if self.target is not None:
+            _require_target(self.target, names, schema)
+        return columns
+
+
+def _require_target(target: str, names: tuple[str, ...], schema: Schema) -> None:
+    require_known("column", target, names)
+    if schema[target].kind in ("numeric", "integer"):
+        raise InvalidParameter(
+            f"the target {target!r} holds numbers; classes need kind category or ordinal"
+        )
+    if schema[target].size < 2:
+        raise InvalidParameter(f"the target {target!r} has one class only")
+
+
+def _count(
+    table: Table, columns: tuple[Column, ...], sets: tuple[ColumnSet, ...]
+) -> NDArray[np.int64]:
+    """Count the complete records by the given sets of columns."""
+    kernel = CompleteCounts(table.schema, sets, tuple(column.name for column in columns))
+    return table.sum(kernel)

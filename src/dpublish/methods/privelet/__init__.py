@@ -1,0 +1,1 @@
+"""Privelet: counts as noisy Haar coefficients."""

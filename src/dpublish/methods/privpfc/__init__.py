@@ -1,0 +1,1 @@
+"""PrivPfC: the grid from which classes are predicted best, with noisy counts."""

@@ -1,0 +1,99 @@
+"""Smooth noisy counts of classes: cells lend each other strength through an additive model.
+
+The log-odds of the classes are taken as a sum of one effect per cell of each axis.  The model
+is fitted to the projected counts, and each cell's own counts are then weighed against what
+the model says, in proportion to how many records they stand for.  All of it is post-processing.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from dpublish.accuracy.projection import project_nonnegative
+
+FloatArray = NDArray[np.float64]
+_RIDGE = 1.0  # records of prior doubt about each effect
+_MAX_CELLS = 200_000  # the largest cells decide the fit; the rest only take from it
+
+
+def smooth_probabilities(
+    noisy: NDArray[np.int64], shape: tuple[int, ...], total: float, doubt: float
+) -> FloatArray:
+    """Estimate the probability of each class in each cell from noisy counts (cells x classes).
+
+    Args:
+        noisy: Noisy counts, a row for each cell of the predictors and a column for each class.
+        shape: Number of cells along each predictor.
+        total: Number of records, as far as it is known.
+        doubt: How many records of a cell weigh as much as the additive model.
+    """
+    counts = project_nonnegative(noisy, total)
+    model = additive_probabilities(counts, shape)
+    mixed: FloatArray = counts + doubt * model
+    return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
+
+
+def additive_probabilities(counts: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Fit the additive model and give its probability of each class in each cell.
+
+    >>> counts = np.array([[90.0, 10.0], [10.0, 90.0]])
+    >>> additive_probabilities(counts, (2,)).round(1).tolist()
+    [[0.9, 0.1], [0.1, 0.9]]
+    """
+    classes = counts.shape[1]
+    # One record shared out over the classes, so that none of them is impossible.
+    overall = np.log((counts.sum(axis=0) + 1 / classes) / (counts.sum() + 1))
+    weights = counts.sum(axis=1)
+    order = np.argsort(-weights, kind="stable")[:_MAX_CELLS]
+    heavy = order[weights[order] > 0]
+    if not heavy.size or not shape:
+        return np.tile(np.exp(overall), (len(counts), 1))
+    places = _effect_places(heavy, shape)
+    effects = _fit(counts[heavy], places, overall, sum(shape))
+    logits = np.tile(overall, (len(counts), 1))
+    for place in _effect_places(np.arange(len(counts)), shape):
+        logits += effects[place]
+    return _softmax(logits)
+
+
+def _effect_places(cells: NDArray[np.intp], shape: tuple[int, ...]) -> list[NDArray[np.intp]]:
+    """Number the effects of each cell, those of one axis after those of another."""
+    starts = np.cumsum([0, *shape[:-1]])
+    indices = np.unravel_index(cells, shape)
+    return [index + start for index, start in zip(indices, starts, strict=True)]
+
+
+def _fit(
+    counts: FloatArray, places: list[NDArray[np.intp]], overall: FloatArray, effects: int
+) -> FloatArray:
+    """Maximize the likelihood, less a ridge penalty that keeps effects of rare cells small."""
+    weights = counts.sum(axis=1, keepdims=True)
+    classes = counts.shape[1]
+    scale = 1 / float(weights.sum())
+
+    def loss(flat: FloatArray) -> tuple[float, FloatArray]:
+        theta = flat.reshape(effects, classes)
+        logits = overall + sum(theta[place] for place in places)
+        logits = logits - logits.max(axis=1, keepdims=True)
+        log_sums = np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        value = -float((counts * (logits - log_sums)).sum())
+        errors = weights * np.exp(logits - log_sums) - counts
+        slope = _RIDGE * theta
+        for column in range(classes):
+            for place in places:
+                slope[:, column] += np.bincount(place, errors[:, column], minlength=effects)
+        return (value + _RIDGE / 2 * float((theta**2).sum())) * scale, slope.ravel() * scale
+
+    found = minimize(
+        loss,
+        np.zeros(effects * classes),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 200, "ftol": 1e-10, "gtol": 1e-6},
+    )
+    return np.asarray(found.x.reshape(effects, classes))
+
+
+def _softmax(logits: FloatArray) -> FloatArray:
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))

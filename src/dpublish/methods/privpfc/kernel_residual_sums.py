@@ -1,0 +1,166 @@
+"""What a score card still gets wrong: sums of class - prediction by value."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.data.schema import Schema
+from dpublish.data.table import Batch
+from dpublish.errors import InvalidParameter
+from dpublish.methods.privpfc.score_card import UNIT, ScoreCard, to_probabilities
+from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
+
+MOST_SUMS = 1 << 24
+"""Most sums: residuals, spreads and remainders by leaf of all predictors and by class."""
+
+IntArray = NDArray[np.int64]
+_PART = 1 << 19  # probabilities that are computed at once; a part's sums stay far below 2^53
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualSums:
+    """Kernel: add up residuals and spreads of the card's probabilities by leaf of each predictor.
+
+    A record of class y with predicted probability p of class k has residual 1[y = k] - p and spread
+    p (1 - p), both in whole multiples of 1 / UNIT.  Of two classes only the second is looked
+    at, for the first has the opposite residual and the same spread.  What a record leaves of
+    the sensitivity is its remainder; it is added up by the record's own class.
+    """
+
+    schema: Schema
+    target: str
+    predictors: tuple[str, ...]
+    card: ScoreCard
+
+    def __post_init__(self) -> None:
+        if self.card.classes != self.schema[self.target].size:
+            raise InvalidParameter("the score card must know the classes of the target")
+        require_sums(self.schema, self.target, self.predictors)
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Columns that it reads as codes: always all predictors, whatever the card looks at."""
+        return (*self.predictors, self.target)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Columns that it reads as clipped numbers: none."""
+        return ()
+
+    @cached_property
+    def planes(self) -> tuple[int, ...]:
+        """Classes that are looked at."""
+        return _planes(self.card.classes)
+
+    @cached_property
+    def _starts(self) -> tuple[int, ...]:
+        sizes = [self.schema[name].size for name in self.predictors]
+        return tuple(np.cumsum([0, *sizes]).tolist())
+
+    def zero(self) -> IntArray:
+        """Make the answer for no records: [kind of sum, class, leaf of some predictor].
+
+        Residuals come first, then spreads, then remainders.  Of two classes, remainders have
+        two rows of one plane, else one row with a plane for each class.
+        """
+        shape = sums_shape(self.card.classes, self._starts[-1])
+        return np.zeros(shape, dtype=np.int64)
+
+    def add(self, batch: Batch, out: IntArray) -> None:
+        """Add the records of `batch` to `out`."""
+        for part in batch.cut(max(_PART // self.card.classes, 1)):
+            self._add(part, out)
+
+    def _add(self, batch: Batch, out: IntArray) -> None:
+        codes = {name: batch.codes(name) for name in self.predictors}
+        probabilities = to_probabilities(self.card.score(codes, len(batch)))
+        classes = batch.codes(self.target).astype(np.int64)
+        remainder = np.full(len(batch), sensitivity_of(self.card.classes), dtype=np.int64)
+        for place, number in enumerate(self.planes):
+            probability = probabilities[:, number]
+            residual = np.where(classes == number, UNIT - probability, -probability)
+            spread = probability * (UNIT - probability) // UNIT
+            remainder -= np.abs(residual) + spread
+            for row, amounts in enumerate((residual, spread)):
+                self._tally(out[row, place], codes, amounts)
+        remainders = out[2:].reshape(self.card.classes, -1)
+        for number in range(self.card.classes):
+            self._tally(remainders[number], codes, np.where(classes == number, remainder, 0))
+
+    def _tally(
+        self, out: IntArray, codes: Mapping[str, NDArray[Any]], amounts: NDArray[np.int64]
+    ) -> None:
+        # A part adds up to less than 2^53, so these floats are exact integers.
+        weights = amounts.astype(np.float64)
+        for name, start in zip(self.predictors, self._starts, strict=False):
+            sums = np.bincount(codes[name], weights=weights)
+            out[start : start + len(sums)] += sums.astype(np.int64)
+
+    def merge(self, out: IntArray, other: IntArray) -> None:
+        """Add another partial answer to `out`."""
+        out += other
+
+    def split(self, answer: IntArray) -> Sequence[IntArray]:
+        """Cut an answer into one array [kind of sum, class, leaf] per predictor."""
+        return np.split(answer, self._starts[1:-1], axis=2)
+
+    def sensitivity(self, neighbors: Neighbors) -> int:
+        """Say how much all sums by one predictor change at most, together (L1).
+
+        A record lies in one leaf.  With x = p / UNIT and two classes it adds 1 - x + x (1 - x)
+        = 1 - x^2 if it is of the second class, else x + x (1 - x) = 1 - (1 - x)^2: at most 1.
+        With more classes it adds 1 - x_y^2 for its own and 2 x_k - x_k^2 for each of the
+        others.  The x_k add up to at most 1, so this is largest if x_y is 0 and the others
+        are equal: 3 - 1 / (K - 1).  The remainder is what is missing to this bound, so every
+        record moves the sums by exactly that much.
+        """
+        self._require_records(neighbors)
+        return sensitivity_of(self.card.classes)
+
+    def range_sensitivity(self, neighbors: Neighbors) -> int:
+        """Say by how much the changes of two sums of absolute residuals differ at most (R).
+
+        By the triangle inequality a record moves each such sum, up or down, by at most its
+        own residuals: 1 of two classes, 2 of more.
+        """
+        self._require_records(neighbors)
+        return 2 * UNIT if len(self.planes) == 1 else 4 * UNIT
+
+    def _require_records(self, neighbors: Neighbors) -> None:
+        if not isinstance(neighbors, AddRemoveRecord):
+            raise InvalidParameter("residuals are summed for single records added or removed")
+
+
+def require_sums(schema: Schema, target: str, predictors: Sequence[str]) -> None:
+    """Refuse columns with more leaves than sums are kept for; call it before budget is spent."""
+    leaves = sum(schema[name].size for name in predictors)
+    kinds, planes, _ = sums_shape(schema[target].size, leaves)
+    sums = kinds * planes * leaves
+    if sums > MOST_SUMS:
+        raise InvalidParameter(
+            f"{sums:,} sums of residuals are too many (at most {MOST_SUMS:,}); "
+            "name fewer predictors, cut them into fewer cells, or ask for no refinements"
+        )
+
+
+def sums_shape(classes: int, cells: int) -> tuple[int, int, int]:
+    """Give the shape of the sums: kinds (remainders in as many rows as they need), planes, cells.
+
+    >>> sums_shape(2, 5), sums_shape(3, 5)
+    ((4, 1, 5), (3, 3, 5))
+    """
+    planes = len(_planes(classes))
+    return 2 + classes // planes, planes, cells
+
+
+def sensitivity_of(classes: int) -> int:
+    """Bound the absolute residuals and spreads of one record (see `ResidualSums.sensitivity`)."""
+    return UNIT if classes == 2 else 3 * UNIT - -(-UNIT // (classes - 1))
+
+
+def _planes(classes: int) -> tuple[int, ...]:
+    return (1,) if classes == 2 else tuple(range(classes))

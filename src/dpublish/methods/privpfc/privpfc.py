@@ -1,0 +1,333 @@
+"""Choose the grid from which classes are predicted best, publish its counts, refine the result.
+
+Known as: PrivPfC.
+Reference: D. Su, J. Cao, N. Li and M. Lyu, "PrivPfC: differentially private data publication
+for classification", VLDB Journal, 2018.  With `rounds=0`, `cells_per_record="0.2"` and the rule
+"counts" this is the paper's method; the rest is our own (docs/methods/privpfc.md).
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor, log
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.accuracy.intervals import half_width
+from dpublish.aggregates.counts import Counts
+from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.task import Task, require_single_records
+from dpublish.data.axis import Axis
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, require_count
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.mechanisms.noise import add_geometric, noisy_size
+from dpublish.mechanisms.selection import select
+from dpublish.methods.histogram.published_cells import require_free_names
+from dpublish.methods.histogram.released_labeled import NoisySize, estimate_total
+from dpublish.methods.privpfc.candidate_grids import Levels, enumerate_grids
+from dpublish.methods.privpfc.grid_quality import GridQuality
+from dpublish.methods.privpfc.grid_scores import MOST_COUNTS, score_grids
+from dpublish.methods.privpfc.kernel_residual_sums import require_sums
+from dpublish.methods.privpfc.refine import CHOICE, SUMS, refine
+from dpublish.methods.privpfc.refinement import Refinement
+from dpublish.methods.privpfc.released import SCORES, GridClassifier, grid_scores, grid_term
+from dpublish.methods.privpfc.score_card import UNIT, ScoreCard
+from dpublish.methods.privpfc.value_counts import ValueCounts
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import refuse_seeded_grant
+from dpublish.randomness import RandomSource
+
+MAX_CELLS = 1_000_000
+"""Most cells of a grid, classes not counted."""
+MAX_POOL = 1_000_000
+MAX_ROUNDS = 6
+RECORDS_PER_ROUND = 4_000
+"""How many records times epsilon make a refinement worth its budget; one alone is not."""
+VALUES_SHARE = Fraction(1, 20)
+"""Part of the counts' budget for single values of grouped columns, where there are refinements."""
+SHARES = (Fraction(3, 100), Fraction(37, 100), Fraction(60, 100))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridChoice:
+    """Method: choose a grid by how well its noisy counts will predict `target`, and publish it."""
+
+    name: ClassVar[str] = "privpfc"
+
+    target: str = setting("Column with the classes, of kind category or ordinal.")
+    predictors: tuple[str, ...] = setting(
+        "Columns from which the class is predicted; all others, if none is named.", default=()
+    )
+    pool: int = setting("How many candidate grids to choose from, at most (Θ).", default=10_000)
+    cells_per_record: Fraction = setting(
+        "A grid may have this many cells for each record, times the epsilon of its counts; "
+        "the paper's 0.2 keeps noise below a fifth of an average cell.",
+        default=Fraction(1),
+    )
+    size_share: Fraction = setting("Part of epsilon for the number of records.", default=SHARES[0])
+    selection_share: Fraction = setting("Part for choosing the grid.", default=SHARES[1])
+    counts_share: Fraction = setting("Part for the grid's counts.", default=SHARES[2])
+    rounds: int | Literal["auto"] = setting(
+        "How many further columns refine the grid's scores, from a part of what choice and "
+        "counts would get; 0 leaves it at the grid, auto decides by the noisy number of records.",
+        default="auto",
+    )
+
+    def __post_init__(self) -> None:
+        require_count(pool=self.pool)
+        if self.pool > MAX_POOL:
+            raise InvalidParameter(f"pool ({self.pool}) must be at most {MAX_POOL:,}")
+        if self.rounds != "auto":
+            require_count(rounds=self.rounds, at_least=0)
+        for name in ("cells_per_record", "size_share", "selection_share", "counts_share"):
+            value = getattr(self, name)
+            if not isinstance(value, Fraction) or value <= 0:
+                raise InvalidParameter(f"{name} ({value}) must be an exact number above 0")
+        if self.size_share + self.selection_share + self.counts_share != 1:
+            raise InvalidParameter("size_share, selection_share and counts_share must add up to 1")
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> GridClassifier:
+        """Publish a grid of `table`, with refinements if they are worth it.
+
+        Privacy:
+            `budget.epsilon`-differentially private when one record is added or removed.  The
+            noisy number of records pays for all that depends on it: candidates, cell limit,
+            rounds, shares.  The grid is chosen by `select` with the range sensitivity that
+            `GridQuality` has by construction, its counts (a record lies in one of them) get
+            geometric noise, so do counts of single values of its grouped columns (a record has
+            one of each), and `refine` pays for its rounds itself.  Shares add up to
+            epsilon by sequential composition.  Scores, estimates and rows are computed from
+            what was published.  If there is one grid only, its share goes to the counts.
+        """
+        refuse_seeded_grant(budget, rng)
+        require_single_records(table, self.name)
+        task = self._task(table.schema)
+        self._require_rates(budget.epsilon)
+        budgets = budget.split(size=self.size_share, rest=1 - self.size_share)
+        everyone = Counts(table.schema, ((),))
+        size_rate = budgets["size"].epsilon
+        size = noisy_size(int(table.sum(everyone)[0]), budget=budgets["size"], rng=rng)
+        rounds = self._rounds(task, size, budget.epsilon)
+        parts = _split_rest(budgets["rest"], rounds)
+        grids = self._candidates(task, size, parts["grid"].epsilon, rng)
+        axes, left = self._choose_grid(
+            table, task, grids, size, budget=parts["grid"], rng=rng, progress=progress
+        )
+        shares = _split_counts(left, axes[:-1], rounds)
+        counts, rate = _count_cells(table, axes, budget=shares["cells"], rng=rng)
+        values: tuple[ValueCounts, ...] = ()
+        if "values" in shares:
+            values = _count_values(table, _grouped(axes[:-1]), budget=shares["values"], rng=rng)
+        records = NoisySize(size, size_rate)
+        scores = grid_scores(
+            counts.reshape(-1, axes[-1].size),
+            tuple(axis.size for axis in axes[:-1]),
+            estimate_total(counts, rate, records),
+            float(rate),
+        ).ravel()
+        refinements: tuple[Refinement, ...] = ()
+        if rounds:
+            refinements = refine(
+                table,
+                task,
+                ScoreCard((grid_term(axes[:-1], counts, scores),)),
+                rounds=rounds,
+                budget=parts["refinements"],
+                rng=rng,
+                progress=progress,
+            )
+        return GridClassifier(
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            schema=task.schema_of(table.schema),
+            axes=axes,
+            cells=np.arange(counts.size, dtype=np.int64),
+            counts=counts,
+            noise_rate=rate,
+            records=records,
+            scores=scores,
+            refinements=refinements,
+            values=values,
+        )
+
+    def _choose_grid(
+        self,
+        table: Table,
+        task: Task,
+        grids: Levels,
+        size: int,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None,
+    ) -> tuple[tuple[Axis, ...], Budget]:
+        """Choose one of the grids; return its axes, and what is left of the budget for counts.
+
+        Privacy:
+            That of `select`, with the range sensitivity of the quality.
+        """
+        budgets = self._split_grid(budget, len(grids))
+        chosen = 0
+        if len(grids) > 1:
+            quality = GridQuality(budgets["counts"].epsilon)
+            scores = score_grids(
+                table, task, grids, quality, rows_hint=max(size, 0), progress=progress
+            )
+            chosen = select(
+                scores,
+                sensitivity_range=quality.range_sensitivity,
+                budget=budgets["selection"],
+                rng=rng,
+            )
+        levels = zip(task.predictors, grids[chosen].tolist(), strict=True)
+        axes = (*(column.axis(level) for column, level in levels if level), task.classes)
+        return axes, budgets["counts"]
+
+    def _split_grid(self, budget: Budget, grids: int) -> dict[str, Budget]:
+        if grids == 1:  # there is nothing to choose: known from the noisy size alone
+            return budget.split(counts=1)
+        return budget.split(selection=self.selection_share, counts=self.counts_share)
+
+    def _candidates(self, task: Task, size: int, epsilon: Fraction, rng: RandomSource) -> Levels:
+        counts = epsilon * self.counts_share / (self.selection_share + self.counts_share)
+        most = floor(self.cells_per_record * max(size, 0) * counts)
+        most = min(most, MAX_CELLS, MOST_COUNTS // task.target.size)
+        sizes = [[len(level.starts) for level in c.taxonomy.levels] for c in task.predictors]
+        return enumerate_grids(sizes, max_cells=most, limit=self.pool, rng=rng)
+
+    def _rounds(self, task: Task, size: int, epsilon: Fraction) -> int:
+        if self.rounds != "auto":
+            return self.rounds
+        # Sums over more than two classes have three times the sensitivity.
+        dearness = 1 if task.target.size == 2 else 3
+        worth = floor(size * epsilon / (RECORDS_PER_ROUND * dearness))
+        return min(worth, MAX_ROUNDS) if worth > 1 else 0
+
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict the noise of a count, and how far the chosen grid may be from the best.
+
+        How often a class is predicted wrongly depends on the records, and cannot be told.
+        """
+        task = self._task(schema)
+        self._require_rates(epsilon)
+        rounds = self._rounds(task, n_records or 0, epsilon)
+        part = (1 - self.size_share) * _grid_share(rounds) * epsilon
+        whole = self.selection_share + self.counts_share
+        counts = part * self.counts_share / whole
+        if rounds:
+            counts *= 1 - VALUES_SHARE
+        quality = GridQuality(counts)
+        reach = (
+            quality.range_sensitivity / quality.unit / float(part * self.selection_share / whole)
+        )
+        figures = {
+            "one_cell_95": half_width(counts, np.ones(1), 0.95),
+            "records_behind_best_grid_95": reach * log(self.pool / 0.05),
+            "classes": float(task.target.size),
+            "rounds": float(rounds),
+        }
+        if n_records:
+            figures["most_cells"] = min(
+                float(self.cells_per_record * n_records * counts), MAX_CELLS
+            )
+        summary = (
+            f"{task.target.name} from up to {len(task.predictors)} columns; each count within "
+            f"{figures['one_cell_95']:,.0f} of the truth (95 %), the grid within "
+            f"{figures['records_behind_best_grid_95']:,.0f} records of the best of {self.pool:,}"
+        )
+        return ExpectedError(summary, figures, target="one_cell_95")
+
+    def _task(self, schema: Schema) -> Task:
+        """Find the columns, and refuse what could not be published of them."""
+        task = Task.of(schema, target=self.target, predictors=self.predictors)
+        names = tuple(column.name for column in task.predictors)
+        require_free_names(task)
+        if SCORES in (*names, task.target.name):
+            raise InvalidParameter(f"rename the column {SCORES} first")
+        if self.rounds:
+            require_sums(schema, task.target.name, names)
+        return task
+
+    def _require_rates(self, epsilon: Fraction) -> None:
+        """Refuse an epsilon for whose smallest share no noise could be drawn.
+
+        Which share that is depends on the noisy size, so all that may come are looked at.
+        """
+        rounds = MAX_ROUNDS if self.rounds == "auto" else self.rounds
+        require_rate(self.size_share * epsilon)
+        rest = (1 - self.size_share) * epsilon
+        least = min(self.selection_share, self.counts_share)
+        # No sensitivity of a choice or of sums is more than 4 UNIT.
+        require_rate(rest * _grid_share(rounds) * least / (4 * UNIT))
+        if rounds:
+            each = rest * (1 - _grid_share(rounds)) / rounds
+            require_rate(each * min(CHOICE, SUMS) / (CHOICE + SUMS) / (4 * UNIT))
+
+
+def _grid_share(rounds: int) -> Fraction:
+    """Say which part of the budget the grid keeps; each round takes a quarter as much."""
+    return Fraction(4, 4 + rounds)
+
+
+def _split_rest(budget: Budget, rounds: int) -> dict[str, Budget]:
+    if not rounds:
+        return budget.split(grid=1)
+    return budget.split(grid=_grid_share(rounds), refinements=1 - _grid_share(rounds))
+
+
+def _split_counts(budget: Budget, predictors: tuple[Axis, ...], rounds: int) -> dict[str, Budget]:
+    """Set aside what single values are counted with; settings and the chosen grid decide."""
+    if not rounds or not _grouped(predictors):
+        return {"cells": budget}
+    return budget.split(cells=1 - VALUES_SHARE, values=VALUES_SHARE)
+
+
+def _grouped(predictors: tuple[Axis, ...]) -> tuple[str, ...]:
+    """List the columns of a grid that have cells of more than one value."""
+    return tuple(a.column for a in predictors if a.size < len(a.leaf_to_cell))
+
+
+def _count_cells(
+    table: Table, axes: tuple[Axis, ...], *, budget: Budget, rng: RandomSource
+) -> tuple[NDArray[np.int64], Fraction]:
+    """Count the cells of a grid; return noisy counts and their noise rate.
+
+    Privacy:
+        That of `add_geometric`, with the sensitivity of the counts.
+    """
+    kernel = Counts(table.schema, (tuple((axis.column, axis.level) for axis in axes),))
+    sensitivity = kernel.sensitivity(table.neighbors)
+    rate = budget.epsilon / sensitivity
+    exact = table.sum(kernel)
+    return add_geometric(exact, sensitivity=sensitivity, budget=budget, rng=rng), rate
+
+
+def _count_values(
+    table: Table, columns: tuple[str, ...], *, budget: Budget, rng: RandomSource
+) -> tuple[ValueCounts, ...]:
+    """Count the single values of some columns.
+
+    Privacy:
+        That of `add_geometric`: a record changes one count of each column by one, and the
+        sensitivity of the kernel is the number of columns.
+    """
+    kernel = Counts(table.schema, tuple(((name, None),) for name in columns))
+    sensitivity = kernel.sensitivity(table.neighbors)
+    rate = budget.epsilon / sensitivity
+    exact = table.sum(kernel)
+    noisy = add_geometric(exact, sensitivity=sensitivity, budget=budget, rng=rng)
+    return tuple(
+        ValueCounts(table.schema[name].axis(), counts, rate)
+        for name, counts in zip(columns, kernel.split(noisy), strict=True)
+    )

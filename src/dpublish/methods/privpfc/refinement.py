@@ -1,0 +1,119 @@
+"""A refinement: what a column adds to a score card, from noisy sums of what the card missed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpublish.core.released import whole_column
+from dpublish.data.axis import Axis
+from dpublish.data.cut import cut_axis
+from dpublish.data.schema import Schema
+from dpublish.errors import InvalidParameter
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.methods.privpfc.kernel_residual_sums import sensitivity_of, sums_shape
+from dpublish.methods.privpfc.score_card import STEP, ScoreTerm
+from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+
+IntArray = NDArray[np.int64]
+_LARGEST = 1 << 50  # sums beyond are moved here, so that a step's arithmetic fits 64 bits
+_LONGEST_STEP = 2 * STEP
+_DOUBT = 3  # deviations of noise that a cell's spread has to outweigh
+_SUMS = ("noisy_residual", "noisy_spread", "noisy_remainder", "noisy_remainder_of_second")
+"""Columns of the published table; the last one is there for two classes only."""
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """Noisy sums of residuals, spreads and remainders in the cells of an axis.
+
+    Attributes:
+        axis: The cells of a predictor.
+        classes: Number of classes.
+        sums: Residuals (first), spreads and remainders, by class and cell, in multiples of
+            1 / UNIT; of two classes only the second has residuals and spreads, and the
+            remainders of both classes follow one another.
+        rate: Rate of the two-sided geometric noise in each sum.
+    """
+
+    axis: Axis
+    classes: int
+    sums: IntArray
+    rate: Fraction
+
+    def __post_init__(self) -> None:
+        require_rate(self.rate)
+        shape = sums_shape(self.classes, self.axis.size)
+        if self.sums.dtype != np.int64 or self.sums.shape != shape:
+            raise InvalidParameter("a refinement needs whole sums for each class and cell")
+
+    @property
+    def term(self) -> ScoreTerm:
+        """The scores that follow: for each cell a Newton step, shortened where noise is large.
+
+        Only integers are used, so that it is the same wherever it is computed.
+        """
+        residuals, spreads = np.clip(self.sums[:2], -_LARGEST, _LARGEST)
+        doubt = min(round(_DOUBT / self.rate), _LARGEST)
+        steps = residuals * STEP // (np.maximum(spreads, 0) + max(doubt, 1))
+        steps = np.clip(steps, -_LONGEST_STEP, _LONGEST_STEP).T
+        if self.classes == 2:
+            steps = np.column_stack([np.zeros(len(steps), dtype=np.int64), steps])
+        return ScoreTerm((self.axis,), np.ascontiguousarray(steps), np.zeros_like(steps[0]))
+
+    @property
+    def published_use(self) -> NDArray[np.float64]:
+        """Spreads of all classes, then remainders by class, in each cell; one record adds up to 1.
+
+        What is missing to the number of records are the absolute residuals.
+        """
+        remainders = self.sums[2:].reshape(self.classes, self.axis.size)
+        found = np.vstack([self.sums[1].sum(axis=0), remainders])
+        return np.asarray(found / sensitivity_of(self.classes))
+
+    def metadata(self) -> dict[str, Any]:
+        """Give axis and noise rate as plain values."""
+        return {
+            "column": self.axis.column,
+            "starts": self.axis.leaf_starts[:-1].tolist(),
+            "rate": format_epsilon(self.rate),
+        }
+
+    @classmethod
+    def from_parts(
+        cls, schema: Schema, metadata: Mapping[str, Any], classes: int, table: pa.Table
+    ) -> Self:
+        """Read back what `metadata` and `table_of` gave."""
+        axis = cut_axis(schema[metadata["column"]], metadata["starts"])
+        kinds, planes, cells = sums_shape(classes, axis.size)
+        sums = [whole_column(table, name) for name in _SUMS[:kinds]]
+        shaped = np.stack([column.reshape(planes, cells) for column in sums])
+        return cls(axis, classes, shaped, parse_epsilon(metadata["rate"]))
+
+
+def table_of(refinements: tuple[Refinement, ...], class_labels: tuple[str, ...]) -> pa.Table:
+    """List the sums of all refinements, one after the other, by class and cell."""
+    columns: dict[str, list[Any]] = {name: [] for name in ("refinement", "column", "cell", "class")}
+    sums: dict[str, list[IntArray]] = {name: [] for name in _SUMS}
+    for number, one in enumerate(refinements):
+        planes = class_labels[1:] if one.classes == 2 else class_labels
+        cells = one.axis.labels
+        columns["refinement"] += [number] * len(planes) * len(cells)
+        columns["column"] += [one.axis.column] * len(planes) * len(cells)
+        columns["cell"] += list(cells) * len(planes)
+        columns["class"] += [label for label in planes for _ in cells]
+        for name, row in zip(_SUMS, one.sums, strict=False):
+            sums[name].append(row.ravel())
+    kinds = _SUMS if len(class_labels) == 2 else _SUMS[:-1]
+    nothing = np.empty(0, dtype=np.int64)
+    return pa.table(
+        {
+            "refinement": pa.array(columns["refinement"], pa.int64()),
+            **{name: pa.array(columns[name], pa.string()) for name in ("column", "cell", "class")},
+            **{name: np.concatenate([nothing, *sums[name]]) for name in kinds},
+        }
+    )

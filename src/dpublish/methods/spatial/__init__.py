@@ -1,0 +1,1 @@
+"""Spatial decompositions: PSD, UG, AG and P-HP publish boxes with noisy counts."""

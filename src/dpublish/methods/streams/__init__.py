@@ -1,0 +1,1 @@
+"""Streams: a histogram of a changing table at every step."""

@@ -1,0 +1,352 @@
+"""The release folder of a stream: it grows by one part at every step.
+
+    bike-hours/
+      stream.json        what it is, what was guaranteed, what it costs; written once
+      steps.jsonl        one line a step: what was done, its noise, the digest of its counts
+      manifest.json      digests of these two and of the pages (`release.stream_manifest`)
+      data/time=LABEL/counts.parquet   the bins with their estimates, and the noisy counts if
+                         a fresh histogram was published
+      datapackage.json   a Frictionless description
+      report.html        one page for people
+      release.sig        the owner's signature of manifest.json, if it was signed
+
+Every file but the list of steps is written beside its place and then renamed.  Of the list, a
+last line that is not ended by a line break was cut by an interruption and does not count.
+"""
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpublish.core.folder.claims import require_modest_claims
+from dpublish.core.folder.manifest import SIGNATURE, Differences
+from dpublish.core.folder.opening import (
+    MOST_JSON_BYTES,
+    Fingerprint,
+    fingerprint,
+    list_files,
+    parquet_bytes,
+    read_file,
+    read_json,
+)
+from dpublish.core.folder.signing import (
+    STREAM_TAG,
+    BadSignature,
+    PublicKey,
+    SigningKey,
+    read_signature,
+)
+from dpublish.data import schema_file
+from dpublish.data.schema import Schema
+from dpublish.errors import CorruptRelease, InputError
+from dpublish.methods.streams.manifest import HEAD, MANIFEST, OWN, PAGES, STEPS, StreamManifest
+from dpublish.methods.streams.released import HistogramStream
+from dpublish.methods.streams.steps import StepRecord
+from dpublish.privacy.epsilon import format_epsilon
+from dpublish.privacy.receipt import Receipt
+from dpublish.storage.writing import json_bytes, set_times, sync
+
+FORMAT = 1
+_PARTIAL = ".partial"
+_NOT_A_STREAM = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+
+
+def is_stream(folder: Path) -> bool:
+    """Say whether a folder is that of a stream."""
+    return os.path.lexists(folder / HEAD)
+
+
+def head_of(receipt: Receipt, schema: Schema, metadata: dict[str, Any]) -> bytes:
+    """Write the content of `stream.json`."""
+    head = {
+        "format": FORMAT,
+        "kind": HistogramStream.kind,
+        "receipt": receipt.to_dict(),
+        "schema": schema_file.to_dict(schema),
+        "metadata": metadata,
+    }
+    return json_bytes(head)
+
+
+def head_hash(folder: Path) -> str:
+    """Digest of `stream.json`, by which the ledger knows the stream."""
+    return Fingerprint.of(read_file(folder, HEAD)).sha256
+
+
+def counts_file(
+    cells: pa.Table, estimate: NDArray[np.float64], released: NDArray[np.int64] | None
+) -> bytes:
+    """Write the content of a step's file of counts."""
+    table = cells.append_column("estimate", pa.array(estimate, pa.float64()))
+    if released is not None:
+        table = table.append_column("noisy_count", pa.array(released, pa.int64()))
+    return parquet_bytes(table)
+
+
+def create_folder(
+    folder: Path, head: bytes, lines: Iterable[bytes] = (), time: float | None = None
+) -> None:
+    """Make the folder of a stream, whole or not at all; its files show `time`."""
+    steps = b"".join(lines)
+    draft = folder.parent / f".{secrets.token_hex(8)}{_PARTIAL}"
+    try:
+        (draft / "data").mkdir(parents=True)
+        write_file(draft / STEPS, steps, time)
+        write_file(draft / MANIFEST, StreamManifest.of(head, steps).to_bytes(), time)
+        write_file(draft / HEAD, head, time)
+        if time is not None:
+            set_times(time, draft / "data")
+        os.rename(draft, folder)
+    except OSError as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise InputError(
+            f"cannot make the folder {folder} ({error.strerror or 'input/output error'}); what was "
+            "debited is kept: go on with `dpublish stream next STATE SOURCE --output ELSEWHERE`"
+        ) from None
+    with suppress(OSError):  # whole and in its place; what is lost now is made again
+        sync(folder.parent)
+
+
+def write_file(path: Path, content: bytes, time: float | None = None) -> None:
+    """Put a file into its place, whole or not at all, and wait for the disk.
+
+    With `time`, the file and its folder show that time instead of when they were written.
+    """
+    if not path.parent.is_dir():
+        path.parent.mkdir(parents=True)
+        if time is not None:
+            set_times(time, path.parent.parent)
+        sync(path.parent.parent)
+    draft = path.with_name(f".{path.name}{_PARTIAL}")  # one operator writes, so one name will do
+    try:
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            if time is not None:
+                set_times(time, draft)
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    if time is not None:
+        set_times(time, path.parent)
+    sync(path.parent)
+
+
+def put_line(folder: Path, start: int, line: bytes, time: float | None = None) -> None:
+    """Write a line of the list of steps at its place; a beginning of it may be there already."""
+    require_place(folder, start, line)
+    with (folder / STEPS).open("r+b") as file:
+        file.seek(start)
+        file.write(line)
+        file.flush()
+        if time is not None:
+            set_times(time, folder / STEPS)
+        os.fsync(file.fileno())
+
+
+def require_place(folder: Path, start: int, line: bytes) -> None:
+    """Refuse to write a line of the list of steps where another one stands."""
+    rest = b""
+    if list_size(folder) > start:
+        with (folder / STEPS).open("rb") as file:
+            file.seek(start)
+            rest = file.read()
+    if not line.startswith(rest):
+        raise CorruptRelease(
+            f"{folder} has steps that the state file does not know: the state file is an older "
+            "copy, or another operator is at work on a copy of it; going on would spend the same "
+            "budget twice, so put the newest back"
+        )
+
+
+def list_size(folder: Path) -> int:
+    """Say how long the list of steps is; 0 if there is none."""
+    try:
+        return (folder / STEPS).stat().st_size
+    except OSError:
+        return 0
+
+
+def release_id_of(folder: Path) -> str:
+    """Say which stream's folder it is."""
+    try:
+        return str(read_head(folder)["receipt"]["release_id"])
+    except _NOT_A_STREAM:
+        raise CorruptRelease(f"{folder} does not hold what its {HEAD} says") from None
+
+
+def load_stream(folder: Path, key: PublicKey | None = None) -> HistogramStream:
+    """Open the folder of a stream and compare it with its manifest.
+
+    Counts are compared with their digests when they are read.  With `key`, the manifest must be
+    signed with it, and all steps must be in the manifest.
+    """
+    content = read_file(folder, MANIFEST, MOST_JSON_BYTES)
+    if key is not None:
+        key.check(STREAM_TAG, content, read_signature(folder))
+    manifest = StreamManifest.parse(folder, content)
+    steps = read_file(folder, STEPS)
+    found = manifest.differences(folder, read_file(folder, HEAD), steps)
+    strangers = tuple(manifest.strangers(folder))
+    replace(found, added=(*found.added, *strangers)).require_none(folder)
+    stream = open_stream(folder)
+    if key is not None and len(steps) > manifest.steps.size:
+        raise BadSignature(
+            "changed",
+            f"{folder} has steps that are not signed yet: it is being written, or the owner was "
+            "interrupted; try again, or ask the owner to sign it",
+        )
+    return stream
+
+
+def open_stream(folder: Path) -> HistogramStream:
+    """Open the folder of a stream without comparing it with its manifest."""
+    head = read_head(folder)
+    try:
+        schema, metadata = schema_file.from_dict(head["schema"]), head["metadata"]
+        return HistogramStream(
+            receipt=Receipt.from_dict(head["receipt"]),
+            schema=schema,
+            axes=tuple(schema[a["column"]].axis(a["level"]) for a in metadata["axes"]),
+            records=tuple(_read_steps(folder)),
+            folder=folder,
+            horizon=metadata["horizon"],
+            window=metadata["window"],
+        )
+    except _NOT_A_STREAM:
+        raise CorruptRelease(f"{folder} does not hold what its {HEAD} says") from None
+
+
+def stream_differences(folder: Path) -> Differences:
+    """Compare all files of a stream's folder, counts and hidden files too, with its manifest."""
+    manifest = StreamManifest.read(folder)
+    found = manifest.differences(folder, read_file(folder, HEAD), read_file(folder, STEPS))
+    files = list_files(folder)
+    counts = {record.file: record.sha256 for record in open_stream(folder).records}
+    known = {*OWN, *PAGES, *manifest.pages, *counts}
+    altered = [
+        name
+        for name, digest in counts.items()
+        if name in files and fingerprint(folder, name).sha256 != digest
+    ]
+    return Differences(
+        changed=(*found.changed, *altered),
+        missing=(*found.missing, *(name for name in counts if name not in files)),
+        added=(*found.added, *(name for name in files if name not in known)),
+    )
+
+
+def is_current(folder: Path) -> bool:
+    """Return whether the manifest lists all steps and pages, as they are."""
+    with suppress(CorruptRelease):
+        known, steps = StreamManifest.read(folder), read_file(folder, STEPS)
+        return (
+            known.replaced is None
+            and set(PAGES) <= set(known.pages)
+            and known.steps.size == steps.rfind(b"\n") + 1
+            and not known.differences(folder, read_file(folder, HEAD), steps)
+        )
+    return False
+
+
+def sign_stream(folder: Path, time: float, key: SigningKey) -> None:
+    """Sign the manifest of a stream's folder; its signature shows `time`."""
+    write_file(folder / SIGNATURE, key.sign(STREAM_TAG, read_file(folder, MANIFEST)), time)
+
+
+def write_pages(
+    folder: Path, pages: Mapping[str, bytes], time: float, key: SigningKey | None = None
+) -> None:
+    """Replace the pages of a stream's folder, and its manifest with them.
+
+    A process that is killed in between leaves a folder that opens: see `stream_manifest`.
+    """
+    known = _manifest_now(folder)
+    between = known.replacing(
+        folder, {name: Fingerprint.of(content) for name, content in pages.items()}
+    )
+    final = replace(between, replaced=None).to_bytes()
+    if between.pages != between.replaced or not _holds(folder, final):
+        # The signature goes first: that of an older manifest would look like a forgery.
+        (folder / SIGNATURE).unlink(missing_ok=True)
+        write_file(folder / MANIFEST, between.to_bytes(), time)
+        for name, content in pages.items():
+            write_file(folder / name, content, time)
+        write_file(folder / MANIFEST, final, time)
+    if key is not None:
+        sign_stream(folder, time, key)
+
+
+def _manifest_now(folder: Path) -> StreamManifest:
+    """Return the manifest of the steps that there are, and of the pages that it takes so far."""
+    steps = read_file(folder, STEPS)
+    whole = steps[: steps.rfind(b"\n") + 1]
+    known = StreamManifest.of(read_file(folder, HEAD), whole)
+    with suppress(CorruptRelease):
+        before = StreamManifest.read(folder)
+        return replace(known, pages=before.pages, replaced=before.replaced)
+    return known
+
+
+def _holds(folder: Path, manifest: bytes) -> bool:
+    with suppress(CorruptRelease):
+        return read_file(folder, MANIFEST) == manifest
+    return False
+
+
+def read_head(folder: Path) -> dict[str, Any]:
+    """Read `stream.json`."""
+    if folder.name.endswith(_PARTIAL):
+        raise CorruptRelease(f"{folder} was left by an interrupted start; delete it")
+    head = read_json(folder, HEAD)
+    require_modest_claims(head)
+    if not isinstance(head, dict) or type(head.get("format")) is not int or head["format"] < 1:
+        raise CorruptRelease(f"{folder}/{HEAD} is not a stream")
+    if head["format"] > FORMAT:
+        raise CorruptRelease(f"{folder} was written by a newer dpublish; upgrade to open it")
+    if head.get("kind") != HistogramStream.kind:
+        raise CorruptRelease(f"{folder} holds a kind of stream that this version does not know")
+    return head
+
+
+def describe_stream(stream: HistogramStream) -> bytes:
+    """Write the content of `datapackage.json`: the list of steps, and the counts of all."""
+    receipt = stream.receipt
+    counts = {
+        "name": "counts",
+        "path": [record.file for record in stream.records],
+        "format": "parquet",
+        "mediatype": "application/vnd.apache.parquet",
+    }
+    return json_bytes(
+        {
+            "profile": "data-package",
+            "name": re.sub(r"[^a-z0-9]+", "-", f"dpublish-{stream.kind}-{receipt.release_id[:8]}"),
+            "title": f"{stream.kind} released by dpublish",
+            "description": " ".join([*receipt.stamps, receipt.guarantee()]),
+            "created": receipt.created,
+            "keywords": ["differential privacy", f"epsilon {format_epsilon(receipt.epsilon)}"],
+            "resources": [
+                {"name": "steps", "path": STEPS, "format": "jsonl"},
+                *([counts] if stream.records else []),
+            ],
+        }
+    )
+
+
+def _read_steps(folder: Path) -> Iterable[StepRecord]:
+    content = read_file(folder, STEPS)
+    whole, _, _ = content.rpartition(b"\n")
+    return [StepRecord.from_line(line) for line in whole.split(b"\n")] if whole else []

@@ -1,0 +1,152 @@
+"""What all stream methods share: settings, the opening of a stream, and what it hides."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+from dpublish.accuracy.noise_distribution import sum_quantile
+from dpublish.core.method import ExpectedError, setting, settings_of
+from dpublish.data.schema import Schema
+from dpublish.errors import InvalidParameter, require_count
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.mechanisms.sparse_vector.calibration import plan as plan_comparisons
+from dpublish.methods.streams.bins import Bins
+from dpublish.methods.streams.contract import Comparisons, Policy, StreamState
+from dpublish.methods.streams.static import StaticHistogram, StaticName, static_histogram
+from dpublish.methods.streams.stream import Stream
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.neighbors import AddRemoveUnit, Neighbors, UserInWindow
+from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.randomness import RandomSource
+
+SOMEONE = "person"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamMethod:
+    """Settings of every stream method; each adds its own and its policy."""
+
+    name: ClassVar[str]
+
+    if TYPE_CHECKING:  # each method has them as settings or as constants
+
+        @property
+        def window(self) -> int | None:
+            """Steps within which a user is hidden; None hides her in all steps."""
+            ...
+
+        @property
+        def horizon(self) -> int | None:
+            """Number of steps after which the stream is over; None if it never is."""
+            ...
+
+    columns: tuple[str, ...] = setting(
+        "Columns to count by; age@2 takes the column at level 2 of its taxonomy (0 is the root)."
+    )
+    contribution: int = setting(
+        "Most rows of one user that a snapshot keeps (s); noise grows in proportion.", default=1
+    )
+    static: StaticName = setting(
+        "How one histogram is published: identity perturbs every bin by itself; grouped merges "
+        "similar bins first; the others are methods of their own.",
+        default="identity",
+    )
+    smoothing: bool | None = setting(
+        "Weigh publications against each other over time, which costs nothing; what suits the "
+        "method unless given.",
+        default=None,
+    )
+    trust_rows: bool = setting(
+        "Take a schema without a unit: you vouch that nobody has more than `contribution` rows "
+        "in a snapshot. With a unit the bound is enforced.",
+        default=False,
+    )
+
+    def __post_init__(self) -> None:
+        require_count(contribution=self.contribution)
+        if not isinstance(self.columns, tuple) or not self.columns:
+            raise InvalidParameter("columns must name at least one column")
+
+    @property
+    def smooths(self) -> bool:
+        """Whether publications are weighed against each other over time."""
+        return bool(self.smoothing)
+
+    def static_histogram(self) -> StaticHistogram:
+        """Give the method that publishes one histogram."""
+        return static_histogram(self.static)
+
+    def comparisons(self, bins: Bins, epsilon: Fraction) -> Comparisons | None:
+        """Give the terms of the sparse vector; most methods have none."""
+        return None
+
+    def policy(self, bins: Bins, epsilon: Fraction) -> Policy:
+        """Give the policy for a stream of `epsilon`."""
+        raise NotImplementedError
+
+    def publication_epsilon(self, bins: Bins, epsilon: Fraction) -> Fraction:
+        """Say what a publication usually costs, to predict its noise."""
+        raise NotImplementedError
+
+    def neighbors(self, schema: Schema) -> Neighbors:
+        """Say what is hidden: a user in all snapshots, or within any window of them."""
+        column = schema.unit or SOMEONE
+        if self.window is None:
+            return AddRemoveUnit(column)
+        return UserInWindow(column, self.window)
+
+    def start(self, schema: Schema, *, budget: Budget, rng: RandomSource) -> Stream:
+        """Open a stream that costs `budget` in all, or in every window.
+
+        Privacy:
+            Reads no rows.  The whole budget is spent here; what the steps spend of it is
+            argued at `Stream.next` and kept to by the stream's account.
+        """
+        refuse_seeded_grant(budget, rng)
+        self.expected_error(schema, None, budget.epsilon)  # refuses what does not fit
+        budget.split(stream=1)["stream"].spend()
+        receipt = Receipt.issue(
+            method=self.name,
+            settings=settings_of(self),
+            budget=budget,
+            neighbors=self.neighbors(schema),
+            rng=rng,
+        )
+        return Stream(self, schema, receipt)
+
+    def resume(self, schema: Schema, state: StreamState, receipt: Receipt) -> Stream:
+        """Open a stream where it was left."""
+        return Stream(self, schema, receipt, state)
+
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict the noise of a publication, and refuse all that `start` would."""
+        if schema.unit is None and not self.trust_rows:
+            raise InvalidParameter(
+                "a stream hides users, and this schema does not say who owns a row: name the "
+                'column in the schema (unit = "user"), or say --trust-rows (in Python '
+                f"trust_rows=True) if nobody has more than {self.contribution} "
+                f"row{'' if self.contribution == 1 else 's'} in a snapshot"
+            )
+        bins = Bins.of(schema, self.columns)
+        rate = self.publication_epsilon(bins, epsilon) / self.contribution
+        if rate <= 0:
+            raise InvalidParameter("decision_share leaves nothing for publications; make it less")
+        self.static_histogram().check(schema, bins, rate)
+        self.policy(bins, epsilon)
+        terms = self.comparisons(bins, epsilon)
+        if terms is not None:
+            plan_comparisons(
+                sensitivity=self.contribution,
+                max_positives=terms.positives,
+                monotonic=False,
+                epsilon=terms.epsilon,
+            )
+        require_rate(rate)
+        reach = float(sum_quantile(rate, 1, 0.95))
+        figures = {"bins": float(bins.size), "one_bin_95": reach}
+        if n_records:
+            figures["records_per_bin"] = n_records / bins.size
+        summary = f"{bins.size:,} bins; each published count within {reach:,.0f} (95 %)"
+        return ExpectedError(summary, figures, target="one_bin_95")

@@ -1,0 +1,155 @@
+"""The section of a stream: counts, budget and change over time, and the last steps."""
+
+import shlex
+from collections.abc import Sequence
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.core.released import Release
+from dpublish.errors import CorruptRelease
+from dpublish.methods.streams.released import HistogramStream
+from dpublish.methods.streams.steps import StepRecord
+from dpublish.plots.charts import bar_chart, heat_map
+from dpublish.plots.course_chart import course_chart
+from dpublish.privacy.epsilon import format_rounded
+from dpublish.report.section import Figure, Listing, Section
+
+_MAX_BARS = 200
+_MAX_SHADES = 40_000
+_MAX_SHOWN = 1000
+_MAX_COUNTED = 120  # steps whose counts are read for one page
+_MAX_LISTED = 50
+
+
+def section(release: Release, with_charts: bool) -> Section:
+    """Show a stream."""
+    if not isinstance(release, HistogramStream):
+        return Section()
+    if not release.records:
+        return Section(python="release.steps().to_pandas()")
+    time = release.times[-1]
+    return Section(
+        figures=[*_counts(release), *_course(release), *_latest(release)] if with_charts else (),
+        listings=[_steps(release)],
+        python=f"release.steps().to_pandas()\nrelease.at({time!r})\nrelease.count(time={time!r})",
+        shell="dpublish count RELEASE " + shlex.quote(""),
+    )
+
+
+def _counts(release: HistogramStream) -> list[Figure]:
+    """Draw the count of all records over time, at some steps of a long stream."""
+    shown = _spread_out(release.records)
+    found: list[tuple[StepRecord, float]] = []
+    for record in shown:
+        with suppress(CorruptRelease):  # a step whose file is gone is left out
+            found.append((record, max(float(release.at(record.time).sum()), 0.0)))
+    if not found or not release.has_published:
+        return []
+    some = "" if len(found) == len(release.records) else f", {len(found):,} of its steps"
+    caption = (
+        f"Estimated count of all bins over time{some}. Dark columns are steps that published a "
+        "fresh histogram; pale ones repeat an earlier estimate."
+    )
+    drawing = course_chart(
+        [total for _, total in found],
+        marked=[record.action == "published" for record, _ in found],
+        ends=(found[0][0].time, found[-1][0].time),
+    )
+    return [Figure(caption, drawing)]
+
+
+def _spread_out(records: Sequence[StepRecord]) -> list[StepRecord]:
+    """Take as many steps as are drawn, evenly, the first and the last among them."""
+    if len(records) <= _MAX_COUNTED:
+        return list(records)
+    places = np.linspace(0, len(records) - 1, _MAX_COUNTED).round().astype(np.int64)
+    return [records[place] for place in places]
+
+
+def _course(release: HistogramStream) -> list[Figure]:
+    shown = release.records[-_MAX_SHOWN:]
+    marked = [record.action == "published" for record in shown]
+    ends = (shown[0].time, shown[-1].time)
+    note = "" if len(shown) == len(release.records) else f" (the last {len(shown):,} steps)"
+    whole = release.receipt.epsilon
+    scope = (
+        "spent so far"
+        if release.window is None
+        else f"used within the {release.window:,} steps that end at each step"
+    )
+    return [
+        Figure(
+            f"Budget {scope}{note}; the dashed line is all there is, {format_rounded(whole)}. Dark "
+            "columns are steps that published a fresh histogram.",
+            course_chart(
+                [float(record.spent) for record in shown],
+                marked=marked,
+                ends=ends,
+                limit=float(whole),
+            ),
+        ),
+        Figure(
+            f"Change seen at each step{note}: how far the estimates of all bins moved, added up. "
+            "Noise is part of it.",
+            course_chart([record.change for record in shown], marked=marked, ends=ends),
+        ),
+    ]
+
+
+def _latest(release: HistogramStream) -> list[Figure]:
+    estimates = release.at()
+    time = release.times[-1]
+    figures = [
+        Figure(
+            f"Estimates by {axis.column} at {time}.",
+            bar_chart(
+                axis.labels,
+                _marginal(estimates, place),
+                float("nan"),
+                title=axis.column,
+                ordered=axis.kind in ("numeric", "integer", "ordinal"),
+            ),
+        )
+        for place, axis in enumerate(release.axes)
+        if axis.size <= _MAX_BARS
+    ]
+    if len(release.axes) == 2 and release.size <= _MAX_SHADES:
+        first, second = release.axes
+        drawing = heat_map(
+            first.labels,
+            second.labels,
+            np.rint(estimates).astype(np.int64),
+            row_title=first.column,
+            column_title=second.column,
+        )
+        figures.append(
+            Figure(f"Estimates by {first.column} and {second.column} at {time}.", drawing)
+        )
+    return figures
+
+
+def _marginal(estimates: NDArray[np.float64], place: int) -> NDArray[np.int64]:
+    others = tuple(axis for axis in range(estimates.ndim) if axis != place)
+    return np.asarray(np.rint(estimates.sum(axis=others)), dtype=np.int64)
+
+
+def _steps(release: HistogramStream) -> Listing:
+    shown = release.records[: -_MAX_LISTED - 1 : -1]
+    return Listing(
+        headers=["step", "time", "what was done", "epsilon", "noise of a bin", "change", "spent"],
+        rows=[
+            [
+                str(record.number),
+                record.time,
+                record.action,
+                format_rounded(record.epsilon),
+                f"{record.noise:,.3g}" if record.noise else "-",
+                f"{record.change:,.4g}",
+                format_rounded(record.spent),
+            ]
+            for record in shown
+        ],
+        caption=f"The last {len(shown):,} of {len(release.records):,} steps; steps.jsonl has all.",
+    )

@@ -1,0 +1,1 @@
+"""Top-k: the most frequent values of a column, in order."""

@@ -1,0 +1,161 @@
+"""A published ranking: the most frequent values of a column, in order."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import isfinite
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpublish.accuracy.intervals import half_width, require_confidence
+from dpublish.core.answer import Answer
+from dpublish.core.query.language import parse_query, require_columns
+from dpublish.core.query.weights import axis_weights
+from dpublish.core.released import Release, whole_column
+from dpublish.data.axis import Axis
+from dpublish.data.schema import Schema
+from dpublish.errors import InvalidParameter, InvalidQuery
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.privacy.receipt import Receipt
+
+
+@dataclass(frozen=True, eq=False)
+class TopValues(Release):
+    """Chosen cells of one axis, with noisy counts where they were bought.
+
+    They are listed most frequent first if `is_ranked`; else their order says nothing.
+    """
+
+    kind: ClassVar[str] = "top-values"
+
+    receipt: Receipt
+    schema: Schema
+    axis: Axis
+    chosen: NDArray[np.int64]
+    counts: NDArray[np.int64] | None = None
+    noise_rate: Fraction | None = None
+    is_ranked: bool = True
+    expected: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what no method would publish: a release may come from anywhere."""
+        chosen = self.chosen
+        inside = chosen.size == 0 or (chosen.min() >= 0 and chosen.max() < self.axis.size)
+        if chosen.dtype != np.int64 or chosen.ndim != 1 or not inside:
+            raise InvalidParameter("chosen values must be cells of the axis")
+        if np.unique(chosen).size != chosen.size:
+            raise InvalidParameter("a value is chosen once")
+        if (self.counts is None) != (self.noise_rate is None):
+            raise InvalidParameter("counts come with the rate of their noise")
+        if self.noise_rate is not None:
+            require_rate(self.noise_rate)
+        counts = chosen if self.counts is None else self.counts
+        if counts.dtype != np.int64 or counts.shape != chosen.shape:
+            raise InvalidParameter("there must be one count for each chosen value")
+        if not all(isinstance(v, float) and isfinite(v) for v in dict(self.expected).values()):
+            raise InvalidParameter("expected errors must be finite numbers")
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, TopValues)
+            and self.metadata() == other.metadata()
+            and self.receipt == other.receipt
+            and self.tables()["values"].equals(other.tables()["values"])
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The chosen values, in the order in which they are published."""
+        return tuple(self.axis.labels[index] for index in self.chosen)
+
+    def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
+        """Count the records with a chosen value, such as `item = bread`, or with one of several."""
+        require_confidence(confidence)
+        if self.counts is None or self.noise_rate is None:
+            raise InvalidQuery("this release has no counts; release it with --with-counts")
+        parsed = parse_query(query)
+        if parsed.columns != (self.axis.column,):
+            require_columns(parsed, (self.axis.column,))
+            raise InvalidQuery(f"ask about published values of {self.axis.column!r}")
+        weights = axis_weights(self.axis, parsed.about(self.axis.column))
+        asked = np.flatnonzero(weights)
+        if np.any(weights[asked] != 1) or not np.isin(asked, self.chosen).all():
+            raise InvalidQuery(f"ask about some of the {len(self.chosen)} published values only")
+        value = float(self.counts[np.isin(self.chosen, asked)].sum())
+        reach = half_width(self.noise_rate, np.ones(asked.size), confidence)
+        return Answer(value, max(value - reach, 0.0), max(value + reach, 0.0), confidence)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Give value, rank if there is one, and, where bought, the noisy count."""
+        columns: dict[str, Any] = {
+            "cell_number": self.chosen,
+            "value": pa.array(self.values, pa.string()),
+        }
+        if self.is_ranked:
+            columns = {"rank": np.arange(1, len(self.chosen) + 1), **columns}
+        if self.counts is not None:
+            columns["noisy_count"] = self.counts
+        return {"values": pa.table(columns)}
+
+    def metadata(self) -> dict[str, Any]:
+        """Give the axis and the rate of the counts' noise."""
+        return {
+            "axis": {"column": self.axis.column, "level": self.axis.level},
+            "noise_rate": None if self.noise_rate is None else format_epsilon(self.noise_rate),
+            "is_ranked": self.is_ranked,
+            "expected": dict(self.expected),
+        }
+
+    @classmethod
+    def from_parts(
+        cls,
+        *,
+        receipt: Receipt,
+        schema: Schema,
+        metadata: Mapping[str, Any],
+        tables: Mapping[str, pa.Table],
+    ) -> Self:
+        """Rebuild the ranking of a release folder."""
+        table = tables["values"]
+        rate = metadata["noise_rate"]
+        counted = "noisy_count" in table.column_names
+        return cls(
+            receipt=receipt,
+            schema=schema,
+            axis=schema[metadata["axis"]["column"]].axis(metadata["axis"]["level"]),
+            chosen=whole_column(table, "cell_number"),
+            counts=whole_column(table, "noisy_count") if counted else None,
+            noise_rate=None if rate is None else parse_epsilon(rate),
+            is_ranked=bool(metadata["is_ranked"]),
+            expected={str(k): float(v) for k, v in metadata["expected"].items()},
+        )
+
+    def expected_error(self) -> dict[str, float]:
+        """Give the error predicted from public facts."""
+        return dict(self.expected)
+
+    def summary(self) -> dict[str, str]:
+        """Describe what was chosen in a few words."""
+        shown = ", ".join(self.values[:5]) + (", ..." if len(self.values) > 5 else "")
+        size = f"{len(self.values)} of {self.axis.size:,} values of {self.axis.column}"
+        lines = {"most frequent": f"{size}: {shown}"}
+        if "omitted_excess_95" in self.expected:
+            lines["error"] = (
+                "no value omitted or ranked lower is more frequent by more than "
+                f"{self.expected['omitted_excess_95']:,.0f} with probability 95 %"
+            )
+        if "comparison_deviation" in self.expected:
+            lines["error"] = (
+                "each comparison with the threshold was off by "
+                f"{self.expected['comparison_deviation']:,.0f} (standard deviation)"
+            )
+        if self.noise_rate is not None:
+            reach = half_width(self.noise_rate, np.ones(1), 0.95)
+            lines["counts"] = f"each within {reach:,.0f} of the truth with probability 95 %"
+        return lines

@@ -1,0 +1,52 @@
+"""The ranking's section: the values in order, with their counts where they were bought."""
+
+import shlex
+
+import numpy as np
+
+from dpublish.accuracy.intervals import half_width
+from dpublish.core.query.language import quote
+from dpublish.core.released import Release
+from dpublish.methods.topk.released import TopValues
+from dpublish.plots.charts import bar_chart
+from dpublish.report.section import Figure, Listing, Section
+
+_MAX_BARS = 60
+
+
+def section(release: Release, with_charts: bool) -> Section:
+    """Show a ranking."""
+    if not isinstance(release, TopValues):
+        return Section()
+    table = release.tables()["values"].drop_columns(["cell_number"])
+    headers = [name.replace("_", " ") for name in table.column_names]
+    rows = [[_words(value) for value in row.values()] for row in table.to_pylist()]
+    caption = "The chosen values" + (", most frequent first." if release.is_ranked else ".")
+    python, shell = "ranking.values", ""
+    if release.values and release.counts is not None:
+        question = f"{quote(release.axis.column)} = {quote(release.values[0])}"
+        python += f"\nranking.count({question!r})"
+        shell = f"dpublish count RELEASE {shlex.quote(question)}"
+    return Section(
+        figures=_figures(release) if with_charts else [],
+        listings=[Listing(headers, rows, caption)],
+        python=python,
+        shell=shell,
+    )
+
+
+def _words(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _figures(release: TopValues) -> list[Figure]:
+    if release.counts is None or release.noise_rate is None:
+        return []
+    drawing = bar_chart(
+        release.values[:_MAX_BARS],
+        release.counts[:_MAX_BARS],
+        half_width(release.noise_rate, np.ones(1), 0.95),
+        title=f"most frequent {release.axis.column}",
+        ordered=False,
+    )
+    return [Figure("Noisy counts; confidence intervals hold 95 % of the noise.", drawing)]

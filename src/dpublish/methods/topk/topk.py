@@ -1,0 +1,223 @@
+"""Publish which values of a column, or which items of baskets, are the most frequent.
+
+Known as: top-c selection (EM top-c, SVT-ReTr); frequent items.
+Reference: D. Su, PhD thesis, Purdue, 2016, chapter 5.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, expm1, log, log1p, sqrt
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.accuracy.intervals import half_width
+from dpublish.accuracy.noise_distribution import noise_variance
+from dpublish.aggregates.counts import Counts
+from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.data.axis import Axis
+from dpublish.data.schema import Schema, parse_columns
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, require_count, require_known
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.mechanisms.noise import add_geometric
+from dpublish.mechanisms.sparse_vector.calibration import calibrate
+from dpublish.mechanisms.sparse_vector.retraversal import retraverse
+from dpublish.mechanisms.top_k import top_c
+from dpublish.methods.topk.released import TopValues
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, Neighbors
+from dpublish.privacy.receipt import refuse_seeded_grant
+from dpublish.randomness import RandomSource
+
+Selection = Literal["one-shot", "peel-permute-and-flip", "peel-exponential", "sparse-vector"]
+HALF = Fraction(1, 2)
+LEVEL_SHARE = Fraction(1, 10)
+"""Part of the sparse vector's budget that buys its threshold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrequentValues:
+    """Method: choose the `count` most frequent values of `column`, with their counts if asked."""
+
+    name: ClassVar[str] = "topc"
+
+    column: str = setting("Column whose values are ranked; name@level takes a coarser level.")
+    count: int = setting("How many values to publish (c).", default=10)
+    selection: Selection = setting(
+        "How to choose. one-shot perturbs all counts once and reads off the highest; "
+        "sparse-vector compares with a noisy threshold and may find fewer.",
+        default="one-shot",
+    )
+    with_counts: bool = setting("Also publish a noisy count for each chosen value.", default=False)
+    counts_share: Fraction = setting(
+        "Part of epsilon that pays for the counts, if they are wanted.", default=HALF
+    )
+
+    def __post_init__(self) -> None:
+        require_count(count=self.count)
+        object.__setattr__(self, "count", int(self.count))  # a NumPy integer, too
+        require_known("selection", self.selection, get_args(Selection))
+        if not isinstance(self.column, str) or not self.column:
+            raise InvalidParameter("column must name one column")
+        if not isinstance(self.counts_share, Fraction) or not 0 < self.counts_share < 1:
+            raise InvalidParameter(f"counts_share ({self.counts_share}) must lie between 0 and 1")
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> TopValues:
+        """Publish the most frequent values of `table`.
+
+        Privacy:
+            `budget.epsilon`-differentially private.  One record, or one unit with all its
+            rows (each value counted once), moves every value's count by at most 1 and all
+            in one direction, so the range sensitivity is 1: selection by `top_c` or
+            `retraverse` costs its share.  The chosen counts are perturbed with a share of
+            their own: chosen values are by then public, and together their counts move by
+            1 for a record, which has one value, or by the number chosen for a unit.
+        """
+        refuse_seeded_grant(budget, rng)
+        if not isinstance(table.neighbors, (AddRemoveRecord, AddRemoveUnit)):
+            raise InvalidParameter("topc hides a record or unit added or removed, nothing else")
+        axis = self._axis(table.schema)
+        kernel = Counts(table.schema, (((axis.column, axis.level),),))
+        reach = kernel.range_sensitivity(table.neighbors)
+        budgets = self._budgets(budget)
+        scores = table.sum(kernel)
+        chosen = self._choose(scores, reach, budget=budgets["selection"], rng=rng)
+        counts = None
+        rate = None
+        if self.with_counts:
+            sensitivity = self._counts_sensitivity(table.neighbors, axis.size)
+            rate = budgets["counts"].epsilon / sensitivity
+            counts = add_geometric(
+                scores[chosen], sensitivity=sensitivity, budget=budgets["counts"], rng=rng
+            )
+        if progress is not None:
+            progress(1, 1, "most frequent values")
+        is_ranked = self.selection != "sparse-vector" or counts is not None
+        if self.selection == "sparse-vector":
+            # It finds values in random order: put them in that of their public noisy counts,
+            # or of their places on the axis, which claims nothing.
+            order = np.argsort(chosen if counts is None else -counts, kind="stable")
+            chosen = [chosen[place] for place in order]
+            counts = None if counts is None else counts[order]
+        return TopValues(
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            schema=replace(table.schema, columns=(table.schema[axis.column],)),
+            axis=axis,
+            chosen=np.asarray(chosen, dtype=np.int64),
+            counts=counts,
+            noise_rate=rate,
+            is_ranked=is_ranked,
+            expected=dict(
+                self.expected_error(table.schema, None, budget.epsilon).figures,
+            ),
+        )
+
+    def _choose(
+        self, scores: NDArray[np.int64], reach: int, *, budget: Budget, rng: RandomSource
+    ) -> list[int]:
+        """Choose positions of frequent values; neighbors' counts move by at most `reach`.
+
+        Privacy:
+            That of `top_c` (range sensitivity `reach`) or `retraverse` (sensitivity `reach`,
+            monotonic, for all counts move one way when a record or unit is added or removed).
+        """
+        if self.selection == "sparse-vector":
+            return retraverse(
+                scores,
+                count=self.count,
+                threshold_share=LEVEL_SHARE,
+                sensitivity=reach,
+                monotonic=True,
+                budget=budget,
+                rng=rng,
+            )
+        return top_c(
+            scores,
+            count=self.count,
+            sensitivity_range=reach,
+            method=self.selection,
+            budget=budget,
+            rng=rng,
+        )
+
+    def _budgets(self, budget: Budget) -> dict[str, Budget]:
+        if not self.with_counts:
+            return budget.split(selection=1)
+        return budget.split(selection=1 - self.counts_share, counts=self.counts_share)
+
+    def _counts_sensitivity(self, neighbors: Neighbors, pool: int) -> int:
+        return 1 if isinstance(neighbors, AddRemoveRecord) else min(self.count, pool)
+
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict how much more frequent a value can be than one that was preferred to it.
+
+        The sparse vector has no such bound, for it may stop before it has seen every value;
+        for it the standard deviation of a comparison is given.
+        """
+        axis = self._axis(schema)
+        share = 1 - self.counts_share if self.with_counts else Fraction(1)
+        count = min(self.count, axis.size)
+        require_rate(epsilon * share / count)
+        figures = {"values_to_choose_from": float(axis.size)}
+        if self.selection == "sparse-vector":
+            target = "comparison_deviation"
+            figures[target] = _comparison_deviation(epsilon * share, count)
+            claim = f"each compared with an error of {figures[target]:,.0f} (standard deviation)"
+        else:
+            target = "omitted_excess_95"
+            figures[target] = float(self._excess(float(epsilon * share), count, axis.size))
+            claim = (
+                "no value omitted or ranked lower is more frequent by more than "
+                f"{figures[target]:,.0f} (95 %)"
+            )
+        if self.with_counts:
+            sensitivity = self._counts_sensitivity(schema.neighbors, axis.size)
+            counts_rate = epsilon * self.counts_share / sensitivity
+            require_rate(counts_rate)
+            figures["each_count_95"] = half_width(counts_rate, np.ones(1), 0.95)
+        if n_records:
+            figures[f"{target}_per_record"] = figures[target] / n_records
+        return ExpectedError(f"{count} of {axis.size:,} values; {claim}", figures, target=target)
+
+    def _excess(self, epsilon: float, count: int, pool: int) -> int:
+        """Bound how much more frequent a value can be than one that was preferred to it (95 %).
+
+        One-shot: by no more than the largest of all noises, P(max > t) = 1 - (1 -
+        e^(-rate (t+1)))^m.  Peeling: a choice misses the best by more than t with probability
+        at most m e^(-rate t), for permute-and-flip and the exponential mechanism alike.
+        """
+        rate = epsilon / count
+        if self.selection == "one-shot":
+            tail = -expm1(log1p(-0.05) / pool)
+            return max(0, ceil(-log(tail) / rate - 1))
+        return ceil(log(pool * count / 0.05) / rate)
+
+    def _axis(self, schema: Schema) -> Axis:
+        ((name, level),) = parse_columns((self.column,), schema)
+        return schema[name].axis(level)
+
+
+def _comparison_deviation(epsilon: Fraction, count: int) -> float:
+    """Standard deviation of a count minus the bought and perturbed threshold."""
+    level = epsilon * LEVEL_SHARE
+    require_rate(level)
+    noise = calibrate(
+        sensitivity=1, max_positives=count, monotonic=True, budget=Budget(epsilon - level)
+    )
+    variances = (
+        noise_variance(level),
+        noise.answer_deviation**2,
+        noise_variance(noise.threshold_rate) / 2,  # one-sided noise has half the variance
+    )
+    return sqrt(sum(variances))

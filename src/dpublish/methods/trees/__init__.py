@@ -1,0 +1,1 @@
+"""Trees: DiffPID3, and the majority class."""

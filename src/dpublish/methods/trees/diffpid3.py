@@ -1,0 +1,156 @@
+"""Publish a decision tree whose splits were chosen privately.
+
+Known as: DiffP-ID3 and, with numbers that are cut in two, DiffP-C4.5.
+Reference: A. Friedman and A. Schuster, "Data Mining with Differential Privacy", KDD 2010;
+D. Su, PhD thesis, Purdue, 2016, Algorithm 4.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, sqrt
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from dpublish.accuracy.noise_distribution import sum_quantile
+from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.task import Task, require_single_records
+from dpublish.data.schema import Schema, parse_columns
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, require_count, require_known
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.mechanisms.selection import selection_rate
+from dpublish.methods.trees.growth import grow
+from dpublish.methods.trees.majority import shortfall_95
+from dpublish.methods.trees.plan import Plan
+from dpublish.methods.trees.released import DecisionTree
+from dpublish.methods.trees.scores import MOST_RECORDS, Score, make_score
+from dpublish.methods.trees.splits import Room
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import refuse_seeded_grant
+from dpublish.randomness import RandomSource
+
+MOST_LEVELS = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateDecisionTree:
+    """Method: choose splits by private selection, then count the classes in the leaves."""
+
+    name: ClassVar[str] = "diffpid3"
+
+    target: str = setting("Column of the classes.")
+    predictors: tuple[str, ...] = setting(
+        "Columns to split by, all others unless named; job@1 splits job into the cells of "
+        "level 1 of its taxonomy.",
+        default=(),
+    )
+    depth: int = setting("Most splits on any path.", default=3)
+    score: Score = setting(
+        "What makes a good split: max counts the records of each cell's majority class; gini "
+        "and entropy are finer, and noisier.",
+        default="max",
+    )
+    max_records: int | None = setting(
+        "Number of records up to which the entropy is exact; its noise grows with the logarithm.",
+        default=None,
+    )
+    cuts: Literal["joint", "staged"] = setting(
+        "How numbers are cut: joint chooses among all splits of all columns at once; staged "
+        "first pays for one cut of every number column.",
+        default="joint",
+    )
+    prune: bool = setting(
+        "Let a branch predict what its parent does unless its noisy counts clearly say "
+        "otherwise; gives shorter rules.",
+        default=False,
+    )
+
+    def __post_init__(self) -> None:
+        require_count(depth=self.depth)
+        if self.depth > MOST_LEVELS:
+            raise InvalidParameter(f"depth ({self.depth}) must be at most {MOST_LEVELS}")
+        require_known("way to cut", self.cuts, ("joint", "staged"))
+        if self.max_records is not None:
+            require_count(max_records=self.max_records)
+            if self.max_records > MOST_RECORDS:
+                raise InvalidParameter(f"max_records must be at most {MOST_RECORDS:,}")
+            object.__setattr__(self, "max_records", int(self.max_records))
+        make_score(self.score, self.max_records)
+        object.__setattr__(self, "depth", int(self.depth))  # a NumPy integer, too
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> DecisionTree:
+        """Publish a tree that predicts the target.
+
+        Privacy:
+            `budget.epsilon`-differentially private when one record is added or removed, as
+            `grow` argues: noisy sizes, private choices and noisy counts, at most epsilon
+            along each path.  Predictions and pruning use the noisy counts alone.
+        """
+        refuse_seeded_grant(budget, rng)
+        require_single_records(table, self.name)
+        expected = self.expected_error(table.schema, None, budget.epsilon)
+        plan = self._plan(table.schema)
+        growth = grow(table, plan, budget=budget, rng=rng, progress=progress)
+        kept = (*plan.columns, self.target)
+        return DecisionTree(
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            schema=replace(table.schema, columns=tuple(table.schema[name] for name in kept)),
+            target=self.target,
+            branches=growth.branches,
+            sizes=growth.sizes,
+            counts=np.stack([growth.counts[leaf] for leaf in sorted(growth.counts)]),
+            size_rate=plan.share(budget.epsilon),
+            count_rates=plan.count_rates(budget.epsilon),
+            prune=self.prune,
+            expected=dict(expected.figures),
+        )
+
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict how far choices fall behind the best, and how noisy the counts are.
+
+        The figures hold for a choice at the root and for leaves at full depth; leaves that
+        stop earlier have less noise.
+        """
+        plan = self._plan(schema)
+        share = plan.share(epsilon)
+        require_rate(share)
+        rate = selection_rate(share, plan.score.sensitivity_range)
+        room = Room(plan.axes)
+        splits = sum(map(len, room.splits.values()))
+        needed = float(room.usual_branches * plan.classes / share) * sqrt(2)
+        figures = {
+            "splits_to_choose_from": float(splits),
+            "choice_shortfall_95": shortfall_95(splits, rate) / plan.score.steps,
+            "leaf_count_95": float(sum_quantile(plan.count_rates(epsilon)[-1], 1, 0.95)),
+            "records_needed_to_split": float(ceil(needed)),
+        }
+        if n_records:
+            figures["choice_shortfall_per_record"] = figures["choice_shortfall_95"] / n_records
+        summary = (
+            f"at most {self.depth} splits on a path; each choice worth at most "
+            f"{figures['choice_shortfall_95']:,.0f} records less than the best, each count of a "
+            f"leaf within {figures['leaf_count_95']:,.0f} (95 %)"
+        )
+        return ExpectedError(summary, figures, target="choice_shortfall_95")
+
+    def _plan(self, schema: Schema) -> Plan:
+        levels = dict(parse_columns(self.predictors, schema))
+        task = Task.of(schema, target=self.target, predictors=tuple(levels))
+        return Plan(
+            axes=tuple(column.axis(levels.get(column.name)) for column in task.predictors),
+            target=self.target,
+            classes=task.classes.size,
+            depth=self.depth,
+            score=make_score(self.score, self.max_records),
+            staged=self.cuts == "staged",
+        )

@@ -1,0 +1,228 @@
+"""Growing a private tree, one level of all branches at a time."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpublish.core.method import Progress
+from dpublish.data.table import Table
+from dpublish.mechanisms.noise import add_geometric
+from dpublish.mechanisms.selection import select
+from dpublish.methods.trees.kernels import (
+    MAX_CELLS,
+    Branches,
+    Routes,
+    TreeCounts,
+    cells_per_node,
+)
+from dpublish.methods.trees.plan import Plan, goes_on
+from dpublish.methods.trees.splits import Room, Split, cells_of, score_splits
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import RandomSource
+
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A node that is not settled yet, with exact and therefore private counts.
+
+    Attributes:
+        number: Its number in the tree.
+        room: What it can still split.
+        classes: Counts by class.
+        counts: Counts by leaf and class, for each column; None until they are needed.
+    """
+
+    number: int
+    room: Room
+    classes: Whole = field(repr=False)
+    counts: Mapping[str, Whole] | None = field(default=None, repr=False)
+
+
+@dataclass
+class Growth:
+    """The public tree as far as it has grown; nodes are numbered level by level."""
+
+    parents: list[int] = field(default_factory=lambda: [-1])
+    branches: dict[int, Branches] = field(default_factory=dict)
+    sizes: dict[int, int] = field(default_factory=dict)
+    counts: dict[int, Whole] = field(default_factory=dict)
+
+    def branch(self, number: int, split: Split) -> range:
+        """Give the node `number` children, and list their numbers."""
+        first = len(self.parents)
+        self.branches[number] = Branches(split.column, split.starts, first)
+        self.parents += [number] * len(split.starts)
+        return range(first, len(self.parents))
+
+
+def grow(
+    table: Table,
+    plan: Plan,
+    *,
+    budget: Budget,
+    rng: RandomSource,
+    progress: Progress | None = None,
+) -> Growth:
+    """Grow a tree from its root, level by level, and count the classes in its leaves.
+
+    Privacy:
+        `budget.epsilon`-differentially private when one record is added or removed.  Routes
+        are public, so a record lies in one node of each level.  A level buys one after the
+        other: the sizes of its nodes (one vector, of which the record changes one entry, by
+        1); then counts by class for the nodes that stop (one vector again), beside a choice
+        for each of those that go on, which hold other records.  Nodes stop by noisy sizes
+        and public facts only.  So a path from the root to a leaf spends epsilon and no more,
+        and disjoint parts cost the largest.  Proof: docs/proofs/decision_tree.md.
+    """
+    growth = Growth()
+    share = plan.share(budget.epsilon)
+    rest = budget
+    level: Sequence[Node] = ()
+    for depth in range(plan.depth):
+        # Opened before the level is looked at: at the root, before the first row is read.
+        budgets = rest.split(sizes=1, below=plan.weight_from(depth) - 1)
+        level = level or [_root(table, plan)]
+        _publish_sizes(growth, level, budget=budgets["sizes"], rng=rng)
+        going = [node for node in level if _goes_on(node, growth, share)]
+        stopped = [node for node in level if not _goes_on(node, growth, share)]
+        below = _part(budgets["below"], leaves=stopped, inner=going)
+        if stopped:
+            _publish_counts(growth, stopped, budget=below["leaves"], rng=rng)
+        if progress is not None:
+            progress(depth + 1, plan.depth, "tree")
+        if not going:
+            return growth
+        inner = below["inner"].split(choices=plan.choice_weight, below=plan.weight_from(depth + 1))
+        level = _branch(table, plan, growth, going, budget=inner["choices"], rng=rng)
+        rest = inner["below"]
+    _publish_counts(growth, level, budget=rest, rng=rng)
+    return growth
+
+
+def choose(node: Node, plan: Plan, *, budget: Budget, rng: RandomSource) -> Split:
+    """Choose a split of `node`, all columns at once or, staged, in two steps.
+
+    Privacy:
+        `budget.epsilon`-differentially private when one record is added or removed.  The
+        splits are public.  Adding a record to a node changes one cell of every split, so
+        the scores move by amounts that lie within the range sensitivity of the cell score
+        (`tree_scores`), and `select` costs what it is given.  Staged, each number column
+        chooses its best cut with a share, and the last share chooses among the columns.
+    """
+    counts = node.counts or {}
+    options = node.room.splits
+    scores = {
+        column: score_splits(splits, counts[column], plan.score)
+        for column, splits in options.items()
+    }
+    reach = plan.score.sensitivity_range
+    share = budget
+    if plan.staged:
+        several = [column for column, splits in options.items() if len(splits) > 1]
+        weights = {f"cut-{column}": 1 for column in several}
+        budgets = budget.split(**weights, column=plan.choice_weight - len(several))
+        for column in several:
+            cut_budget = budgets[f"cut-{column}"]
+            best = select(scores[column], sensitivity_range=reach, budget=cut_budget, rng=rng)
+            options = {**options, column: (options[column][best],)}
+            scores[column] = scores[column][best : best + 1]
+        share = budgets["column"]
+    listed = [split for splits in options.values() for split in splits]
+    every = np.concatenate(list(scores.values()))
+    return listed[select(every, sensitivity_range=reach, budget=share, rng=rng)]
+
+
+def _goes_on(node: Node, growth: Growth, share: Fraction) -> bool:
+    return goes_on(node.room, growth.sizes[node.number], node.classes.size, share)
+
+
+def _part(budget: Budget, **parts: Sequence[Node]) -> Mapping[str, Budget]:
+    """Share a budget over disjoint sets of nodes, those that are not empty."""
+    return budget.share_disjoint(name for name, nodes in parts.items() if nodes)
+
+
+def _publish_sizes(
+    growth: Growth, nodes: Sequence[Node], *, budget: Budget, rng: RandomSource
+) -> None:
+    """Perturb the sizes of nodes.
+
+    Privacy:
+        That of `add_geometric`: a record lies in one of the nodes at most, so the sizes
+        change by 1 in all.
+    """
+    exact = np.array([node.classes.sum() for node in nodes])
+    noisy = add_geometric(exact, sensitivity=1, budget=budget, rng=rng)
+    growth.sizes |= {node.number: int(size) for node, size in zip(nodes, noisy, strict=True)}
+
+
+def _publish_counts(
+    growth: Growth, nodes: Sequence[Node], *, budget: Budget, rng: RandomSource
+) -> None:
+    """Perturb the class counts of leaves.
+
+    Privacy:
+        That of `add_geometric`: a record lies in one of the leaves at most and has one
+        class, so the counts change by 1 in all.
+    """
+    exact = np.stack([node.classes for node in nodes])
+    noisy = add_geometric(exact, sensitivity=1, budget=budget, rng=rng)
+    growth.counts |= {node.number: row for node, row in zip(nodes, noisy, strict=True)}
+
+
+def _branch(
+    table: Table,
+    plan: Plan,
+    growth: Growth,
+    nodes: Sequence[Node],
+    *,
+    budget: Budget,
+    rng: RandomSource,
+) -> list[Node]:
+    """Choose a split for each node, and give the children.
+
+    Privacy:
+        Each node's choice is paid for in full by `choose`; no two nodes can hold the same
+        record, for records are routed by the public tree, so the choices cost the largest.
+    """
+    budgets = budget.share_disjoint(f"node-{node.number}" for node in nodes)
+    children = []
+    for node in _counted(table, plan, growth, nodes):
+        split = choose(node, plan, budget=budgets[f"node-{node.number}"], rng=rng)
+        cells = cells_of(split, (node.counts or {})[split.column])
+        below = zip(growth.branch(node.number, split), node.room.below(split), cells, strict=True)
+        children += [Node(number, room, classes) for number, room, classes in below]
+    return children
+
+
+def _root(table: Table, plan: Plan) -> Node:
+    counts = next(_count(table, plan, {}, (0,)))
+    return Node(0, Room(plan.axes), counts[plan.columns[0]].sum(axis=0), counts)
+
+
+def _counted(table: Table, plan: Plan, growth: Growth, nodes: Sequence[Node]) -> Iterator[Node]:
+    """Count the records of nodes by leaf and class, in one pass or as many as memory takes."""
+    if nodes[0].counts is not None:
+        yield from nodes
+        return
+    room = max(1, MAX_CELLS // cells_per_node(table.schema, plan.columns, plan.target))
+    routes = dict(growth.branches)  # as they are now: the tree grows while they are counted
+    for start in range(0, len(nodes), room):
+        part = nodes[start : start + room]
+        numbers = tuple(node.number for node in part)
+        every = _count(table, plan, routes, numbers)
+        yield from (replace(node, counts=counts) for node, counts in zip(part, every, strict=True))
+
+
+def _count(
+    table: Table, plan: Plan, branches: Mapping[int, Branches], nodes: tuple[int, ...]
+) -> Iterator[Mapping[str, Whole]]:
+    """Count by leaf and class in each of `nodes`, in one pass over the rows."""
+    kernel = TreeCounts(Routes(table.schema, branches), nodes, plan.columns, plan.target)
+    by_column = kernel.split(table.sum(kernel))
+    for index in range(len(nodes)):
+        yield {column: counts[index] for column, counts in by_column.items()}

@@ -1,0 +1,91 @@
+"""Publish the majority class, and nothing else: what every classifier has to beat.
+
+Known as: Majority.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, log
+from typing import ClassVar
+
+from dpublish.aggregates.counts import Counts
+from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.task import Task, require_single_records
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.mechanisms.selection import select, selection_rate
+from dpublish.methods.trees.released import DecisionTree
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import refuse_seeded_grant
+from dpublish.randomness import RandomSource
+
+
+@dataclass(frozen=True, kw_only=True)
+class MajorityClass:
+    """Method: choose the majority class."""
+
+    name: ClassVar[str] = "majority"
+
+    target: str = setting("Column of the classes.")
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> DecisionTree:
+        """Publish the majority class, as a tree of one leaf.
+
+        Privacy:
+            `budget.epsilon`-differentially private when one record is added or removed: the
+            record raises the count of one class by 1, so the range sensitivity is 1, and
+            `select` costs the budget.  No count is published.
+        """
+        refuse_seeded_grant(budget, rng)
+        require_single_records(table, self.name)
+        expected = self.expected_error(table.schema, None, budget.epsilon)
+        kernel = Counts(table.schema, (((self.target, None),),))
+        reach = kernel.range_sensitivity(table.neighbors)
+        # Opened before any row is read: a share that is already used stops here.
+        share = budget.split(choice=1)["choice"]
+        counts = table.sum(kernel)
+        label = select(counts, sensitivity_range=reach, budget=share, rng=rng)
+        if progress is not None:
+            progress(1, 1, "majority class")
+        return DecisionTree(
+            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            schema=replace(table.schema, columns=(table.schema[self.target],)),
+            target=self.target,
+            label=label,
+            expected=dict(expected.figures),
+        )
+
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict by how many records the chosen class may fall behind the most frequent."""
+        classes = Task.of(schema, target=self.target).classes.size
+        shortfall = float(shortfall_95(classes, selection_rate(epsilon, 1)))
+        figures = {"classes": float(classes), "choice_shortfall_95": shortfall}
+        if n_records:
+            figures["choice_shortfall_per_record"] = shortfall / n_records
+        summary = (
+            f"one of {classes:,} classes; it has at most {shortfall:,.0f} records fewer than the "
+            "most frequent (95 %)"
+        )
+        return ExpectedError(summary, figures, target="choice_shortfall_95")
+
+
+def shortfall_95(candidates: int, rate: Fraction) -> int:
+    """Bound how far a choice by permute-and-flip falls behind the best, with probability 95 %.
+
+    A candidate more than t below the best shows heads with probability at most
+    exp(-rate (t + 1)), and is then chosen with at most one half, for the best shows heads too.
+
+    >>> shortfall_95(2, Fraction(1, 10))
+    23
+    """
+    probability = 2 * 0.05 / max(candidates - 1, 1)
+    return max(0, ceil(-log(probability) / float(rate)) - 1)

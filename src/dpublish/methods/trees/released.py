@@ -1,0 +1,284 @@
+"""A published decision tree: classify with it, or read its rules."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from math import isfinite
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpublish.accuracy.noise_distribution import noise_variance
+from dpublish.core.answer import Answer
+from dpublish.core.prediction import encode_rows, label_rows
+from dpublish.core.released import Release, whole_column
+from dpublish.data.axis import Axis
+from dpublish.data.schema import Schema
+from dpublish.errors import InvalidParameter, InvalidQuery, require_known
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.methods.trees.counts import count_tree
+from dpublish.methods.trees.kernels import Branches, Routes
+from dpublish.methods.trees.rules import branch_texts, write_rules
+from dpublish.methods.trees.shape import TreeShape
+from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.privacy.receipt import Receipt
+
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DecisionTree(Release):
+    """A tree of public splits, with noisy class counts in its leaves, or a single class.
+
+    Attributes:
+        receipt: What was guaranteed.
+        schema: The predictors and the target.
+        target: Column of the classes.
+        branches: How inner nodes part their records.  Node 0 is the root; children are
+            numbered level by level, in the order of their parents.
+        counts: Noisy counts of each leaf (in the order of their numbers) by class; None if
+            the tree is one leaf, whose class was chosen without counts.
+        label: That class; None if there are counts.
+        sizes: Noisy sizes of the nodes that were considered for a split.
+        size_rate: Noise rate of the sizes, if there are any.
+        count_rates: Noise rates of the counts of leaves, by their depth.
+        prune: Whether branches predict what their parents do, unless noise cannot explain it.
+        expected: The error predicted from public facts.
+    """
+
+    kind: ClassVar[str] = "decision-tree"
+
+    receipt: Receipt
+    schema: Schema
+    target: str
+    branches: Mapping[int, Branches] = field(default_factory=dict)
+    counts: Whole | None = None
+    label: int | None = None
+    sizes: Mapping[int, int] = field(default_factory=dict)
+    size_rate: Fraction | None = None
+    count_rates: tuple[Fraction, ...] = ()
+    prune: bool = False
+    expected: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what no method would publish: a release may come from anywhere."""
+        require_known("column", self.target, self.schema.names)
+        self.shape.require_columns(self.schema, self.target)
+        self._require_counts()
+        if any(type(v) is not int or not 0 <= v < self.shape.size for v in self.sizes):
+            raise InvalidParameter("sizes must belong to nodes of the tree")
+        if any(type(size) is not int for size in self.sizes.values()):
+            raise InvalidParameter("sizes must be integers")
+        if bool(self.sizes) != (self.size_rate is not None):
+            raise InvalidParameter("sizes come with the rate of their noise")
+        for rate in (*self.count_rates, *([self.size_rate] if self.size_rate else [])):
+            require_rate(rate)
+        if not all(isinstance(v, float) and isfinite(v) for v in self.expected.values()):
+            raise InvalidParameter("expected errors must be finite numbers")
+
+    def _require_counts(self) -> None:
+        classes = self.classes.size
+        if self.counts is None:
+            if self.branches or type(self.label) is not int or not 0 <= self.label < classes:
+                raise InvalidParameter("a tree without counts is one leaf with a class")
+            return
+        if self.label is not None or self.counts.dtype != np.int64:
+            raise InvalidParameter("a tree has whole counts, or else one class")
+        if self.counts.shape != (len(self.shape.leaves), classes):
+            raise InvalidParameter("there must be a count for each leaf and class")
+        if len(self.count_rates) <= max(self.shape.depths):
+            raise InvalidParameter("counts come with the rate of their noise, for every depth")
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, DecisionTree)
+            and self.metadata() == other.metadata()
+            and self.receipt == other.receipt
+            and self.schema == other.schema
+            and all(table.equals(other.tables()[name]) for name, table in self.tables().items())
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def classes(self) -> Axis:
+        """The classes, on the leaves of the target's taxonomy."""
+        return self.schema[self.target].axis()
+
+    @cached_property
+    def shape(self) -> TreeShape:
+        """Which node is whose child."""
+        return TreeShape(self.branches)
+
+    @cached_property
+    def node_counts(self) -> Whole:
+        """Noisy class counts of all nodes: inner ones add up their leaves."""
+        if self.counts is None:
+            return np.array([[n == self.label for n in range(self.classes.size)]], dtype=np.int64)
+        sums = np.zeros((self.shape.size, self.classes.size), dtype=np.int64)
+        sums[list(self.shape.leaves)] = self.counts
+        for node in range(self.shape.size - 1, 0, -1):
+            sums[self.shape.parents[node]] += sums[node]
+        return sums
+
+    @cached_property
+    def predicted(self) -> Whole:
+        """The class that each node predicts: that of the highest count, the first of equals.
+
+        In a pruned tree a node predicts what its parent does, unless another class leads
+        that one by more than the standard deviation of the lead's noise.
+        """
+        counts = self.node_counts
+        own: Whole = counts.argmax(axis=1)
+        if not self.prune:
+            return own
+        for node, parent in enumerate(self.shape.parents[1:], start=1):
+            lead = counts[node].max() - counts[node, own[parent]]
+            if lead * lead <= 2 * self._variances[node]:
+                own[node] = own[parent]
+        return own
+
+    @cached_property
+    def _variances(self) -> NDArray[np.float64]:
+        """Variance of the noise in each count of each node: the sum over its leaves."""
+        variances = np.zeros(self.shape.size)
+        if self.counts is None:
+            return variances
+        for node in range(self.shape.size - 1, -1, -1):
+            if node not in self.branches:
+                variances[node] = noise_variance(self.count_rates[self.shape.depths[node]])
+            if node:
+                variances[self.shape.parents[node]] += variances[node]
+        return variances
+
+    def predict(self, rows: Any) -> pa.Array:
+        """Predict the class of each of `rows`.
+
+        A value that is missing or unknown stops at the node that asks for it, which predicts
+        the majority class of all its leaves.
+        """
+        table = rows if isinstance(rows, pa.Table) else pa.table(rows)
+        codes = encode_rows(table, self.schema, self.routes.columns)
+        return label_rows(self.classes, self.predict_codes(codes, table.num_rows))
+
+    def predict_codes(
+        self, codes: Mapping[str, NDArray[np.int64]], size: int | None = None
+    ) -> NDArray[np.int64]:
+        """Predict classes from leaf codes; `size` says how many, if there is no column."""
+        lengths = {len(column) for column in codes.values()}
+        lengths |= set() if size is None else {size}
+        if len(lengths) != 1:
+            raise InvalidQuery("the columns must be of one length, which is size if it is given")
+        for name in self.routes.columns:
+            if name not in codes:
+                raise InvalidQuery(f"the codes of column {name!r} are missing")
+        return np.asarray(self.predicted[self.routes.follow(codes, lengths.pop())])
+
+    @cached_property
+    def routes(self) -> Routes:
+        """The way of a record down the tree."""
+        return Routes(self.schema, self.branches)
+
+    def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
+        """Count the records that satisfy `query` in the leaves' noisy counts."""
+        return count_tree(self, query, confidence)
+
+    def rules(self) -> str:
+        """Write the tree as indented rules; branches that predict the same are one."""
+        return write_rules(self)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Give the nodes and, where there are any, the noisy counts of the leaves."""
+        numbers = range(self.shape.size)
+        columns = [b.column if (b := self.branches.get(n)) else None for n in numbers]
+        starts = [start for b in self.branches.values() for start in b.starts]
+        nodes = {
+            "node": pa.array(numbers, pa.int64()),
+            "parent": pa.array([None, *self.shape.parents[1:]], pa.int64()),
+            "first_code": pa.array([None, *starts], pa.int64()),
+            "condition": pa.array([None, *branch_texts(self)], pa.string()),
+            "split_by": pa.array(columns, pa.string()),
+            "noisy_size": pa.array([self.sizes.get(n) for n in numbers], pa.int64()),
+            "predicted": label_rows(self.classes, self.predicted),
+        }
+        if self.counts is None:
+            return {"nodes": pa.table(nodes)}
+        width = self.classes.size
+        class_numbers = np.tile(np.arange(width, dtype=np.int64), len(self.shape.leaves))
+        counts = {
+            "node": np.repeat(np.array(self.shape.leaves, dtype=np.int64), width),
+            "class_number": class_numbers,
+            "class": pa.array(self.classes.labels, pa.string()).take(pa.array(class_numbers)),
+            "noisy_count": self.counts.ravel(),
+        }
+        return {"nodes": pa.table(nodes), "counts": pa.table(counts)}
+
+    def metadata(self) -> dict[str, Any]:
+        """Give the target, the noise rates and how to predict."""
+        return {
+            "target": self.target,
+            "label": self.label,
+            "size_rate": None if self.size_rate is None else format_epsilon(self.size_rate),
+            "count_rates": [format_epsilon(rate) for rate in self.count_rates],
+            "prune": self.prune,
+            "expected": dict(self.expected),
+        }
+
+    @classmethod
+    def from_parts(
+        cls,
+        *,
+        receipt: Receipt,
+        schema: Schema,
+        metadata: Mapping[str, Any],
+        tables: Mapping[str, pa.Table],
+    ) -> Self:
+        """Rebuild the tree of a release folder."""
+        nodes = tables["nodes"].select(["parent", "first_code", "split_by", "noisy_size"])
+        counts = None
+        if "counts" in tables:
+            classes = schema[metadata["target"]].size
+            counts = whole_column(tables["counts"], "noisy_count").reshape(-1, classes)
+        rows = nodes.to_pylist()
+        sizes = enumerate(row["noisy_size"] for row in rows)
+        rate = metadata["size_rate"]
+        return cls(
+            receipt=receipt,
+            schema=schema,
+            target=str(metadata["target"]),
+            branches=TreeShape.from_rows(rows).branches,
+            counts=counts,
+            label=metadata["label"],
+            sizes={node: size for node, size in sizes if size is not None},
+            size_rate=None if rate is None else parse_epsilon(rate),
+            count_rates=tuple(parse_epsilon(rate) for rate in metadata["count_rates"]),
+            prune=bool(metadata["prune"]),
+            expected={str(k): float(v) for k, v in metadata["expected"].items()},
+        )
+
+    def expected_error(self) -> dict[str, float]:
+        """Give the error predicted from public facts."""
+        return dict(self.expected)
+
+    def summary(self) -> dict[str, str]:
+        """Describe the tree in a few words."""
+        text = {"predicts": f"{self.target}, one of {self.classes.size} classes"}
+        if self.counts is None:
+            return text | {"always": self.classes.labels[self.predicted[0]]} | self._claim()
+        used = ", ".join(self.routes.columns) or "no other column"
+        leaves = (
+            f"{len(self.shape.leaves):,} leaves, at most {max(self.shape.depths)} splits above each"
+        )
+        return text | {"from": used, "tree": leaves} | self._claim()
+
+    def _claim(self) -> dict[str, str]:
+        """Say what is known of the error, if the method predicted it."""
+        claims = {
+            "choice_shortfall_95": "a choice is worth at most {:,.0f} records less than the best",
+            "leaf_count_95": "a count of a leaf is within {:,.0f} of the truth",
+        }
+        known = [claims[n].format(v) for n, v in self.expected.items() if n in claims]
+        return {"error": "; ".join(known) + ", each with probability 95 %"} if known else {}

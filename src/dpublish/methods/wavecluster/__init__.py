@@ -1,0 +1,1 @@
+"""WaveCluster: clusters of any shape, as labeled cells of a grid."""

@@ -1,0 +1,192 @@
+"""Find clusters of any shape, with a threshold chosen for the exact coefficients.
+
+Counts are perturbed.  A threshold that about as many of the exact coefficients reach as are
+significant is chosen by the exponential mechanism, and noisy coefficients that reach it form
+clusters.  Noise is not in the threshold but in what is compared with it: where the threshold
+is small, many empty cells get through.  Prefer `privthr`.
+
+Known as: PrivTHR_EM.
+Reference: L. Chen, T. Yu, R. Chirkova, "WaveCluster with Differential Privacy", CIKM 2015,
+whose range ends at the private maximum; here it ends at a bound made of the noisy counts.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, log
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from dpublish.accuracy.intervals import count_errors
+from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.data.schema import Schema
+from dpublish.data.table import Table
+from dpublish.mechanisms.exact.sampler import require_rate, uniform_below
+from dpublish.mechanisms.noise import add_geometric
+from dpublish.mechanisms.selection import EXPONENTIAL, select, selection_rate
+from dpublish.methods.wavecluster import plan as shared
+from dpublish.methods.wavecluster.plan import WavePlan, require_settings, require_single_records
+from dpublish.methods.wavecluster.released import WaveClusters
+from dpublish.methods.wavecluster.sensitivities import rank_sensitivity
+from dpublish.methods.wavecluster.wavecluster import Adjacency, Coefficients, WaveTransform
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import refuse_seeded_grant
+from dpublish.randomness import RandomSource
+
+_MOST_BITS = 50  # of the number of candidates, so that the odds stay integers of 64 bits
+_OUTSIDE = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenThresholdWaves:
+    """Method: perturb the counts, choose a threshold by rank, and take what reaches it."""
+
+    name: ClassVar[str] = "privthr-em"
+
+    columns: tuple[str, ...] = setting(shared.COLUMNS_HELP, default=())
+    cells: int | Literal["auto"] = setting(shared.CELLS_HELP, default=shared.AUTO)
+    wavelet: str = setting(shared.WAVELET_HELP, default="haar")
+    levels: int = setting(shared.LEVELS_HELP, default=1)
+    percentile: Fraction = setting(shared.PERCENTILE_HELP, default=Fraction(1, 10))
+    adjacency: Adjacency = setting(shared.ADJACENCY_HELP, default="full")
+    min_cells: int = setting(shared.MIN_CELLS_HELP, default=1)
+    counts_share: Fraction = setting(
+        "Part of epsilon that pays for the counts (alpha); the threshold gets the rest.",
+        default=Fraction(7, 10),
+    )
+
+    def __post_init__(self) -> None:
+        require_settings(self)
+        shared.require_share(self.counts_share)
+
+    def release(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> WaveClusters:
+        """Publish clusters of the records of `table`.
+
+        Privacy:
+            `budget.epsilon`-differentially private when one record is added or removed, by
+            sequential composition.  The record lies in one cell at most, so all counts
+            together move by 1; they get noise of rate their share.  The range of thresholds
+            is computed from the noisy counts, and `choose_threshold` costs its share with
+            the sensitivity of ranks for the wavelet in use (docs/proofs/wavecluster.md).  The
+            rank of the threshold among the exact coefficients is not published.
+        """
+        refuse_seeded_grant(budget, rng)
+        require_single_records(table, self.name)
+        expected = self.expected_error(table.schema, None, budget.epsilon)
+        plan = WavePlan.of(table.schema, self)
+        # Opened before any row is read: a budget that is already used stops here.
+        budgets = budget.split(counts=self.counts_share, threshold=1 - self.counts_share)
+        rate = budgets["counts"].epsilon
+        exact = table.sum(plan.kernel)
+        counts = add_geometric(
+            exact,
+            sensitivity=plan.kernel.sensitivity(table.neighbors),
+            budget=budgets["counts"],
+            rng=rng,
+        )
+        noisy = plan.transform.apply(counts)
+        threshold = choose_threshold(
+            plan.transform.apply(exact),
+            highest=highest_threshold(noisy, plan.transform, rate),
+            percentile=self.percentile,
+            sensitivity=rank_sensitivity(plan.transform, self.percentile),
+            budget=budgets["threshold"],
+            rng=rng,
+        )
+        if progress is not None:
+            progress(1, 1, "counts")
+        receipt = receipt_for(self, table, budget=budget, rng=rng)
+        return plan.publish(
+            np.asarray(noisy >= threshold, dtype=np.bool_),
+            counts,
+            receipt,
+            expected=dict(expected.figures),
+            noise_rate=rate,
+            threshold=float(threshold * Fraction(plan.transform.unit)),
+        )
+
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict the errors of the counts and of the threshold's rank."""
+        plan = WavePlan.of(schema, self)
+        rate = epsilon * self.counts_share
+        require_rate(rate)
+        scale = rank_scale(rank_sensitivity(plan.transform, self.percentile), self.percentile)
+        rank_rate = selection_rate(epsilon * (1 - self.counts_share), scale)
+        figures = plan.figures() | count_errors(rate, plan.kernel.cells, None)
+        # Ranks off by more than this have less than 5 % of the weight of the right one.
+        figures["rank_95"] = log(1 / _OUTSIDE) / float(rank_rate * self.percentile.denominator)
+        if n_records:
+            figures["records_per_cell"] = n_records / plan.kernel.cells
+        summary = (
+            f"{plan.kernel.cells:,} cells; each count within {figures['one_cell_95']:,.0f} of the "
+            f"truth (95 %); the threshold's rank off by some {figures['rank_95']:,.0f}"
+        )
+        return ExpectedError(summary, figures, target="one_cell_95")
+
+
+def rank_scale(sensitivity: Fraction, percentile: Fraction) -> Fraction:
+    """Give R of the scores, which are ranks in parts of the percentile's denominator."""
+    return 2 * sensitivity * percentile.denominator
+
+
+def highest_threshold(noisy: Coefficients, transform: WaveTransform, rate: Fraction) -> int:
+    """Bound the thresholds (B) above from noisy coefficients, so that few exact ones exceed it."""
+    cells = np.prod(transform.sizes)
+    reach = ceil(transform.norm * Fraction(log(cells / _OUTSIDE)) / rate)
+    return max(int(noisy.max()), 0) + reach
+
+
+def choose_threshold(
+    exact: Coefficients,
+    *,
+    highest: int,
+    percentile: Fraction,
+    sensitivity: Fraction,
+    budget: Budget,
+    rng: RandomSource,
+) -> int:
+    """Choose an integer from 1 to `highest` that about (1 - p) of the positive ones reach.
+
+    Privacy:
+        `budget.epsilon`-differentially private if one record moves the quality of each
+        threshold by at most `sensitivity` (Δ_q) and `highest` is public: it is the
+        exponential mechanism over multiples of a power of two from 1 step to `highest`.  The
+        quality of x is minus the distance between the number of positive coefficients that
+        reach x and 1 - p times the number of all.  Scores move by at most Δ_q up or down, so
+        R is twice that.  Thresholds between two coefficients share a score and are weighed as
+        one candidate that stands for many, which leaves the odds of each as they were
+        (docs/proofs/selection.md).
+
+    >>> from dpublish.randomness import seeded
+    >>> half = {"percentile": Fraction(1, 2), "sensitivity": Fraction(1)}
+    >>> exact = np.array([0, 8, 9, 40, 41])
+    >>> choose_threshold(exact, highest=50, **half, budget=Budget(20), rng=seeded(1))
+    13
+    """
+    shift = max(highest.bit_length() - _MOST_BITS, 0)
+    top = highest >> shift
+    places = np.minimum(exact[exact > 0] >> shift, top).astype(np.int64)
+    # Candidates in (edges[i + 1], edges[i]] are reached by i coefficients.
+    edges = np.concatenate(([top], np.sort(places)[::-1], [0]))
+    lengths = edges[:-1] - edges[1:]
+    rest, parts = (1 - percentile).numerator, percentile.denominator
+    scores = -np.abs(parts * np.arange(lengths.size) - rest * places.size)
+    chosen = select(
+        scores,
+        sensitivity_range=rank_scale(sensitivity, percentile),
+        method=EXPONENTIAL,
+        weights=lengths,
+        budget=budget,
+        rng=rng,
+    )
+    inside = uniform_below(int(lengths[chosen]), 1, rng)[0]
+    return int(edges[chosen + 1] + 1 + inside) << shift

@@ -1,1 +1,0 @@
-"""Ways to fit a model privately that serve more than one task."""

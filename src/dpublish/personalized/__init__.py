@@ -1,1 +1,0 @@
-"""Publish a table in which each record brings its own epsilon."""

@@ -1,0 +1,1 @@
+"""Charts: one drawing system."""

@@ -1,0 +1,1 @@
+"""Run a stream for years: state, steps, delivery, status."""

@@ -1,0 +1,303 @@
+"""Run a stream for years: one step at a time, each done once, whatever happens in between.
+
+The order is the guarantee.  What can be wrong with a request is found before a row is read.
+A step's outcome and the state that it led to become durable in one transaction, and only then
+does anything of the step leave.  What was interrupted before that never happened; what was
+interrupted after it is delivered next time (docs/proofs/stream_operator.md).
+"""
+
+import hashlib
+import os
+import secrets
+import socket
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from dpublish.core.folder.signing import SigningKey, signing_key
+from dpublish.data.schema import Schema
+from dpublish.data.sources import open_table
+from dpublish.data.table import Table
+from dpublish.errors import BudgetExhausted, InputError, InvalidParameter
+from dpublish.methods.streams.contract import AnyStreamMethod, Step
+from dpublish.methods.streams.folder import counts_file, head_of, is_current
+from dpublish.methods.streams.steps import StepRecord, clean_label, label_problem
+from dpublish.methods.streams.stream import Stream
+from dpublish.privacy.epsilon import ExactNumber
+from dpublish.publishing.streams.database import identify
+from dpublish.publishing.streams.delivery import (
+    deliver,
+    mend_list,
+    require_room,
+    settle_folder,
+    shown_time,
+    write_pages,
+)
+from dpublish.publishing.streams.grant import check_grant, record_stream
+from dpublish.publishing.streams.start import Request, require_readable, start_file
+from dpublish.publishing.streams.state import STARTING, STOPPED, StreamFile
+from dpublish.publishing.table import read_epsilon
+from dpublish.randomness import secure
+from dpublish.storage.lock import StreamLock, hold
+
+Place = str | os.PathLike[str]
+
+
+class StreamOperator:
+    """The one that moves a stream on; holds its lock until it is closed."""
+
+    def __init__(self, path: Path, lock: StreamLock, file: StreamFile) -> None:
+        """Use `start` or `open`."""
+        self.path = path
+        self._lock = lock
+        self._file = file
+        self._token = secrets.token_hex(16)
+        self._stream: Stream | None = None
+        self.is_new = False  # whether this operator has started the stream
+        self.folder = Path(file.text("output"))
+
+    @classmethod
+    def start(
+        cls,
+        path: Place,
+        method: AnyStreamMethod,
+        schema: Schema,
+        *,
+        ledger: Place,
+        dataset: str,
+        epsilon: ExactNumber,
+        output: Place,
+        purpose: str = "",
+        all_have_levels: bool = False,
+    ) -> "StreamOperator":
+        """Start a stream: debit its whole epsilon, and make its state file and its folder.
+
+        If a start is interrupted, repeat it with the same arguments: a grant that it has
+        made already is found in the ledger and used, and a stream that was started with these
+        arguments is opened as it is; `is_new` tells which.  A dataset with levels pays for a
+        stream that has a horizon, if the owner says that `all_have_levels`.
+
+        Privacy:
+            Reads no rows.  The ledger is debited once for all steps (or for every window),
+            before the stream exists.
+        """
+        exact = read_epsilon(epsilon)
+        method.expected_error(schema, None, exact)  # refuses what does not fit
+        request = Request(
+            method,
+            schema,
+            ledger=str(Path(ledger).absolute()),
+            dataset=dataset,
+            epsilon=exact,
+            output=str(Path(output).absolute()),
+            purpose=purpose or method.name,
+            all_have_levels=all_have_levels,
+        )
+        require_readable(request)
+        place = Path(path).absolute()
+
+        def begin(lock: StreamLock) -> StreamOperator:
+            is_new = start_file(place, request)
+            operator = cls._resume(place, lock, None, None)
+            operator.is_new = is_new
+            return operator
+
+        return _locked(place, begin)
+
+    @classmethod
+    def open(
+        cls, path: Place, *, ledger: Place | None = None, output: Place | None = None
+    ) -> "StreamOperator":
+        """Take up a stream where it was left, and deliver what is not in its folder yet.
+
+        Args:
+            path: The state file.
+            ledger: Where the ledger is, if it was moved.
+            output: Where the release folder is, if it was moved; or where to begin a new one,
+                if it is lost.
+        """
+        place = Path(path).absolute()
+        identify(place)  # before a lock is left beside what is not there
+        new_ledger = None if ledger is None else Path(ledger).absolute()
+        new_output = None if output is None else Path(output).absolute()
+        return _locked(place, lambda lock: cls._resume(place, lock, new_ledger, new_output))
+
+    @classmethod
+    def _resume(
+        cls, path: Path, lock: StreamLock, ledger: Path | None, output: Path | None
+    ) -> "StreamOperator":
+        file = StreamFile(path)
+        try:
+            if file.phase == STARTING:
+                raise InvalidParameter(
+                    f"the start of {path} was interrupted; repeat `dpublish stream start` with "
+                    "the same options"
+                )
+            operator = cls(path, lock, file)
+            operator._settle(ledger or Path(file.text("ledger")), output)
+        except BaseException:
+            file.close()
+            raise
+        return operator
+
+    def __enter__(self) -> "StreamOperator":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the stream; harmless if that was done before."""
+        self._file.close()
+        self._lock.close()
+
+    @property
+    def stream(self) -> Stream:
+        """The stream as the state file has it; treat it as read-only."""
+        if self._stream is None:
+            self._stream = self._file.stream()
+        return self._stream
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is no further step: the horizon is reached, or the stream was stopped."""
+        return self._file.phase == STOPPED or self.stream.is_over
+
+    def has_published(self, time: str) -> bool:
+        """Say whether there is a step of this label."""
+        is_label = label_problem(time, None, allow_new=True) is None
+        return is_label and self._file.has_time(clean_label(time))
+
+    def problem_with(self, time: str, *, allow_new_labels: bool = False) -> str | None:
+        """Say why a label can have no step now: it names none, comes late or looks unlike."""
+        last = self._file.last_step()
+        return label_problem(time, None if last is None else last.time, allow_new=allow_new_labels)
+
+    def next(
+        self, snapshot: Table | Any, time: str, *, allow_new_labels: bool = False
+    ) -> Step | None:
+        """Take the next snapshot: a table, or whatever `open_table` takes.
+
+        None means that this time was published already: nothing is read and nothing is spent.
+        A label can never be taken back, and all later ones must come after it.  So one that
+        differs from the last in more than its numbers is refused unless `allow_new_labels`.
+
+        Privacy:
+            That of `Stream.next`: each step's noise is drawn from the operating system in one
+            attempt, of which nothing leaves this process before the step is on the disk.  An
+            attempt that fails leaves nothing behind, and the next one draws afresh.  Assumes
+            that interruptions do not hang on the outcome (docs/proofs/stream_operator.md).
+        """
+        label = clean_label(time)
+        self._deliver()
+        if self._file.has_time(label):
+            return None
+        self._require_next(label, allow_new_labels)
+        mend_list(self._file, self.folder)  # an operator on a copy may have moved it on
+        table = self._open(snapshot)
+        require_room(self.stream.bins, self.folder, self.path.parent)
+        stream, self._stream = self.stream, None  # until the step is on the disk
+        try:
+            step = stream.next(table, rng=secure())
+        except MemoryError:  # its text would tell how many rows there are
+            raise InputError("not enough memory; take fewer columns or coarser levels") from None
+        self._commit(stream, step, label)
+        self._stream = stream
+        self._deliver()
+        return step
+
+    def stop(self) -> None:
+        """End the stream for good; what was debited stays debited."""
+        self._deliver()
+        self._file.put(phase=STOPPED)
+
+    @property
+    def is_folder_current(self) -> bool:
+        """Whether report, description and manifest are those of the steps in the folder."""
+        return is_current(self.folder)
+
+    def write_pages(self, sign: SigningKey | Place | None = None) -> None:
+        """Write the report, the description and the manifest of the folder, if they lag behind.
+
+        With `sign`, the owner's private key or its file, the manifest is signed.
+        """
+        write_pages(self.folder, signing_key(sign))
+
+    def _settle(self, ledger: Path, output: Path | None) -> None:
+        """Make sure that ledger, state and folder belong together, and finish what is open."""
+        file, stream = self._file, self.stream
+        check_grant(ledger, stream.receipt)
+        metadata = {
+            "axes": [{"column": name, "level": level} for name, level in stream.bins.columns],
+            "horizon": stream.method.horizon,
+            "window": stream.method.window,
+        }
+        head = head_of(stream.receipt, stream.schema, metadata)
+        self.folder = settle_folder(file, head, stream.receipt.release_id, output)
+        record_stream(ledger, stream.receipt, hashlib.sha256(head).hexdigest())
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        about = {"pid": os.getpid(), "host": socket.gethostname(), "since": now}
+        file.put(operator=about | {"token": self._token}, ledger=str(ledger))
+        self._deliver()
+
+    def _require_next(self, label: str, allow_new_labels: bool) -> None:
+        if self._file.phase == STOPPED:
+            raise InvalidParameter("the stream was stopped for good; start a new one")
+        if self.stream.is_over:
+            raise BudgetExhausted(
+                f"the stream's {self.stream.number} steps are all published; start a new stream"
+            )
+        problem = self.problem_with(label, allow_new_labels=allow_new_labels)
+        if problem is not None:
+            raise InvalidParameter(problem)
+
+    def _open(self, snapshot: Table | Any) -> Table:
+        schema = self.stream.schema
+        table: Table = snapshot if hasattr(snapshot, "neighbors") else open_table(snapshot, schema)
+        if table.schema != schema:
+            raise InvalidParameter("the snapshot has another schema than the stream")
+        return table
+
+    def _commit(self, stream: Stream, step: Step, label: str) -> None:
+        content = counts_file(stream.bins.cells(), step.estimate, step.released)
+        record = StepRecord(
+            number=step.number,
+            time=label,
+            action=step.action,
+            epsilon=step.epsilon,
+            noise=float(step.noise),
+            change=float(step.change),
+            spent=step.spent,
+            sha256=hashlib.sha256(content).hexdigest(),
+        )
+        self._file.commit_step(
+            stream.state(),
+            number=step.number,
+            time=label,
+            line=record.to_line(),
+            content=content,
+            owner=self._token,
+        )
+
+    def _deliver(self) -> None:
+        waiting = self._file.undelivered()
+        if waiting is not None:
+            deliver(self.folder, waiting, shown_time(self._file))
+            self._file.mark_delivered(waiting.number)
+
+
+def _locked(path: Path, proceed: Callable[[StreamLock], StreamOperator]) -> StreamOperator:
+    """Go on with the lock of a stream, and let go of it if that fails."""
+    lock = hold(path)
+    try:
+        return proceed(lock)
+    except BaseException:
+        lock.close()
+        raise

@@ -1,0 +1,114 @@
+"""Tell how a stream stands, without taking it from whoever is at work on it."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dpublish.errors import DPublishError, InvalidParameter
+from dpublish.methods.streams.folder import load_stream
+from dpublish.methods.streams.steps import StepRecord
+from dpublish.privacy.epsilon import format_epsilon
+from dpublish.publishing.streams.delivery import is_list_whole
+from dpublish.publishing.streams.state import STARTING, StreamFile
+from dpublish.storage.lock import StreamLock
+
+_MOST_AHEAD = 1000
+
+
+@dataclass(frozen=True)
+class StreamStatus:
+    """How a stream stands; all of it is public but for the places of files."""
+
+    method: str
+    settings: dict[str, Any]
+    dataset: str
+    epsilon: Fraction
+    phase: str
+    ledger: str
+    folder: str
+    steps: int
+    horizon: int | None
+    window: int | None
+    last: StepRecord | None
+    spent: Fraction
+    worst: Fraction
+    commitments: tuple[tuple[int, Fraction], ...]
+    undelivered: int | None
+    operator: dict[str, Any] | None
+    folder_problem: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Turn the status into plain values."""
+        amounts = {"epsilon": self.epsilon, "spent": self.spent, "worst": self.worst}
+        return vars(self) | {
+            **{name: format_epsilon(amount) for name, amount in amounts.items()},
+            "last": None if self.last is None else self.last.to_dict(),
+            "commitments": [
+                {"step": step, "used": format_epsilon(used)} for step, used in self.commitments
+            ],
+        }
+
+
+def stream_status(path: Path) -> StreamStatus:
+    """Read how the stream of a state file stands."""
+    file = StreamFile(path.absolute())
+    try:
+        with file.reading():
+            if file.phase == STARTING:
+                raise InvalidParameter(
+                    f"the start of {path} was interrupted; repeat `dpublish stream start` with "
+                    "the same options"
+                )
+            return _read(file)
+    finally:
+        file.close()
+
+
+def _read(file: StreamFile) -> StreamStatus:
+    stream = file.stream()
+    window = stream.method.window
+    waiting = file.undelivered()
+    folder = Path(file.text("output"))
+    return StreamStatus(
+        method=stream.method.name,
+        settings=file.fact("settings"),
+        dataset=file.text("dataset"),
+        epsilon=stream.receipt.epsilon,
+        phase=file.phase,
+        ledger=file.text("ledger"),
+        folder=str(folder),
+        steps=stream.number,
+        horizon=stream.method.horizon,
+        window=window,
+        last=file.last_step(),
+        spent=stream.spent,
+        worst=stream.worst,
+        commitments=tuple(stream.commitments(min(window, _MOST_AHEAD)) if window else ()),
+        undelivered=None if waiting is None else waiting.number,
+        operator=_operator(file),
+        folder_problem=_folder_problem(file, folder),
+    )
+
+
+def _operator(file: StreamFile) -> dict[str, Any] | None:
+    """Say who is at work on the stream, if anyone is."""
+    lock = StreamLock(file.path)
+    try:
+        if lock.take():
+            return None
+        about = file.operator()
+        about.pop("token", None)
+        return about or None
+    finally:
+        lock.close()
+
+
+def _folder_problem(file: StreamFile, folder: Path) -> str | None:
+    try:
+        missing = load_stream(folder).missing()
+    except DPublishError as error:
+        return str(error)
+    if missing:
+        return f"the counts of {len(missing):,} steps are missing, the first of {missing[0]}"
+    return None if is_list_whole(file, folder) else "the list of steps is not whole"

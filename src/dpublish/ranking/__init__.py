@@ -1,1 +1,0 @@
-"""Publish which values are the most frequent."""

@@ -1,1 +1,0 @@
-"""What may be published: values with receipts. Everything after this gate is free."""

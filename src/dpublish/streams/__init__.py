@@ -1,1 +1,0 @@
-"""Publish a histogram of a changing table at every step, for years."""

@@ -1,1 +1,0 @@
-"""Publish data that looks like the data."""

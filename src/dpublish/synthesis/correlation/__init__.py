@@ -1,1 +1,0 @@
-"""How columns go together, privately: rank products, agreement of pairs, means of blocks."""

@@ -1,0 +1,254 @@
+"""The comparison of classifiers: planned, resumed, told to laymen; with a stand-in method."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import ClassVar, Literal
+
+import pytest
+
+from dpublish.core.method import setting
+from dpublish.core.registry import CATALOG, Entry
+from dpublish.data.schema import Schema, column
+from dpublish.datasets.benchmarks import BENCHMARKS, VARIABLE
+from dpublish.errors import InvalidParameter
+from dpublish.experiments import classification
+from dpublish.experiments.classification_parts import PARTS, make_run, paid_twin
+from dpublish.experiments.classification_summary import summarize
+from dpublish.experiments.experiment import Result, Trial, run_experiment
+from dpublish.methods.histogram.histogram import NoisyHistogram
+from dpublish.privacy.budget import Budget
+
+FOUR = ("privpfc", "diffgen", "pph", "privbayes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StandIn:
+    """Counts late payments and homes by class, whatever it is called."""
+
+    name: ClassVar[str] = "stand-in"
+    target: str = setting("class")
+    predictors: tuple[str, ...] = setting("columns", default=())
+    pool: int = setting("pool", default=10)
+    size_share: Fraction = setting("size", default=Fraction(3, 100))
+    selection_share: Fraction = setting("selection", default=Fraction(37, 100))
+    counts_share: Fraction = setting("counts", default=Fraction(60, 100))
+    structure_share: Fraction = setting("structure", default=Fraction(1, 2))
+    tree_share: Fraction = setting("tree", default=Fraction(1, 2))
+    rounds: int | Literal["auto"] = setting("rounds", default="auto")
+
+    def release(self, table, *, budget, rng, progress=None):
+        """Privacy: that of the histogram."""
+        method = NoisyHistogram(columns=("late_payments", "home", self.target))
+        return method.release(table, budget=budget, rng=rng)
+
+
+@pytest.fixture(autouse=True)
+def stand_ins(monkeypatch):
+    for name in FOUR:
+        entry = Entry(f"{__name__}:StandIn", task="", publishes="", prefer="")
+        monkeypatch.setitem(CATALOG, name, entry)
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return {
+        "datasets": ("simulated",),
+        "methods": ("privpfc", "pph"),
+        "epsilons": ("0.1", "2"),
+        "classifiers": ("direct", "tree"),
+        "folds": 2,
+    }
+
+
+def test_a_run_leaves_results_a_table_a_plot_and_a_page_and_is_not_run_again(tmp_path, small):
+    summary = run_experiment("classification", output=tmp_path, **small)
+    lines = summary.results.read_text().splitlines()
+    assert len(lines) == 2 * (1 + 2 * 2)  # folds, references, epsilons, methods
+    assert all("NOT PRIVATE" in line for line in lines)
+    assert summary.headers == ["dataset", "classifier", "method", "epsilon 0.1", "epsilon 2"]
+    assert [row[1:3] for row in summary.rows] == [
+        ["tree", "privpfc"],
+        ["tree", "pph"],
+        ["tree", "noise-free"],
+        ["none", "majority class"],
+    ]
+    assert "±" in summary.table.read_text()
+    assert "<svg" in summary.plot.read_text()
+    again = run_experiment("classification", output=tmp_path, **small)
+    assert summary.results.read_text().splitlines() == lines
+    assert again.rows == summary.rows
+
+
+def test_more_budget_and_the_truth_are_better_than_noise(tmp_path, small):
+    summary = run_experiment("classification", output=tmp_path, **small)
+    errors = {row[2]: [float(cell.split()[0]) for cell in row[3:]] for row in summary.rows}
+    always = errors["majority class"][0]
+    for name in ("privpfc", "pph"):
+        assert errors["noise-free"][0] < errors[name][1] < always
+
+
+def test_the_axis_ends_where_the_dataset_does():
+    settings = {"datasets": ("simulated",), "methods": ("pph",), "classifiers": ("tree",)}
+    planned = classification.plan(1, part="dimensions", **settings)
+    used = [trial.setting["predictors"] for trial in planned.trials]
+    assert sorted(set(used)) == [3, 5, 9]
+
+
+def test_the_page_explains_itself(tmp_path, small):
+    summary = run_experiment("classification", output=tmp_path, **small)
+    page = summary.page.read_text()
+    for words in (
+        "NOT PRIVATE",
+        "15 of 100",
+        "smaller is stronger",
+        "Will a simulated person repay a loan?",
+        "20,000 rows",
+        "10 folds",
+        "1 time with fresh noise",
+        "PrivPfC: picks one grid",
+        "the majority class",
+        "trained on the true rows",
+        "of 100 are predicted wrongly",
+    ):
+        assert words in page, words
+    assert "http" not in page.replace("http://www.w3.org/", "")
+    assert "<script" not in page
+
+
+def test_a_classifier_that_no_method_serves_leaves_a_page_without_a_plot(tmp_path, small):
+    one = small | {"folds": 1, "epsilons": ("1",), "classifiers": ("direct",)}
+    summary = run_experiment("classification", output=tmp_path, **one)
+    assert summary.plot is None
+    assert [row[2] for row in summary.rows] == ["majority class"]
+    assert "There is no plot" in summary.page.read_text()
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_part_is_planned_tabled_and_told(part):
+    chosen = PARTS[part]
+    settings = {"datasets": ("simulated",), "classifiers": ("tree",), "folds": 1, "part": part}
+    settings["methods"] = tuple(m for m in chosen.methods if m.removesuffix("-unpaid") in FOUR)[:2]
+    planned = classification.plan(1, **settings)
+    places = {trial.setting.get(chosen.key, trial.epsilon) for trial in planned.trials}
+    assert len(places) >= 3
+    results = [
+        Result(trial, {"tree": 0.25, "majority": 0.5, "seconds": 1.0}) for trial in planned.trials
+    ]
+    tabled = classification.table(results)
+    assert len(tabled.headers) == 3 + len(places - {"none"})
+    assert all(cell == "0.2500 ±0.0000" for cell in tabled.rows[0][3:])
+    page = classification.page(results, ["a note"])
+    assert page.title == chosen.title
+    assert "a note" in page.sections[-1].paragraphs
+
+
+def test_parts_do_not_overwrite_each_other(tmp_path, small):
+    one = small | {"folds": 1, "epsilons": ("1",), "methods": ("privpfc",)}
+    run_experiment("classification", output=tmp_path, **one)
+    summary = run_experiment("classification", output=tmp_path, part="pool", **one)
+    assert summary.page.name == "classification-pool.html"
+    assert (tmp_path / "classification.html").exists()
+    assert summary.headers[3:] == ["pool 100", "pool 1000", "pool 10000", "pool 100000"]
+
+
+def test_datasets_that_are_not_there_are_left_out_with_a_word(tmp_path):
+    settings = {"methods": ("privpfc",), "classifiers": ("tree",)}
+    planned = classification.plan(1, **settings)
+    assert {trial.setting["dataset"] for trial in planned.trials} == {"simulated"}
+    assert len(planned.notes) == len(BENCHMARKS) - 1
+    assert "adult was left out: it needs adult_ten_folds.parquet" in planned.notes[0]
+    with pytest.raises(InvalidParameter, match="DPUBLISH_DATA"):
+        classification.plan(1, datasets=("adult",), data_folder=tmp_path, **settings)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"part": "epsilons"}, "epsilon"),
+        ({"datasets": ("adlut",)}, "adult"),
+        ({"methods": ("privpcf",)}, "privpfc"),
+        ({"methods": ()}, "at least one"),
+        ({"epsilons": ("0",)}, "epsilon"),
+        ({"epsilons": ("much",)}, "epsilon"),
+        ({"classifiers": ("trees",)}, "tree"),
+        ({"folds": 11}, "at most 10"),
+        ({"folds": 0}, "folds"),
+        ({"counts": (1,)}, "counts"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_before_anything_is_run(tmp_path, options, word):
+    with pytest.raises(InvalidParameter, match=word):
+        run_experiment("classification", output=tmp_path / "new", **options)
+    assert not (tmp_path / "new").exists()
+
+
+SCHEMA = Schema(tuple(column(name, "category", values=["a", "b"]) for name in "uvwxyz"))
+
+
+def run_of(method, epsilon="0.4", **setting):
+    return make_run(Trial("classification", method, epsilon, 0, setting), SCHEMA, "w")
+
+
+def test_a_trial_sets_what_its_part_varies_and_nothing_else():
+    assert run_of("privpfc").method == StandIn(target="w")
+    assert run_of("privpfc").epsilon == Fraction(2, 5)
+    assert run_of("privpfc", pool=99).method == StandIn(target="w", pool=99)
+    shares = run_of("privpfc", selection_percent=20).method
+    assert shares.size_share + shares.selection_share + shares.counts_share == 1
+    assert (shares.size_share, shares.selection_share) == (Fraction(3, 100), Fraction(1, 5))
+    assert run_of("privpfc", part="errors").method == StandIn(target="w", rounds=0)
+    fewer = run_of("pph", predictors=3).method
+    assert fewer.predictors == ("u", "v", "x")
+
+
+def test_an_unpaid_structure_leaves_the_rest_of_the_budget_as_it_was():
+    epsilon = Fraction(2, 5)
+    run = run_of("privpfc-unpaid")
+    assert run.method.size_share + run.method.selection_share + run.method.counts_share == 1
+    assert run.epsilon * run.method.counts_share == epsilon * Fraction(60, 100)
+    assert run.epsilon * run.method.size_share == epsilon * Fraction(3, 100)
+    run = run_of("diffgen-unpaid")
+    assert run.epsilon * (1 - run.method.tree_share) == epsilon / 2
+    run = run_of("privbayes-unpaid")
+    after_size = run.epsilon * Fraction(97, 100)
+    kept = epsilon * Fraction(97, 100) * Fraction(7, 10)
+    assert after_size * (1 - run.method.structure_share) == kept
+    for method in ("privpfc", "diffgen", "privbayes"):
+        lavish = run_of(f"{method}-unpaid")
+        assert lavish.epsilon > 1000  # which its receipt will say: nobody takes it for private
+        assert Budget(lavish.epsilon).epsilon == lavish.epsilon
+
+
+def test_an_unpaid_structure_is_not_measured_where_there_was_nothing_to_choose():
+    trial = Trial("classification", "privbayes-unpaid", "0.4", 0, {})
+
+    def release(**shares):
+        amounts = tuple((f"release/{name}", Fraction(share)) for name, share in shares.items())
+        return SimpleNamespace(receipt=SimpleNamespace(shares=amounts))
+
+    assert paid_twin(trial, release(structure="10000", counts="0.3")) is None
+    idle = release(size="300", counts="10000")
+    assert paid_twin(trial, idle) == replace(trial, method="privbayes")
+    assert paid_twin(replace(trial, method="privbayes"), idle) is None
+
+
+def test_means_and_deviations_are_over_folds_and_repeats():
+    def result(method, epsilon, seed, error):
+        setting = {"part": "epsilon", "dataset": "simulated", "fold": 0, "classifiers": "tree"}
+        return Result(Trial("classification", method, epsilon, seed, setting), {"tree": error})
+
+    cells = summarize(
+        [
+            result("privpfc", "0.5", 0, 0.2),
+            result("privpfc", "0.5", 1, 0.4),
+            result("privpfc", "1", 0, 0.1),
+            result("noise-free", "none", 0, 0.05),
+        ]
+    )
+    private, reference = (cells["simulated", "tree", m, ""] for m in ("privpfc", "noise-free"))
+    assert private[0.5].mean == pytest.approx(0.3)
+    assert private[0.5].spread == pytest.approx(0.2 / 2**0.5)
+    assert private[1.0] == (0.1, 0.0)
+    assert list(reference) == [0.5, 1.0]  # the same everywhere on the axis

@@ -1,0 +1,331 @@
+"""The comparison of personal methods: people drawn, trials run, results tabled and told."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpublish.core.registry import make_method
+from dpublish.data.schema import Schema, column
+from dpublish.data.sources import open_table
+from dpublish.datasets.benchmarks import BENCHMARKS, VARIABLE
+from dpublish.errors import InvalidParameter
+from dpublish.experiments import personalized, personalized_laboratory
+from dpublish.experiments.experiment import Result, Trial, run_experiment
+from dpublish.experiments.personalized_crowd import (
+    DISTRIBUTIONS,
+    PREFERENCE,
+    Crowd,
+    draw_questions,
+)
+from dpublish.experiments.personalized_laboratory import PersonalLaboratory
+from dpublish.experiments.personalized_parts import (
+    ASKED,
+    CURVE,
+    ERROR,
+    FITTING,
+    METHODS,
+    NOISE_FREE,
+    OWN,
+    PARTS,
+    QUERY,
+    SECONDS,
+    WRONG,
+    Contender,
+)
+from dpublish.experiments.personalized_summary import (
+    best_place,
+    groups_of,
+    named_level,
+    place_of,
+    summarize,
+    table,
+    times_better,
+)
+from dpublish.methods.personalized.choice_query import asked_leaves
+from dpublish.methods.personalized.method import level_counts
+from dpublish.methods.personalized.minimum import Minimum
+
+PEOPLE = 1_500
+HISTOGRAM = make_method("histogram", {"columns": (ASKED,)})
+
+
+@pytest.fixture(autouse=True)
+def few_people(monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setitem(BENCHMARKS, "simulated", replace(BENCHMARKS["simulated"], records=PEOPLE))
+    monkeypatch.setattr(personalized_laboratory, "QUESTIONS", 3)
+    for name, part in PARTS.items():
+        if part.key == "threshold":
+            small = replace(part, values=(0, 7, 19), preferences=("uniform-1", "normal"))
+            monkeypatch.setitem(PARTS, name, small)
+
+
+SMALL = {
+    "datasets": ("simulated",),
+    "methods": ("minimum", "sampling", "personalized-em", "partitioning"),
+}
+
+
+@pytest.fixture
+def summary(tmp_path):
+    return run_experiment("personalized", repeats=2, output=tmp_path, **SMALL)
+
+
+def test_a_run_leaves_results_a_table_a_plot_and_a_page_and_is_not_run_again(tmp_path, summary):
+    lines = summary.results.read_text().splitlines()
+    assert len(lines) == 2 * 2 * (3 + 3)  # preferences, repeats, methods and three thresholds
+    assert all("NOT PRIVATE" in line for line in lines)
+    assert [row[3].partition(":")[0] for row in summary.rows[:5]] == [
+        "minimum",
+        "sampling, best",
+        "sampling, worst",
+        "personalized-em",
+        "partitioning",
+    ]
+    assert "<svg" in summary.plot.read_text()
+    again = run_experiment("personalized", repeats=2, output=tmp_path, **SMALL)
+    assert again.results.read_text().splitlines() == lines
+    assert again.rows == summary.rows
+
+
+def test_the_page_explains_itself(summary):
+    page = summary.page.read_text()
+    for words in (
+        "NOT PRIVATE",
+        "smaller is stronger",
+        "no method on this page spends more on her",
+        "what people accept is drawn independently",
+        "Preferences uniform-1: relative frequency error of partitioning",
+        "sampling with its best threshold",
+        "2 times at every place",
+        "uniform between 0.01 and 1",
+        "rounded down to 20 levels",
+        ">simulated, normal: relative frequency error<",
+        "personalized-em: an answer chosen by how little",
+    ):
+        assert words.lower() in page.lower(), words
+    assert "http" not in page.replace("http://www.w3.org/", "")
+    assert "<script" not in page
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_part_is_planned_tabled_and_told(part, tmp_path, monkeypatch):
+    chosen = replace(PARTS[part], datasets=("simulated",))
+    monkeypatch.setitem(PARTS, part, chosen)
+    planned = personalized.plan(2, part=part)
+    figures = {ERROR: 0.0025, WRONG: 0.2, CURVE: 0.8, SECONDS: 0.5}
+    results = [Result(trial, figures) for trial in planned.trials]
+    tabled = personalized.table(results)
+    named = {row[3 if chosen.key == "threshold" else 2].partition(",")[0] for row in tabled.rows}
+    inner = " (model)" if chosen.model else ""
+    assert {f"{name}{inner}" for name in chosen.methods} <= named
+    assert all(all(row[3:5]) for row in tabled.rows)
+    page = personalized.page(results, ["a note"])
+    assert page.title == chosen.title
+    assert "a note" in page.sections[-1].paragraphs
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+@pytest.mark.parametrize("levels", [3, 20, 100])
+def test_the_declared_sizes_are_those_that_a_table_has(name, levels):
+    crowd = Crowd.draw(name, levels, PEOPLE, seed=1)
+    method = Minimum(inner=HISTOGRAM, preference=PREFERENCE, levels=crowd.levels, sizes=crowd.sizes)
+    rows = crowd.join(pa.table({ASKED: ["yes"] * PEOPLE}))
+    schema = method.prepare(Schema((column(ASKED, "category", values=["yes", "no"]),)))
+    opened = open_table(rows, schema)
+    counted = opened.sum(level_counts(method, schema))
+    assert tuple(counted.tolist()) == crowd.sizes
+    assert sum(crowd.sizes) == PEOPLE  # nobody is below the first level
+    assert crowd.numbers.min() >= 0.01
+
+
+def test_people_accept_what_the_distributions_say():
+    uniform = Crowd.draw("uniform-0.1", 20, 50_000, seed=0).numbers
+    assert uniform.max() <= 0.1
+    assert uniform.mean() == pytest.approx(0.055, abs=0.001)
+    normal = Crowd.draw("normal", 20, 50_000, seed=0).numbers
+    assert np.median(normal) == pytest.approx(0.1, abs=0.002)
+    assert np.mean(normal == 0.01) == pytest.approx(0.184, abs=0.01)  # clipped
+    assert not np.array_equal(uniform, Crowd.draw("uniform-0.1", 20, 50_000, seed=1).numbers)
+
+
+def test_a_question_is_about_leaves_and_never_about_all_of_them():
+    schema = Schema(
+        (
+            column("age", "integer", bounds=[0, 9]),
+            column("work", "category", values=["farm", "office", "none"]),
+        )
+    )
+    # Every age with every kind of work.
+    domain = pa.table(
+        {
+            "age": [age for age in range(10) for _ in range(3)],
+            "work": ["farm", "office", "none"] * 10,
+        }
+    )
+    asked_columns = set()
+    for satisfied in draw_questions(domain, schema, 60, seed=3):
+        grid = satisfied.reshape(10, 3)
+        ages, works = grid.any(axis=1), grid.any(axis=0)
+        assert np.array_equal(grid, np.outer(ages, works))
+        assert satisfied.any()
+        assert not satisfied.all()
+        assert np.abs(np.diff(ages.astype(int))).sum() <= 2  # one range of ages
+        asked_columns.add((bool(ages.all()), bool(works.all())))
+    assert asked_columns == {(True, False), (False, True), (False, False)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffBySeven(Minimum):
+    """Counts seven people too many."""
+
+    name: ClassVar[str] = "off-by-seven"
+
+    def release(self, table, *, budget, rng, progress=None):
+        """Privacy: none; it is a stand-in."""
+        asked = asked_leaves(self.preferences.without(table.schema), QUERY)
+        truth = table.sum(level_counts(self, table.schema, asked)).sum()
+        return SimpleNamespace(count=lambda query: SimpleNamespace(value=float(truth) + 7))
+
+
+def test_the_error_of_a_trial_is_the_mean_distance_divided_by_all_people(monkeypatch):
+    monkeypatch.setitem(METHODS, "minimum", Contender(OffBySeven, "stand-in"))
+    place = {"part": "count", "dataset": "simulated", "preferences": "uniform-1"}
+    laboratory = PersonalLaboratory(None)
+    figures = laboratory.run_trial(Trial("personalized", "minimum", OWN, 0, place))
+    assert figures[ERROR] == pytest.approx(7 / PEOPLE)
+    fewer = laboratory.run_trial(Trial("personalized", "minimum", OWN, 0, {**place, "rows": 300}))
+    assert fewer[ERROR] == pytest.approx(7 / 300)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("preferences", ["uniform-0.1", "normal"])
+def test_no_contender_spends_more_on_anybody_than_she_accepts(name, preferences):
+    crowd = Crowd.draw(preferences, 20, PEOPLE, seed=2)
+    given = {"threshold": 7, "groups": 3}
+    method = METHODS[name].make(crowd, HISTOGRAM, given, fits_model=False)
+    spent = method.spending(crowd.levels[-1])
+    assert all(spent[level] <= level for level in crowd.levels)
+    assert method.mode == "frame"
+
+
+def test_what_a_part_varies_reaches_the_method():
+    crowd = Crowd.draw("uniform-1", 20, PEOPLE, seed=0)
+
+    def make(name, fits_model=False, **given):
+        return METHODS[name].make(crowd, HISTOGRAM, given, fits_model=fits_model)
+
+    assert make("sampling", threshold=7).threshold == crowd.levels[7]
+    assert make("partitioning-privacy", groups=3).groups == 3
+    assert make("partitioning").spread == Fraction(1, 4)
+    assert make("partitioning", fits_model=True).spread == 0
+    assert not hasattr(make("personalized-em"), "inner")
+
+
+def test_models_are_measured_on_people_who_were_left_out(tmp_path):
+    summary = run_experiment(
+        "personalized",
+        repeats=2,
+        output=tmp_path,
+        part="logistic",
+        datasets=("simulated",),
+        methods=("minimum", "threshold", "partitioning"),
+        classifiers=("private-erm",),
+    )
+    rows = {tuple(row[1:4]): float(row[4].split()[0]) for row in summary.rows}
+    curve = {name: mean for (who, what, name), mean in rows.items() if "area" in what}
+    assert set(curve) >= {"minimum (private-erm)", "partitioning (private-erm)", NOISE_FREE}
+    assert all(0 <= mean <= 1 for mean in rows.values())
+    assert rows["uniform-1", "area under the curve", NOISE_FREE] > 0.75
+    assert all(
+        rows["uniform-1", "area under the curve", NOISE_FREE] >= mean for mean in curve.values()
+    )
+    page = summary.page.read_text()
+    assert "Each repeat leaves out another of 10 folds" in page
+    assert "the model of all records, which is not private" in page
+
+
+def result(method, seed, error, **given):
+    place = {"part": "count", "dataset": "simulated", "preferences": "uniform-1", **given}
+    return Result(Trial("personalized", method, OWN, seed, place), {ERROR: error})
+
+
+RESULTS = [
+    result("minimum", 0, 0.006),
+    result("minimum", 1, 0.010),
+    result("sampling", 0, 0.004, threshold=0),
+    result("sampling", 0, 0.002, threshold=7),
+    result("sampling", 1, 0.004, threshold=7),
+    result("sampling", 0, 0.005, threshold=19),
+    result("partitioning", 0, 0.002),
+]
+
+
+def test_the_best_and_the_worst_threshold_are_named_by_their_levels():
+    [group] = groups_of(summarize(RESULTS)).values()
+    scan = next(line for key, line in group.items() if key.method == "sampling")
+    best = best_place(scan, ERROR)
+    assert scan[best].mean == pytest.approx(0.003)
+    assert scan[best].doubt == pytest.approx(0.001)
+    assert named_level("uniform-1", best) == "0.3565"  # 0.01 + 7 * 0.99 / 20
+    names = {row[3]: row[5] for row in table(RESULTS).rows}
+    assert names == {
+        "minimum": "1.00",
+        "sampling, best: 0.3565": "2.67",
+        "sampling, worst: 0.9505": "1.60",
+        "partitioning": "4.00",
+    }
+
+
+def test_a_larger_area_under_the_curve_is_better():
+    cells = {
+        0.5: SimpleNamespace(mean=0.7),
+        1.0: SimpleNamespace(mean=0.9),
+    }
+    assert best_place(cells, CURVE) == 1.0
+    assert best_place(cells, WRONG) == 0.5
+
+
+def test_methods_without_a_threshold_are_level_lines():
+    [group] = groups_of(summarize(RESULTS)).values()
+    for key, line in group.items():
+        assert len(line) == 3
+        if key.method != "sampling":
+            assert len({cell.mean for cell in line.values()}) == 1
+            assert times_better(group, key, max(line)) is not None
+    assert place_of(RESULTS[0].trial, PARTS["count"]) is None
+
+
+def test_datasets_that_are_not_there_are_left_out_with_a_word(tmp_path):
+    planned = personalized.plan(1)
+    assert {trial.setting["dataset"] for trial in planned.trials} == {"simulated"}
+    assert [note.split()[0] for note in planned.notes] == ["adult", "census"]
+    with pytest.raises(InvalidParameter, match="DPUBLISH_DATA"):
+        personalized.plan(1, datasets=("adult",), data_folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"part": "counts"}, "count"),
+        ({"datasets": ("adults",)}, "adult"),
+        ({"part": "svm", "methods": ("personalized-em",)}, "partitioning"),
+        ({"methods": ()}, "at least one"),
+        ({"classifiers": ("model",)}, "no classifiers"),
+        ({"part": "svm", "classifiers": ("tree",)}, "private-erm"),
+        ({"epsilons": ("1",)}, "epsilons"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_before_anything_is_run(tmp_path, options, word):
+    with pytest.raises(InvalidParameter, match=word):
+        run_experiment("personalized", output=tmp_path / "new", **options)
+    assert not (tmp_path / "new").exists()
+
+
+def test_every_method_that_fits_models_takes_an_inner_method():
+    assert not any(METHODS[name].counts_only for name in FITTING)

@@ -1,0 +1,170 @@
+"""A forger who knows the format reseals everything; totals and anchors still give him away."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from dpublish.errors import LedgerTampered
+from dpublish.ledger.ledger import Ledger
+from dpublish.privacy.neighbors import AddRemoveRecord
+from dpublish.randomness import secure
+from ledger.ledger_forgery import (
+    edit_body,
+    make_honest,
+    read,
+    relink,
+    reseal,
+    tamper,
+    verify,
+    write,
+)
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory):
+    return make_honest(tmp_path_factory.mktemp("honest") / "books.db")
+
+
+@pytest.fixture
+def path(honest, tmp_path):
+    return shutil.copy(honest, tmp_path / "books.db")
+
+
+FORGERIES = {
+    "a raised cap": (2, {"cap": "9"}, "totals are not what"),
+    "a cheaper grant": (3, {"epsilon": "0.1"}, "totals are not what"),
+    "a smaller total": (3, {"spent": "0.1"}, "totals are not what"),
+    "a smaller last total": (8, {"spent": "0.1"}, "totals are not what"),
+    "an overspent cap": (6, {"epsilon": "5", "spent": "5"}, "spent more than its cap"),
+    "a publication of nothing": (4, {"grant": 7}, "no grant of this dataset"),
+    "a publication of another's grant": (4, {"grant": 6}, "no grant of this dataset"),
+    "an amount that is no number": (3, {"epsilon": "1e9"}, "cannot be read"),
+    "a field of another type": (3, {"purpose": 5}, "cannot be read"),
+    "a text of two lines": (3, {"purpose": "a\nb"}, "its purpose is not one line of text"),
+    "a text that turns around": (7, {"reason": "\u202ex"}, "its reason is not one line of text"),
+    "an empty text": (4, {"release_hash": ""}, "its release_hash is not one line of text"),
+}
+
+
+@pytest.mark.parametrize("case", FORGERIES)
+def test_totals_that_do_not_add_up_are_found_behind_fitting_hashes(path, case):
+    number, changes, message = FORGERIES[case]
+    entries = read(path)
+    entries[number - 1] = edit_body(entries[number - 1], **changes)
+    write(path, reseal(entries))
+    problems = verify(path).problems
+    assert any(message in problem for problem in problems), problems
+    assert not any("hash does not fit" in problem for problem in problems)
+
+
+STRUCTURE = {
+    "a grant before its dataset": lambda e: [e[0], e[2], e[1], *e[3:]],
+    "a dataset added twice": lambda e: [*e, edit_body(e[1], cap="2", spent="0.5")],
+    "a grant of a dataset that never was": lambda e: [*e, replace(e[5], dataset="ghost")],
+    "a grant published twice": lambda e: [*e[:4], e[3], *e[4:]],
+    "a release recorded for two grants": lambda e: [
+        *e,
+        edit_body(e[3], grant=8, cap="2", spent="0.5"),
+    ],
+    "a name of two lines": lambda e: [*e, replace(e[4], dataset="a\nb")],
+    "a second creation": lambda e: [*e, e[0]],
+    "no creation": lambda e: e[1:],
+    "an unknown kind": lambda e: [*e[:3], replace(e[3], kind="gift"), *e[4:]],
+}
+
+
+@pytest.mark.parametrize("case", STRUCTURE)
+def test_entries_that_make_no_sense_are_found_behind_fitting_hashes(path, case):
+    write(path, reseal(STRUCTURE[case](read(path))))
+    problems = verify(path).problems
+    assert problems
+    assert not any("hash does not fit" in problem for problem in problems)
+
+
+@pytest.mark.parametrize("number", range(1, 9))
+def test_an_entry_that_was_edited_and_resealed_alone_is_found(path, number):
+    entries = read(path)
+    forged = replace(entries[number - 1], time="1999-12-31T00:00:00+00:00")
+    values = (forged.time, forged.digest())
+    tamper(path, f"UPDATE entries SET time = ?, hash = ? WHERE number = {number}", values=values)
+    assert not verify(path).is_intact
+
+
+def test_a_gap_in_the_numbers_is_found_behind_fitting_hashes(path):
+    entries = read(path)
+    write(path, relink([*entries[:-1], replace(entries[-1], number=9)]))
+    (problem,) = verify(path).problems
+    assert "entry 9: it should be number 8" in problem
+
+
+def test_only_anchors_find_a_ledger_that_was_rewritten_from_end_to_end(path):
+    old = read(path)
+    noted, receipt = verify(path).head, (old[2].number, old[2].hash)
+    assert verify(path, expected_head=noted, anchors=[receipt]).is_intact
+    cheaper = [entry for entry in old if entry.number != 8]  # forget the last grant
+    cheaper[2] = edit_body(cheaper[2], purpose="something else")
+    write(path, reseal(cheaper))
+    assert verify(path).is_intact  # what a chain without a key cannot show
+    assert "no entry has the expected hash" in verify(path, expected_head=noted).problems[0]
+    (problem,) = verify(path, anchors=[receipt]).problems
+    assert "entry 3 does not have the hash that its receipt shows" in problem
+
+
+def test_an_anchor_beyond_the_end_finds_an_older_copy(honest, path):
+    with Ledger(path) as ledger:
+        later = ledger.grant(
+            "census", epsilon="0.1", purpose="p", hides=AddRemoveRecord(), rng=secure()
+        ).grant
+    assert verify(path, anchors=[(later.entry, later.entry_hash)]).is_intact
+    assert not verify(honest, anchors=[(later.entry, later.entry_hash)]).is_intact
+
+
+def test_a_head_noted_earlier_still_stands_when_the_ledger_has_grown(path):
+    noted = verify(path).head
+    with Ledger(path) as ledger:
+        ledger.grant("census", epsilon="0.1", purpose="p", hides=AddRemoveRecord(), rng=secure())
+    assert verify(path, expected_head=noted).is_intact
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE entries SET body = replace(body, '0.5', '0.0') WHERE number = 8",
+        "DELETE FROM entries WHERE number = 8",
+        "UPDATE head SET hash = 'x'",
+        "UPDATE head SET entries = 7, hash = (SELECT hash FROM entries WHERE number = 7)",
+        "DELETE FROM head",
+    ],
+)
+def test_nothing_is_granted_or_shown_from_a_visibly_broken_ledger(path, statement):
+    tamper(path, statement)
+    with Ledger(path) as ledger:
+        before = ledger.entries()
+        for act in (
+            lambda: ledger.grant(
+                "census", epsilon="0.1", purpose="p", hides=AddRemoveRecord(), rng=secure()
+            ),
+            lambda: ledger.add("new"),
+            lambda: ledger.change_cap("census", "3", reason="r"),
+            lambda: ledger.status("census"),
+        ):
+            with pytest.raises(LedgerTampered, match="run `dpublish ledger verify`"):
+                act()
+        assert ledger.entries() == before
+
+
+def test_a_datasets_last_entry_is_checked_wherever_it_stands(path):
+    body = json.dumps(json.loads(read(path)[5].body) | {"spent": "0"})
+    tamper(path, "UPDATE entries SET body = ? WHERE number = 6", values=(body,))
+    with Ledger(path) as ledger, pytest.raises(LedgerTampered, match="entry 6 was edited"):
+        ledger.grant("clinic", epsilon="0.1", purpose="p", hides=AddRemoveRecord(), rng=secure())
+
+
+def test_a_datasets_last_entry_with_a_fitting_hash_of_its_own_is_still_noticed(path):
+    entry = edit_body(read(path)[5], spent="0")
+    values = (entry.body, entry.digest())
+    tamper(path, "UPDATE entries SET body = ?, hash = ? WHERE number = 6", values=values)
+    with Ledger(path) as ledger, pytest.raises(LedgerTampered, match="entry 6 was edited"):
+        ledger.grant("clinic", epsilon="0.1", purpose="p", hides=AddRemoveRecord(), rng=secure())

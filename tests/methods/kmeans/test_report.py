@@ -1,0 +1,140 @@
+"""The section of centers: pictures over the noisy grid, a list, and how to use them."""
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpublish.core.registry import make_method
+from dpublish.data.schema import Schema, column
+from dpublish.data.sources import open_table
+from dpublish.methods.kmeans.dplloyd import Lloyd
+from dpublish.methods.kmeans.report import section
+from dpublish.methods.kmeans.synopsis import GridSynopsis
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import plain_generator, seeded
+
+NASTY = "<b>size</b>"
+
+
+def publish(dimensions, clusters=3):
+    names = [NASTY, *(f"x{j}" for j in range(1, dimensions))]
+    schema = Schema(tuple(column(name, "numeric", bounds=[0, 10]) for name in names))
+    points = plain_generator(1).uniform(0, 10, (50, dimensions))
+    rows = pa.table(dict(zip(names, points.T, strict=True)))
+    method = Lloyd(clusters=clusters)
+    return method.release(open_table(rows, schema), budget=Budget(5), rng=seeded(2))
+
+
+def with_grid(release, sizes):
+    counts = plain_generator(3).integers(-5, 20, int(np.prod(sizes)))
+    return replace(release, synopsis=GridSynopsis(sizes, counts, Fraction(1)))
+
+
+def shades(figure):
+    return len(re.findall("fill-opacity", figure.svg))
+
+
+def dots(figure):
+    root = ElementTree.fromstring(figure.svg)
+    return [(float(c.get("cx")), float(c.get("cy"))) for c in root.iter("circle")]
+
+
+@pytest.mark.parametrize(("dimensions", "pictures"), [(1, 1), (2, 1), (3, 3), (7, 3)])
+def test_pairs_of_columns_are_drawn_three_at_most(dimensions, pictures):
+    shown = section(publish(dimensions), True)
+    assert len(shown.figures) == pictures
+    for figure in shown.figures:
+        assert len(dots(figure)) == 3
+        assert shades(figure) == 0
+    assert section(publish(dimensions), False).figures == ()
+
+
+def test_centers_stand_where_they_are_with_the_second_column_upwards():
+    release = publish(2, clusters=2)
+    placed = replace(release, centers=np.array([[0.0, 0.0], [10.0, 7.5]]))
+    assert dots(section(placed, True).figures[0]) == [(0, 400), (400, 100)]
+
+
+def test_cells_with_a_positive_count_are_shaded_behind_the_centers():
+    release = with_grid(publish(2), (4, 5))
+    (figure,) = section(release, True).figures
+    assert shades(figure) == np.count_nonzero(release.synopsis.counts > 0)
+    assert figure.svg.index("fill-opacity") < figure.svg.index("<circle")
+    assert "over the noisy grid" in figure.caption
+    nothing = replace(release, synopsis=GridSynopsis((1, 1), np.array([-3]), Fraction(1)))
+    assert shades(section(nothing, True).figures[0]) == 0
+
+
+def test_a_shade_stands_where_its_cell_is():
+    counts = np.zeros(15, dtype=np.int64)
+    counts[1 * 5 + 4] = 9  # second third across, top fifth
+    release = replace(publish(2), synopsis=GridSynopsis((3, 5), counts, Fraction(1)))
+    found = re.search(
+        r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" fill-o',
+        section(release, True).figures[0].svg,
+    )
+    assert [float(n) for n in found.groups()] == pytest.approx([133.3, 0, 133.3, 80], abs=0.1)
+
+
+@pytest.mark.parametrize("sizes", [(200, 49), (1, 97)])
+def test_fine_grids_are_drawn_coarser(sizes):
+    counts = np.ones(int(np.prod(sizes)), dtype=np.int64)
+    release = replace(publish(2), synopsis=GridSynopsis(sizes, counts, Fraction(1)))
+    (figure,) = section(release, True).figures
+    assert shades(figure) <= 64 * 64
+    areas = re.findall(r'width="([\d.]+)" height="([\d.]+)" fill-opacity', figure.svg)
+    assert sum(float(w) * float(h) for w, h in areas) == pytest.approx(160_000, rel=0.02)
+
+
+def test_grids_of_one_and_of_many_columns_are_drawn_too():
+    assert shades(section(with_grid(publish(1), (9,)), True).figures[0]) > 0
+    assert all(shades(f) > 0 for f in section(with_grid(publish(4), (2, 3, 1, 2)), True).figures)
+
+
+def test_the_columns_where_centers_differ_most_are_drawn():
+    release = publish(4)
+    centers = np.full((3, 4), 5.0)
+    centers[:, 3], centers[:, 1], centers[:, 2] = [0, 5, 10], [2, 5, 8], [4, 5, 6]
+    captions = [f.caption for f in section(replace(release, centers=centers), True).figures]
+    assert captions == [
+        "Centers by x1 and x2.",
+        "Centers by x1 and x3.",
+        "Centers by x2 and x3.",
+    ]
+
+
+def test_centers_are_listed_and_long_lists_say_that_they_are_cut():
+    release = publish(2)
+    (listing,) = section(release, False).listings
+    assert listing.headers == ["cluster", NASTY, "x1"]
+    assert listing.rows[0] == ["0", *(f"{value:,.7g}" for value in release.centers[0])]
+    (long,) = section(publish(2, clusters=120), False).listings
+    assert len(long.rows) == 100
+    assert "the first 100" in long.caption
+
+
+def test_only_a_grid_can_be_clustered_again():
+    plain, grid = publish(2), with_grid(publish(2), (2, 2))
+    assert "recluster" not in section(plain, False).python
+    assert section(plain, False).shell == ""
+    assert "recluster" in section(grid, False).python
+    assert "choose-k RELEASE" in section(grid, False).shell
+
+
+def test_names_are_escaped_in_pictures():
+    svg = section(publish(2), True).figures[0].svg
+    assert NASTY not in svg
+    assert "&lt;b&gt;size&lt;/b&gt;" in svg
+
+
+def test_other_releases_show_nothing_here():
+    schema = Schema((column("sex", "category", values=["F", "M"]),))
+    method = make_method("histogram", {"columns": ("sex",)})
+    table = open_table(pa.table({"sex": ["F"]}), schema)
+    shown = section(method.release(table, budget=Budget(1), rng=seeded(1)), True)
+    assert (shown.figures, shown.listings) == ((), ())

@@ -1,0 +1,163 @@
+"""The solver: it meets its tolerance whatever the rows, and passes are counted."""
+
+import numpy as np
+import pytest
+
+from dpublish.data.batch import Batch
+from dpublish.data.features import Features
+from dpublish.data.schema import Schema, column
+from dpublish.methods.linear_models import convex_solver
+from dpublish.methods.linear_models import kernel_gradients as linear_gradients
+from dpublish.methods.linear_models.convex_solver import FARTHEST, minimize
+from dpublish.methods.linear_models.fitting_passes import PASSES
+from dpublish.methods.linear_models.kernel_gradients import (
+    LARGEST_MARGIN,
+    Gradient,
+    LinearGradients,
+)
+from dpublish.methods.linear_models.solver_error import TOLERANCE
+
+SQUARES = np.diag([1.0, 100.0, 0.0])
+
+
+def logistic(rows, signs, calls):
+    def sums(weights):
+        calls.append(weights)
+        margins = signs * (rows @ weights)
+        falls = 1 / (1 + np.exp(np.clip(margins, -700, 700)))
+        loss = np.logaddexp(0, -margins).sum()
+        bend = (falls * (1 - falls))[:, None]
+        return Gradient(float(loss), -rows.T @ (signs * falls), rows.T @ (rows * bend))
+
+    return sums
+
+
+def gradient_at(weights, sums, ridge, pull):
+    return np.linalg.norm(sums(weights).slope + ridge * weights + pull)
+
+
+@pytest.mark.parametrize("ridge", [1 / 16, 1.0, 1000.0])
+@pytest.mark.parametrize("length", [0.0, 1.0, 1e4])
+@pytest.mark.parametrize("case", ["none", "separable", "mixed", "constant"])
+def test_the_gradient_is_within_the_tolerance(case, length, ridge):
+    draws = np.random.default_rng(1)  # noqa: TID251 - rows for a test
+    rows = draws.uniform(-0.5, 0.5, (0 if case == "none" else 2000, 3))
+    if case == "constant":
+        rows[:] = 0.5
+    signs = np.where(rows[:, 0] > 0, 1.0, -1.0)
+    if case == "mixed":
+        signs[::3] *= -1
+    pull = length * np.array([0.6, -0.8, 0.0])
+    calls = []
+    sums = logistic(rows, signs, calls)
+    weights = minimize(sums, ridge=ridge, pull=pull, tolerance=1e-5, passes=10)
+    assert 10 <= len(calls) < 60
+    assert gradient_at(weights, sums, ridge, pull) <= 1e-5
+
+
+def test_all_passes_are_made_even_if_the_first_step_is_enough():
+    calls = []
+
+    def sums(weights):
+        calls.append(weights)
+        return Gradient(float(weights @ SQUARES @ weights) / 2, SQUARES @ weights, SQUARES)
+
+    pull = np.array([1.0, 2.0, 3.0])
+    weights = minimize(sums, ridge=0.5, pull=pull, tolerance=1e-6, passes=7)
+    assert len(calls) == 7
+    assert weights == pytest.approx(-pull / np.array([1.5, 100.5, 0.5]))
+
+
+def test_points_stay_where_the_rows_can_be_evaluated():
+    calls = []
+    sums = logistic(np.zeros((1, 1)), np.ones(1), calls)
+    minimize(sums, ridge=1e-6, pull=np.array([1e6]), tolerance=1e-9, passes=3)
+    assert max(np.linalg.norm(weights) for weights in calls) <= FARTHEST * (1 + 1e-9)
+
+
+def many_rows(loss, records):
+    """Sums over very many equal rows, from the very kernel that methods use."""
+    columns = (
+        column("sex", "category", values=["F", "M"]),
+        column("income", "category", values=["low", "high"]),
+    )
+    schema = Schema(columns)
+    features = Features.of(schema, "income")
+    batch = Batch(
+        2,
+        codes={
+            "sex": np.array([0, 1], dtype=np.uint8),
+            "income": np.array([0, 1], dtype=np.uint8),
+        },
+    )
+
+    def sums(weights):
+        kernel = LinearGradients(schema, features, "income", (1,), weights, loss, second=True)
+        answer = kernel.zero()
+        kernel.add(batch, answer)
+        return kernel.read(answer * records)
+
+    return sums
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
+@pytest.mark.parametrize("records", [4096, 4097, 10**6, 8 * 10**6])
+@pytest.mark.parametrize("ridge", [1 / 16, 1.0])
+def test_separable_tables_of_millions_are_searched_to_the_end(loss, records, ridge):
+    """Rounded curvatures must not hold the search up, and no point may be refused."""
+    sums = many_rows(loss, records)
+    pull = np.array([0.3, -0.2, 0.5])
+    calls = []
+
+    def counted(weights):
+        calls.append(weights)
+        return sums(weights)
+
+    weights = minimize(counted, ridge=ridge, pull=pull, tolerance=TOLERANCE, passes=PASSES[loss])
+    assert gradient_at(weights, sums, ridge, pull) <= TOLERANCE
+    assert len(calls) < 200
+
+
+def test_every_point_that_is_tried_can_be_evaluated():
+    assert FARTHEST < LARGEST_MARGIN
+
+
+# Hinges of a few kinds of records whose numbers differ by powers of ten: (features, sign, count).
+_UNEVEN = [
+    ((0.0625, -0.25, -0.5), -1, 37),
+    ((-0.25, 0.0078125, -0.25), 1, 207659),
+    ((-0.0625, 0.001953125, -0.001953125), -1, 2553),
+    ((0.25, -0.001953125, -0.25), 1, 7517),
+    ((-0.015625, -0.001953125, 0.0625), -1, 1027064),
+    ((-0.0009765625, 0.03125, -0.00390625), -1, 29668),
+    ((-0.001953125, 0.5, -0.25), 1, 5),
+    ((-0.25, -0.03125, -0.25), -1, 39744),
+    ((-0.015625, -0.5, 0.015625), 1, 83),
+    ((-0.03125, -0.001953125, -0.5), -1, 170593),
+    ((-0.0625, -0.00390625, -0.0009765625), 1, 5303),
+]
+_PULL = np.array(
+    [-1.2633416670390547, -2.9142594066002188, 2.9884266588045505, -2.8015491889332065]
+)
+
+
+def _steepness_where_the_search_ends():
+    rows = np.array([[*features, 0.5] for features, _, _ in _UNEVEN])
+    signs, counts = (np.array([float(row[place]) for row in _UNEVEN]) for place in (1, 2))
+
+    def sums(weights):
+        losses, slopes, bends = linear_gradients._huber(signs * (rows @ weights))
+        curvature = (rows * (counts * bends)[:, None]).T @ rows
+        return Gradient(float(counts @ losses), -(counts * slopes * signs) @ rows, curvature)
+
+    found = convex_solver.minimize(sums, ridge=2.0, pull=_PULL, tolerance=2.0**-16, passes=48)
+    return float(np.linalg.norm(sums(found).slope + 2 * found + _PULL))
+
+
+def test_a_hinge_over_very_uneven_kinds_of_records_is_searched_to_the_end():
+    assert _steepness_where_the_search_ends() <= 2.0**-16
+
+
+def test_a_search_that_is_broken_off_would_be_caught(monkeypatch):
+    monkeypatch.setattr(convex_solver, "MOST_PASSES", 400)
+    assert _steepness_where_the_search_ends() > 100

@@ -1,0 +1,200 @@
+"""PrivGene: the exact privacy loss of whole releases, its generations, and what it finds."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
+from dpublish.mechanisms import genetic_search, noise
+from dpublish.methods.linear_models import privgene as evolved_model
+from dpublish.methods.linear_models.kernel_losses import LOSS_UNIT, WEIGHT_UNIT
+from dpublish.methods.linear_models.model_scores import REACH, largest_score, score_models
+from dpublish.methods.linear_models.privgene import EvolvedModel, first_models
+from dpublish.methods.linear_models.task import ModelTask
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import seeded
+from methods.linear_models.tiny_world import (
+    DOMAIN,
+    SCHEMA,
+    loans_errors,
+    make_table,
+    random_records,
+    range_of_records_present,
+    scaled_range,
+    worst_loss,
+)
+
+MODULES = (noise, genetic_search)
+EPSILON = Fraction(6)
+
+
+def method_of(**settings):
+    return EvolvedModel(**({"target": "ill", "rounds": 3, "population": 24} | settings))
+
+
+@pytest.fixture
+def replayable(monkeypatch):
+    """Breed by a source of its own, so that a replay breeds the same, and choose by `select`."""
+    real = genetic_search.breed
+
+    def choose(scores, *, count, sensitivity_range, budget, rng):
+        assert count == 1
+        return [
+            genetic_search.select(
+                scores, sensitivity_range=sensitivity_range, budget=budget, rng=rng
+            )
+        ]
+
+    monkeypatch.setattr(genetic_search, "top_c", choose)
+    monkeypatch.setattr(
+        genetic_search,
+        "breed",
+        lambda parents, plan, number, rng: real(parents, plan, number, seeded(number)),
+    )
+
+
+@pytest.mark.usefixtures("replayable")
+@pytest.mark.parametrize("model", ["logistic", "svm"])
+def test_no_release_tells_neighbors_apart_by_more_than_the_budget(model, monkeypatch):
+    found = worst_loss(monkeypatch, method_of(model=model), EPSILON, MODULES)
+    assert float(EPSILON) / 4 < found <= float(EPSILON) * (1 + 1e-6)
+
+
+@pytest.mark.usefixtures("replayable")
+def test_the_audit_notices_a_range_taken_too_small(monkeypatch):
+    scaled_range(monkeypatch, evolved_model, 0.2)
+    assert worst_loss(monkeypatch, method_of(), EPSILON, MODULES) > float(EPSILON)
+
+
+@pytest.mark.usefixtures("replayable")
+def test_the_audit_notices_a_range_of_the_records_present(monkeypatch):
+    range_of_records_present(monkeypatch, evolved_model)
+    assert worst_loss(monkeypatch, method_of(), EPSILON, MODULES, runs=3) > float(EPSILON)
+
+
+@pytest.mark.parametrize("model", ["logistic", "svm"])
+def test_the_range_of_the_whole_box_covers_every_loss_and_is_nearly_reached(model):
+    task = ModelTask.of(SCHEMA, "ill", (), model)
+    corners = REACH * (2 * np.array(list(np.ndindex(*[2] * task.features.size))) - 1)
+    worst = 0
+    for record in DOMAIN:
+        scores = score_models(make_table([record]), task, (1,))(corners)
+        ridge = score_models(make_table([]), task, (1,))(corners).values
+        worst = max(worst, int((ridge - scores.values).max()))
+    assert 0.99 * largest_score(task) < worst <= largest_score(task)
+
+
+def test_generations_shrink_and_their_range_with_them(monkeypatch):
+    seen = []
+    real = evolved_model.search
+
+    def spy(score, first, plan, **more):
+        def noted(generation):
+            scores = score(generation)
+            seen.append((generation, scores.sensitivity_range))
+            return scores
+
+        return real(noted, first, plan, **more)
+
+    monkeypatch.setattr(evolved_model, "search", spy)
+    method_of().release(make_table(random_records(1, 20)), budget=Budget(1), rng=seeded(1))
+    assert len(seen) == 3
+    assert seen[0][1] > 3 * seen[1][1] > 0
+    assert seen[2][1] <= seen[1][1] <= 2 * 0.5 * LOSS_UNIT + 1
+    seen.clear()
+    method_of(choice="plain").release(make_table([]), budget=Budget(1), rng=seeded(1))
+    task = ModelTask.of(SCHEMA, "ill")
+    assert {reach for _, reach in seen} == {largest_score(task)}
+
+
+def test_twenty_of_the_first_models_are_bare(rng):
+    models = first_models(200, 7, rng)
+    assert not models[:20, :-1].any()
+    assert (models[:10, -1] > 0).all()
+    assert (models[10:20, -1] < 0).all()
+    assert np.abs(models).max() <= REACH == 5 * WEIGHT_UNIT
+    assert models[20:].any(axis=1).all()
+    assert first_models(3, 2, rng).shape == (3, 2)
+
+
+@pytest.mark.parametrize("choice", ["range", "plain"])
+@pytest.mark.parametrize(
+    "records",
+    [
+        [],
+        [(1, "b", "yes")],
+        [(0, "a", "no")] * 40,
+        [record for record in DOMAIN * 3 if record[2] == "yes"],
+        [(0, "a", "no"), (2, "c", "yes")] * 200,
+    ],
+    ids=["none", "one row", "equal rows", "one class", "separable"],
+)
+def test_odd_tables_work_and_all_is_spent(choice, records):
+    for model, target, epsilon in (("logistic", "ill", "0.01"), ("svm", "town", "5")):
+        budget = Budget(epsilon)
+        method = method_of(choice=choice, model=model, target=target, rounds=None)
+        release = method.release(make_table(records), budget=budget, rng=seeded(2))
+        assert np.abs(release.weights).max() <= 5
+        assert len(release.weights) == (3 if target == "town" else 1)
+        assert all(share.is_used for share in budget.account())
+        assert budget.cost() == release.receipt.epsilon == Fraction(epsilon)
+        assert release.notes == ("8 generations",)
+
+
+def test_choices_by_range_beat_plain_choices_on_simulated_loans():
+    ranged, plain = loans_errors(
+        [EvolvedModel(target="repaid"), EvolvedModel(target="repaid", choice="plain")], "1"
+    )
+    assert ranged < plain - 0.02
+
+
+def test_the_predicted_shortfall_never_grows_with_the_budget():
+    for settings in ({"rounds": None}, {}, {"choice": "plain", "rounds": None}):
+        method = method_of(**settings)
+        for records in (None, 1_000, 100_000):
+            predicted = [
+                method.expected_error(SCHEMA, records, Fraction(part, 100))
+                for part in (1, 5, 20, 50, 100, 300)
+            ]
+            figures = [one.figures[one.target] for one in predicted]
+            assert all(later <= one * (1 + 1e-9) for one, later in pairwise(figures))
+            assert figures[-1] < figures[0]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"rounds": 0},
+        {"rounds": 501},
+        {"choice": "best"},
+        {"population": 0},
+        {"population": 2001},
+        {"population": 9, "choice": "plain"},
+    ],
+)
+def test_settings_without_sense_are_refused(bad):
+    with pytest.raises(InvalidParameter):
+        method_of(**bad)
+
+
+def test_what_cannot_be_done_is_refused_before_anything_is_spent():
+    table = make_table(random_records(1, 5))
+    for settings, epsilon in (
+        ({}, "1e-12"),
+        ({"rounds": None}, "1e-12"),
+        ({"model": "linear"}, "1"),
+        ({"target": "age"}, "1"),
+    ):
+        budget = Budget(epsilon)
+        method = method_of(**settings)
+        with pytest.raises(InvalidParameter):
+            method.release(table, budget=budget, rng=seeded(1))
+        with pytest.raises(InvalidParameter):
+            method.expected_error(SCHEMA, None, Fraction(epsilon))
+        assert not budget.is_used
+    used = Budget(1)
+    used.spend()
+    with pytest.raises(BudgetAlreadyUsed):
+        method_of().release(table, budget=used, rng=seeded(1))

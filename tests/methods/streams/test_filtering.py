@@ -1,0 +1,119 @@
+import json
+
+import numpy as np
+import pytest
+
+from dpublish.methods.streams.filtering import Belief, Track, believe, make_blocks, revise
+from dpublish.randomness import plain_generator
+
+BINS = 400
+BLOCKS = make_blocks((BINS,))
+STILL = Track(np.zeros(BINS), np.zeros(BINS), 0.0)
+
+
+def noisy(truth, scale, rng):
+    return np.rint(truth + rng.laplace(0, scale, truth.size)).astype(np.int64)
+
+
+def follow(truths, scale, *, smoothing, seed=1):
+    """Mean squared error of the belief after each of several publications."""
+    rng, variance, errors = plain_generator(seed), 2 * scale**2, []
+    belief = None
+    for number, truth in enumerate(truths, 1):
+        released = noisy(truth, scale, rng)
+        if belief is None:
+            belief = believe(released, variance, number, smoothing=smoothing)
+        else:
+            belief = revise(belief, released, variance, number, blocks=BLOCKS, smoothing=smoothing)
+        errors.append(float(np.mean((belief.at(number).level - truth) ** 2)))
+    return np.array(errors), belief
+
+
+def spread_out(seed=3, n=100_000):
+    rng = plain_generator(seed)
+    return rng.multinomial(n, rng.dirichlet(np.full(BINS, 0.7))).astype(np.int64)
+
+
+def test_without_change_publications_are_averaged():
+    truth = spread_out()
+    errors, belief = follow([truth] * 9, 20, smoothing=True)
+    assert errors[-1] < 0.2 * errors[0]  # a ninth would be perfect
+    assert belief.at(belief.number).variance < 0.2 * 800
+
+
+def test_the_variance_it_claims_is_the_error_it_has():
+    truth = spread_out()
+    errors, belief = follow([truth] * 5, 20, smoothing=True)
+    assert belief.at(belief.number).variance == pytest.approx(errors[-1], rel=0.3)
+
+
+def test_after_a_jump_the_past_is_forgotten():
+    errors, belief = follow([spread_out(1)] * 5 + [spread_out(2)], 20, smoothing=True)
+    plain, _ = follow([spread_out(1)] * 5 + [spread_out(2)], 20, smoothing=False)
+    assert errors[-1] < 1.1 * plain[-1]
+    assert belief.jump > 10_000
+
+
+def test_smoothing_never_costs_much_however_fast_the_counts_move():
+    rng = plain_generator(5)
+    for speed in (0, 5, 20, 50, 200):
+        steps = np.cumsum(rng.normal(0, speed, (12, BINS)), axis=0) + 500
+        smooth, _ = follow(steps, 20, smoothing=True)
+        plain, _ = follow(steps, 20, smoothing=False)
+        assert smooth[1:].mean() < 1.05 * plain[1:].mean()
+
+
+def test_noise_alone_is_drawn_to_an_even_histogram_of_the_right_total():
+    truth = np.full(BINS, 3, dtype=np.int64)
+    errors, belief = follow([truth], 100, smoothing=True)
+    assert errors[0] < 0.1 * 20_000
+    assert belief.at(1).level.sum() == pytest.approx(truth.sum(), abs=4 * 100 * (2 * BINS) ** 0.5)
+
+
+def test_bins_that_move_together_count_for_more_than_bins_that_move_apart():
+    rng, base = plain_generator(7), Belief(1, STILL, STILL)
+    apart = np.rint(rng.normal(0, 10, BINS)).astype(np.int64)
+    together = np.full(BINS, 10, dtype=np.int64)
+    moved_apart = revise(base, apart, 1.0, 2, blocks=BLOCKS, smoothing=True)
+    moved_together = revise(base, together, 1.0, 2, blocks=BLOCKS, smoothing=True)
+    assert moved_together.jump == pytest.approx(moved_apart.jump, rel=0.3)
+    assert moved_together.shift > 10 * moved_apart.shift
+
+
+def test_one_bin_is_a_histogram_too():
+    belief = believe(np.array([5]), 2.0, 1, smoothing=True)
+    assert belief.at(1).level.tolist() == [5.0]
+    again = revise(belief, np.array([7]), 2.0, 2, blocks=make_blocks((1,)), smoothing=True)
+    assert 5 <= again.at(2).level[0] <= 7
+
+
+def test_steady_drift_is_carried_on():
+    rng = plain_generator(9)
+    slopes, start = rng.normal(0, 15, BINS), 2_000
+    truths = [np.rint(start + step * slopes) for step in range(30)]
+    smooth, belief = follow(truths, 20, smoothing=True)
+    plain, _ = follow(truths, 20, smoothing=False)
+    assert smooth[15:].mean() < 0.7 * plain[15:].mean()
+    later = np.mean((belief.at(33).level - (start + 32 * slopes)) ** 2)
+    stale = np.mean((start + 29 * slopes - (start + 32 * slopes)) ** 2)
+    assert later < 0.6 * stale
+
+
+def test_what_is_written_down_is_read_back():
+    _, belief = follow([spread_out(1), spread_out(2), spread_out(1)], 20, smoothing=True)
+    plain, arrays = belief.to_dict()
+    again = Belief.from_dict(json.loads(json.dumps(plain)), arrays)
+    for number in (3, 5):
+        assert again.at(number).level.tolist() == belief.at(number).level.tolist()
+        assert again.at(number).variance == belief.at(number).variance
+
+
+@pytest.mark.parametrize(
+    ("shape", "blocks"), [((1,), 1), ((100,), 8), ((10, 10), 16), ((3, 50, 2), 18)]
+)
+def test_blocks_are_neighbors(shape, blocks):
+    numbers = make_blocks(shape)
+    assert len(numbers) == np.prod(shape)
+    assert set(numbers) == set(range(blocks))
+    for axis in range(len(shape)):
+        assert (np.diff(numbers.reshape(shape), axis=axis) >= 0).all()

@@ -1,0 +1,101 @@
+"""The page of a stream: what was published when, what of the budget is used, what changed."""
+
+import numpy as np
+import pytest
+
+from dpublish.methods.streams import report as histogram_stream
+from dpublish.methods.streams.folder import load_stream
+from dpublish.methods.streams.per_snapshot import PerSnapshot
+from dpublish.methods.streams.released import HistogramStream
+from dpublish.methods.streams.report import section
+from dpublish.plots.charts import INK
+from dpublish.plots.course_chart import course_chart
+from dpublish.publishing.streams.operator import StreamOperator
+from dpublish.report.page import render_report
+from stream_world import METHOD, SCHEMA, arguments, make_ledger, rows
+
+
+def published(place, method, labels):
+    make_ledger(place)
+    with StreamOperator.start(place / "s.stream", method, SCHEMA, **arguments(place)) as operator:
+        for number, label in enumerate(labels, 1):
+            operator.next(rows(number), label, allow_new_labels=True)
+    return load_stream(place / "out")
+
+
+def figure_about(stream, words):
+    [found] = [one for one in section(stream, True).figures if words in one.caption]
+    return found
+
+
+def column_heights(svg):
+    return [float(part.split('"')[0]) for part in svg.split(' height="')[1:]]
+
+
+@pytest.mark.parametrize("with_charts", [True, False])
+def test_the_page_says_what_was_published_when_and_what_is_guaranteed(tmp_path, with_charts):
+    page = render_report(
+        published(tmp_path, METHOD, ["a<b>", "noon & night"]), with_charts=with_charts
+    )
+    assert "within 4 consecutive snapshots" in page
+    assert "within any 4 consecutive steps, for ever" in page
+    assert "noon &amp; night" in page
+    assert "<b>" not in page.replace("method <b>", "")
+    assert "The last 2 of 2 steps" in page
+    assert "stream.json" in page
+    assert "release.json" not in page
+    assert ("Budget used within the 4 steps" in page) == with_charts
+    assert ("Change seen at each step" in page) == with_charts
+    assert ("Estimates by zone and hour at" in page) == with_charts
+
+
+def test_a_page_of_user_level_says_for_how_many_steps(tmp_path):
+    method = PerSnapshot(columns=("hour",), horizon=3)
+    page = render_report(published(tmp_path, method, ["a"]))
+    assert "in all steps together, at most 3 of them" in page
+    assert "Budget spent so far" in page
+
+
+def test_a_stream_without_steps_has_a_page(tmp_path):
+    assert "0, of which 0 published" in render_report(published(tmp_path, METHOD, []))
+
+
+def test_the_budget_is_drawn_to_scale(tmp_path):
+    stream = published(tmp_path, METHOD, ["a", "b", "c", "d", "e"])
+    svg = figure_about(stream, "Budget").svg
+    heights = column_heights(svg)
+    assert len(heights) == 5
+    assert [round(height / heights[0]) for height in heights] == [1, 2, 3, 4, 4]
+
+
+def test_counts_over_time_are_drawn_to_scale_and_fresh_ones_are_dark(tmp_path, monkeypatch):
+    stream = published(tmp_path, PerSnapshot(columns=("hour",), horizon=4), ["a", "b", "c", "d"])
+    told = {"a": 10.0, "b": 40.0, "c": -5.0, "d": 20.0}
+
+    def at(stream, time=None):
+        return np.full(stream.shape, told[time or "d"] / stream.size)
+
+    monkeypatch.setattr(HistogramStream, "at", at)
+    svg = figure_about(stream, "count of all bins over time").svg
+    drawn = column_heights(svg)
+    assert np.array(drawn) / max(drawn) == pytest.approx([1 / 4, 1, 1 / 2], abs=0.01)
+    assert svg.count(INK) == 3, "a count below 0 is drawn as none"
+
+
+def test_counts_of_long_streams_are_drawn_at_some_steps_and_lost_steps_are_left_out(
+    tmp_path, monkeypatch
+):
+    stream = published(tmp_path, PerSnapshot(columns=("hour",), horizon=5), ["a", "b", "c", "d"])
+    monkeypatch.setattr(histogram_stream, "_MAX_COUNTED", 3)
+    figure = figure_about(stream, "over time, 3 of its steps")
+    assert ">a<" in figure.svg
+    assert ">d<" in figure.svg
+    (stream.folder / stream.records[0].file).unlink()
+    assert "2 of its steps" in figure_about(stream, "over time").caption
+
+
+def test_a_course_of_nothing_and_of_one_step_can_be_drawn():
+    for values in ([0.0], [0.0, 0.0]):
+        svg = course_chart(values, marked=[False] * len(values), ends=("<", "&"))
+        assert svg.count("<rect") == 0
+        assert "&lt;" in svg
