@@ -14,7 +14,7 @@ table = dpublish.open_table(census(20_000), schema)
 
 with dpublish.Ledger.create(folder / "books.db") as ledger:
     ledger.add("town", cap="1")
-    method = dpublish.NoisyHistogram(columns=("age", "sex"))
+    method = dpublish.Histogram(columns=("age", "sex"))
     release = dpublish.publish(
         method, table, folder / "ages", ledger=ledger, dataset="town", epsilon="0.5"
     )

@@ -8,7 +8,7 @@ from dpublish.datasets.baskets import baskets, baskets_schema
 
 schema = from_dict(tomllib.loads(baskets_schema()))
 table = dpublish.open_table(baskets(5_000), schema)
-method = dpublish.FrequentValues(column="item", count=5, with_counts=True)
+method = dpublish.TopK(column="item", count=5, with_counts=True)
 
 # A budget made by hand is not accounted for by any ledger, and the release says so.
 release = method.release(table, budget=dpublish.Budget("1"), rng=dpublish.secure())

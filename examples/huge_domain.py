@@ -9,7 +9,7 @@ from dpublish.datasets.census import SCHEMA, census
 schema = from_dict(tomllib.loads(SCHEMA))
 table = dpublish.open_table(census(50_000), schema)
 columns = ("age", "sex", "education", "work", "hours", "region", "income")
-method = dpublish.NoisyHistogram(columns=columns, threshold="auto")
+method = dpublish.Histogram(columns=columns, threshold="auto")
 release = method.release(table, budget=dpublish.Budget("1"), rng=dpublish.secure())
 
 for name, text in release.summary().items():

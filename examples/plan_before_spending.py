@@ -10,7 +10,7 @@ from dpublish.datasets.census import SCHEMA
 schema = from_dict(tomllib.loads(SCHEMA))
 print(f"{'columns':<24}{'cells':>7}{'epsilon':>9}{'one count ±':>13}{'total ±':>9}")
 for columns in (("age",), ("age", "sex", "income"), ("age@2", "sex", "income")):
-    method = dpublish.NoisyHistogram(columns=columns)
+    method = dpublish.Histogram(columns=columns)
     for epsilon in ("0.1", "0.5", "1"):
         error = method.expected_error(schema, 20_000, Fraction(epsilon)).figures
         print(

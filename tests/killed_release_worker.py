@@ -15,7 +15,7 @@ import duckdb  # noqa: F401 - what a release imports late is imported before the
 import jinja2  # noqa: F401
 import pyarrow.parquet  # noqa: F401
 
-from dpublish import NoisyHistogram, load_schema, open_table, publish
+from dpublish import Histogram, load_schema, open_table, publish
 from dpublish.ledger.ledger import Ledger
 from dpublish.report import page
 
@@ -26,7 +26,7 @@ def release(folder: Path, name: str) -> None:
     table = open_table(str(folder / "people.csv"), load_schema(folder / "people.toml"))
     with Ledger(folder / "books.db") as ledger:
         publish(
-            NoisyHistogram(columns=("age", "sex")),
+            Histogram(columns=("age", "sex")),
             table,
             folder / "out" / name,
             ledger=ledger,

@@ -199,7 +199,7 @@ EXAMPLES = {
     ],
     "privthr-em": [{"cells": 8}, {"columns": ("age",), "wavelet": "coif1", "adjacency": "face"}],
     "wave-baseline": [{"cells": 8}, {"columns": ("height",), "cells": 8, "min_cells": 2}],
-    "topc": [
+    "topk": [
         {"column": "town", "count": 2},
         {"column": "age", "count": 3, "with_counts": True},
         {"column": "town", "count": 2, "selection": "peel-exponential"},

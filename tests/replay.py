@@ -55,7 +55,7 @@ from dpublish.mechanisms.sparse_counts import _merge, sparse_counts
 from dpublish.mechanisms.sparse_vector.retraversal import noisy_order_statistic
 from dpublish.mechanisms.sparse_vector.stored import StoredVector
 from dpublish.mechanisms.sparse_vector.vector import SparseVector
-from dpublish.mechanisms.top_k import ONE_SHOT, top_c
+from dpublish.mechanisms.top_k import ONE_SHOT, top_k
 from dpublish.mechanisms.weighted_choice import weighted_choice
 from dpublish.methods.dpcopula import mle
 from dpublish.methods.linear_models.fitting_passes import LOSSES, minimize_on
@@ -350,7 +350,7 @@ MECHANISMS = (
     Mechanism(noise.add_laplace, _laplace, _distance),
     Mechanism(select, _selected, _range),
     Mechanism(permute_and_flip, _flipped, _range),
-    Mechanism(top_c, _ranked, _winners, lambda given: given["method"] == ONE_SHOT),
+    Mechanism(top_k, _ranked, _winners, lambda given: given["method"] == ONE_SHOT),
     Mechanism(quantile, _quantile, _quantile_range),
     Mechanism(choose_threshold, _threshold, _threshold_range),
     Mechanism(sparse_counts, _sparse, _sparse_distance),

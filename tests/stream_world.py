@@ -5,8 +5,8 @@ import pyarrow.parquet as pq
 
 from dpublish.data.schema import Schema, column
 from dpublish.ledger.ledger import Ledger
-from dpublish.methods.streams.bd import BudgetDistribution
-from dpublish.methods.streams.dsft import FixedThreshold
+from dpublish.methods.streams.bd import BD
+from dpublish.methods.streams.dsft import DSFT
 from dpublish.methods.streams.per_snapshot import PerSnapshot
 
 SCHEMA = Schema(
@@ -18,9 +18,9 @@ SCHEMA = Schema(
     name="rides",
 )
 METHOD = PerSnapshot(columns=("zone", "hour"), window=4)
-ASKING = BudgetDistribution(columns=("zone", "hour"), window=4)
+ASKING = BD(columns=("zone", "hour"), window=4)
 """A method that decides by noisy comparisons whether to publish."""
-THRESHOLD = FixedThreshold(columns=("zone", "hour"), horizon=24, releases=5)
+THRESHOLD = DSFT(columns=("zone", "hour"), horizon=24, releases=5)
 """A method that keeps one noisy threshold from its first question to its end."""
 EPSILON = "2"
 

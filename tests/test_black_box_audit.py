@@ -19,7 +19,7 @@ from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.selection import select
 from dpublish.mechanisms.sparse_counts import sparse_counts
 from dpublish.mechanisms.sparse_vector.vector import SparseVector
-from dpublish.mechanisms.top_k import top_c
+from dpublish.mechanisms.top_k import top_k
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import secure
 
@@ -84,7 +84,7 @@ def test_a_choice_shows_no_more_than_its_budget(method):
 def test_a_ranking_shows_no_more_than_its_budget():
     def run(scores):
         options = {"count": 2, "sensitivity_range": 1, "budget": Budget(1), "rng": secure()}
-        return tuple(top_c(np.array(scores), **options))
+        return tuple(top_k(np.array(scores), **options))
 
     assert 0.3 < shown(run, (6, 0, 0, 0), (6, 1, 1, 0)) <= 1
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dpublish import NoisyHistogram, open_table, publish
+from dpublish import Histogram, open_table, publish
 from dpublish.data.schema import Schema
 from dpublish.datasets.census import SCHEMA, census
 from dpublish.ledger.ledger import Ledger
@@ -35,7 +35,7 @@ def folder(tmp_path):
     with Ledger.create(tmp_path / "books.db") as ledger:
         ledger.add("census", cap="1")
         publish(
-            NoisyHistogram(columns=("age", "sex")),
+            Histogram(columns=("age", "sex")),
             open_table(census(200), schema),
             tmp_path / "ages",
             ledger=ledger,

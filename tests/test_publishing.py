@@ -16,13 +16,13 @@ from dpublish.errors import (
     LedgerUnavailable,
 )
 from dpublish.ledger.ledger import Ledger
-from dpublish.methods.histogram.histogram import NoisyHistogram
+from dpublish.methods.histogram.histogram import Histogram
 from dpublish.privacy.neighbors import AddRemoveUnit
 from dpublish.publishing import publish
 from dpublish.publishing import table as publishing
 from method_examples import SCHEMA, arrow_table
 
-METHOD = NoisyHistogram(columns=("age", "sex"))
+METHOD = Histogram(columns=("age", "sex"))
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_a_table_whose_rows_were_bounded_by_unit_is_refused_before_the_debit(led
 
 def test_a_table_with_another_unit_is_not_paid_for_from_the_same_account(ledger, tmp_path):
     """50 rows of one person: 0.5 for her, and 0.5 for each of her rows, would be 25.5."""
-    ranking = make_method("topc", {"column": "sex", "count": "1"})
+    ranking = make_method("topk", {"column": "sex", "count": "1"})
     by_record = open_table(arrow_table(), SCHEMA)
     by_unit = open_table(arrow_table(), replace(SCHEMA, unit="age"))
     go(ledger, tmp_path / "a", ranking, by_unit)
@@ -100,7 +100,7 @@ def test_a_release_that_fails_while_reading_stays_debited_and_says_so(ledger, tm
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ({"method": NoisyHistogram(columns=("wealth",))}, InvalidParameter),
+        ({"method": Histogram(columns=("wealth",))}, InvalidParameter),
         ({"epsilon": 0.4}, InvalidParameter),
         ({"epsilon": "0"}, InvalidParameter),
         ({"epsilon": "1.1"}, BudgetExhausted),
@@ -190,7 +190,7 @@ def test_a_lack_of_memory_does_not_tell_how_much_was_asked_for(ledger, tmp_path,
     def greedy(*_, **__):
         raise MemoryError("Unable to allocate an array with shape (4711,)")
 
-    monkeypatch.setattr(NoisyHistogram, "release", greedy)
+    monkeypatch.setattr(Histogram, "release", greedy)
     with pytest.raises(InputError, match="not enough memory") as caught:
         go(ledger, tmp_path / "out")
     assert "4711" not in str(caught.value)
@@ -216,6 +216,6 @@ def test_too_small_an_epsilon_is_named_and_other_faults_are_not_blamed_on_it(led
     with pytest.raises(InvalidParameter, match=f"2..-40.*; {advice}$"):
         go(ledger, tmp_path / "out", epsilon="1e-13")
     with pytest.raises(InvalidParameter) as other:
-        go(ledger, tmp_path / "out", method=NoisyHistogram(columns=("x",)), epsilon="1e-13")
+        go(ledger, tmp_path / "out", method=Histogram(columns=("x",)), epsilon="1e-13")
     assert advice not in str(other.value)
     assert ledger.status("people").spent == 0

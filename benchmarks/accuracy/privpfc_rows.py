@@ -30,7 +30,7 @@ from dpublish.data.sources import open_table
 from dpublish.datasets.benchmarks import BENCHMARKS, Benchmark, find_data_folder
 from dpublish.evaluation.classification import stratified_folds
 from dpublish.evaluation.features import encode_classes
-from dpublish.methods.privpfc.released import GridClassifier
+from dpublish.methods.privpfc.released import PrivPfCRelease
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 
@@ -81,7 +81,7 @@ def _measure(
 
 
 def _errors(
-    release: GridClassifier, test: pa.Table, seed: int, models: list[str]
+    release: PrivPfCRelease, test: pa.Table, seed: int, models: list[str]
 ) -> dict[str, float]:
     target = release.classes.column
     drawn = release.rows(seed=seed)
@@ -107,7 +107,7 @@ def _on_raw_values(rows: pd.DataFrame, name: str) -> object:
     return make_pipeline(columns, MODELS[name]())
 
 
-def _by_cells(release: GridClassifier, rows: pa.Table) -> np.ndarray:
+def _by_cells(release: PrivPfCRelease, rows: pa.Table) -> np.ndarray:
     codes = encode_rows(rows, release.schema, release.card.columns)
     axes = [axis for term in release.card.terms for axis in term.axes]
     return np.hstack([np.eye(axis.size)[axis.leaf_to_cell[codes[axis.column]]] for axis in axes])

@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from dpublish import NoisyHistogram, load_schema, open_table, publish
+from dpublish import Histogram, load_schema, open_table, publish
 from dpublish.datasets.census import SCHEMA, census
 from dpublish.ledger.ledger import Ledger
 
@@ -40,7 +40,7 @@ def prepare(folder: Path) -> None:
     with Ledger.create(folder / "books.db") as ledger:
         ledger.add("census", cap="1")
         publish(
-            NoisyHistogram(columns=("age", "sex")),
+            Histogram(columns=("age", "sex")),
             open_table(str(folder / "people.csv"), load_schema(folder / "people.toml")),
             folder / "ages",
             ledger=ledger,

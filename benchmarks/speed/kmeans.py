@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.methods.kmeans.eugkm import ExtendedUniformGrid
+from dpublish.methods.kmeans.eugkm import EUGkM
 from dpublish.methods.kmeans.starting_centers import spread_centers
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -77,7 +77,7 @@ def plainly(points: np.ndarray) -> tuple[float, float]:
 def ours(rows: Any) -> tuple[float, np.ndarray]:
     """Time the method, from a table in memory to the release."""
     table = open_table(rows, SCHEMA)
-    method = ExtendedUniformGrid(clusters=CLUSTERS, starts=STARTS)
+    method = EUGkM(clusters=CLUSTERS, starts=STARTS)
     start = process_time()
     release = method.release(table, budget=Budget(1), rng=seeded(1))
     return process_time() - start, release.centers

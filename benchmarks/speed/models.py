@@ -24,8 +24,8 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.datasets.benchmarks import BENCHMARKS, find_data_folder
 from dpublish.methods.linear_models.kernel_losses import LOSS_UNIT, WEIGHT_UNIT, LinearLosses
-from dpublish.methods.linear_models.privgene import EvolvedModel, first_models
-from dpublish.methods.linear_models.privlocal import LocalModel
+from dpublish.methods.linear_models.privgene import PrivGene, first_models
+from dpublish.methods.linear_models.privlocal import PrivLocal
 from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -99,7 +99,7 @@ def main() -> None:
     shown.add_row("one round, 200 candidates", f"{round_seconds:.2f}", "")
     shown.add_row("the same by the plain loop", f"{plain_seconds:.1f}", "scaled up")
     fits = {}
-    for method in (EvolvedModel(target="income"), LocalModel(target="income")):
+    for method in (PrivGene(target="income"), PrivLocal(target="income")):
         start = process_time()
         release = method.release(table, budget=Budget(1), rng=seeded(1))
         fits[method.name] = process_time() - start

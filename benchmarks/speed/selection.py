@@ -18,7 +18,7 @@ from rich.table import Table
 
 from dpublish.mechanisms.quantile import quantile
 from dpublish.mechanisms.selection import select
-from dpublish.mechanisms.top_k import top_c
+from dpublish.mechanisms.top_k import top_k
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, secure
 
@@ -62,7 +62,7 @@ def methods(scores: np.ndarray) -> dict[str, Callable[[], object]]:
         "exponential, fine lattice": lambda: select(
             scores << 20, **fine, method="exponential", budget=Budget(1)
         ),
-        TOP: lambda: top_c(scores, **public, count=WINNERS, budget=Budget(1)),
+        TOP: lambda: top_k(scores, **public, count=WINNERS, budget=Budget(1)),
     }
 
 

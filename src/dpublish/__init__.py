@@ -1,53 +1,74 @@
 """Publish something useful from a sensitive table under differential privacy.
 
 The public names are listed here and imported when they are first used, so that asking the
-command for help does not load the whole field of statistics.
+command for help does not load the whole field of statistics.  Types are in `__init__.pyi`.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from dpublish.core.folder.folder import load
-    from dpublish.core.registry import make_method
-    from dpublish.core.released import Release
-    from dpublish.core.stream_catalog import make_stream_method
-    from dpublish.data.schema import Schema
-    from dpublish.data.schema_file import load_schema
-    from dpublish.data.sources import open_table
-    from dpublish.errors import DPublishError
-    from dpublish.ledger.ledger import Ledger
-    from dpublish.methods.diffgen.diffgen import Specialization
-    from dpublish.methods.histogram.histogram import NoisyHistogram
-    from dpublish.methods.pph.pph import Projection
-    from dpublish.methods.privbayes.privbayes import PrivateBayesNetwork
-    from dpublish.methods.privpfc.privpfc import GridChoice
-    from dpublish.methods.topk.topk import FrequentValues
-    from dpublish.methods.trees.diffpid3 import PrivateDecisionTree
-    from dpublish.methods.trees.majority import MajorityClass
-    from dpublish.privacy.budget import Budget
-    from dpublish.publishing import publish
-    from dpublish.publishing.streams.operator import StreamOperator
-    from dpublish.randomness import secure, seeded
+from typing import Any
 
 _HOME = {
+    "AG": "dpublish.methods.spatial.ag",
+    "BA": "dpublish.methods.streams.ba",
+    "BD": "dpublish.methods.streams.bd",
     "Budget": "dpublish.privacy.budget",
+    "DPCopula": "dpublish.methods.dpcopula.dpcopula",
+    "DPCopulaHybrid": "dpublish.methods.dpcopula.hybrid",
+    "DPLloyd": "dpublish.methods.kmeans.dplloyd",
+    "DPLloydImpr": "dpublish.methods.kmeans.dplloyd_impr",
     "DPublishError": "dpublish.errors",
-    "FrequentValues": "dpublish.methods.topk.topk",
-    "GridChoice": "dpublish.methods.privpfc.privpfc",
+    "DSAT": "dpublish.methods.streams.dsat",
+    "DSATw": "dpublish.methods.streams.dsat_w",
+    "DSFT": "dpublish.methods.streams.dsft",
+    "DiffGen": "dpublish.methods.diffgen.diffgen",
+    "DiffPID3": "dpublish.methods.trees.diffpid3",
+    "EUGkM": "dpublish.methods.kmeans.eugkm",
+    "FilterPriority": "dpublish.methods.filter_priority.filter_priority",
+    "FixedSampling": "dpublish.methods.streams.fixed_sampling",
+    "FunctionalMechanism": "dpublish.methods.linear_models.functional",
+    "GUPT": "dpublish.methods.linear_models.gupt",
+    "GkM": "dpublish.methods.kmeans.gkm",
+    "Histogram": "dpublish.methods.histogram.histogram",
+    "HybridKMeans": "dpublish.methods.kmeans.hybrid",
+    "KMeans": "dpublish.methods.kmeans.kmeans",
     "Ledger": "dpublish.ledger.ledger",
-    "MajorityClass": "dpublish.methods.trees.majority",
-    "NoisyHistogram": "dpublish.methods.histogram.histogram",
-    "PrivateBayesNetwork": "dpublish.methods.privbayes.privbayes",
-    "PrivateDecisionTree": "dpublish.methods.trees.diffpid3",
-    "Projection": "dpublish.methods.pph.pph",
+    "LinearModel": "dpublish.methods.linear_models.model",
+    "Majority": "dpublish.methods.trees.majority",
+    "Marginals": "dpublish.methods.marginals.marginals",
+    "Minimum": "dpublish.methods.personalized.minimum",
+    "MkM": "dpublish.methods.kmeans.eugkm",
+    "OutputPerturbation": "dpublish.methods.linear_models.output_perturbation",
+    "PGkM": "dpublish.methods.kmeans.pgkm",
+    "PHP": "dpublish.methods.spatial.php",
+    "PPH": "dpublish.methods.pph.pph",
+    "PSD": "dpublish.methods.spatial.psd",
+    "Partitioning": "dpublish.methods.personalized.partitioning",
+    "PerSnapshot": "dpublish.methods.streams.per_snapshot",
+    "PersonalizedEM": "dpublish.methods.personalized.exponential",
+    "PrivBayes": "dpublish.methods.privbayes.privbayes",
+    "PrivGene": "dpublish.methods.linear_models.privgene",
+    "PrivLocal": "dpublish.methods.linear_models.privlocal",
+    "PrivPfC": "dpublish.methods.privpfc.privpfc",
+    "PrivQT": "dpublish.methods.wavecluster.privqt",
+    "PrivTHR": "dpublish.methods.wavecluster.privthr",
+    "PrivTHREM": "dpublish.methods.wavecluster.privthr_em",
+    "PrivateERM": "dpublish.methods.linear_models.private_erm",
+    "Privelet": "dpublish.methods.privelet.privelet",
     "Release": "dpublish.core.released",
+    "Sampling": "dpublish.methods.personalized.sampling",
     "Schema": "dpublish.data.schema",
-    "Specialization": "dpublish.methods.diffgen.diffgen",
     "StreamOperator": "dpublish.publishing.streams.operator",
+    "TRound": "dpublish.methods.personalized.t_round",
+    "Threshold": "dpublish.methods.personalized.threshold",
+    "TopK": "dpublish.methods.topk.topk",
+    "UG": "dpublish.methods.spatial.ug",
+    "UGkM": "dpublish.methods.kmeans.eugkm",
+    "WaveBaseline": "dpublish.methods.wavecluster.baseline",
+    "Weighting": "dpublish.methods.personalized.weighting",
+    "column": "dpublish.data.schema",
     "load": "dpublish.core.folder.folder",
     "load_schema": "dpublish.data.schema_file",
-    "make_method": "dpublish.core.registry",
+    "make_method": "dpublish.core.settings",
     "make_stream_method": "dpublish.core.stream_catalog",
     "open_table": "dpublish.data.sources",
     "publish": "dpublish.publishing",
@@ -55,37 +76,16 @@ _HOME = {
     "seeded": "dpublish.randomness",
 }
 
-__all__ = [
-    "Budget",
-    "DPublishError",
-    "FrequentValues",
-    "GridChoice",
-    "Ledger",
-    "MajorityClass",
-    "NoisyHistogram",
-    "PrivateBayesNetwork",
-    "PrivateDecisionTree",
-    "Projection",
-    "Release",
-    "Schema",
-    "Specialization",
-    "StreamOperator",
-    "load",
-    "load_schema",
-    "make_method",
-    "make_stream_method",
-    "open_table",
-    "publish",
-    "secure",
-    "seeded",
-]
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'dpublish' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    found = getattr(import_module(_HOME[name]), name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return list(__all__)

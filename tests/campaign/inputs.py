@@ -39,7 +39,7 @@ WORDS = [
 ]
 SETTINGS = ("columns", "column", "target", "count", "clusters", "rounds", "threshold", "depth")
 VALUES = ("0", "1", "-1", "1e9", "999999999999", "nan", "true", "auto", "x", "", "age", "age,age")
-METHODS = ("histogram", "marginals", "topc", "dpcopula", "privbayes", "ug", "kmeans", "privpfc")
+METHODS = ("histogram", "marginals", "topk", "dpcopula", "privbayes", "ug", "kmeans", "privpfc")
 
 
 def inputs(folder: Path, rng: random.Random, clock: Clock) -> Iterator[Result]:

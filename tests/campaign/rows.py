@@ -40,7 +40,7 @@ VALUES: list[tuple[pa.DataType, list[Any], list[Any]]] = [
 METHODS = [
     ["histogram", "--columns", "x,y"],
     ["marginals"],
-    ["topc", "--column", "x", "--count", "2"],
+    ["topk", "--column", "x", "--count", "2"],
     ["privbayes"],
     ["majority", "--target", "y"],
     ["privpfc", "--target", "y"],

@@ -12,7 +12,7 @@ import pytest
 from dpublish.cli import main
 from dpublish.core.folder.folder import load
 from dpublish.ledger.ledger import Ledger
-from dpublish.methods.histogram.histogram import NoisyHistogram
+from dpublish.methods.histogram.histogram import Histogram
 
 SECRETS = ("Martian", "4711", "31.5")
 
@@ -52,9 +52,9 @@ def test_an_epsilon_that_is_none_costs_nothing(release, place, epsilon):
         ({"threshold": "many"}, 1, "threshold"),
         ({"threshold": "0"}, 1, "threshold"),
         ({"threshold": str(2**62)}, 1, "threshold"),
-        ({"method": "topc", "columns": None, "column": "age", "selection": "best"}, 1, "best"),
+        ({"method": "topk", "columns": None, "column": "age", "selection": "best"}, 1, "best"),
         (
-            {"method": "topc", "columns": None, "column": "age", "with-counts": "yes"}
+            {"method": "topk", "columns": None, "column": "age", "with-counts": "yes"}
             | {"counts-share": "1e-13"},
             1,
             "rate",
@@ -213,7 +213,7 @@ def test_an_unforeseen_error_does_not_quote_its_text(release, place, monkeypatch
     def fail(*_, **__):
         raise fault("Unable to allocate an array with shape (4711,) for a Martian")
 
-    monkeypatch.setattr(NoisyHistogram, "release", fail)
+    monkeypatch.setattr(Histogram, "release", fail)
     refused(release(), code)
     assert spent(place) == 1
     monkeypatch.setenv("DPUBLISH_TRACEBACK", "1")

@@ -6,8 +6,8 @@ import pytest
 
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.methods.histogram.histogram import NoisyHistogram
-from dpublish.methods.kmeans.eugkm import ExtendedUniformGrid
+from dpublish.methods.histogram.histogram import Histogram
+from dpublish.methods.kmeans.eugkm import EUGkM
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
@@ -24,7 +24,7 @@ def publish(method, path):
 
 @pytest.fixture
 def shops(tmp_path):
-    return publish(ExtendedUniformGrid(clusters=6), tmp_path / "shops")
+    return publish(EUGkM(clusters=6), tmp_path / "shops")
 
 
 def test_the_best_number_is_marked_and_drawn(run, shops):
@@ -90,7 +90,7 @@ def test_impossible_requests_are_refused(run, shops, options, words):
 
 
 def test_other_kinds_of_release_are_refused(run, tmp_path):
-    counts = publish(NoisyHistogram(columns=("x", "y")), tmp_path / "counts")
+    counts = publish(Histogram(columns=("x", "y")), tmp_path / "counts")
     done = run("choose-k", counts)
     assert done.code == 1
     assert "has no clusters" in done.err

@@ -44,7 +44,7 @@ def test_a_release_is_published_paid_for_and_used(release, run, place):
 
 
 def test_a_ranking_is_published(release, run):
-    options = {"method": "topc", "columns": None, "column": "age", "count": "2"}
+    options = {"method": "topk", "columns": None, "column": "age", "count": "2"}
     done = release(output="top", **options, with_counts="true")
     assert done.code == 0, done.err
     assert "most frequent" in done.out
@@ -113,10 +113,10 @@ def test_the_plan_finds_the_smallest_epsilon_for_a_wanted_error(place, wanted):
 def test_methods_are_listed_with_their_settings(run):
     listed = run("methods").out
     assert "histogram" in listed
-    assert "topc" in listed
-    assert {m["name"] for m in run("methods", "--task", "ranking", "--json").json()} == {"topc"}
+    assert "topk" in listed
+    assert {m["name"] for m in run("methods", "--task", "ranking", "--json").json()} == {"topk"}
     assert "--threshold" in run("methods", "histogram").out
-    settings = run("methods", "topc", "--json").json()["settings"]
+    settings = run("methods", "topk", "--json").json()["settings"]
     assert {s["name"] for s in settings} >= {"column", "count", "with_counts"}
     assert run("methods", "histogran").code == 1
     told = run("methods", "zzz").err.strip()

@@ -16,8 +16,8 @@ from dpublish.data.schema_file import from_dict
 from dpublish.data.sources import open_table
 from dpublish.datasets.loans import SCHEMA, loans
 from dpublish.evaluation import evaluations
-from dpublish.methods.histogram.histogram import NoisyHistogram
-from dpublish.methods.privpfc.privpfc import GridChoice
+from dpublish.methods.histogram.histogram import Histogram
+from dpublish.methods.privpfc.privpfc import PrivPfC
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 
@@ -27,7 +27,7 @@ def published(tmp_path_factory):
     """Publish home, late payments and class of some loans; keep others to measure on."""
     place = tmp_path_factory.mktemp("published")
     schema = from_dict(tomllib.loads(SCHEMA))
-    method = NoisyHistogram(columns=("late_payments", "home", "repaid"))
+    method = Histogram(columns=("late_payments", "home", "repaid"))
     table = open_table(loans(3_000), schema)
     method.release(table, budget=Budget(2), rng=seeded(1)).save(place / "loans")
     pq.write_table(loans(3_000), place / "train.parquet")
@@ -42,7 +42,7 @@ def published(tmp_path_factory):
 def refined(published):
     """Publish a classifier that a column outside its grid refines; say which columns refine it."""
     schema = from_dict(tomllib.loads(SCHEMA))
-    method = GridChoice(target="repaid", rounds=4)
+    method = PrivPfC(target="repaid", rounds=4)
     release = method.release(
         open_table(loans(3_000), schema), budget=Budget(Fraction(1, 5)), rng=seeded(1)
     )

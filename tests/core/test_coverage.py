@@ -17,17 +17,17 @@ from dpublish.core.query import cells as cell_counts
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema, column
 from dpublish.mechanisms.exact.sampler import discrete_laplace
-from dpublish.methods.histogram.released import Histogram
-from dpublish.methods.histogram.released_labeled import LabeledHistogram
-from dpublish.methods.kmeans.released import Centers
+from dpublish.methods.histogram.released import HistogramRelease
+from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease
+from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.kmeans.synopsis import GridSynopsis
 from dpublish.methods.privbayes.nodes import Node
-from dpublish.methods.privbayes.released import BayesNetwork
-from dpublish.methods.topk.released import TopValues
+from dpublish.methods.privbayes.released import PrivBayesRelease
+from dpublish.methods.topk.released import TopKRelease
 from dpublish.methods.trees.kernels import Branches
-from dpublish.methods.trees.released import DecisionTree
+from dpublish.methods.trees.released import DecisionTreeRelease
 from dpublish.methods.wavecluster.grid import WaveGrid
-from dpublish.methods.wavecluster.released import WaveClusters
+from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
@@ -71,7 +71,9 @@ def is_honest(found):
 
 def dense(rate):
     counts = TRUTH.ravel() + noise(rate, TRUTH.size)
-    first = Histogram(RECEIPT, SCHEMA, AXES, np.arange(TRUTH.size), counts[0], Fraction(rate))
+    first = HistogramRelease(
+        RECEIPT, SCHEMA, AXES, np.arange(TRUTH.size), counts[0], Fraction(rate)
+    )
     return [replace(first, counts=one) for one in counts]
 
 
@@ -127,7 +129,9 @@ def test_bars_that_forget_where_records_lie_in_a_cell_are_caught(monkeypatch):
 
 def test_counts_at_zero_are_covered_from_one_side_only_and_still_honestly():
     counts = noise("0.2", TRUTH.size)
-    first = Histogram(RECEIPT, SCHEMA, AXES, np.arange(TRUTH.size), counts[0], Fraction(1, 5))
+    first = HistogramRelease(
+        RECEIPT, SCHEMA, AXES, np.arange(TRUTH.size), counts[0], Fraction(1, 5)
+    )
     empty = [replace(first, counts=one) for one in counts]
     assert is_honest(coverage(empty, "age < 30 and sex = M", [0] * RUNS))
 
@@ -152,7 +156,7 @@ def sparse(truth, rate, threshold):
     releases = []
     for one in counts:
         cells = np.flatnonzero(one >= threshold)
-        releases.append(Histogram(RECEIPT, SCHEMA, AXES, cells, one[cells], rate, threshold))
+        releases.append(HistogramRelease(RECEIPT, SCHEMA, AXES, cells, one[cells], rate, threshold))
     return releases
 
 
@@ -191,7 +195,7 @@ def test_bars_that_take_published_counts_at_their_word_are_caught():
 
 def test_bars_of_a_labeled_histogram_hold_as_often_as_they_say():
     counts = TRUTH.ravel() + noise("0.2", TRUTH.size)
-    first = LabeledHistogram(
+    first = LabeledHistogramRelease(
         receipt=RECEIPT,
         schema=SCHEMA,
         axes=AXES,
@@ -218,7 +222,7 @@ GRID_QUERIES = {
 def test_bars_of_a_grid_synopsis_hold_as_often_as_they_say(query):
     counts = GRID_TRUTH.ravel() + noise("0.2", 40)
     releases = [
-        Centers(
+        KMeansRelease(
             receipt=RECEIPT,
             schema=POINTS,
             centers=np.array([[50.0, 150.0]]),
@@ -242,7 +246,7 @@ def test_bars_of_wave_clusters_hold_as_often_as_they_say():
         adjacency="full",
     )
     counts = GRID_TRUTH.ravel() + noise("0.2", 40).astype(np.float64)
-    first = WaveClusters(
+    first = WaveClusterRelease(
         receipt=RECEIPT,
         schema=POINTS,
         grid=grid,
@@ -275,7 +279,7 @@ LEAVES = np.array([[300, 20], [200, 10], [40, 90]])  # of the nodes 2, 3, 4
 def test_bars_of_a_decision_tree_hold_as_often_as_they_say(query, weights):
     depths = [1, 2, 2]
     parts = [noise(RATES[depth], 2, seed=leaf) for leaf, depth in enumerate(depths)]
-    first = DecisionTree(
+    first = DecisionTreeRelease(
         receipt=RECEIPT,
         schema=SCHEMA,
         target="sex",
@@ -304,7 +308,7 @@ def test_bars_of_a_network_hold_as_often_as_they_say(query, truth):
     exact = np.concatenate([TRUTH.sum(axis=1).ravel(), TRUTH.sum(axis=0).ravel()])
     counts = exact + noise("0.2", exact.size)
     sizes = TRUTH.sum() + noise("0.03", 1, seed=2)[:, 0]
-    first = BayesNetwork(
+    first = PrivBayesRelease(
         receipt=RECEIPT,
         schema=SCHEMA,
         nodes=nodes,
@@ -321,7 +325,7 @@ def test_bars_of_a_network_hold_as_often_as_they_say(query, truth):
 
 def test_bars_of_top_values_hold_as_often_as_they_say():
     exact = np.array([300, 200, 50])
-    first = TopValues(RECEIPT, SCHEMA, AXES[0], np.array([4, 2, 7]), exact, Fraction(1, 5))
+    first = TopKRelease(RECEIPT, SCHEMA, AXES[0], np.array([4, 2, 7]), exact, Fraction(1, 5))
     releases = [replace(first, counts=exact + one) for one in noise("0.2", 3)]
     assert is_honest(coverage(releases, 'age = "40..49"', [300] * RUNS))
     assert is_honest(coverage(releases, "age in 70..79", [50] * RUNS))

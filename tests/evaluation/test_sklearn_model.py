@@ -10,8 +10,8 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.evaluation.sklearn_adapter import as_classifier
-from dpublish.methods.linear_models.released import LinearModel
-from dpublish.methods.privpfc.released import GridClassifier
+from dpublish.methods.linear_models.released import LinearModelRelease
+from dpublish.methods.privpfc.released import PrivPfCRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
@@ -33,7 +33,7 @@ def make(values=("rich", "poor"), model="logistic", weights=WEIGHTS, target=None
         method="model", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=seeded(1)
     )
     income = target or column("income", "category", values=list(values))
-    return LinearModel(
+    return LinearModelRelease(
         receipt=receipt,
         schema=Schema((AGE, SEX, income)),
         model=model,
@@ -168,7 +168,7 @@ def test_a_grid_classifier_gives_probabilities_as_well():
         rng=seeded(1),
     )
     income = column("income", "category", values=["rich", "poor"])
-    release = GridClassifier(
+    release = PrivPfCRelease(
         receipt=receipt,
         schema=Schema((SEX, income)),
         axes=(SEX.axis(), income.axis()),

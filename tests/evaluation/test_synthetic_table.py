@@ -21,8 +21,8 @@ from dpublish.evaluation.synthetic_page import _marginal, evaluation_page
 from dpublish.evaluation.synthetic_table import Comparison
 from dpublish.evaluation.workload import Workload, true_counts
 from dpublish.experiments.page import render_page
-from dpublish.methods.histogram.histogram import NoisyHistogram
-from dpublish.methods.marginals.marginals import ColumnMarginals
+from dpublish.methods.histogram.histogram import Histogram
+from dpublish.methods.marginals.marginals import Marginals
 from dpublish.plots.heat_map import HeatLayout, HeatPanel, heat_maps
 from dpublish.plots.table_plots import draw_errors
 from dpublish.privacy.budget import Budget
@@ -236,9 +236,9 @@ def test_range_counts_of_marginals_say_that_columns_are_taken_as_independent():
     rows = pa.table({"x": [1, 2, 3], "y": [3, 4, 5]})
     notes = []
     for method, names in (
-        (ColumnMarginals(), ["x", "y"]),
-        (ColumnMarginals(columns=("x",)), ["x"]),
-        (NoisyHistogram(columns=("x", "y")), ["x", "y"]),
+        (Marginals(), ["x", "y"]),
+        (Marginals(columns=("x",)), ["x"]),
+        (Histogram(columns=("x", "y")), ["x", "y"]),
     ):
         release = method.release(open_table(rows, schema), budget=Budget(9), rng=seeded(1))
         findings = evaluate(Request(release, rows.select(names)))

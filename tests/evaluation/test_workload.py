@@ -18,7 +18,7 @@ from dpublish.evaluation.workload import (
     ranges_between_records,
     true_counts,
 )
-from dpublish.methods.histogram.histogram import NoisyHistogram
+from dpublish.methods.histogram.histogram import Histogram
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
@@ -113,7 +113,7 @@ def test_independent_counts_are_products_of_marginals():
 def test_a_release_that_gives_rows_only_is_asked_by_its_rows(monkeypatch):
     rows = pa.table({"age": [5, 6, None, 299] * 500, "size": [1, 2, 3, 4] * 500})
     rows = rows.append_column("town", pa.array(["A"] * 2_000))
-    method = NoisyHistogram(columns=("size",))
+    method = Histogram(columns=("size",))
     release = method.release(open_table(rows, SCHEMA), budget=Budget(50), rng=seeded(1))
     monkeypatch.setattr(type(release), "count_boxes", Release.count_boxes)
     workload = Workload(("size",), np.array([[1], [0]]), np.array([[3], [1]]))

@@ -16,7 +16,7 @@ from dpublish.experiments import classification
 from dpublish.experiments.classification_parts import PARTS, make_run, paid_twin
 from dpublish.experiments.classification_summary import summarize
 from dpublish.experiments.experiment import Result, Trial, run_experiment
-from dpublish.methods.histogram.histogram import NoisyHistogram
+from dpublish.methods.histogram.histogram import Histogram
 from dpublish.privacy.budget import Budget
 
 FOUR = ("privpfc", "diffgen", "pph", "privbayes")
@@ -39,7 +39,7 @@ class StandIn:
 
     def release(self, table, *, budget, rng, progress=None):
         """Privacy: that of the histogram."""
-        method = NoisyHistogram(columns=("late_payments", "home", self.target))
+        method = Histogram(columns=("late_payments", "home", self.target))
         return method.release(table, budget=budget, rng=rng)
 
 

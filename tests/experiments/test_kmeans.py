@@ -15,8 +15,8 @@ from dpublish.experiments import kmeans
 from dpublish.experiments.experiment import Result, Trial, run_experiment
 from dpublish.experiments.kmeans_parts import HEAT_MAP, PARTS, kmeans_methods
 from dpublish.experiments.kmeans_summary import excesses, summarize
-from dpublish.methods.kmeans.gkm import BlockMean
-from dpublish.methods.kmeans.released import Centers
+from dpublish.methods.kmeans.gkm import GkM
+from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.plots.heat_map import HeatLayout, HeatPanel, heat_maps
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
@@ -43,7 +43,7 @@ class StandIn:
             neighbors=table.neighbors,
             rng=rng,
         )
-        return Centers(receipt=receipt, schema=table.schema, centers=middles)
+        return KMeansRelease(receipt=receipt, schema=table.schema, centers=middles)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class Shapes:
 def stand_ins(monkeypatch):
     for name in [name for name, entry in CATALOG.items() if entry.task == "clustering"]:
         monkeypatch.delitem(CATALOG, name)
-    for name, kind in (("gkm", BlockMean), ("stand-in", StandIn), ("shapes", Shapes)):
+    for name, kind in (("gkm", GkM), ("stand-in", StandIn), ("shapes", Shapes)):
         place = f"{kind.__module__}:{kind.__name__}"
         publishes = f"what {name} publishes"
         monkeypatch.setitem(CATALOG, name, Entry(place, "clustering", publishes, ""))

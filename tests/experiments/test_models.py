@@ -29,7 +29,7 @@ from dpublish.experiments.models_parts import (
 )
 from dpublish.experiments.models_reference import fit_plain_model
 from dpublish.experiments.models_summary import summarize
-from dpublish.methods.linear_models.released import LinearModel
+from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
@@ -62,7 +62,7 @@ class StandIn:
             neighbors=table.neighbors,
             rng=rng,
         )
-        return LinearModel(
+        return LinearModelRelease(
             receipt=receipt,
             schema=table.schema,
             model=self.model,

@@ -126,7 +126,7 @@ def test_every_round_chooses_by_the_scores_and_the_range_that_it_was_told(monkey
 
         return record
 
-    for name in ("select", "top_c"):
+    for name in ("select", "top_k"):
         monkeypatch.setattr(genetic_search, name, watched(name))
     plan = Breeding(reach=REACH, rounds=3, population=4)
     search(score, FIRST, plan, budget=Budget(1), rng=seeded(1))

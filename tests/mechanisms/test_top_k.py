@@ -15,7 +15,7 @@ from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.mechanisms import top_k as module
 from dpublish.mechanisms.exact import sampler as exact
-from dpublish.mechanisms.top_k import random_order, top_c
+from dpublish.mechanisms.top_k import random_order, top_k
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 
@@ -67,7 +67,7 @@ def loss(pairs, rate, count, distribution=one_shot_odds):
 def winners(scores, draws, seed, *, budget=1, **changes):
     rng, scores = seeded(seed), np.array(scores)
     public = {"sensitivity_range": 1, "count": 2} | changes
-    return [tuple(top_c(scores, **public, budget=Budget(budget), rng=rng)) for _ in range(draws)]
+    return [tuple(top_k(scores, **public, budget=Budget(budget), rng=rng)) for _ in range(draws)]
 
 
 # --- what one-shot noise hides -----------------------------------------------------------------
@@ -215,7 +215,7 @@ def test_orders_are_equally_likely_and_drawn_afresh_on_equal_words():
 def test_one_budget_pays_for_one_list(method, size, count, shares):
     budget = Budget("0.7")
     call = {"count": count, "sensitivity_range": 1, "method": method, "rng": seeded(1)}
-    chosen = top_c(np.arange(size), **call, budget=budget)
+    chosen = top_k(np.arange(size), **call, budget=budget)
     assert sorted(set(chosen)) == sorted(chosen)
     assert len(chosen) == min(size, count)
     spent = budget.account()
@@ -223,7 +223,7 @@ def test_one_budget_pays_for_one_list(method, size, count, shares):
     assert all(share.is_used for share in spent)
     assert sum(share.epsilon for share in spent) == Fraction(7, 10)
     with pytest.raises(BudgetAlreadyUsed):
-        top_c(np.arange(size), **call, budget=budget)
+        top_k(np.arange(size), **call, budget=budget)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -242,5 +242,5 @@ def test_one_budget_pays_for_one_list(method, size, count, shares):
 def test_a_refused_call_costs_nothing(bad, method):
     call = {"scores": np.arange(3), "count": 2, "sensitivity_range": 1, "method": method} | bad
     with pytest.raises(InvalidParameter):
-        top_c(**call, budget=(budget := Budget(1)), rng=seeded(1))
+        top_k(**call, budget=(budget := Budget(1)), rng=seeded(1))
     assert not budget.is_used

@@ -12,7 +12,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetExhausted, InvalidParameter
 from dpublish.ledger.ledger import Ledger
-from dpublish.methods.personalized.released import PersonalRelease
+from dpublish.methods.personalized.released import PersonalizedRelease
 from dpublish.publishing import publish
 
 LEVELS = tuple(map(Fraction, ("0.01", "0.1", "1")))
@@ -57,7 +57,7 @@ def spent(ledger):
 )
 def test_each_level_is_debited_what_the_method_spends(ledger, tmp_path, method, settings, paid):
     release = go(ledger, tmp_path / "out", configured(method, **settings), "0.5")
-    assert isinstance(release, PersonalRelease)
+    assert isinstance(release, PersonalizedRelease)
     assert spent(ledger) == list(map(Fraction, paid))
     assert [amount for _, amount in release.receipt.personal] == spent(ledger)
     assert release.receipt.epsilon == max(spent(ledger))

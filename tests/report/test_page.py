@@ -18,7 +18,7 @@ from dpublish.core.released import Release
 from dpublish.data.schema import Schema, column
 from dpublish.data.schema_file import from_dict
 from dpublish.data.sources import open_table
-from dpublish.methods.histogram.histogram import NoisyHistogram
+from dpublish.methods.histogram.histogram import Histogram
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import secure
@@ -78,8 +78,8 @@ class Tags(HTMLParser):
     [
         ("histogram", {"columns": ("a <i>", "size")}),
         ("histogram", {"columns": ("size",), "threshold": 2}),
-        ("topc", {"column": "a <i>", "count": 2, "with_counts": True}),
-        ("topc", {"column": "size", "count": 2}),
+        ("topk", {"column": "a <i>", "count": 2, "with_counts": True}),
+        ("topk", {"column": "size", "count": 2}),
     ],
 )
 def test_names_and_labels_cannot_become_markup(method, settings):
@@ -103,7 +103,7 @@ def test_the_example_questions_of_the_page_work_as_they_stand(name):
     )
     rows = pa.table({name: ["x y"], "n": [3], "r": [5.0]})
     for columns in ((name, "n"), ("n", name), ("r", name)):
-        method = NoisyHistogram(columns=columns)
+        method = Histogram(columns=columns)
         release = method.release(open_table(rows, schema), budget=Budget(1), rng=secure())
         assert "<svg" in render_report(release)
         section = section_of(release)
@@ -144,7 +144,7 @@ def test_without_matplotlib_the_report_has_tables_and_says_what_is_missing(monke
 
 
 def test_the_budget_is_shown_by_name_and_adds_up():
-    text = render_report(publish("topc", column="size", count=2, with_counts=True))
+    text = render_report(publish("topk", column="size", count=2, with_counts=True))
     shares = re.findall(r"<td>release/(\w+)</td><td class=\"number\">([\d.]+)</td>", text)
     assert shares == [("selection", "0.5"), ("counts", "0.5")]
 

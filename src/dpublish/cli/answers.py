@@ -14,7 +14,7 @@ from dpublish.core.query.rows import ClearRows
 from dpublish.data.schema import Schema
 from dpublish.errors import InputError, InvalidParameter, InvalidQuery, UnreadableData
 from dpublish.evaluation.true_rows import read_rows
-from dpublish.methods.streams.released import HistogramStream
+from dpublish.methods.streams.released import StreamRelease
 
 Ask = Callable[[str], Answer]
 
@@ -32,7 +32,7 @@ def asker(source: str, schema_path: str | None, confidence: float, time: str | N
                 "ones, add --schema FILE"
             )
         release = load(source)
-        if isinstance(release, HistogramStream):
+        if isinstance(release, StreamRelease):
             return lambda query: release.count(query, confidence=confidence, time=time)
         if time is not None:
             raise InvalidParameter("--time is for streams; this release has no steps")

@@ -12,7 +12,7 @@ from dpublish.cli.table_file import page_path
 from dpublish.core.folder.folder import load
 from dpublish.errors import InvalidParameter
 from dpublish.methods.kmeans.choose_k import Validity, best_of, judge_clusters
-from dpublish.methods.kmeans.released import Centers
+from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.storage.whole_file import write_text
 
 
@@ -47,7 +47,7 @@ def choose_k(
     """  # noqa: D301 - click keeps lines after it
     path = page_path(release, output, "choose-k.svg")
     loaded = load(release)
-    if not isinstance(loaded, Centers):
+    if not isinstance(loaded, KMeansRelease):
         raise InvalidParameter(f"a release of kind {loaded.kind!r} has no clusters to choose")
     if fewest > most:
         raise InvalidParameter(f"--from ({fewest}) must not be above --to ({most})")

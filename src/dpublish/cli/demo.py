@@ -33,7 +33,7 @@ def demo(folder: str, fresh: bool, records: int) -> None:
 
 
 _HISTOGRAM = ("--method", "histogram", "--columns", "age,sex,income", "--schema", "people.toml")
-_RANKING = ("--method", "topc", "--column", "work", "--count", "3", "--with-counts")
+_RANKING = ("--method", "topk", "--column", "work", "--count", "3", "--with-counts")
 _GRID = ("--method", "privpfc", "--target", "income")
 _PAID = ("--data", "people.csv", "--ledger", "books.db", "--dataset", "census")
 

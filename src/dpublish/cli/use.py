@@ -10,7 +10,7 @@ from dpublish.cli.table_file import page_path, require_new_file, without_formula
 from dpublish.core.folder.folder import load
 from dpublish.core.folder.manifest import require_outside
 from dpublish.errors import InvalidParameter
-from dpublish.methods.histogram.released_labeled import LabeledHistogram
+from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease
 from dpublish.storage.whole_file import write_text
 
 
@@ -41,7 +41,7 @@ def rows(
     loaded = load(release)
     if not fill:
         table = loaded.rows(number, seed=seed)
-    elif isinstance(loaded, LabeledHistogram):
+    elif isinstance(loaded, LabeledHistogramRelease):
         table = loaded.rows(number, seed=seed, fill=True)
     else:
         raise InvalidParameter("--fill is for releases that left predictors out")

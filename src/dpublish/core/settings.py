@@ -28,8 +28,26 @@ class Setting:
     is_required: bool
 
 
+ALIASES: Mapping[str, str] = {
+    "margins": "marginals",
+    "personalised-em": "personalized-em",
+    "topc": "topk",
+}
+"""Former names of methods, which are still understood."""
+
+
+def canonical_name(name: str) -> str:
+    """Return the name of a method that `name` stands for.
+
+    >>> canonical_name("topc"), canonical_name("histogram")
+    ('topk', 'histogram')
+    """
+    return ALIASES.get(name, name)
+
+
 def method_class(name: str) -> type[Method]:
     """Import the method called `name`."""
+    name = canonical_name(name)
     require_known("method", name, CATALOG)
     module, _, attribute = CATALOG[name].location.partition(":")
     found: type[Method] = getattr(import_module(module), attribute)

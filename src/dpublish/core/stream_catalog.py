@@ -13,14 +13,14 @@ _TASK = "streams"
 
 STREAMS: Mapping[str, Entry] = {
     "dsat": Entry(
-        location="dpublish.methods.streams.dsat:AdaptiveThreshold",
+        location="dpublish.methods.streams.dsat:DSAT",
         task=_TASK,
         publishes="histograms of a finite stream when they are worth while, in a rhythm that it "
         "learns and early after a jump",
         prefer="the stream has an end, and users must be hidden in all of it",
     ),
     "dsat-w": Entry(
-        location="dpublish.methods.streams.dsat_w:WindowThreshold",
+        location="dpublish.methods.streams.dsat_w:DSATw",
         task=_TASK,
         publishes="histograms of an endless stream when they are worth while",
         prefer="the stream never ends, and users must be hidden within any so many steps",
@@ -38,19 +38,19 @@ STREAMS: Mapping[str, Entry] = {
         prefer="counts drift steadily and you know how fast",
     ),
     "dsft": Entry(
-        location="dpublish.methods.streams.dsft:FixedThreshold",
+        location="dpublish.methods.streams.dsft:DSFT",
         task=_TASK,
         publishes="a fresh histogram when the counts have moved by a fixed amount",
         prefer="you know how much change matters",
     ),
     "bd": Entry(
-        location="dpublish.methods.streams.bd:BudgetDistribution",
+        location="dpublish.methods.streams.bd:BD",
         task=_TASK,
         publishes="a fresh histogram when it is closer than the last, with half of what is left",
         prefer="you compare with the literature (BD)",
     ),
     "ba": Entry(
-        location="dpublish.methods.streams.ba:BudgetAbsorption",
+        location="dpublish.methods.streams.ba:BA",
         task=_TASK,
         publishes="a fresh histogram when it is closer than the last, with what skipped steps left",
         prefer="you compare with the literature (BA)",

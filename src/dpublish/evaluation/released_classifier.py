@@ -19,18 +19,18 @@ from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.evaluation.classification import classifies
 from dpublish.evaluation.evaluations import target_of
-from dpublish.methods.linear_models.released import LinearModel
-from dpublish.methods.privpfc.released import GridClassifier
+from dpublish.methods.linear_models.released import LinearModelRelease
+from dpublish.methods.privpfc.released import PrivPfCRelease
 
 
 def _gives_scores(classifier: "ReleasedClassifier") -> bool:
-    return isinstance(classifier.release, LinearModel)
+    return isinstance(classifier.release, LinearModelRelease)
 
 
 def _gives_probabilities(classifier: "ReleasedClassifier") -> bool:
     release = classifier.release
-    logistic = isinstance(release, LinearModel) and release.model == "logistic"
-    return logistic or isinstance(release, GridClassifier)
+    logistic = isinstance(release, LinearModelRelease) and release.model == "logistic"
+    return logistic or isinstance(release, PrivPfCRelease)
 
 
 class ReleasedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -85,7 +85,7 @@ class ReleasedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Compute the probability of each class: a column for each of `classes_`."""
         order = np.argsort(self._declared())
-        if isinstance(self.release, GridClassifier):
+        if isinstance(self.release, PrivPfCRelease):
             return self.release.predict_proba(self._rows(X))[:, order]
         model = self._model()
         codes = encode_rows(self._rows(X), model.schema, model.features.columns)
@@ -135,7 +135,7 @@ class ReleasedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidParameter("this release was not made to predict a class")
         return target
 
-    def _model(self) -> LinearModel:
-        if not isinstance(self.release, LinearModel):
+    def _model(self) -> LinearModelRelease:
+        if not isinstance(self.release, LinearModelRelease):
             raise InvalidQuery("this release gives classes only")
         return self.release

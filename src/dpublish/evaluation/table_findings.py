@@ -4,7 +4,7 @@ from statistics import fmean
 
 from dpublish.evaluation.finding import Finding
 from dpublish.evaluation.synthetic_table import QUANTILES, Association, Comparison
-from dpublish.methods.marginals.released import Marginals
+from dpublish.methods.marginals.released import MarginalsRelease
 
 WORST = 10
 """How many pairs of columns are listed, those that differ most."""
@@ -78,7 +78,11 @@ def query_finding(comparison: Comparison) -> Finding:
             f"errors are relative to the true count, or to {answered[0].sanity:,.1f} rows where "
             "that is more",
             SCALED,
-            *([INDEPENDENT] if isinstance(comparison.release, Marginals) and answered[1:] else []),
+            *(
+                [INDEPENDENT]
+                if isinstance(comparison.release, MarginalsRelease) and answered[1:]
+                else []
+            ),
         ],
         figures={
             "source": source,

@@ -19,7 +19,7 @@ from dpublish.evaluation.metrics.clustering import normalized_intra_cluster_vari
 from dpublish.evaluation.plain_clusters import plain_centers
 from dpublish.experiments.experiment import Trial
 from dpublish.experiments.kmeans_parts import CLOUDS, NICV, NOISE_FREE, SECONDS
-from dpublish.methods.kmeans.released import Centers
+from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.privacy.budget import Budget
 
 
@@ -63,7 +63,7 @@ class Laboratory:
         begin = perf_counter()
         release = method.release(table, budget=Budget(trial.epsilon), rng=trial.rng())
         seconds = perf_counter() - begin
-        if not isinstance(release, Centers):
+        if not isinstance(release, KMeansRelease):
             raise InvalidParameter(f"{trial.method} does not publish centers")
         found = release.box.scale(release.centers)
         nicv = normalized_intra_cluster_variance(task.points, found)

@@ -24,8 +24,8 @@ from dpublish.experiments.models_parts import (
     method_for,
 )
 from dpublish.experiments.models_reference import fit_plain_model
-from dpublish.methods.linear_models.released import LinearModel
-from dpublish.methods.privpfc.released import GridClassifier
+from dpublish.methods.linear_models.released import LinearModelRelease
+from dpublish.methods.privpfc.released import PrivPfCRelease
 from dpublish.privacy.budget import Budget
 
 FloatArray = NDArray[np.float64]
@@ -59,9 +59,9 @@ def class_scores(release: Release, rows: pa.Table, target: str) -> FloatArray:
 
     A release that only names classes gives 1 to the one that it names.
     """
-    if isinstance(release, GridClassifier):
+    if isinstance(release, PrivPfCRelease):
         return release.predict_proba(rows)
-    if isinstance(release, LinearModel):
+    if isinstance(release, LinearModelRelease):
         decided = release.decision(encode_rows(rows, release.schema, release.features.columns))
         return np.hstack([-decided, decided]) if decided.shape[1] == 1 else decided
     labels = encode_classes(pa.table({target: release.predict(rows)}), release.schema, target)

@@ -40,8 +40,8 @@ from dpublish.experiments.personalized_parts import (
 )
 from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.methods.personalized.preferences import Preferences
-from dpublish.methods.personalized.released import PersonalRelease
-from dpublish.methods.personalized.released_answer import PersonalAnswer
+from dpublish.methods.personalized.released import PersonalizedRelease
+from dpublish.methods.personalized.released_answer import PersonalizedAnswer
 from dpublish.randomness import RandomSource, plain_generator
 
 _ASKED = Schema((column(ASKED, "category", values=["yes", "no"]),))
@@ -122,12 +122,12 @@ class PersonalLaboratory(Laboratory):
 
 def _answer(method: PersonalSettings, table: Table, rng: RandomSource) -> float:
     release = method.release(table, budget=method.budget(method.levels[-1]), rng=rng)
-    return release.value if isinstance(release, PersonalAnswer) else release.count(QUERY).value
+    return release.value if isinstance(release, PersonalizedAnswer) else release.count(QUERY).value
 
 
-def _publish(method: PersonalSettings, table: Table, rng: RandomSource) -> PersonalRelease:
+def _publish(method: PersonalSettings, table: Table, rng: RandomSource) -> PersonalizedRelease:
     release = method.release(table, budget=method.budget(method.levels[-1]), rng=rng)
-    if not isinstance(release, PersonalRelease):
+    if not isinstance(release, PersonalizedRelease):
         raise TypeError(f"{method.name} fits no model")
     return release
 

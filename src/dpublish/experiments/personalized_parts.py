@@ -12,12 +12,12 @@ from typing import Any
 
 from dpublish.core.method import Method
 from dpublish.experiments.personalized_crowd import PREFERENCE, RANGES, Crowd
-from dpublish.methods.personalized.exponential import PersonalChoice
+from dpublish.methods.personalized.exponential import PersonalizedEM
 from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.methods.personalized.minimum import Minimum
 from dpublish.methods.personalized.partitioning import Partitioning
 from dpublish.methods.personalized.sampling import Sampling
-from dpublish.methods.personalized.t_round import Rounds
+from dpublish.methods.personalized.t_round import TRound
 from dpublish.methods.personalized.threshold import Threshold
 from dpublish.methods.personalized.weighting import Weighting
 
@@ -109,7 +109,7 @@ METHODS: dict[str, Contender] = {
         {"exchangeable": True, "threshold": "max"},
     ),
     "personalized-em": Contender(
-        PersonalChoice,
+        PersonalizedEM,
         "an answer chosen by how little people's records would have to change for it",
         {"question": "count", "query": QUERY},
         counts_only=True,
@@ -143,7 +143,7 @@ METHODS: dict[str, Contender] = {
         combine="weighted",
         objective="privacy",
     ),
-    "t-round": _grouped(Rounds, "utility-based groups in up to three rounds"),
+    "t-round": _grouped(TRound, "utility-based groups in up to three rounds"),
 }
 REFERENCES = ("minimum", "personalized-em", NOISE_FREE)
 """Drawn in gray: they do not take people to stand for others."""

@@ -31,7 +31,7 @@ from dpublish.mechanisms.sparse_vector.calibration import NoiseKind
 from dpublish.mechanisms.sparse_vector.retraversal import retraverse
 from dpublish.mechanisms.sparse_vector.textbook import above_threshold_book
 from dpublish.mechanisms.sparse_vector.vector import SparseVector
-from dpublish.mechanisms.top_k import random_order, top_c
+from dpublish.mechanisms.top_k import random_order, top_k
 from dpublish.plots.line_plot import Line, Panel, draw_panels
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
@@ -111,7 +111,7 @@ def _retraversal(
 
 
 def _selection(task: Task, *, method: str) -> list[int]:
-    return top_c(
+    return top_k(
         task.scores,
         count=task.count,
         sensitivity_range=1,

@@ -32,7 +32,7 @@ from dpublish.evaluation.sklearn_adapter import label_points
 from dpublish.experiments.experiment import Trial
 from dpublish.experiments.wavecluster_parts import METHODS, PLAIN
 from dpublish.experiments.wavecluster_summary import store_labels
-from dpublish.methods.wavecluster.released import WaveClusters
+from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.methods.wavecluster.wavecluster import WaveTransform, wave_clusters
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator
@@ -80,7 +80,7 @@ class Laboratory:
         begin = perf_counter()
         made = chosen.release(split.table, budget=Budget(trial.epsilon), rng=trial.rng())
         figures = {SECONDS: round(perf_counter() - begin, 4)}
-        release = cast("WaveClusters", made)
+        release = cast("WaveClusterRelease", made)
         figures |= compare(truth.labels, release.labels, split.held_out) | _sizes(release.labels)
         if release.threshold is not None:
             figures["reached"] = float(np.count_nonzero(truth.values >= release.threshold))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import uniform_below
 from dpublish.mechanisms.selection import select
-from dpublish.mechanisms.top_k import top_c
+from dpublish.mechanisms.top_k import top_k
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 
@@ -114,7 +114,7 @@ def search(
         `budget.epsilon`-differentially private if `score` states a range sensitivity that
         holds for all neighbors and depends on the generation alone.  Each generation is
         made from the last choice and fresh randomness, so it is public once that choice is,
-        and each round's choice costs its share (`select`, `top_c`): sequential, adaptive
+        and each round's choice costs its share (`select`, `top_k`): sequential, adaptive
         composition over as many rounds as the plan has.
     """
     generation = first
@@ -125,7 +125,7 @@ def search(
                 scores.values, sensitivity_range=scores.sensitivity_range, budget=share, rng=rng
             )
             break
-        chosen = top_c(
+        chosen = top_k(
             scores.values,
             count=plan.parents,
             sensitivity_range=scores.sensitivity_range,

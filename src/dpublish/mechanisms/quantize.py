@@ -36,7 +36,7 @@ def quantize(
 ) -> LatticeScores:
     """Round scores down to multiples of 2**exponent and count them in steps from the highest.
 
-    The result goes to `select` or `top_c`, scores and range together.  No score raises an
+    The result goes to `select` or `top_k`, scores and range together.  No score raises an
     error, for an error would give it away: NaN counts as lower than all, and a score `FARTHEST`
     or more steps below the highest counts as that many below.  Scores are assumed to be at
     most 2**800 in size; what is larger counts as 2**800, and then R must hold of that.

@@ -4,7 +4,7 @@ Choosing one after another with a share of the budget each is the classical way 
 The default perturbs all scores once with one-sided noise and reads off the highest: one pass,
 the same price, and less noise than the Gumbel noise that would mimic the exponential mechanism.
 
-Known as: top-c or top-k selection, one-shot report-noisy-max.
+Known as: top-k or top-k selection, one-shot report-noisy-max.
 """
 
 from fractions import Fraction
@@ -30,7 +30,7 @@ ONE_SHOT = "one-shot"
 PEELING = {"peel-permute-and-flip": PERMUTE_AND_FLIP, "peel-exponential": EXPONENTIAL}
 
 
-def top_c(
+def top_k(
     scores: NDArray[np.integer[Any]],
     *,
     count: int,
@@ -58,11 +58,11 @@ def top_c(
         by a random order that no score enters.  The pairing is one to one, and geometric noise
         of rate epsilon / (c R) makes each winner's at most exp(epsilon / c) less likely.
         If all are ranked, the winner with the largest change pays nothing: c is one less.
-        Proof: docs/proofs/top_c.md.
+        Proof: docs/proofs/top_k.md.
 
     >>> from dpublish.randomness import seeded
     >>> supports = np.array([310, 24, 870, 11, 522])
-    >>> top_c(supports, count=2, sensitivity_range=1, budget=Budget("0.5"), rng=seeded(1))
+    >>> top_k(supports, count=2, sensitivity_range=1, budget=Budget("0.5"), rng=seeded(1))
     [2, 4]
     """
     require_scores(scores)

@@ -168,7 +168,7 @@ def test_a_forged_histogram_does_not_load(release, tmp_path, forgery):
     ids=str,
 )
 def test_a_forged_ranking_does_not_load(tmp_path, forgery):
-    method = make_method("topc", {"column": "age", "count": 3, "with_counts": True})
+    method = make_method("topk", {"column": "age", "count": 3, "with_counts": True})
     table = open_table(arrow_table(), SCHEMA)
     path = method.release(table, budget=Budget(1), rng=secure()).save(tmp_path / "out")
     assert load(path)

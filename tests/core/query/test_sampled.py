@@ -11,9 +11,9 @@ from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, InvalidQuery
-from dpublish.methods.kmeans.released_tree import TreeCenters
+from dpublish.methods.kmeans.released_tree import TreeKMeansRelease
 from dpublish.methods.privpfc.refinement import Refinement
-from dpublish.methods.privpfc.released import GridClassifier, grid_scores
+from dpublish.methods.privpfc.released import PrivPfCRelease, grid_scores
 from dpublish.methods.privpfc.score_card import UNIT
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
@@ -108,7 +108,7 @@ def test_a_tree_of_marginals_is_asked_through_its_rows(monkeypatch):
     table = open_table(pa.table({name: rng.random(3000) ** 2 for name in names}), schema)
     method = make_method("kmeans", {"clusters": 2})
     centers = method.release(table, budget=Budget(500), rng=seeded(1))
-    assert isinstance(centers, TreeCenters)
+    assert isinstance(centers, TreeKMeansRelease)
     answer = centers.count("a < 0.25")  # half of them
     assert answer.low is None
     assert answer.value == pytest.approx(1500, rel=0.1)
@@ -128,7 +128,7 @@ def test_columns_that_refine_a_grid_are_counted_in_its_rows(monkeypatch):
         method="privpfc", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=seeded(1)
     )
     sums = np.array([[[0, 0]], [[15, 5]], [[27, 9]], [[12, 4]]])
-    classifier = GridClassifier(
+    classifier = PrivPfCRelease(
         receipt=receipt,
         schema=Schema((job, sex, risk)),
         axes=(job.axis(), risk.axis()),

@@ -15,7 +15,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.diffgen.cuts import Cuts, inner_nodes, most_cells
-from dpublish.methods.diffgen.diffgen import MAX_DENSE_CELLS, Specialization, score_nodes
+from dpublish.methods.diffgen.diffgen import MAX_DENSE_CELLS, DiffGen, score_nodes
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
@@ -142,7 +142,7 @@ def test_cells_are_chosen_with_the_probabilities_of_the_proof():
     private = table(counts)
     drawn = Counter()
     for seed in range(500):
-        release = Specialization(target="risk", steps=2).release(
+        release = DiffGen(target="risk", steps=2).release(
             private, budget=Budget(1), rng=seeded(seed)
         )
         drawn[tuple((a.column, *a.leaf_starts.tolist()) for a in release.predictors)] += 1
@@ -168,7 +168,7 @@ def test_noise_has_the_rate_that_is_published():
     nothing = table([0] * len(CELLS))
     drawn = []
     for seed in range(150):
-        release = Specialization(target="risk", steps=1).release(
+        release = DiffGen(target="risk", steps=1).release(
             nothing, budget=Budget(1), rng=seeded(seed)
         )
         assert release.noise_rate == Fraction(1, 2)
@@ -182,7 +182,7 @@ def test_noise_has_the_rate_that_is_published():
 @pytest.mark.parametrize("threshold", [None, 1])
 def test_counts_are_right_when_noise_is_negligible(threshold):
     counts = [3, 0, 1, 2, 0, 1, 2, 2, 5, 1, 0, 0, 1, 3, 0, 1]
-    release = Specialization(target="risk", steps=4, threshold=threshold).release(
+    release = DiffGen(target="risk", steps=4, threshold=threshold).release(
         table(counts), budget=Budget(400), rng=seeded(1)
     )
     assert [axis.size for axis in release.axes] == [4, 2, 2]  # all four nodes are used up
@@ -194,9 +194,7 @@ def test_counts_are_right_when_noise_is_negligible(threshold):
 def test_steps_that_cannot_be_made_are_paid_out_to_the_counts():
     # The work column has three inner nodes and sex has one: four steps of nine can be made.
     budget = Budget("0.9")
-    release = Specialization(target="risk", steps=9).release(
-        table([1] * 16), budget=budget, rng=seeded(1)
-    )
+    release = DiffGen(target="risk", steps=9).release(table([1] * 16), budget=budget, rng=seeded(1))
     shares = dict(release.receipt.shares)
     assert len(shares) == 5
     assert shares["release/step-4"] == Fraction(1, 20)
@@ -208,9 +206,7 @@ def test_steps_that_cannot_be_made_are_paid_out_to_the_counts():
 def test_predictors_of_one_value_leave_all_to_the_counts():
     one = Schema((column("sex", "category", values=["F"]), RISK))
     rows = pa.table({"sex": ["F"] * 9, "risk": ["high"] * 9})
-    release = Specialization(target="risk").release(
-        open_table(rows, one), budget=Budget(5), rng=seeded(1)
-    )
+    release = DiffGen(target="risk").release(open_table(rows, one), budget=Budget(5), rng=seeded(1))
     assert release.receipt.shares == (("release/counts", Fraction(5)),)
     assert release.predictors == ()
     assert release.predict({"sex": ["F"]}).to_pylist() == ["high"]
@@ -226,7 +222,7 @@ def test_a_clear_rule_is_learned():
             "risk": [LABELS["risk"][code] for code in (work >= 2).astype(int)],
         }
     )
-    release = Specialization(target="risk", steps=2).release(
+    release = DiffGen(target="risk", steps=2).release(
         open_table(rows, SCHEMA), budget=Budget(1), rng=seeded(4)
     )
     assert release.predict(rows).to_pylist() == rows["risk"].to_pylist()
@@ -242,13 +238,13 @@ def wide_schema(columns=24):
 def test_many_cells_are_published_above_a_threshold():
     schema, names = wide_schema()
     rows = pa.table({**dict.fromkeys(names, ["0"] * 300), "risk": ["low"] * 300})
-    release = Specialization(target="risk", steps=8).release(
+    release = DiffGen(target="risk", steps=8).release(
         open_table(rows, schema), budget=Budget(1), rng=seeded(1)
     )
     assert release.size == 2 * 8**8 > MAX_DENSE_CELLS
     assert release.threshold > 20
     assert release.counts.max() > 250
-    few = Specialization(target="risk", steps=2).release(
+    few = DiffGen(target="risk", steps=2).release(
         open_table(rows, schema), budget=Budget(1), rng=seeded(1)
     )
     assert few.threshold is None
@@ -256,14 +252,12 @@ def test_many_cells_are_published_above_a_threshold():
 
 def test_more_cells_than_can_be_numbered_are_refused_before_anything_is_paid():
     schema, _ = wide_schema()
-    method = Specialization(target="risk", steps=21)
+    method = DiffGen(target="risk", steps=21)
     with pytest.raises(InvalidParameter, match="take fewer steps"):
         method.expected_error(schema, None, Fraction(1))
-    Specialization(target="risk", steps=20).expected_error(schema, None, Fraction(1))
+    DiffGen(target="risk", steps=20).expected_error(schema, None, Fraction(1))
     with pytest.raises(InvalidParameter, match="empty cells"):
-        Specialization(target="risk", steps=10, threshold=1).expected_error(
-            schema, None, Fraction(1)
-        )
+        DiffGen(target="risk", steps=10, threshold=1).expected_error(schema, None, Fraction(1))
 
 
 def test_the_bound_on_cells_is_reached_or_above_for_every_sequence():
@@ -281,10 +275,10 @@ def test_the_bound_on_cells_is_reached_or_above_for_every_sequence():
 def test_names_that_two_cells_would_share_are_refused():
     twins = column("size", "ordinal", values=["a", "b", "a..b", "c"], branching=2)
     with pytest.raises(InvalidParameter, match=r"'a..b'; rename"):
-        Specialization(target="risk").expected_error(Schema((twins, RISK)), None, Fraction(1))
+        DiffGen(target="risk").expected_error(Schema((twins, RISK)), None, Fraction(1))
     taken = column("noisy_count", "category", values=["a", "b"])
     with pytest.raises(InvalidParameter, match="rename the columns"):
-        Specialization(target="risk").expected_error(Schema((taken, RISK)), None, Fraction(1))
+        DiffGen(target="risk").expected_error(Schema((taken, RISK)), None, Fraction(1))
 
 
 @pytest.mark.parametrize(
@@ -301,11 +295,11 @@ def test_names_that_two_cells_would_share_are_refused():
 )
 def test_settings_that_cannot_work_are_refused(settings):
     with pytest.raises(InvalidParameter):
-        Specialization(target="risk", **settings)
+        DiffGen(target="risk", **settings)
 
 
 def test_the_forecast_names_its_figures_and_a_hint_relates_them_to_records():
-    method = Specialization(target="risk", steps=2)
+    method = DiffGen(target="risk", steps=2)
     forecast = method.expected_error(SCHEMA, 1600, Fraction(1))
     assert forecast.figures["steps"] == 2
     assert forecast.figures["cells_at_most"] == 8
@@ -316,7 +310,7 @@ def test_the_forecast_names_its_figures_and_a_hint_relates_them_to_records():
 
 def test_progress_tells_steps_only():
     seen = []
-    Specialization(target="risk", steps=2).release(
+    DiffGen(target="risk", steps=2).release(
         table([1] * 16),
         budget=Budget(2),
         rng=seeded(1),

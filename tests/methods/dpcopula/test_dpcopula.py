@@ -12,7 +12,7 @@ from dpublish.errors import InvalidParameter
 from dpublish.mechanisms import noise
 from dpublish.methods.dpcopula import dpcopula as gaussian_copula
 from dpublish.methods.dpcopula import kendall, mle, spearman, weighed_marginals
-from dpublish.methods.dpcopula.dpcopula import GaussianCopula, ordered_columns
+from dpublish.methods.dpcopula.dpcopula import DPCopula, ordered_columns
 from dpublish.methods.dpcopula.weighed_marginals import marginal_shares
 from dpublish.methods.marginals import hierarchical
 from dpublish.methods.marginals import one_marginal as marginals
@@ -67,7 +67,7 @@ def worst_loss(monkeypatch, method, runs=30, sizes=(0, 2, 15, 40)):
 @pytest.mark.parametrize("method", ["spearman", "kendall"])
 @pytest.mark.parametrize("marginal", ["auto", "hierarchical"])
 def test_no_release_tells_neighbors_apart_by_more_than_the_budget(method, marginal, monkeypatch):
-    found = worst_loss(monkeypatch, GaussianCopula(correlation=method, marginal=marginal))
+    found = worst_loss(monkeypatch, DPCopula(correlation=method, marginal=marginal))
     assert found <= float(EPSILON) * (1 + 1e-6)
     assert found > float(EPSILON) / 2  # the releases are not so noisy that nothing was tested
 
@@ -81,14 +81,14 @@ def test_the_audit_notices_marginals_that_each_take_the_whole_share(monkeypatch)
             counts, method=method, budget=Budget(4 * budget.epsilon), rng=rng
         ),
     )
-    assert worst_loss(monkeypatch, GaussianCopula()) > float(EPSILON)
+    assert worst_loss(monkeypatch, DPCopula()) > float(EPSILON)
 
 
 @pytest.mark.parametrize("method", ["spearman", "kendall", "mle"])
 @pytest.mark.parametrize("size", [0, 1, 30])
 def test_every_share_is_spent_and_costs_the_budget(method, size):
     budget = Budget("0.7")
-    release = GaussianCopula(correlation=method).release(
+    release = DPCopula(correlation=method).release(
         make_table(random_records(5, size)[0]), budget=budget, rng=seeded(2)
     )
     assert all(share.is_used for share in budget.account())
@@ -103,7 +103,7 @@ def test_marginals_and_correlations_come_back_with_much_budget():
     normals = draws.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], size=20_000)
     schema = Schema(tuple(column(x, "numeric", bounds=[-4, 4], bins=400) for x in "xy"))
     table = open_table(pa.table({"x": normals[:, 0], "y": np.exp(normals[:, 1]) - 3}), schema)
-    release = GaussianCopula().release(table, budget=Budget(50), rng=seeded(1))
+    release = DPCopula().release(table, budget=Budget(50), rng=seeded(1))
     assert release.matrix[0, 1] == pytest.approx(0.7, abs=0.02)
     rows = release.rows(20_000, seed=3)
     for name, true in (("x", normals[:, 0]), ("y", np.clip(np.exp(normals[:, 1]) - 3, -4, 4))):
@@ -116,7 +116,7 @@ def test_marginals_and_correlations_come_back_with_much_budget():
 def test_columns_without_an_order_stand_alone():
     assert ordered_columns(SCHEMA.columns) == ("age", "pay", "sex")
     assert ordered_columns((SCHEMA["sex"], SCHEMA["town"])) == ()
-    release = GaussianCopula(columns=("town", "sex")).release(
+    release = DPCopula(columns=("town", "sex")).release(
         make_table(random_records(1, 50)[0]), budget=Budget(1), rng=seeded(1)
     )
     assert release.correlation is None
@@ -141,7 +141,7 @@ def test_longer_columns_get_more_of_the_budget():
 
 
 def test_the_predicted_error_falls_with_epsilon_and_knows_the_correlations():
-    method = GaussianCopula()
+    method = DPCopula()
     errors = [method.expected_error(SCHEMA, 1000, Fraction(e)) for e in (1, 2, 4)]
     reach = [error.figures["range_count_95"] for error in errors]
     assert reach == sorted(reach, reverse=True)
@@ -161,12 +161,12 @@ def test_the_predicted_error_falls_with_epsilon_and_knows_the_correlations():
 )
 def test_settings_that_make_no_sense_are_refused(bad):
     with pytest.raises(InvalidParameter):
-        GaussianCopula(**bad)
+        DPCopula(**bad)
 
 
 @pytest.mark.parametrize("columns", [("age", "age"), ("wealth",)])
 def test_what_a_release_would_refuse_the_plan_refuses_and_nothing_is_spent(columns):
-    method = GaussianCopula(columns=columns)
+    method = DPCopula(columns=columns)
     budget = Budget(1)
     with pytest.raises(InvalidParameter):
         method.expected_error(SCHEMA, 10, Fraction(1))
@@ -182,4 +182,4 @@ def test_too_many_columns_are_refused_before_any_of_them_is_planned(monkeypatch)
     monkeypatch.setattr(gaussian_copula, "require_marginals", plan)
     schema = Schema(tuple(column(f"x{i}", "integer", bounds=[0, 9]) for i in range(2_000)))
     with pytest.raises(InvalidParameter, match=r"2,000 columns are too many .* name fewer"):
-        GaussianCopula().expected_error(schema, None, Fraction(1))
+        DPCopula().expected_error(schema, None, Fraction(1))

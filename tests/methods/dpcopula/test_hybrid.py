@@ -16,8 +16,8 @@ from dpublish.evaluation.synthetic_table import Comparison
 from dpublish.mechanisms import noise
 from dpublish.methods.dpcopula import hybrid as hybrid_copula
 from dpublish.methods.dpcopula import mixed_network, spearman
-from dpublish.methods.dpcopula.hybrid import HybridCopula
-from dpublish.methods.dpcopula.released_hybrid import MixedTable
+from dpublish.methods.dpcopula.hybrid import DPCopulaHybrid
+from dpublish.methods.dpcopula.released_hybrid import DPCopulaHybridRelease
 from dpublish.methods.marginals import hierarchical
 from dpublish.methods.marginals import one_marginal as marginals
 from dpublish.methods.privbayes import structure as bayes_structure
@@ -40,7 +40,7 @@ DESIGNS = ["network", "numbers-first"]
 
 def method_of(design, **changes):
     settings = {"least_values": 3, "theta": Fraction(1, 4), "max_degree": 2}
-    return HybridCopula(design=design, **settings | changes)
+    return DPCopulaHybrid(design=design, **settings | changes)
 
 
 def make_table(records):
@@ -161,7 +161,7 @@ def mixed_rows(rows=30_000):
 def test_marginals_and_dependence_come_back(design):
     rows, schema = mixed_rows()
     table = open_table(rows, schema)
-    release = HybridCopula(design=design).release(table, budget=Budget(3), rng=seeded(2))
+    release = DPCopulaHybrid(design=design).release(table, budget=Budget(3), rng=seeded(2))
     drawn = release.rows(30_000, seed=5)
     assert release.records == pytest.approx(30_000, rel=0.02)
     for name in ("age", "pay"):
@@ -188,7 +188,9 @@ def test_numbers_follow_their_own_marginal_not_the_noisier_joint():
     table = open_table(rows, schema)
     gaps, raw_gaps = [], []
     for seed in range(8):
-        release = HybridCopula(design="network").release(table, budget=Budget(1), rng=seeded(seed))
+        release = DPCopulaHybrid(design="network").release(
+            table, budget=Budget(1), rng=seeded(seed)
+        )
         target = release.numbers.distributions["age"].probabilities
         starts = release.network.axes["age"].leaf_starts[:-1]
         wanted = np.add.reduceat(target, starts)
@@ -205,12 +207,12 @@ def test_numbers_follow_their_own_marginal_not_the_noisier_joint():
 @pytest.mark.parametrize("design", DESIGNS)
 def test_a_saved_release_gives_the_same_rows_and_answers(design, tmp_path):
     rows, schema = mixed_rows(2000)
-    release = HybridCopula(design=design).release(
+    release = DPCopulaHybrid(design=design).release(
         open_table(rows, schema), budget=Budget(1), rng=seeded(2)
     )
     release.save(tmp_path / "mixed")
     again = load(tmp_path / "mixed")
-    assert isinstance(again, MixedTable)
+    assert isinstance(again, DPCopulaHybridRelease)
     assert again == release
     assert again.rows(500, seed=3).equals(release.rows(500, seed=3))
     assert again.count("age >= 30") == release.count("age >= 30")
@@ -229,9 +231,11 @@ def test_records_without_a_category_are_left_out_of_everything():
         rows.set_column(3, "town", pa.array(towns, mask=lost)),
         Schema((*schema.columns[:3], town)),
     )
-    release = HybridCopula(design="numbers-first").release(table, budget=Budget(20), rng=seeded(2))
+    release = DPCopulaHybrid(design="numbers-first").release(
+        table, budget=Budget(20), rng=seeded(2)
+    )
     assert release.records == pytest.approx(8000, rel=0.05)
-    whole = HybridCopula(design="numbers-first").release(
+    whole = DPCopulaHybrid(design="numbers-first").release(
         open_table(rows, schema), budget=Budget(20), rng=seeded(2)
     )
     assert release.numbers.matrix[0, 1] == pytest.approx(whole.numbers.matrix[0, 1], abs=0.03)
@@ -242,7 +246,7 @@ def test_classes_get_names_that_no_value_has():
     schema = Schema((column("x", "ordinal", values=values), column("s", "category", values=["F"])))
     drawn = np.repeat(values[:4], [250, 250, 500, 1000])
     table = open_table(pa.table({"x": drawn, "s": ["F"] * 2000}), schema)
-    release = HybridCopula(design="network").release(table, budget=Budget(5), rng=seeded(1))
+    release = DPCopulaHybrid(design="network").release(table, budget=Budget(5), rng=seeded(1))
     assert release.rows(10, seed=1).num_rows == 10
 
 
@@ -259,7 +263,7 @@ def test_long_categories_keep_their_marginals_at_a_small_budget(design):
         rows.append_column("land", pa.array(np.array(values)[drawn])),
         Schema((*schema.columns, land)),
     )
-    release = HybridCopula(design=design).release(table, budget=Budget("0.3"), rng=seeded(5))
+    release = DPCopulaHybrid(design=design).release(table, budget=Budget("0.3"), rng=seeded(5))
     found = release.rows(20_000, seed=1)["land"].to_pylist()
     share = np.array([found.count(value) for value in values]) / 20_000
     assert np.abs(share - np.bincount(drawn, minlength=40) / 20_000).sum() / 2 < 0.12
@@ -269,9 +273,9 @@ def test_long_categories_keep_their_marginals_at_a_small_budget(design):
 def test_the_design_follows_from_the_schema():
     rows, schema = mixed_rows(500)
     table = open_table(rows, schema)
-    both = HybridCopula().release(table, budget=Budget(1), rng=seeded(1))
+    both = DPCopulaHybrid().release(table, budget=Budget(1), rng=seeded(1))
     assert both.numbers_first
-    one = HybridCopula(columns=("age", "sex", "town"))
+    one = DPCopulaHybrid(columns=("age", "sex", "town"))
     assert not one.release(table, budget=Budget(1), rng=seeded(1)).numbers_first
 
 
@@ -302,7 +306,7 @@ def test_tables_of_one_sort_are_sent_elsewhere(columns, advice):
 )
 def test_settings_that_make_no_sense_are_refused(bad):
     with pytest.raises(InvalidParameter):
-        HybridCopula(**bad)
+        DPCopulaHybrid(**bad)
 
 
 @pytest.mark.parametrize("design", [*DESIGNS, "cells"])
@@ -319,7 +323,7 @@ def test_every_marginal_of_a_real_table_is_sensible(name, real_data):
     benchmark = BENCHMARKS[name]
     schema = benchmark.schema(real_data)
     rows = benchmark.rows(real_data).select(schema.names)
-    release = HybridCopula().release(open_table(rows, schema), budget=Budget(1), rng=seeded(1))
+    release = DPCopulaHybrid().release(open_table(rows, schema), budget=Budget(1), rng=seeded(1))
     for marginal in Comparison.of(release, rows, seed=1).marginals:
         assert marginal.total_variation < 0.1
 
@@ -366,7 +370,7 @@ def test_rows_keep_the_share_of_a_rare_class(design, share):
     true = np.sum(rows["fraud"].to_numpy(zero_copy_only=False) == "yes")
     errors = []
     for seed in range(3):
-        release = HybridCopula(design=design).release(
+        release = DPCopulaHybrid(design=design).release(
             open_table(rows, schema), budget=Budget(1), rng=seeded(seed)
         )
         drawn = release.rows(rows.num_rows, seed=1)

@@ -18,7 +18,7 @@ from dpublish.methods.dpcopula.intervals import (
 )
 from dpublish.methods.dpcopula.noisy_correlation import NoisyCorrelation
 from dpublish.methods.dpcopula.query import Question
-from dpublish.methods.dpcopula.released import Copula
+from dpublish.methods.dpcopula.released import DPCopulaRelease
 from dpublish.methods.dpcopula.rows import LeafDistribution, draw_codes
 from dpublish.methods.dpcopula.score_bridge import SCORE_UNIT, score_table
 from dpublish.methods.histogram.released_labeled import NoisySize
@@ -170,7 +170,7 @@ def published(codes, epsilon, draws):
         scale,
         {"kept": [1.0] * COLUMNS, "steepness": "1"},
     )
-    return Copula(
+    return DPCopulaRelease(
         receipt=receipt, schema=SCHEMA, marginals=marginals, correlation=correlation, size=size
     )
 

@@ -14,7 +14,7 @@ from dpublish.audit import frequency_p_value
 from dpublish.data.schema import Schema, column
 from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
 from dpublish.methods.dpcopula.noisy_correlation import NoisyCorrelation
-from dpublish.methods.dpcopula.released import Copula
+from dpublish.methods.dpcopula.released import DPCopulaRelease
 from dpublish.methods.dpcopula.rows import LeafDistribution, draw_codes
 from dpublish.methods.dpcopula.score_bridge import SCORE_UNIT, latent_correlation, score_table
 from dpublish.methods.dpcopula.shrinkage import shrunk
@@ -73,7 +73,7 @@ def copula(**changes):
         "size": NoisySize(1000, Fraction(1, 10)),
         "shrink": False,
     }
-    return Copula(**settings | changes)
+    return DPCopulaRelease(**settings | changes)
 
 
 def cell_distribution(release):
@@ -316,7 +316,7 @@ def test_shrinking_moves_uncertain_correlations_to_zero():
 
 def again(release, tables=None, **changes):
     """Take a release apart and put it together again, by way of a file's text."""
-    return Copula.from_parts(
+    return DPCopulaRelease.from_parts(
         receipt=release.receipt,
         schema=release.schema,
         metadata=json.loads(json.dumps(release.metadata(), allow_nan=False)) | changes,

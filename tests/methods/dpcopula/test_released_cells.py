@@ -12,7 +12,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery
 from dpublish.methods.dpcopula.cell_copulas import release_cells
-from dpublish.methods.dpcopula.released_cells import CellCopulas
+from dpublish.methods.dpcopula.released_cells import CellCopulasRelease
 from dpublish.methods.dpcopula.report_cells import section
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.budget import Budget
@@ -175,7 +175,7 @@ def test_it_is_rebuilt_from_its_parts():
 
 
 def rebuilt(release, metadata=None, tables=None):
-    return CellCopulas.from_parts(
+    return CellCopulasRelease.from_parts(
         receipt=release.receipt,
         schema=release.schema,
         metadata=json.loads(json.dumps(release.metadata())) | (metadata or {}),

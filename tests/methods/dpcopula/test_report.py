@@ -8,7 +8,7 @@ import pytest
 
 from dpublish.data.schema import Schema, column
 from dpublish.methods.dpcopula.noisy_correlation import NoisyCorrelation
-from dpublish.methods.dpcopula.released import Copula
+from dpublish.methods.dpcopula.released import DPCopulaRelease
 from dpublish.methods.dpcopula.report import section
 from dpublish.methods.dpcopula.score_bridge import SCORE_UNIT
 from dpublish.methods.histogram.released_labeled import NoisySize
@@ -38,7 +38,7 @@ def release(columns=3, leaves=300, joined=True):
     products = np.linspace(-0.2, 0.25, pairs) * 1000 * SCORE_UNIT**2
     settings = {"kept": [1.0] * columns, "steepness": "1"}
     rate = Fraction(1, SCORE_UNIT**2)
-    return Copula(
+    return DPCopulaRelease(
         receipt=receipt,
         schema=schema,
         marginals=tuple(

@@ -10,7 +10,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.methods.filter_priority.filter_priority import FilterPriority
-from dpublish.methods.filter_priority.released import CellSample
+from dpublish.methods.filter_priority.released import FilterPriorityRelease
 from dpublish.methods.filter_priority.report import section
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -88,7 +88,7 @@ def test_without_any_cell_rows_are_spread_evenly():
 
 def test_it_is_rebuilt_from_its_parts_and_refuses_others():
     release = publish(sample=30)
-    again = CellSample.from_parts(
+    again = FilterPriorityRelease.from_parts(
         receipt=release.receipt,
         schema=release.schema,
         metadata=release.metadata(),

@@ -15,7 +15,7 @@ from dpublish.core.query.language import quote
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.histogram.histogram import MAX_DENSE_CELLS, NoisyHistogram
+from dpublish.methods.histogram.histogram import MAX_DENSE_CELLS, Histogram
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from method_examples import ROWS, SCHEMA, arrow_table
@@ -38,7 +38,7 @@ COLUMNS = st.lists(
 
 
 def exact_counts(rows, columns):
-    axes = NoisyHistogram(columns=tuple(columns))._axes(SCHEMA)
+    axes = Histogram(columns=tuple(columns))._axes(SCHEMA)
     kernel = Counts(SCHEMA, (tuple((axis.column, axis.level) for axis in axes),))
     return open_table(arrow_table(rows), SCHEMA).sum(kernel)
 
@@ -59,7 +59,7 @@ def worst_loss(rate, epsilon):
 
 
 def test_the_noise_rate_keeps_the_guarantee_and_a_greater_one_would_not():
-    release = NoisyHistogram(columns=("sex",)).release(
+    release = Histogram(columns=("sex",)).release(
         open_table(arrow_table(), SCHEMA), budget=Budget("0.5"), rng=seeded(1)
     )
     assert worst_loss(release.noise_rate, release.receipt.epsilon)
@@ -67,7 +67,7 @@ def test_the_noise_rate_keeps_the_guarantee_and_a_greater_one_would_not():
 
 
 def noise_of_many_releases(epsilon, threshold=None):
-    method = NoisyHistogram(columns=("age", "sex"), threshold=threshold)
+    method = Histogram(columns=("age", "sex"), threshold=threshold)
     table, rng = open_table(arrow_table(), SCHEMA), seeded(5)
     exact = exact_counts(ROWS, ("age", "sex"))
     samples = []
@@ -110,7 +110,7 @@ def test_a_sparse_release_has_the_distribution_of_perturbing_every_cell_and_drop
     columns = ("sex", "town")
     counts = exact_counts(ROWS * 3, columns)
     assert (counts == 0).sum() >= 4
-    method = NoisyHistogram(columns=columns, threshold=3)
+    method = Histogram(columns=columns, threshold=3)
     samples = []
     for _ in range(3000):
         release = method.release(table, budget=Budget("0.8"), rng=rng)
@@ -134,13 +134,13 @@ def test_a_sparse_release_has_the_distribution_of_perturbing_every_cell_and_drop
 )
 def test_settings_that_make_no_sense_are_refused(bad):
     with pytest.raises(InvalidParameter):
-        NoisyHistogram(**bad)
+        Histogram(**bad)
 
 
 @pytest.mark.parametrize("columns", [("age", "age@1"), ("age", "age"), ("wealth",), ("age@9",)])
 def test_columns_that_do_not_fit_the_schema_are_refused(columns):
     with pytest.raises(InvalidParameter):
-        NoisyHistogram(columns=columns).expected_error(SCHEMA, None, Fraction(1))
+        Histogram(columns=columns).expected_error(SCHEMA, None, Fraction(1))
 
 
 def test_odd_names_of_columns_are_no_obstacle():
@@ -148,11 +148,11 @@ def test_odd_names_of_columns_are_no_obstacle():
     odd = Schema(tuple(column(name, "category", values=["x", "y"]) for name in names))
     table = open_table(pa.table({name: ["x", "y"] for name in names}), odd)
     for chosen in (("a,b", "a@1"), ("a", "a@1"), ("a@0", "a,b@1")):
-        release = NoisyHistogram(columns=chosen).release(table, budget=Budget(1), rng=seeded(1))
+        release = Histogram(columns=chosen).release(table, budget=Budget(1), rng=seeded(1))
         assert len(release.axes) == 2
         release.count(f"{quote(release.axes[0].column)} = x")
     with pytest.raises(InvalidParameter, match="rename"):
-        NoisyHistogram(columns=("noisy_count",)).expected_error(odd, None, Fraction(1))
+        Histogram(columns=("noisy_count",)).expected_error(odd, None, Fraction(1))
 
 
 def test_what_a_release_would_refuse_the_plan_refuses():
@@ -165,14 +165,14 @@ def test_what_a_release_would_refuse_the_plan_refuses():
         {"columns": four},
     ):
         with pytest.raises(InvalidParameter):
-            NoisyHistogram(**settings).expected_error(wide, None, Fraction(1))
+            Histogram(**settings).expected_error(wide, None, Fraction(1))
 
 
 def test_published_cells_of_a_sparse_release_are_as_near_as_it_says():
     domain = Schema(tuple(column(name, "integer", bounds=[0, 9999]) for name in "ab"))
     rows = pa.table({"a": np.arange(9000), "b": np.arange(9000)})  # each alone in its cell
     table, rng = open_table(rows, domain), seeded(3)
-    method = NoisyHistogram(columns=("a", "b"), threshold="auto")
+    method = Histogram(columns=("a", "b"), threshold="auto")
     misses = 0
     for _ in range(60):
         release = method.release(table, budget=Budget("0.5"), rng=rng)
@@ -186,7 +186,7 @@ def test_published_cells_of_a_sparse_release_are_as_near_as_it_says():
 def test_a_refused_release_costs_nothing():
     budget = Budget(1)
     with pytest.raises(InvalidParameter, match="no column"):
-        NoisyHistogram(columns=("wealth",)).release(
+        Histogram(columns=("wealth",)).release(
             open_table(arrow_table(), SCHEMA), budget=budget, rng=seeded(1)
         )
     assert not budget.is_used
@@ -194,6 +194,6 @@ def test_a_refused_release_costs_nothing():
 
 
 def test_the_auto_threshold_lets_about_one_empty_cell_through():
-    method = NoisyHistogram(columns=("age", "height", "town"), threshold="auto")
+    method = Histogram(columns=("age", "height", "town"), threshold="auto")
     figures = method.expected_error(SCHEMA, None, Fraction(1, 2)).figures
     assert 0.3 < figures["expected_false_cells"] <= 1

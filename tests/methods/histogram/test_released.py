@@ -10,7 +10,7 @@ import pytest
 from dpublish.core.registry import make_method
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, InvalidQuery
-from dpublish.methods.histogram.released import Histogram
+from dpublish.methods.histogram.released import HistogramRelease
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from method_examples import SCHEMA
@@ -166,7 +166,7 @@ def test_rows_of_any_number_are_drawn_in_proportion():
 
 def test_an_empty_histogram_still_draws_from_its_domain():
     base = publish(epsilon="1", columns=("sex",))
-    empty = Histogram(
+    empty = HistogramRelease(
         base.receipt, base.schema, base.axes, base.cells, np.array([-3, -1]), Fraction(1)
     )
     assert empty.estimates.tolist() == [0, 0]

@@ -12,7 +12,11 @@ from dpublish.core.prediction import UNKNOWN
 from dpublish.data.cut import cut_axis
 from dpublish.data.schema import Schema, column
 from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
-from dpublish.methods.histogram.released_labeled import LabeledHistogram, NoisySize, estimate_total
+from dpublish.methods.histogram.released_labeled import (
+    LabeledHistogramRelease,
+    NoisySize,
+    estimate_total,
+)
 from dpublish.methods.histogram.report_labeled import section
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
@@ -55,7 +59,7 @@ def dense(**changes):
         "counts": COUNTS.ravel(),
         "noise_rate": Fraction(1, 2),
     }
-    return LabeledHistogram(**{**fields, **changes})
+    return LabeledHistogramRelease(**{**fields, **changes})
 
 
 def sparse(cells, counts, **changes):
@@ -179,7 +183,7 @@ def test_it_loads_as_it_was_saved(tmp_path):
         release.save(tmp_path / str(number))
         opened = load(tmp_path / str(number))
         assert opened == release
-        assert type(opened) is LabeledHistogram
+        assert type(opened) is LabeledHistogramRelease
         assert opened.records == release.records
         assert opened.axes == release.axes
     assert dense() != dense(records=NoisySize(-3, Fraction(1, 7)))
@@ -234,10 +238,10 @@ def test_what_no_method_would_publish_is_refused(changes):
 def test_facts_that_do_not_fit_are_refused(tamper):
     metadata = dense(records=NoisySize(5, Fraction(1))).metadata()
     parts = {"receipt": RECEIPT, "schema": SCHEMA, "tables": dense().tables()}
-    assert LabeledHistogram.from_parts(metadata=metadata, **parts).records.value == 5
+    assert LabeledHistogramRelease.from_parts(metadata=metadata, **parts).records.value == 5
     tamper(metadata)
     with pytest.raises(DPublishError):
-        LabeledHistogram.from_parts(metadata=metadata, **parts)
+        LabeledHistogramRelease.from_parts(metadata=metadata, **parts)
 
 
 def test_the_section_shows_classes_marginals_and_the_largest_groups():

@@ -10,8 +10,8 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.methods.kmeans.choose_k import Validity, best_of, judge_clusters
-from dpublish.methods.kmeans.dplloyd import Lloyd
-from dpublish.methods.kmeans.eugkm import ExtendedUniformGrid
+from dpublish.methods.kmeans.dplloyd import DPLloyd
+from dpublish.methods.kmeans.eugkm import EUGkM
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
@@ -28,7 +28,7 @@ def publish(method, count=20_000, epsilon=1):
 
 @pytest.fixture(scope="module")
 def grid():
-    return publish(ExtendedUniformGrid(clusters=9))
+    return publish(EUGkM(clusters=9))
 
 
 def test_five_clear_clusters_are_counted(grid):
@@ -66,7 +66,7 @@ def test_progress_is_told(grid):
 
 
 def test_an_empty_table_still_gets_an_answer():
-    release = publish(ExtendedUniformGrid(clusters=2), count=0)
+    release = publish(EUGkM(clusters=2), count=0)
     assert best_of(judge_clusters(release, range(2, 40, 9), starts=2)).clusters >= 2
 
 
@@ -78,4 +78,4 @@ def test_impossible_numbers_are_refused(grid, candidates):
 
 def test_a_release_without_a_grid_is_refused():
     with pytest.raises(InvalidQuery, match=r"dplloyd .* holds no grid"):
-        judge_clusters(publish(Lloyd(clusters=2), count=100), [2])
+        judge_clusters(publish(DPLloyd(clusters=2), count=100), [2])

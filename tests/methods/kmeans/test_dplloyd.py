@@ -11,10 +11,10 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.kmeans.dplloyd import Lloyd
+from dpublish.methods.kmeans.dplloyd import DPLloyd
 from dpublish.methods.kmeans.dplloyd_impr import (
     MOST_ROUNDS,
-    ImprovedLloyd,
+    DPLloydImpr,
     count_rounds,
     count_weight,
     least_epsilon,
@@ -25,9 +25,9 @@ from methods.kmeans.lloyd_audit import Points, Replay, exact_loss, schema_of
 
 EPSILON = Fraction(3, 2)
 CATALOG = [
-    Lloyd(clusters=3),
-    Lloyd(clusters=2, rounds=3, start="uniform"),
-    ImprovedLloyd(clusters=3),
+    DPLloyd(clusters=3),
+    DPLloyd(clusters=2, rounds=3, start="uniform"),
+    DPLloydImpr(clusters=3),
 ]
 BLOBS = np.array([[-0.7, -0.6], [0.6, -0.5], [0.0, 0.7]])
 
@@ -75,7 +75,7 @@ def test_all_rounds_together_lose_the_budget_and_no_more(monkeypatch, method):
 
 
 def test_rounds_that_follow_from_the_exact_number_of_records_are_caught(monkeypatch):
-    method = ImprovedLloyd(clusters=1)
+    method = DPLloydImpr(clusters=1)
     # Find a number of records at which one more buys one more round.
     buys = [count_rounds(n, 2, 1, EPSILON * Fraction(97, 100)) for n in range(2000)]
     size = next(n for n in range(1999) if buys[n + 1] > buys[n])
@@ -127,7 +127,7 @@ def test_the_weight_of_the_counts_makes_the_squared_error_least(dimensions):
 
 def test_progress_tells_the_public_number_of_rounds():
     told = []
-    Lloyd(clusters=2, rounds=3).release(
+    DPLloyd(clusters=2, rounds=3).release(
         table_of(clouds(20)),
         budget=Budget(1),
         rng=seeded(1),
@@ -139,7 +139,7 @@ def test_progress_tells_the_public_number_of_rounds():
 # --- odd tables ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [Lloyd, ImprovedLloyd])
+@pytest.mark.parametrize("make", [DPLloyd, DPLloydImpr])
 @pytest.mark.parametrize("clusters", [1, 2, 7])
 @pytest.mark.parametrize("dimensions", [1, 2, 10])
 @pytest.mark.parametrize("rows", [0, 1, 5])
@@ -152,7 +152,7 @@ def test_few_or_equal_rows_give_centers_within_the_bounds(make, clusters, dimens
 
 
 def test_a_negative_noisy_size_gives_two_rounds(monkeypatch):
-    seen = replay(monkeypatch, ImprovedLloyd(clusters=2), [], size=-70)
+    seen = replay(monkeypatch, DPLloydImpr(clusters=2), [], size=-70)
     assert len(seen.rates) == 1 + 2 * 2
 
 
@@ -166,11 +166,11 @@ def test_centers_come_in_the_owners_units():
         )
     )
     table = open_table(pa.table(columns | {"who": ["a"] * 400}), schema)
-    for method in (Lloyd(clusters=1), ImprovedLloyd(clusters=1)):
+    for method in (DPLloyd(clusters=1), DPLloydImpr(clusters=1)):
         release = method.release(table, budget=Budget(200), rng=seeded(1))
         assert release.schema.names == ("n", "x")
         assert release.centers == pytest.approx(np.array([[7.0, 150.0]]), abs=0.1)
-    named = Lloyd(clusters=1, columns=("x",))
+    named = DPLloyd(clusters=1, columns=("x",))
     release = named.release(table, budget=Budget(200), rng=seeded(1))
     assert release.centers == pytest.approx(np.array([[150.0]]), abs=0.1)
 
@@ -178,7 +178,7 @@ def test_centers_come_in_the_owners_units():
 # --- what it is good for ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [Lloyd, ImprovedLloyd])
+@pytest.mark.parametrize("make", [DPLloyd, DPLloydImpr])
 def test_clear_clusters_are_found_better_with_more_budget(make):
     points = clouds(6000)
     method = make(clusters=3)
@@ -211,15 +211,15 @@ def test_the_predicted_error_falls_with_epsilon(method):
 )
 def test_settings_that_make_no_sense_are_refused(settings):
     with pytest.raises(InvalidParameter):
-        Lloyd(**settings)
+        DPLloyd(**settings)
 
 
 def test_an_unknown_start_is_refused():
     with pytest.raises(InvalidParameter, match="start"):
-        Lloyd(clusters=2, start="sphere")
+        DPLloyd(clusters=2, start="sphere")
 
 
-@pytest.mark.parametrize("make", [Lloyd, ImprovedLloyd])
+@pytest.mark.parametrize("make", [DPLloyd, DPLloydImpr])
 def test_what_the_release_refuses_is_refused_beforehand(make):
     for method, epsilon in (
         (make(clusters=2, columns=("y",)), Fraction(1)),
@@ -235,5 +235,5 @@ def test_what_the_release_refuses_is_refused_beforehand(make):
 
 
 def test_the_number_of_rounds_is_noted():
-    release = publish(ImprovedLloyd(clusters=3), clouds(6000))
+    release = publish(DPLloydImpr(clusters=3), clouds(6000))
     assert release.notes[0].startswith(f"{MOST_ROUNDS} rounds, since there are about ")

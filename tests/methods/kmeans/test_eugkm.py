@@ -16,19 +16,19 @@ from dpublish.errors import InvalidParameter
 from dpublish.methods.kmeans import eugkm as grid_synopsis
 from dpublish.methods.kmeans import hybrid
 from dpublish.methods.kmeans.eugkm import (
-    EstimatorGrid,
-    ExtendedUniformGrid,
-    UniformGrid,
+    EUGkM,
+    MkM,
+    UGkM,
 )
 from dpublish.methods.kmeans.grid_size import grid_side
-from dpublish.methods.kmeans.hybrid import PERCENT, Hybrid, grid_error, round_error, share_out
+from dpublish.methods.kmeans.hybrid import PERCENT, HybridKMeans, grid_error, round_error, share_out
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from methods.kmeans.grid_audit import GridReplay
 from methods.kmeans.lloyd_audit import Points, exact_loss, schema_of
 
 EPSILON = Fraction(3, 2)
-KINDS = (UniformGrid, EstimatorGrid, ExtendedUniformGrid, Hybrid)
+KINDS = (UGkM, MkM, EUGkM, HybridKMeans)
 BLOBS = np.array([[-0.7, -0.6], [0.6, -0.5], [0.0, 0.7]])
 
 
@@ -82,14 +82,16 @@ def test_all_answers_together_lose_the_budget_and_no_more(monkeypatch, kind, siz
     assert worst_loss(monkeypatch, kind, size=size) <= EPSILON
 
 
-@pytest.mark.parametrize("kind", [UniformGrid, EstimatorGrid, ExtendedUniformGrid])
+@pytest.mark.parametrize("kind", [UGkM, MkM, EUGkM])
 def test_a_grid_loses_all_of_the_budget(monkeypatch, kind):
     assert worst_loss(monkeypatch, kind) == EPSILON
 
 
 def test_the_worst_record_makes_the_round_after_the_grid_lose_its_whole_share(monkeypatch):
     assert share_out(20_000, 2, 2, EPSILON).grid_percent < PERCENT
-    assert worst_loss(monkeypatch, Hybrid, size=20_000) == EPSILON  # a corner moves both sums by 1
+    assert (
+        worst_loss(monkeypatch, HybridKMeans, size=20_000) == EPSILON
+    )  # a corner moves both sums by 1
 
 
 def test_a_grid_as_fine_as_the_exact_number_of_records_allows_is_caught(monkeypatch):
@@ -98,9 +100,9 @@ def test_a_grid_as_fine_as_the_exact_number_of_records_allows_is_caught(monkeypa
     size = next(n for n in range(199) if sides[n + 1] > sides[n])
     points = [(0.1, 0.1)] * size
     neighbors = (points, [*points, (0.1, 0.1)])
-    told = [replay(monkeypatch, ExtendedUniformGrid, p, size=None) for p in neighbors]
+    told = [replay(monkeypatch, EUGkM, p, size=None) for p in neighbors]
     assert exact_loss(*told) == inf
-    safe = [replay(monkeypatch, ExtendedUniformGrid, p) for p in neighbors]
+    safe = [replay(monkeypatch, EUGkM, p) for p in neighbors]
     assert exact_loss(*safe) <= EPSILON
 
 
@@ -118,7 +120,7 @@ def test_a_record_that_counts_in_two_cells_is_caught(monkeypatch):
     monkeypatch.setattr(grid_synopsis, "BoxGrid", CountsEdgesTwice)
     # With 36 cells along each column the middle of the box lies on edges.
     assert grid_side("eug", 9000, 2, 2, EPSILON * Fraction(97, 100)) == 36
-    assert worst_loss(monkeypatch, ExtendedUniformGrid, size=9000) > EPSILON
+    assert worst_loss(monkeypatch, EUGkM, size=9000) > EPSILON
 
 
 # --- sizes and shares ---------------------------------------------------------------------------
@@ -168,7 +170,7 @@ def test_few_records_get_no_round(size):
 
 
 def test_hybrid_says_what_it_did_and_why():
-    few, many = (publish(Hybrid, clouds(n)).notes[0] for n in (50, 20_000))
+    few, many = (publish(HybridKMeans, clouds(n)).notes[0] for n in (50, 20_000))
     assert few.startswith("no round after the grid, since there are about")
     assert many.startswith(f"the grid got {share_out(20_000, 2, 3, EPSILON).grid_percent} %")
 
@@ -210,7 +212,7 @@ def test_records_without_a_number_lie_in_no_cell_and_are_not_counted():
         tuple(column(name, "numeric", bounds=[0, 1], missing="drop") for name in ("x", "y"))
     )
     rows = pa.table({"x": [0.5, None, 0.5] * 30, "y": [0.5, 0.5, None] * 30})
-    release = ExtendedUniformGrid(clusters=1).release(
+    release = EUGkM(clusters=1).release(
         open_table(rows, schema), budget=Budget(1000), rng=seeded(1)
     )
     assert release.synopsis.records.value == release.synopsis.counts.sum() == 30
@@ -229,9 +231,7 @@ def test_clear_clusters_are_found(kind):
 def test_centers_come_in_the_owners_units():
     schema = Schema((column("income", "numeric", bounds=[0, 80_000]),))
     rows = pa.table({"income": [20_000.0, 60_000.0] * 3000})
-    release = ExtendedUniformGrid(clusters=2).release(
-        open_table(rows, schema), budget=Budget(2), rng=seeded(1)
-    )
+    release = EUGkM(clusters=2).release(open_table(rows, schema), budget=Budget(2), rng=seeded(1))
     assert np.allclose(np.sort(release.centers[:, 0]), [20_000, 60_000], atol=1000)
 
 

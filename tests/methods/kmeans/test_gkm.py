@@ -17,7 +17,7 @@ from dpublish.methods.kmeans.block_centers import (
     find_ranges,
     mean_of_blocks,
 )
-from dpublish.methods.kmeans.gkm import BlockMean, count_blocks
+from dpublish.methods.kmeans.gkm import GkM, count_blocks
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
@@ -158,7 +158,7 @@ def test_ranges_of_nothing_are_still_ranges():
 @pytest.mark.parametrize("blocks", [None, 5])
 def test_what_is_spent_is_what_was_granted(output_range, blocks):
     budget = Budget("0.8")
-    method = BlockMean(clusters=3, blocks=blocks, output_range=output_range)
+    method = GkM(clusters=3, blocks=blocks, output_range=output_range)
     release = method.release(table_of(uniform_points(50)), budget=budget, rng=seeded(1))
     assert budget.cost() == budget.epsilon == release.receipt.epsilon
     assert all(share.is_used for share in budget.account())
@@ -175,7 +175,7 @@ def test_with_much_budget_the_centers_are_those_of_the_heaps():
     heaps = np.array([[-0.6, -0.5], [0.5, 0.6]])
     points = np.clip(heaps[rng.integers(2, size=3000)] + rng.normal(0, 0.05, (3000, 2)), -1, 1)
     for output_range in ("tight", "loose"):
-        method = BlockMean(clusters=2, blocks=30, output_range=output_range)
+        method = GkM(clusters=2, blocks=30, output_range=output_range)
         release = method.release(table_of(points), budget=Budget(200), rng=seeded(2))
         apart = np.linalg.norm(heaps[:, None] - release.centers, axis=2).min(axis=1)
         assert apart.max() < 0.1
@@ -195,7 +195,7 @@ def test_with_much_budget_the_centers_are_those_of_the_heaps():
 @pytest.mark.parametrize("output_range", ["tight", "loose"])
 def test_it_works_on_odd_tables_with_more_clusters_than_records(points, output_range):
     for seed in range(3):  # the noisy size is often negative
-        method = BlockMean(clusters=9, output_range=output_range)
+        method = GkM(clusters=9, output_range=output_range)
         release = method.release(table_of(points), budget=Budget("0.01"), rng=seeded(seed))
         assert release.centers.shape == (9, np.shape(points)[1])
         assert np.abs(release.centers).max() <= 1
@@ -210,22 +210,22 @@ def test_columns_are_chosen_and_centers_come_in_their_units():
         )
     )
     rows = pa.table({"job": ["a"] * 40, "age": [50] * 40, "pay": [3000.0] * 40})
-    method = BlockMean(clusters=1, blocks=4)
+    method = GkM(clusters=1, blocks=4)
     release = method.release(open_table(rows, schema), budget=Budget(5000), rng=seeded(1))
     assert release.schema.names == ("age", "pay")
     assert release.centers == pytest.approx(np.array([[50, 3000]]), rel=0.01)
-    one = BlockMean(clusters=1, blocks=4, columns=("pay",))
+    one = GkM(clusters=1, blocks=4, columns=("pay",))
     release = one.release(open_table(rows, schema), budget=Budget(5000), rng=seeded(1))
     assert release.schema.names == ("pay",)
 
 
 def test_the_predicted_noise_is_the_real_one():
-    method = BlockMean(clusters=1000, blocks=BLOCKS)
+    method = GkM(clusters=1000, blocks=BLOCKS)
     predicted = method.expected_error(schema_of(), None, Fraction(LAVISH, 12)).figures
     noise = noise_of_mean(BOX_RANGE)  # of twelve times as many centers, for twelve times as much
     assert predicted["coordinate_deviation"] == pytest.approx(noise.std() / 2, rel=0.06)
-    fewest = BlockMean(clusters=2).expected_error(schema_of(), None, Fraction(1)).figures
-    many = BlockMean(clusters=2).expected_error(schema_of(), 100_000, Fraction(1)).figures
+    fewest = GkM(clusters=2).expected_error(schema_of(), None, Fraction(1)).figures
+    many = GkM(clusters=2).expected_error(schema_of(), 100_000, Fraction(1)).figures
     assert (fewest["blocks"], many["blocks"]) == (2, 100)
     ratio = fewest["coordinate_deviation"] / many["coordinate_deviation"]
     assert ratio == pytest.approx(50)
@@ -252,13 +252,13 @@ def test_blocks_follow_the_noisy_size_within_limits(records, blocks):
 )
 def test_settings_without_sense_are_refused(bad):
     with pytest.raises(InvalidParameter):
-        BlockMean(**({"clusters": 2} | bad))
+        GkM(**({"clusters": 2} | bad))
 
 
 def test_a_budget_too_small_and_other_neighbors_are_refused_before_anything_is_spent():
     table = table_of(uniform_points(5))
     for output_range in ("tight", "loose"):
-        method = BlockMean(clusters=2, output_range=output_range)
+        method = GkM(clusters=2, output_range=output_range)
         budget = Budget("1e-9")
         with pytest.raises(InvalidParameter, match="2\\*\\*-40"):
             method.release(table, budget=budget, rng=seeded(1))
@@ -268,12 +268,12 @@ def test_a_budget_too_small_and_other_neighbors_are_refused_before_anything_is_s
     used = Budget(1)
     used.spend()
     with pytest.raises(BudgetAlreadyUsed):
-        BlockMean(clusters=2).release(table, budget=used, rng=seeded(1))
+        GkM(clusters=2).release(table, budget=used, rng=seeded(1))
 
 
 def test_progress_counts_blocks():
     calls = []
-    BlockMean(clusters=2, blocks=3).release(
+    GkM(clusters=2, blocks=3).release(
         table_of(uniform_points(9)),
         budget=Budget(1),
         rng=seeded(1),

@@ -15,9 +15,9 @@ from dpublish.errors import InvalidParameter
 from dpublish.methods.kmeans import eugkm as grid_synopsis
 from dpublish.methods.kmeans import lloyd_round, marginal_tree
 from dpublish.methods.kmeans.choose_k import best_of, judge_clusters
-from dpublish.methods.kmeans.kmeans import PrivateCenters, dense_side
-from dpublish.methods.kmeans.released import Centers
-from dpublish.methods.kmeans.released_tree import TreeCenters
+from dpublish.methods.kmeans.kmeans import KMeans, dense_side
+from dpublish.methods.kmeans.released import KMeansRelease
+from dpublish.methods.kmeans.released_tree import TreeKMeansRelease
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from methods.kmeans.grid_audit import GridReplay
@@ -34,7 +34,7 @@ def release(points, dimensions, clusters=3, epsilon="1", seed=1, budget=None):
         pa.table({f"x{i}": one for i, one in enumerate(columns)}), schema_of(dimensions)
     )
     share = Budget(epsilon) if budget is None else budget
-    return PrivateCenters(clusters=clusters).release(table, budget=share, rng=seeded(seed))
+    return KMeans(clusters=clusters).release(table, budget=share, rng=seeded(seed))
 
 
 def blobs(dimensions, size=3000):
@@ -54,7 +54,8 @@ def test_clear_clusters_are_found(dimensions):
 
 
 @pytest.mark.parametrize(
-    ("dimensions", "kind"), [(1, Centers), (3, Centers), (4, TreeCenters), (10, TreeCenters)]
+    ("dimensions", "kind"),
+    [(1, KMeansRelease), (3, KMeansRelease), (4, TreeKMeansRelease), (10, TreeKMeansRelease)],
 )
 @pytest.mark.parametrize("points", ["none", "one", "same", "two"])
 def test_it_works_on_odd_tables_whatever_the_number_of_columns(dimensions, kind, points):
@@ -123,7 +124,7 @@ def test_numbers_of_clusters_can_be_tried_on_both_synopses():
 
 
 def test_every_share_is_refused_beforehand_if_no_noise_can_be_drawn_for_it():
-    method = PrivateCenters(clusters=3)
+    method = KMeans(clusters=3)
     for dimensions in (2, 5):
         with pytest.raises(InvalidParameter):
             method.expected_error(schema_of(dimensions), None, Fraction(1, 10**14))
@@ -143,7 +144,7 @@ def grid_loss(monkeypatch):
     """The largest exact loss of a release in two columns, over small worlds."""
 
     def play(table):
-        PrivateCenters(clusters=2).release(table, budget=Budget(EPSILON), rng=seeded(9))
+        KMeans(clusters=2).release(table, budget=Budget(EPSILON), rng=seeded(9))
 
     def replay(points):
         return GridReplay(1, 400).run(monkeypatch, Points(points, 2), play)

@@ -14,7 +14,7 @@ from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.evaluation.metrics.clustering import normalized_intra_cluster_variance
 from dpublish.methods.kmeans import pgkm as evolved
 from dpublish.methods.kmeans.kernel_center_losses import STEP
-from dpublish.methods.kmeans.pgkm import EvolvedCenters
+from dpublish.methods.kmeans.pgkm import PGkM
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
@@ -57,7 +57,7 @@ def generations_of(monkeypatch, points, budget, **settings):
         return real(noted, first, plan, **more)
 
     monkeypatch.setattr(evolved, "search", spy)
-    method = EvolvedCenters(**({"clusters": 2} | settings))
+    method = PGkM(**({"clusters": 2} | settings))
     release = method.release(table_of(points), budget=Budget(budget), rng=seeded(1))
     return seen, release
 
@@ -94,7 +94,7 @@ def test_the_range_shrinks_with_the_mutations_and_ignores_the_records(monkeypatc
 @pytest.mark.parametrize("settings", [{}, {"rounds": 5}, {"parents": 3, "population": 20}])
 def test_what_is_spent_is_what_was_granted(settings):
     budget = Budget("0.8")
-    method = EvolvedCenters(clusters=2, **settings)
+    method = PGkM(clusters=2, **settings)
     release = method.release(table_of(uniform_points(50)), budget=budget, rng=seeded(1))
     assert budget.cost() == budget.epsilon == release.receipt.epsilon
     assert all(share.is_used for share in budget.account())
@@ -112,7 +112,7 @@ def test_more_budget_brings_centers_nearer():
     def nicv(epsilon):
         found = []
         for seed in range(3):
-            method = EvolvedCenters(clusters=3, rounds=30)
+            method = PGkM(clusters=3, rounds=30)
             release = method.release(table_of(points), budget=Budget(epsilon), rng=seeded(seed))
             found.append(normalized_intra_cluster_variance(points, release.centers))
         return np.mean(found)
@@ -133,7 +133,7 @@ def test_more_budget_brings_centers_nearer():
 )
 def test_it_works_on_odd_tables_with_more_clusters_than_records(points):
     for seed in range(3):  # the noisy size is often negative
-        release = EvolvedCenters(clusters=9).release(
+        release = PGkM(clusters=9).release(
             table_of(points), budget=Budget("0.01"), rng=seeded(seed)
         )
         assert release.centers.shape == (9, np.shape(points)[1])
@@ -142,7 +142,7 @@ def test_it_works_on_odd_tables_with_more_clusters_than_records(points):
 
 
 def test_one_center_in_one_column_can_be_bred():
-    release = EvolvedCenters(clusters=1, population=1).release(
+    release = PGkM(clusters=1, population=1).release(
         table_of(uniform_points(9, 1)), budget=Budget(1), rng=seeded(1)
     )
     assert release.centers.shape == (1, 1)
@@ -150,7 +150,7 @@ def test_one_center_in_one_column_can_be_bred():
 
 def test_the_predicted_shortfall_never_grows_with_the_budget():
     for settings in ({}, {"rounds": 20}, {"parents": 5}):
-        method = EvolvedCenters(clusters=3, **settings)
+        method = PGkM(clusters=3, **settings)
         for records in (None, 1_000, 100_000, 10_000_000):
             predicted = [
                 method.expected_error(schema_of(), records, Fraction(part, 100))
@@ -175,7 +175,7 @@ def test_the_predicted_shortfall_never_grows_with_the_budget():
 )
 def test_settings_without_sense_are_refused(bad):
     with pytest.raises(InvalidParameter):
-        EvolvedCenters(**({"clusters": 2} | bad))
+        PGkM(**({"clusters": 2} | bad))
 
 
 def test_what_cannot_be_done_is_refused_before_anything_is_spent():
@@ -185,7 +185,7 @@ def test_what_cannot_be_done_is_refused_before_anything_is_spent():
         ({"clusters": 2, "rounds": 3}, "1e-9", "rate"),
         ({"clusters": 100_000}, "1", "coordinates"),
     ):
-        method = EvolvedCenters(**settings)
+        method = PGkM(**settings)
         budget = Budget(epsilon)
         with pytest.raises(InvalidParameter, match=word) as of_release:
             method.release(table, budget=budget, rng=seeded(1))
@@ -196,12 +196,12 @@ def test_what_cannot_be_done_is_refused_before_anything_is_spent():
     used = Budget(1)
     used.spend()
     with pytest.raises(BudgetAlreadyUsed):
-        EvolvedCenters(clusters=2).release(table, budget=used, rng=seeded(1))
+        PGkM(clusters=2).release(table, budget=used, rng=seeded(1))
 
 
 def test_progress_counts_generations():
     calls = []
-    EvolvedCenters(clusters=2, rounds=3).release(
+    PGkM(clusters=2, rounds=3).release(
         table_of(uniform_points(9)),
         budget=Budget(1),
         rng=seeded(1),

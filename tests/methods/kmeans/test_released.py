@@ -11,7 +11,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
 from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.kmeans import released as module
-from dpublish.methods.kmeans.released import NOWHERE, Centers
+from dpublish.methods.kmeans.released import NOWHERE, KMeansRelease
 from dpublish.methods.kmeans.synopsis import GridSynopsis
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
@@ -36,11 +36,11 @@ def make(**changes):
         method="dplloyd", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=seeded(1)
     )
     settings = {"receipt": receipt, "schema": SCHEMA, "centers": POINTS, "synopsis": GRID}
-    return Centers(**{**settings, **changes})
+    return KMeansRelease(**{**settings, **changes})
 
 
 def reload(release):
-    return Centers.from_parts(
+    return KMeansRelease.from_parts(
         receipt=release.receipt,
         schema=release.schema,
         metadata=release.metadata(),
@@ -219,7 +219,7 @@ def test_tables_that_hold_no_numbers_are_corrupt():
     gaps = pa.table({"cluster": [0], "age": [None], "height": [120.0]})
     for centers in (texts, gaps):
         with pytest.raises(DPublishError):
-            Centers.from_parts(
+            KMeansRelease.from_parts(
                 receipt=release.receipt,
                 schema=release.schema,
                 metadata=release.metadata(),

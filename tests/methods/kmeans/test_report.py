@@ -12,7 +12,7 @@ import pytest
 from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.methods.kmeans.dplloyd import Lloyd
+from dpublish.methods.kmeans.dplloyd import DPLloyd
 from dpublish.methods.kmeans.report import section
 from dpublish.methods.kmeans.synopsis import GridSynopsis
 from dpublish.privacy.budget import Budget
@@ -26,7 +26,7 @@ def publish(dimensions, clusters=3):
     schema = Schema(tuple(column(name, "numeric", bounds=[0, 10]) for name in names))
     points = plain_generator(1).uniform(0, 10, (50, dimensions))
     rows = pa.table(dict(zip(names, points.T, strict=True)))
-    method = Lloyd(clusters=clusters)
+    method = DPLloyd(clusters=clusters)
     return method.release(open_table(rows, schema), budget=Budget(5), rng=seeded(2))
 
 

@@ -12,7 +12,11 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.methods.linear_models import functional
-from dpublish.methods.linear_models.functional import Functional, moment_kernel, release_moments
+from dpublish.methods.linear_models.functional import (
+    FunctionalMechanism,
+    moment_kernel,
+    release_moments,
+)
 from dpublish.methods.linear_models.kernel_moments import LinearMoments
 from dpublish.methods.linear_models.moment_solution import (
     NoisyMoments,
@@ -34,9 +38,9 @@ SCHEMA = Schema(
         column("pay", "integer", bounds=[0, 40]),
     )
 )
-LINEAR = Functional(target="pay", predictors=("age", "rent", "town"), model="linear")
-TWO = Functional(target="sex", predictors=("age", "rent", "town"))
-MANY = Functional(target="town", predictors=("age", "rent", "sex"))
+LINEAR = FunctionalMechanism(target="pay", predictors=("age", "rent", "town"), model="linear")
+TWO = FunctionalMechanism(target="sex", predictors=("age", "rent", "town"))
+MANY = FunctionalMechanism(target="town", predictors=("age", "rent", "sex"))
 CATALOG = pytest.mark.parametrize("method", [LINEAR, TWO, MANY], ids=["linear", "two", "many"])
 EPSILON = Fraction(2)
 
@@ -234,7 +238,7 @@ def test_weights_are_no_longer_than_the_bound():
     moments = NoisyMoments(kernel, 1e-3 * np.eye(size), np.full((1, size), 1e6), 0.0, 0.0)
     found = solve(moments, factor=2.0, longest=3.0)
     assert np.linalg.norm(found.weights) == pytest.approx(3.0)
-    tight = Functional(target="sex", bound=Fraction(1, 10))
+    tight = FunctionalMechanism(target="sex", bound=Fraction(1, 10))
     model = release_of(tight, table_of(draw(500)), epsilon=100)
     assert np.linalg.norm(model.weights) * model.features.norms <= 0.1 + 1e-9
 
@@ -275,14 +279,14 @@ def test_what_cannot_be_fitted_is_refused_before_anything_is_spent():
     for wrong in ({"target": "pay"}, {"target": "sex", "model": "linear"}):
         budget = Budget(1)
         with pytest.raises(InvalidParameter):
-            Functional(**wrong).release(table_of([]), budget=budget, rng=seeded(1))
+            FunctionalMechanism(**wrong).release(table_of([]), budget=budget, rng=seeded(1))
         assert not budget.is_used
     with pytest.raises(InvalidParameter):
-        Functional(target="sex", model="svm").expected_error(SCHEMA, None, Fraction(1))
+        FunctionalMechanism(target="sex", model="svm").expected_error(SCHEMA, None, Fraction(1))
     with pytest.raises(InvalidParameter, match="rate"):
         TWO.expected_error(SCHEMA, None, Fraction(1, 10**30))
     with pytest.raises(InvalidParameter):
-        Functional(target="sex", bound=Fraction(0))
+        FunctionalMechanism(target="sex", bound=Fraction(0))
 
 
 def test_a_used_budget_is_refused_before_any_row_is_read(monkeypatch):

@@ -19,7 +19,7 @@ from dpublish.methods.linear_models.block_average import (
     average_deviation,
     block_average,
 )
-from dpublish.methods.linear_models.gupt import BlockModel, count_blocks, fit_block
+from dpublish.methods.linear_models.gupt import GUPT, count_blocks, fit_block
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveUnit
 from dpublish.randomness import plain_generator, seeded
@@ -37,9 +37,9 @@ EPSILON = Fraction(2)
 CATALOG = pytest.mark.parametrize(
     "method",
     [
-        BlockModel(target="sex"),
-        BlockModel(target="town", predictors=("age",), blocks=3),
-        BlockModel(target="pay", model="linear", predictors=("age", "town"), bound=Fraction(1, 2)),
+        GUPT(target="sex"),
+        GUPT(target="town", predictors=("age",), blocks=3),
+        GUPT(target="pay", model="linear", predictors=("age", "town"), bound=Fraction(1, 2)),
     ],
     ids=["two", "many", "linear"],
 )
@@ -107,7 +107,7 @@ def test_blocks_of_neighboring_records_are_caught():
     def parts_of(records):
         return [fit_block(table_of(list(part)), task) for part in np.array_split(records, 4)]
 
-    task = BlockModel(target="sex")._task(SCHEMA)
+    task = GUPT(target="sex")._task(SCHEMA)
     records = draw(41)
     pairs = zip(parts_of(records[:-1]), parts_of(records), strict=True)
     assert sum(not np.array_equal(here, there) for here, there in pairs) > 1
@@ -264,8 +264,8 @@ def test_a_block_is_fitted_by_least_squares():
     records = draw(500)
     codes = dict(zip(SCHEMA.names, np.array(records).T, strict=True))
     for method, signs, factor in (
-        (BlockModel(target="sex"), 2.0 * codes["sex"] - 1, 2),
-        (BlockModel(target="pay", model="linear"), codes["pay"] / 20 - 1, 1),
+        (GUPT(target="sex"), 2.0 * codes["sex"] - 1, 2),
+        (GUPT(target="pay", model="linear"), codes["pay"] / 20 - 1, 1),
     ):
         task = method._task(SCHEMA)
         rows = task.features.matrix(codes) / FEATURE_UNIT
@@ -276,7 +276,7 @@ def test_a_block_is_fitted_by_least_squares():
 
 
 def test_with_much_budget_the_mean_predicts_well():
-    method = BlockModel(target="pay", model="linear", predictors=("age", "town"), blocks=20)
+    method = GUPT(target="pay", model="linear", predictors=("age", "town"), blocks=20)
     records = draw(4000)
     model = method.release(table_of(records), budget=Budget(10**4), rng=seeded(1))
     codes = dict(zip(SCHEMA.names, np.array(records).T, strict=True))
@@ -286,7 +286,7 @@ def test_with_much_budget_the_mean_predicts_well():
 def test_the_number_of_blocks_follows_from_the_noisy_number_of_records():
     assert [count_blocks(records) for records in (-9, 0, 10, 10**6)] == [2, 2, 3, 251]
     assert count_blocks(10**12) == 20_000
-    model = BlockModel(target="sex").release(table_of(draw(1000)), budget=Budget(50), rng=seeded(1))
+    model = GUPT(target="sex").release(table_of(draw(1000)), budget=Budget(50), rng=seeded(1))
     assert "16 blocks" in model.notes[0]
     shares = dict(model.receipt.shares)
     assert shares == {"release/size": 1, "release/mean/answers": 49}
@@ -305,9 +305,9 @@ def test_the_noise_is_predicted_and_falls_with_the_budget(method):
 def test_wrong_settings_are_refused():
     for wrong in ({"blocks": 1}, {"bound": Fraction(0)}):
         with pytest.raises(InvalidParameter):
-            BlockModel(target="sex", **wrong)
+            GUPT(target="sex", **wrong)
     with pytest.raises(InvalidParameter):
-        BlockModel(target="pay").expected_error(SCHEMA, None, Fraction(1))
-    for method in (BlockModel(target="sex"), BlockModel(target="sex", blocks=2)):
+        GUPT(target="pay").expected_error(SCHEMA, None, Fraction(1))
+    for method in (GUPT(target="sex"), GUPT(target="sex", blocks=2)):
         with pytest.raises(InvalidParameter, match="rate"):
             method.expected_error(SCHEMA, None, Fraction(1, 10**30))

@@ -13,12 +13,12 @@ from dpublish.datasets.loans import loans
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms import noise
 from dpublish.methods.linear_models import model as synopsis_model
-from dpublish.methods.linear_models.model import SynopsisModel
+from dpublish.methods.linear_models.model import LinearModel
 from dpublish.methods.linear_models.plain_fit import fit_weights
-from dpublish.methods.linear_models.released import LinearModel
+from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.privpfc import privpfc as grid_choice
 from dpublish.methods.privpfc import refine as refinement
-from dpublish.methods.privpfc.released import GridClassifier
+from dpublish.methods.privpfc.released import PrivPfCRelease
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from transcript import privacy_loss
@@ -51,7 +51,7 @@ def make_table(rows=3000, seed=5):
 def test_what_rises_and_falls_again_is_learned(model):
     rows = make_table()
     table = open_table(rows, SCHEMA)
-    method = SynopsisModel(target="class", predictors=("age", "work"), model=model)
+    method = LinearModel(target="class", predictors=("age", "work"), model=model)
     release = method.release(table, budget=Budget(2), rng=seeded(1))
     told = np.array(release.predict(rows).to_pylist())
     assert np.mean(told != np.array(rows["class"].to_pylist())) < 0.13
@@ -61,7 +61,7 @@ def test_what_rises_and_falls_again_is_learned(model):
 
 def test_a_number_gets_a_line():
     rows = make_table(20_000)
-    release = SynopsisModel(target="pay", predictors=("age", "work")).release(
+    release = LinearModel(target="pay", predictors=("age", "work")).release(
         open_table(rows, SCHEMA), budget=Budget(5), rng=seeded(1)
     )
     assert release.model == "linear"
@@ -73,7 +73,7 @@ def test_a_number_gets_a_line():
 @pytest.mark.parametrize("target", ["class", "work", "pay"])
 def test_every_share_is_spent_whatever_the_table_holds(target, size, tmp_path):
     budget = Budget("0.7")
-    release = SynopsisModel(target=target, pool=20).release(
+    release = LinearModel(target=target, pool=20).release(
         open_table(make_table(size), SCHEMA), budget=budget, rng=seeded(3)
     )
     assert all(share.is_used for share in budget.account())
@@ -90,7 +90,7 @@ def test_fitting_reads_no_rows_so_equal_synopses_give_equal_models(monkeypatch):
     found = []
 
     def release(table):
-        method = SynopsisModel(target="class", predictors=("age", "work"), pool=10)
+        method = LinearModel(target="class", predictors=("age", "work"), pool=10)
         found.append(method.release(table, budget=Budget(3), rng=seeded(4)))
 
     here, there = (open_table(make_table(60).slice(0, size), SCHEMA) for size in (60, 59))
@@ -109,7 +109,7 @@ def test_a_model_that_looks_at_the_rows_again_is_noticed(monkeypatch):
         monkeypatch.setattr(
             synopsis_model, "fit_to_grid", lambda *parts: honest(*parts) + count / 1000
         )
-        method = SynopsisModel(target="class", predictors=("age", "work"), pool=10)
+        method = LinearModel(target="class", predictors=("age", "work"), pool=10)
         found.append(method.release(table, budget=Budget(3), rng=seeded(4)))
 
     here, there = (open_table(make_table(60).slice(0, size), SCHEMA) for size in (60, 59))
@@ -136,7 +136,7 @@ def test_separable_rows_have_a_finite_fit(model):
 )
 def test_what_cannot_be_is_refused_before_anything_is_paid(settings, advice):
     budget = Budget(1)
-    method = SynopsisModel(**settings)
+    method = LinearModel(**settings)
     with pytest.raises(InvalidParameter, match=advice):
         method.expected_error(SCHEMA, None, Fraction(1))
     with pytest.raises(InvalidParameter, match=advice):
@@ -150,7 +150,7 @@ def test_loans_are_predicted_better_than_by_the_majority_class():
     simulated = BENCHMARKS["simulated"]
     schema = simulated.schema(None)
     rows = loans(6000, 7)
-    release = SynopsisModel(target=simulated.target).release(
+    release = LinearModel(target=simulated.target).release(
         open_table(rows, schema), budget=Budget(1), rng=seeded(2)
     )
     fresh = loans(4000, 8)
@@ -164,7 +164,7 @@ def test_loans_are_predicted_better_than_by_the_majority_class():
 
 
 def test_a_plan_without_a_size_states_no_error():
-    method = SynopsisModel(target="class", predictors=("age", "work"))
+    method = LinearModel(target="class", predictors=("age", "work"))
     unknown = method.expected_error(SCHEMA, None, Fraction(1))
     assert "--rows" in unknown.summary
     assert not any(name.endswith("_95") for name in unknown.figures)
@@ -175,7 +175,7 @@ def test_a_plan_without_a_size_states_no_error():
 def test_a_release_states_the_error_of_its_own_plan():
     """Refinements take from the grid's budget; a plan for no records would not know of them."""
     rows = make_table(22_000)
-    method = SynopsisModel(target="class", predictors=("age", "work"), pool=20)
+    method = LinearModel(target="class", predictors=("age", "work"), pool=20)
     release = method.release(open_table(rows, SCHEMA), budget=Budget(1), rng=seeded(1))
     planned = method.expected_error(SCHEMA, 22_000, Fraction(1))
     assert release.expected_error()["rounds"] == planned.figures["rounds"] > 0
@@ -201,9 +201,9 @@ def interacting_schema():
 @pytest.mark.parametrize("epsilon", ["0.2", "1"])
 def test_what_a_line_cannot_say_is_handed_out_as_the_grid(epsilon, tmp_path):
     table = open_table(interacting(2000, 1), interacting_schema())
-    method = SynopsisModel(target="class")
+    method = LinearModel(target="class")
     release = method.release(table, budget=Budget(epsilon), rng=seeded(2))
-    assert isinstance(release, GridClassifier)
+    assert isinstance(release, PrivPfCRelease)
     assert release.receipt.method == "model"
     assert release.receipt.epsilon == Fraction(epsilon)
     fresh = interacting(3000, 2)
@@ -215,5 +215,5 @@ def test_what_a_line_cannot_say_is_handed_out_as_the_grid(epsilon, tmp_path):
 
 def test_a_line_is_kept_where_it_says_what_the_grid_knows():
     table = open_table(make_table(3000), SCHEMA)
-    method = SynopsisModel(target="class", predictors=("age", "work"))
-    assert isinstance(method.release(table, budget=Budget(1), rng=seeded(1)), LinearModel)
+    method = LinearModel(target="class", predictors=("age", "work"))
+    assert isinstance(method.release(table, budget=Budget(1), rng=seeded(1)), LinearModelRelease)

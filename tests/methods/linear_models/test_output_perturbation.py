@@ -11,7 +11,7 @@ from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.linear_models import output_perturbation as module
 from dpublish.methods.linear_models.fitting_passes import minimize_on
-from dpublish.methods.linear_models.output_perturbation import OutputNoise, PerturbedOutput
+from dpublish.methods.linear_models.output_perturbation import OutputNoise, OutputPerturbation
 from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
@@ -57,7 +57,7 @@ def test_the_bound_is_attained_and_half_of_it_is_too_little():
 
 
 def released(table, epsilon="1", seed=3, **settings):
-    method = PerturbedOutput(**{"target": "good", **settings})
+    method = OutputPerturbation(**{"target": "good", **settings})
     budget = Budget(epsilon)
     release = method.release(table, budget=budget, rng=seeded(seed))
     assert budget.cost() == budget.epsilon == release.receipt.epsilon
@@ -91,7 +91,7 @@ def test_noise_and_rounding_are_calibrated_to_the_ridge():
 
 
 def test_each_of_many_classes_has_its_own_weights():
-    method = PerturbedOutput(target="town", regularization=Fraction(1, 100))
+    method = OutputPerturbation(target="town", regularization=Fraction(1, 100))
     table = open_table(arrow_table(ROWS), SCHEMA)
     release = method.release(table, budget=Budget("1.5"), rng=seeded(1))
     assert len(release.weights) == release.classes.size > 2
@@ -101,16 +101,16 @@ def test_each_of_many_classes_has_its_own_weights():
 def test_what_cannot_be_fitted_is_refused_before_the_budget_opens():
     budget = Budget(1)
     with pytest.raises(InvalidParameter):
-        PerturbedOutput(target="x").release(table_of([]), budget=budget, rng=seeded(1))
+        OutputPerturbation(target="x").release(table_of([]), budget=budget, rng=seeded(1))
     assert not budget.is_used
     with pytest.raises(InvalidParameter):
-        PerturbedOutput(target="good").expected_error(SMALL, None, Fraction(1, 10**30))
+        OutputPerturbation(target="good").expected_error(SMALL, None, Fraction(1, 10**30))
     with pytest.raises(InvalidParameter):
-        PerturbedOutput(target="good", regularization=Fraction(-1))
+        OutputPerturbation(target="good", regularization=Fraction(-1))
 
 
 def test_errors_fall_with_epsilon_and_with_records():
-    method = PerturbedOutput(target="good")
+    method = OutputPerturbation(target="good")
     figures = [
         method.expected_error(SMALL, n, Fraction(e)).figures["one_weight"]
         for n, e in ((None, "1/10"), (10_000, "1"), (1_000_000, "1"))

@@ -14,7 +14,7 @@ from dpublish.errors import InvalidParameter
 from dpublish.methods.linear_models import private_erm as module
 from dpublish.methods.linear_models.kernel_gradients import curvature_bound
 from dpublish.methods.linear_models.objective_noise import Perturb, least_ridge, volume_cost
-from dpublish.methods.linear_models.private_erm import PerturbedObjective
+from dpublish.methods.linear_models.private_erm import PrivateERM
 from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
@@ -157,7 +157,7 @@ def small_table(size, seed=1, separable=False):
 
 
 def released(rows, epsilon="1", seed=3, **settings):
-    method = PerturbedObjective(**{"target": "good", **settings})
+    method = PrivateERM(**{"target": "good", **settings})
     budget = Budget(epsilon)
     release = method.release(open_table(rows, SMALL), budget=budget, rng=seeded(seed))
     assert budget.cost() == budget.epsilon == release.receipt.epsilon
@@ -242,7 +242,7 @@ def test_a_ridge_for_each_record_costs_a_noisy_size():
 def test_auto_takes_the_noise_with_the_smaller_variance():
     wide = ModelTask.of(SCHEMA, "sex")
     few = ModelTask.of(SMALL, "good", ("size",))
-    method = PerturbedObjective(target="sex")
+    method = PrivateERM(target="sex")
     for task, best in ((wide, "laplace"), (few, "spherical")):
         pulls = {
             shape: Perturb.of(task, shape, Fraction(1), None).pull
@@ -282,7 +282,7 @@ def test_the_rounding_noise_is_far_below_the_noise_of_the_objective():
     ],
 )
 def test_what_cannot_be_fitted_is_refused_before_the_budget_opens(settings):
-    method = PerturbedObjective(**settings)
+    method = PrivateERM(**settings)
     budget = Budget(1)
     with pytest.raises(InvalidParameter):
         method.expected_error(SMALL, None, Fraction(1))
@@ -296,11 +296,11 @@ def test_what_cannot_be_fitted_is_refused_before_the_budget_opens(settings):
 )
 def test_settings_that_mean_nothing_are_refused(settings):
     with pytest.raises(InvalidParameter):
-        PerturbedObjective(target="good", **settings)
+        PrivateERM(target="good", **settings)
 
 
 def test_a_tiny_epsilon_is_refused_and_errors_fall_with_epsilon():
-    method = PerturbedObjective(target="good")
+    method = PrivateERM(target="good")
     with pytest.raises(InvalidParameter):
         method.expected_error(SMALL, None, Fraction(1, 10**30))
     figures = [method.expected_error(SMALL, 100, Fraction(e)).figures for e in ("1/10", "1")]
@@ -308,7 +308,7 @@ def test_a_tiny_epsilon_is_refused_and_errors_fall_with_epsilon():
 
 
 def test_the_example_table_of_all_methods_is_fitted():
-    method = PerturbedObjective(target="town")
+    method = PrivateERM(target="town")
     release = method.release(
         open_table(arrow_table(ROWS), SCHEMA), budget=Budget("1.5"), rng=seeded(1)
     )

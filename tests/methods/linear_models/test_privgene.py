@@ -11,7 +11,7 @@ from dpublish.mechanisms import genetic_search, noise
 from dpublish.methods.linear_models import privgene as evolved_model
 from dpublish.methods.linear_models.kernel_losses import LOSS_UNIT, WEIGHT_UNIT
 from dpublish.methods.linear_models.model_scores import REACH, largest_score, score_models
-from dpublish.methods.linear_models.privgene import EvolvedModel, first_models
+from dpublish.methods.linear_models.privgene import PrivGene, first_models
 from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
@@ -31,7 +31,7 @@ EPSILON = Fraction(6)
 
 
 def method_of(**settings):
-    return EvolvedModel(**({"target": "ill", "rounds": 3, "population": 24} | settings))
+    return PrivGene(**({"target": "ill", "rounds": 3, "population": 24} | settings))
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def replayable(monkeypatch):
             )
         ]
 
-    monkeypatch.setattr(genetic_search, "top_c", choose)
+    monkeypatch.setattr(genetic_search, "top_k", choose)
     monkeypatch.setattr(
         genetic_search,
         "breed",
@@ -145,7 +145,7 @@ def test_odd_tables_work_and_all_is_spent(choice, records):
 
 def test_choices_by_range_beat_plain_choices_on_simulated_loans():
     ranged, plain = loans_errors(
-        [EvolvedModel(target="repaid"), EvolvedModel(target="repaid", choice="plain")], "1"
+        [PrivGene(target="repaid"), PrivGene(target="repaid", choice="plain")], "1"
     )
     assert ranged < plain - 0.02
 

@@ -11,8 +11,8 @@ from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.mechanisms import noise
 from dpublish.methods.linear_models import local_search
 from dpublish.methods.linear_models import privlocal as local_model
-from dpublish.methods.linear_models.privgene import EvolvedModel
-from dpublish.methods.linear_models.privlocal import LocalModel
+from dpublish.methods.linear_models.privgene import PrivGene
+from dpublish.methods.linear_models.privlocal import PrivLocal
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from methods.linear_models.tiny_world import (
@@ -31,7 +31,7 @@ EPSILON = Fraction(4)
 
 
 def method_of(**settings):
-    return LocalModel(**({"target": "ill", "rounds": 2} | settings))
+    return PrivLocal(**({"target": "ill", "rounds": 2} | settings))
 
 
 @pytest.mark.parametrize("moves", ["group", "single"])
@@ -132,7 +132,7 @@ def test_more_than_two_classes_get_a_row_of_weights_each():
     schema = Schema((SCHEMA["age"], SCHEMA["ill"], SCHEMA["town"]))
     records = [(age, "no", "abc"[age]) for age in (0, 1, 2)] * 300
     budget = Budget(300)
-    release = LocalModel(target="town").release(
+    release = PrivLocal(target="town").release(
         make_table(records, schema), budget=budget, rng=seeded(1)
     )
     assert release.weights.shape == (3, 5)
@@ -145,9 +145,7 @@ def test_more_than_two_classes_get_a_row_of_weights_each():
 
 
 def test_moves_of_groups_beat_a_genetic_search_on_simulated_loans():
-    local, evolved = loans_errors(
-        [LocalModel(target="repaid"), EvolvedModel(target="repaid")], "0.2"
-    )
+    local, evolved = loans_errors([PrivLocal(target="repaid"), PrivGene(target="repaid")], "0.2")
     assert local < evolved
 
 
@@ -166,7 +164,7 @@ def test_the_predicted_shortfall_falls_with_the_budget():
 
 def test_progress_counts_the_rounds_of_all_classes():
     calls = []
-    LocalModel(target="town", rounds=2).release(
+    PrivLocal(target="town", rounds=2).release(
         make_table(random_records(1, 9)),
         budget=Budget(1),
         rng=seeded(1),

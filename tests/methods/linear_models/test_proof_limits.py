@@ -10,8 +10,8 @@ from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.linear_models import output_perturbation as perturbed_output
 from dpublish.methods.linear_models import private_erm as perturbed_objective
-from dpublish.methods.linear_models.output_perturbation import PerturbedOutput
-from dpublish.methods.linear_models.private_erm import PerturbedObjective
+from dpublish.methods.linear_models.output_perturbation import OutputPerturbation
+from dpublish.methods.linear_models.private_erm import PrivateERM
 from dpublish.methods.linear_models.proof_limits import BEYOND
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
@@ -20,9 +20,9 @@ from dpublish.report.page import render_report
 from method_examples import ROWS, SCHEMA, arrow_table
 
 CATALOG = [
-    PerturbedObjective(target="sex", noise="spherical"),
-    PerturbedObjective(target="sex", regularization=Fraction(1, 10), noise="laplace"),
-    PerturbedOutput(target="sex"),
+    PrivateERM(target="sex", noise="spherical"),
+    PrivateERM(target="sex", regularization=Fraction(1, 10), noise="laplace"),
+    OutputPerturbation(target="sex"),
 ]
 
 

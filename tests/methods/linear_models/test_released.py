@@ -8,7 +8,7 @@ import pytest
 
 from dpublish.data.schema import Schema, column
 from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
-from dpublish.methods.linear_models.released import LinearModel
+from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
@@ -45,7 +45,7 @@ def make(predicted=RISK, **changes):
         "weights": WEIGHTS,
         "expected": {"excess_loss_95": 3.0},
     }
-    return LinearModel(**{**settings, **changes})
+    return LinearModelRelease(**{**settings, **changes})
 
 
 def make_many(model="logistic"):
@@ -59,7 +59,7 @@ def make_linear():
 
 def again(model):
     tables = model.tables()
-    return LinearModel.from_parts(
+    return LinearModelRelease.from_parts(
         receipt=model.receipt, schema=model.schema, metadata=model.metadata(), tables=tables
     )
 
@@ -182,7 +182,7 @@ def test_a_table_of_weights_that_lacks_features_is_refused():
     model = make()
     for table in (model.coefficients().slice(1), model.coefficients().slice(0, 0)):
         with pytest.raises(DPublishError):
-            LinearModel.from_parts(
+            LinearModelRelease.from_parts(
                 receipt=model.receipt,
                 schema=model.schema,
                 metadata=model.metadata(),

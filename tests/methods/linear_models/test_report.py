@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpublish.data.schema import Schema, column
-from dpublish.methods.linear_models.released import LinearModel
+from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.linear_models.report import section
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
@@ -23,7 +23,7 @@ def make(weights, spread=None, target=RISK, model="svm"):
     receipt = Receipt.issue(
         method="model", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=seeded(1)
     )
-    return LinearModel(
+    return LinearModelRelease(
         receipt=receipt,
         schema=Schema((TOWNS, target)),
         model=model,

@@ -8,7 +8,7 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.marginals.marginals import ColumnMarginals
+from dpublish.methods.marginals.marginals import Marginals
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from method_examples import ROWS, SCHEMA, arrow_table
@@ -17,7 +17,7 @@ from method_examples import ROWS, SCHEMA, arrow_table
 def publish(rows=ROWS, epsilon="1", budget=None, **settings):
     table = open_table(arrow_table(rows), SCHEMA)
     budget = budget or Budget(epsilon)
-    return ColumnMarginals(**settings).release(table, budget=budget, rng=seeded(1))
+    return Marginals(**settings).release(table, budget=budget, rng=seeded(1))
 
 
 @pytest.mark.parametrize("method", ["auto", "hierarchical", "efpa", "noise-first"])
@@ -62,31 +62,31 @@ def test_columns_are_kept_in_the_order_of_the_schema():
 def test_what_cannot_be_published_is_refused_beforehand():
     huge = Schema((column("wage", "integer", bounds=[0, 9999]),))
     for method, schema in [
-        (ColumnMarginals(columns=("height", "wage")), SCHEMA),
-        (ColumnMarginals(columns=("age", "age")), SCHEMA),
-        (ColumnMarginals(marginal="efpa"), huge),
-        (ColumnMarginals(marginal="noise-first"), huge),
+        (Marginals(columns=("height", "wage")), SCHEMA),
+        (Marginals(columns=("age", "age")), SCHEMA),
+        (Marginals(marginal="efpa"), huge),
+        (Marginals(marginal="noise-first"), huge),
     ]:
         with pytest.raises(InvalidParameter):
             method.expected_error(schema, None, Fraction(1))
     with pytest.raises(InvalidParameter):
-        ColumnMarginals().expected_error(SCHEMA, None, Fraction(1, 2**39))
+        Marginals().expected_error(SCHEMA, None, Fraction(1, 2**39))
     with pytest.raises(InvalidParameter):
-        ColumnMarginals(marginal="guess")
+        Marginals(marginal="guess")
     with pytest.raises(InvalidParameter):
-        ColumnMarginals(columns="age")
+        Marginals(columns="age")
 
 
 def test_a_schema_whose_units_own_rows_is_refused():
     schema = Schema((column("age", "integer", bounds=[0, 9]),), unit="person")
     with pytest.raises(InvalidParameter, match="unit"):
-        ColumnMarginals().expected_error(schema, None, Fraction(1))
+        Marginals().expected_error(schema, None, Fraction(1))
 
 
 @pytest.mark.parametrize("method", ["auto", "identity", "hierarchical", "efpa", "noise-first"])
 def test_the_error_predicted_falls_with_epsilon_and_grows_with_the_columns(method):
     def reach(epsilon, *columns):
-        chosen = ColumnMarginals(marginal=method, columns=columns)
+        chosen = Marginals(marginal=method, columns=columns)
         told = chosen.expected_error(SCHEMA, 1000, Fraction(epsilon))
         return told.figures[told.target]
 
@@ -97,7 +97,7 @@ def test_the_error_predicted_falls_with_epsilon_and_grows_with_the_columns(metho
 def test_progress_tells_how_many_columns_are_done():
     told = []
     table = open_table(arrow_table(), SCHEMA)
-    ColumnMarginals().release(
+    Marginals().release(
         table, budget=Budget(1), rng=seeded(1), progress=lambda *step: told.append(step)
     )
     assert told == [(done, 4, "marginals") for done in (1, 2, 3, 4)]
@@ -105,7 +105,7 @@ def test_progress_tells_how_many_columns_are_done():
 
 def test_the_plan_says_where_noise_is_not_all():
     told = {
-        method: ColumnMarginals(marginal=method).expected_error(SCHEMA, None, Fraction(1)).summary
+        method: Marginals(marginal=method).expected_error(SCHEMA, None, Fraction(1)).summary
         for method in ("identity", "hierarchical", "efpa", "noise-first")
     }
     smoothed = {name for name, words in told.items() if "smoothing adds an error" in words}

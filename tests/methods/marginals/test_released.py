@@ -10,8 +10,8 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery
-from dpublish.methods.marginals.marginals import ColumnMarginals
-from dpublish.methods.marginals.released import Marginals
+from dpublish.methods.marginals.marginals import Marginals
+from dpublish.methods.marginals.released import MarginalsRelease
 from dpublish.methods.marginals.report import section
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -44,7 +44,7 @@ TABLE = open_table(PEOPLE, SCHEMA)
 
 
 def publish(seed=1, epsilon="4", **settings):
-    return ColumnMarginals(**settings).release(TABLE, budget=Budget(epsilon), rng=seeded(seed))
+    return Marginals(**settings).release(TABLE, budget=Budget(epsilon), rng=seeded(seed))
 
 
 # --- counts ------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def test_rows_have_the_marginals_and_as_many_records_as_were_counted():
 def test_an_empty_table_gives_rows_of_some_kind():
     empty = open_table(PEOPLE.slice(0, 0), SCHEMA)
     for seed in range(10):
-        release = ColumnMarginals().release(empty, budget=Budget(1), rng=seeded(seed))
+        release = Marginals().release(empty, budget=Budget(1), rng=seeded(seed))
         assert release.records >= 0
         assert release.rows(5).num_rows == 5
 
@@ -163,7 +163,7 @@ def test_an_empty_table_gives_rows_of_some_kind():
 @pytest.mark.parametrize("method", ["auto", "efpa", "noise-first"])
 def test_it_is_rebuilt_from_its_parts(method):
     release = publish(marginal=method)
-    again = Marginals.from_parts(
+    again = MarginalsRelease.from_parts(
         receipt=release.receipt,
         schema=release.schema,
         metadata=release.metadata(),
@@ -178,12 +178,12 @@ def test_parts_that_do_not_fit_are_refused():
     tables, metadata = release.tables(), release.metadata()
     parts = {"receipt": release.receipt, "schema": release.schema}
     with pytest.raises(CorruptRelease):
-        Marginals.from_parts(
+        MarginalsRelease.from_parts(
             **parts, metadata={"marginals": metadata["marginals"][:2]}, tables=tables
         )
     short = {**tables, "marginals": tables["marginals"].slice(0, 50)}
     with pytest.raises((CorruptRelease, InvalidParameter)):
-        Marginals.from_parts(**parts, metadata=metadata, tables=short)
+        MarginalsRelease.from_parts(**parts, metadata=metadata, tables=short)
     with pytest.raises(InvalidParameter, match="marginal for each column"):
         replace(release, marginals=release.marginals[:3])
 

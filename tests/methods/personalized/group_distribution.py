@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.methods.histogram.histogram import NoisyHistogram
+from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.personalized.preferences import Preferences
 
 SCHEMA = Schema((column("sex", "category", values=["Female", "Male"]),))
-INNER = NoisyHistogram(columns=("sex",))
+INNER = Histogram(columns=("sex",))
 REACH = 60  # outputs from -REACH to REACH
 
 

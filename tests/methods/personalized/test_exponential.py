@@ -14,8 +14,8 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter, InvalidQuery
 from dpublish.methods.personalized import exponential as personal_choice
-from dpublish.methods.personalized.exponential import PersonalChoice
-from dpublish.methods.personalized.released_answer import PersonalAnswer
+from dpublish.methods.personalized.exponential import PersonalizedEM
+from dpublish.methods.personalized.released_answer import PersonalizedAnswer
 from dpublish.methods.personalized.scores import (
     Step,
     cheapest,
@@ -42,14 +42,14 @@ SIZES = (2, 1, 2)
 
 def counting(**settings):
     settings = {"sizes": SIZES} | settings
-    return PersonalChoice(
+    return PersonalizedEM(
         preference="own", levels=LEVELS, question="count", query="sex = F", **settings
     )
 
 
 def middle(**settings):
     settings = {"sizes": SIZES} | settings
-    return PersonalChoice(
+    return PersonalizedEM(
         preference="own", levels=LEVELS, question="median", column="age", **settings
     )
 
@@ -155,7 +155,7 @@ class TestCount:
         if broken == "one price":
             monkeypatch.setattr(personal_choice, "count_distances", mean_price)
         else:
-            monkeypatch.setattr(PersonalChoice, "_range", 10)
+            monkeypatch.setattr(PersonalizedEM, "_range", 10)
         found = self.audit(counting(), monkeypatch)
         assert max(found[p] / float(LEVELS[PEOPLE[p]]) for p in found) > 1.2
 
@@ -194,7 +194,7 @@ class TestCount:
     def test_a_million_people_are_counted(self, rng):
         levels = (Fraction(1, 100), Fraction(1, 5), Fraction(1))
         sizes = (50_000, 350_000, 600_000)
-        method = PersonalChoice(
+        method = PersonalizedEM(
             preference="own", levels=levels, sizes=sizes, question="count", query="sex = F"
         )
         rows = 200_000
@@ -349,7 +349,7 @@ class TestMedian:
         assert 0.3 < found <= 1 + 1e-12
 
     def test_whole_prices_for_exchanged_values_are_caught(self, monkeypatch):
-        monkeypatch.setattr(PersonalChoice, "_range", 2 * 10)  # not halved
+        monkeypatch.setattr(PersonalizedEM, "_range", 2 * 10)  # not halved
         assert self.worst(middle(sizes=(), mode="values-only"), monkeypatch) > 1.2
 
     @pytest.mark.parametrize("settings", [{}, {"sizes": (), "mode": "values-only"}])
@@ -398,7 +398,7 @@ class TestMethod:
         release = method.release(table, budget=method.budget(Fraction(1)), rng=seeded(5))
         assert 0 <= release.value <= release.most
         assert release.summary()["error"]
-        again = PersonalAnswer.from_parts(
+        again = PersonalizedAnswer.from_parts(
             receipt=release.receipt,
             schema=release.schema,
             metadata=release.metadata(),
@@ -420,7 +420,7 @@ class TestMethod:
         assert seen == [[1, 0, 0]]
 
     def test_levels_may_come_from_a_rule_about_the_same_column(self):
-        method = PersonalChoice(
+        method = PersonalizedEM(
             preference="age",
             levels=LEVELS,
             rule="0=0.1, 1..2=0.3, 3=1",
@@ -462,14 +462,14 @@ class TestMethod:
             "query": "sex = F",
         }
         with pytest.raises(InvalidParameter, match=words):
-            PersonalChoice(**(given | settings))
+            PersonalizedEM(**(given | settings))
 
     @pytest.mark.parametrize(
         ("method", "words"),
         [
             (counting(sizes=SIZES), "epsilon"),
             (
-                PersonalChoice(
+                PersonalizedEM(
                     preference="own", levels=LEVELS, sizes=SIZES, question="count", query="x = 1"
                 ),
                 "nothing of 'x'",
@@ -483,14 +483,14 @@ class TestMethod:
 
     def test_a_query_that_cuts_a_leaf_is_refused(self):
         coarse = Schema((column("age", "integer", bounds=[0, 9], bins=2),))
-        method = PersonalChoice(
+        method = PersonalizedEM(
             preference="own", levels=LEVELS, sizes=SIZES, question="count", query="age > 6"
         )
         with pytest.raises(InvalidQuery, match="only part of"):
             method.expected_error(coarse, None, Fraction(1))
 
     def test_the_median_of_words_is_refused(self):
-        method = PersonalChoice(
+        method = PersonalizedEM(
             preference="own", levels=LEVELS, sizes=SIZES, question="median", column="sex"
         )
         with pytest.raises(InvalidParameter, match="holds no numbers"):

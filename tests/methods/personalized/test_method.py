@@ -8,7 +8,7 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
-from dpublish.methods.histogram.histogram import NoisyHistogram
+from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.personalized.method import full_epsilon, inner_release, known_sizes
 from dpublish.methods.personalized.minimum import Minimum
 from dpublish.methods.personalized.sampling import Sampling
@@ -19,7 +19,7 @@ from dpublish.randomness import secure, seeded
 
 LEVELS = (Fraction(1, 100), Fraction(1, 5), Fraction(1))
 SCHEMA = Schema((column("sex", "category", values=["F", "M"]),))
-INNER = NoisyHistogram(columns=("sex",))
+INNER = Histogram(columns=("sex",))
 COMMON = {"preference": "own", "levels": LEVELS, "inner": INNER}
 METHODS = [
     Minimum(**COMMON),

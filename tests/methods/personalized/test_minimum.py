@@ -11,7 +11,7 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.methods.histogram import histogram as noisy
-from dpublish.methods.histogram.histogram import NoisyHistogram
+from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.personalized.minimum import Minimum
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
@@ -19,7 +19,7 @@ from transcript import privacy_loss
 
 LEVELS = (Fraction(1, 10), Fraction(1, 2), Fraction(2))
 SCHEMA = Schema((column("sex", "category", values=["F", "M"]),))
-INNER = NoisyHistogram(columns=("sex",))
+INNER = Histogram(columns=("sex",))
 OWN = [0.5, 0.5, 2.0, 3.0]
 
 

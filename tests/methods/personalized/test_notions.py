@@ -72,7 +72,7 @@ def test_an_ordinary_grant_does_not_pay_for_hiding_values_alone(tmp_path, accoun
 def test_no_receipt_is_issued_for_another_change_than_was_granted(tmp_path):
     rows = pa.table({"home": ["a", "b"], "user": ["u", "v"]})
     table = open_table(rows, Schema(PEOPLE.columns, unit="user"))
-    method = make_method("topc", {"column": "home", "count": "1"})
+    method = make_method("topk", {"column": "home", "count": "1"})
     with Ledger.create(tmp_path / "books.db") as ledger:
         ledger.add("people")
         asked = {"purpose": "x", "hides": AddRemoveRecord()}

@@ -258,9 +258,7 @@ def test_a_budget_of_other_amounts_is_refused_before_rows_are_read(rng):
 
 
 def test_what_inner_refuses_is_refused_before_the_ledger_pays():
-    method = Partitioning(
-        inner=noisy.NoisyHistogram(columns=("age",)), preference="own", levels=LEVELS
-    )
+    method = Partitioning(inner=noisy.Histogram(columns=("age",)), preference="own", levels=LEVELS)
     with pytest.raises(InvalidParameter, match="age"):
         method.expected_error(method.prepare(SCHEMA), None, ONE)
 

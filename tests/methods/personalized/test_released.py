@@ -14,7 +14,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery
 from dpublish.methods.personalized.counts import EXCHANGEABLE, NOISY_SIZES
-from dpublish.methods.personalized.released import Part, PersonalRelease
+from dpublish.methods.personalized.released import Part, PersonalizedRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import (
     AddRemoveRecord,
@@ -80,7 +80,7 @@ def make(*parts, mode="frame", combine="sum", **changes):
     levels = sorted({LOW, HIGH, *(level for part in parts for level in part.levels)})
     receipt = receipt_of(mode, tuple((level, level) for level in levels))
     given = {"receipt": receipt, "schema": SCHEMA, "expected": {"count_error": 3.0}}
-    return PersonalRelease(combine=combine, parts=parts, **given | changes)
+    return PersonalizedRelease(combine=combine, parts=parts, **given | changes)
 
 
 def sure(*sizes, combine="weighted", **changes):

@@ -9,8 +9,8 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery
-from dpublish.methods.personalized.exponential import PersonalChoice
-from dpublish.methods.personalized.released_answer import PersonalAnswer
+from dpublish.methods.personalized.exponential import PersonalizedEM
+from dpublish.methods.personalized.released_answer import PersonalizedAnswer
 from dpublish.methods.personalized.report_answer import section
 from dpublish.randomness import secure
 
@@ -25,7 +25,7 @@ SCHEMA = Schema(
 
 
 def answer(question, **settings):
-    method = PersonalChoice(
+    method = PersonalizedEM(
         preference="own", levels=LEVELS, sizes=(50, 50), question=question, **settings
     )
     rows = {"own": [0.5, 2.0], "age": [33, 44], "height": [150.0, 170.0], "sex": ["F", "M"]}
@@ -75,7 +75,7 @@ def test_a_table_of_other_values_is_corrupt():
     given = answer("count")
     tables = {"answer": pa.table({"value": ["7"], "label": ["7"]})}
     with pytest.raises(CorruptRelease):
-        PersonalAnswer.from_parts(
+        PersonalizedAnswer.from_parts(
             receipt=given.receipt, schema=given.schema, metadata=given.metadata(), tables=tables
         )
 

@@ -13,7 +13,7 @@ from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.histogram.histogram import NoisyHistogram
+from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.personalized.sampling import CORRECTED, NOT_CORRECTED, Sampling, sampling_rate
 from dpublish.randomness import seeded
 
@@ -24,7 +24,7 @@ REACH = range(-60, 61)
 
 
 def sampling(**settings):
-    inner = NoisyHistogram(columns=("sex@0",))
+    inner = Histogram(columns=("sex@0",))
     return Sampling(preference="own", levels=LEVELS, inner=inner, **settings)
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram import histogram as noisy
-from dpublish.methods.histogram.histogram import NoisyHistogram
+from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.personalized.groups import release as group_release
 from dpublish.methods.personalized.groups.objectives import GroupVariance
 from dpublish.methods.personalized.groups.plan import Grouping, plan_rounds, weigh
 from dpublish.methods.personalized.partitioning import Partitioning
-from dpublish.methods.personalized.t_round import Rounds
+from dpublish.methods.personalized.t_round import TRound
 from dpublish.randomness import seeded
 from methods.personalized.group_distribution import INNER, SCHEMA, losses, table_of
 from transcript import privacy_loss
@@ -24,7 +24,7 @@ ONE = Fraction(1)
 
 def rounds(**settings):
     fixed = {"inner": INNER, "preference": "own", "levels": LEVELS, "exchangeable": True}
-    return Rounds(**fixed | {"least_size": 0} | settings)
+    return TRound(**fixed | {"least_size": 0} | settings)
 
 
 LEAST = rounds(sizes=SIZES, within="least", spread=Fraction(0))
@@ -50,7 +50,7 @@ def test_a_record_loses_what_its_level_pays_over_all_rounds(method, counts, rng,
 
 
 def test_rounds_that_forget_what_was_spent_are_caught(rng, monkeypatch):
-    class Forgetful(Rounds):
+    class Forgetful(TRound):
         """Broken: every round starts with everybody's integer."""
 
         def plan(self, epsilon, sizes):
@@ -77,7 +77,7 @@ def pay(plan):
 
 
 def test_budgets_alone_refuse_rounds_that_forget(rng):
-    class Forgetful(Rounds):
+    class Forgetful(TRound):
         """Broken: every round starts with everybody's integer."""
 
         def plan(self, epsilon, sizes):
@@ -177,7 +177,7 @@ def test_it_needs_the_owners_word_and_few_rounds():
             rounds(rounds=number)
 
 
-class Picky(NoisyHistogram):
+class Picky(Histogram):
     """Refuses an epsilon that the smallest level has, but hardly more than what it has left."""
 
     LIMIT = Fraction(2, 10)

@@ -9,14 +9,14 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram import histogram as noisy
-from dpublish.methods.histogram.histogram import NoisyHistogram
+from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.personalized.threshold import NOT_SCALED, SCALED, Threshold
 from dpublish.randomness import seeded
 from transcript import privacy_loss
 
 LEVELS = (Fraction(1, 10), Fraction(1, 2), Fraction(2))
 SCHEMA = Schema((column("sex", "category", values=["F", "M"]),))
-INNER = NoisyHistogram(columns=("sex",))
+INNER = Histogram(columns=("sex",))
 OWN = [0.1, 0.5, 2.0, 3.0]
 
 

@@ -19,7 +19,7 @@ from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram.published_cells import add_noise_to_cells
 from dpublish.methods.pph import pph as projection
 from dpublish.methods.pph.plan import Plan, cell_limit, fit_axis, useful_axes
-from dpublish.methods.pph.pph import Projection, find_threshold
+from dpublish.methods.pph.pph import PPH, find_threshold
 from dpublish.methods.pph.score import SCORE_RANGE, STEPS, score_projection
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -186,7 +186,7 @@ def test_columns_are_chosen_with_the_probabilities_of_the_proof():
     private = table(counts)
     drawn = Counter()
     for seed in range(500):
-        release = Projection(
+        release = PPH(
             target="risk", attributes=1, size_share=Fraction(4, 5), selection_share=Fraction(1, 10)
         ).release(private, budget=Budget(6), rng=seeded(seed))
         (axis,) = release.predictors
@@ -198,7 +198,7 @@ def test_columns_are_chosen_with_the_probabilities_of_the_proof():
 
 
 def release(rows, schema=SCHEMA, epsilon=2, seed=1, budget=None, **settings):
-    method = Projection(**{"target": "risk", **settings})
+    method = PPH(**{"target": "risk", **settings})
     return method.release(
         open_table(rows, schema), budget=budget or Budget(epsilon), rng=seeded(seed)
     )
@@ -381,20 +381,20 @@ def test_memory_is_bounded_by_several_passes(monkeypatch):
 )
 def test_settings_that_cannot_work_are_refused(settings):
     with pytest.raises(InvalidParameter):
-        Projection(target="risk", **settings)
+        PPH(target="risk", **settings)
 
 
 def test_more_cells_than_can_be_numbered_are_refused_before_anything_is_paid():
     names = [column(f"c{k}", "integer", bounds=[0, 999]) for k in range(9)]
     schema = Schema((*names, RISK))
     with pytest.raises(InvalidParameter, match="take fewer attributes"):
-        Projection(target="risk", attributes=7).expected_error(schema, None, Fraction(1))
-    Projection(target="risk", attributes=6).expected_error(schema, None, Fraction(1))
-    Projection(target="risk").expected_error(schema, None, Fraction(1))
+        PPH(target="risk", attributes=7).expected_error(schema, None, Fraction(1))
+    PPH(target="risk", attributes=6).expected_error(schema, None, Fraction(1))
+    PPH(target="risk").expected_error(schema, None, Fraction(1))
 
 
 def test_the_forecast_says_more_when_it_knows_the_number_of_records():
-    method = Projection(target="risk")
+    method = PPH(target="risk")
     blind = method.expected_error(WIDE, None, Fraction(1)).figures
     told = method.expected_error(WIDE, 3000, Fraction(1)).figures
     assert blind["one_cell_95"] == told["one_cell_95"] == 5
@@ -406,7 +406,7 @@ def test_the_forecast_says_more_when_it_knows_the_number_of_records():
 
 def test_progress_tells_rounds_only():
     seen = []
-    Projection(target="risk", attributes=2).release(
+    PPH(target="risk", attributes=2).release(
         open_table(wide_rows(), WIDE),
         budget=Budget(2),
         rng=seeded(1),

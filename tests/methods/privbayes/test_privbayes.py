@@ -18,7 +18,7 @@ from dpublish.errors import InvalidParameter
 from dpublish.methods.privbayes import structure as bayes_structure
 from dpublish.methods.privbayes.nodes import joint_sets
 from dpublish.methods.privbayes.plan import MOST_CELLS, Plan, make_plan, parent_sets
-from dpublish.methods.privbayes.privbayes import PrivateBayesNetwork
+from dpublish.methods.privbayes.privbayes import PrivBayes
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from method_examples import ROWS, SCHEMA, arrow_table
@@ -116,7 +116,7 @@ def test_too_many_candidates_are_thinned_at_random(monkeypatch):
 def first_choices(epsilon, count):
     """Which column was chosen after the first, many times."""
     table = tied_table()
-    method = PrivateBayesNetwork(target="a", max_degree=1)
+    method = PrivBayes(target="a", max_degree=1)
     rng = seeded(3)
     releases = [method.release(table, budget=Budget(epsilon), rng=rng) for _ in range(count)]
     assert all(len(release.nodes) == 3 for release in releases)
@@ -155,7 +155,7 @@ def exact(table, release):
 )
 def test_counts_carry_just_the_noise_of_the_proof(theta, share, joints):
     table, rng = tied_table(), seeded(5)
-    method = PrivateBayesNetwork(target="a", max_degree=1, theta=Fraction(theta))
+    method = PrivBayes(target="a", max_degree=1, theta=Fraction(theta))
     samples = []
     for _ in range(300):
         release = method.release(table, budget=Budget("0.6"), rng=rng)
@@ -174,7 +174,7 @@ def test_counts_carry_just_the_noise_of_the_proof(theta, share, joints):
 @pytest.mark.parametrize("score", ["R", "F"])
 def test_every_share_is_spent_with_and_without_a_network(rows, theta, score):
     budget = Budget("0.7")
-    release = PrivateBayesNetwork(score=score, theta=Fraction(theta)).release(
+    release = PrivBayes(score=score, theta=Fraction(theta)).release(
         tied_table(rows), budget=budget, rng=seeded(rows)
     )
     assert all(share.is_used for share in budget.account())
@@ -188,7 +188,7 @@ def test_every_share_is_spent_with_and_without_a_network(rows, theta, score):
 
 def test_a_record_that_lacks_a_column_is_counted_nowhere():
     table = open_table(arrow_table(ROWS), SCHEMA)
-    method = PrivateBayesNetwork(columns=("sex", "town", "age"))
+    method = PrivBayes(columns=("sex", "town", "age"))
     release = method.release(table, budget=Budget(10**9), rng=seeded(1))
     assert release.size == 4
     assert all(joint.sum() == 4 for joint in release.joints)
@@ -196,9 +196,7 @@ def test_a_record_that_lacks_a_column_is_counted_nowhere():
 
 @pytest.mark.parametrize("score", ["R", "F"])
 def test_with_much_budget_rows_keep_the_dependence(score):
-    release = PrivateBayesNetwork(score=score).release(
-        tied_table(), budget=Budget(1000), rng=seeded(1)
-    )
+    release = PrivBayes(score=score).release(tied_table(), budget=Budget(1000), rng=seeded(1))
     rows = release.rows(20_000, seed=1)
     agree = np.mean(np.asarray(rows["a"]) == np.asarray(rows["b"]))
     assert agree == pytest.approx(0.6, abs=0.03)
@@ -223,7 +221,7 @@ def test_with_much_budget_rows_keep_the_dependence(score):
 )
 def test_settings_that_make_no_sense_are_refused(bad):
     with pytest.raises(InvalidParameter):
-        PrivateBayesNetwork(**bad)
+        PrivBayes(**bad)
 
 
 HUGE = Schema((column("x", "integer", bounds=[0, MOST_CELLS]), BINARY[0]))
@@ -254,7 +252,7 @@ def test_what_a_release_would_refuse_the_plan_refuses_and_nothing_is_spent(
 
     table, budget = Untouchable(), Budget(epsilon)
     table.schema = schema
-    method = PrivateBayesNetwork(**settings)
+    method = PrivBayes(**settings)
     with pytest.raises(InvalidParameter) as predicted:
         method.expected_error(schema, None, budget.epsilon)
     with pytest.raises(InvalidParameter) as refused:
@@ -264,7 +262,7 @@ def test_what_a_release_would_refuse_the_plan_refuses_and_nothing_is_spent(
 
 
 def test_the_predicted_noise_is_never_less_than_the_published():
-    method = PrivateBayesNetwork()
+    method = PrivBayes()
     for rows in (0, 2000):
         release = method.release(tied_table(rows), budget=Budget("0.5"), rng=seeded(2))
         predicted = method.expected_error(release.schema, rows, Fraction(1, 2))

@@ -14,7 +14,7 @@ from dpublish.core.probabilities import add_up, conditional
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.methods.privbayes.nodes import Node, joint_sets
-from dpublish.methods.privbayes.released import BayesNetwork
+from dpublish.methods.privbayes.released import PrivBayesRelease
 from dpublish.methods.privbayes.report import section
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
@@ -59,7 +59,7 @@ def network(nodes=NODES, counts=None, **changes):
         "size_rate": Fraction(1, 30),
         "target": "income",
     }
-    return BayesNetwork(**settings | changes)
+    return PrivBayesRelease(**settings | changes)
 
 
 def chain_distribution(release):
@@ -193,7 +193,9 @@ def test_it_is_rebuilt_from_its_parts():
     release = network()
     metadata = json.loads(json.dumps(release.metadata()))
     parts = {"receipt": release.receipt, "schema": release.schema}
-    assert BayesNetwork.from_parts(**parts, metadata=metadata, tables=release.tables()) == release
+    assert (
+        PrivBayesRelease.from_parts(**parts, metadata=metadata, tables=release.tables()) == release
+    )
     assert network(size=301) != release
     assert network(counts=release.counts + 1) != release
 

@@ -13,7 +13,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.privelet.haar import coefficient_weights, mean_square
-from dpublish.methods.privelet.privelet import Wavelet, transform_counts
+from dpublish.methods.privelet.privelet import Privelet, transform_counts
 from dpublish.methods.privelet.released import coefficients_moved
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
@@ -28,7 +28,7 @@ def integers(**sizes):
 def publish(schema, rows, epsilon="1", seed=1, **settings):
     names = schema.names
     arrow = pa.table({name: pa.array([row[name] for row in rows]) for name in names})
-    return Wavelet(**settings).release(
+    return Privelet(**settings).release(
         open_table(arrow, schema), budget=Budget(epsilon), rng=seeded(seed)
     )
 
@@ -115,22 +115,22 @@ def test_the_average_square_of_weights_is_that_over_all_ranges():
 
 def test_what_a_release_would_refuse_the_plan_refuses():
     for method, schema in (
-        (Wavelet(), integers(a=3000, b=3000)),
-        (Wavelet(columns=("z",)), integers(a=3)),
-        (Wavelet(columns=("a", "a")), integers(a=3)),
-        (Wavelet(), Schema((column("c", "category", values=["x", "y"]),))),
-        (Wavelet(), Schema(integers(a=3, b=3).columns, unit="b")),
+        (Privelet(), integers(a=3000, b=3000)),
+        (Privelet(columns=("z",)), integers(a=3)),
+        (Privelet(columns=("a", "a")), integers(a=3)),
+        (Privelet(), Schema((column("c", "category", values=["x", "y"]),))),
+        (Privelet(), Schema(integers(a=3, b=3).columns, unit="b")),
     ):
         with pytest.raises(InvalidParameter):
             method.expected_error(schema, None, Fraction(1))
     for bad in ({"columns": "a"}, {"transform": "db2"}):
         with pytest.raises(InvalidParameter):
-            Wavelet(**bad)
+            Privelet(**bad)
 
 
 def test_the_error_predicted_is_that_of_random_ranges():
     schema = integers(x=64, y=8)
-    method = Wavelet(transform="haar")
+    method = Privelet(transform="haar")
     predicted = method.expected_error(schema, 1000, Fraction(1)).figures["random_range_95"]
     generator = np.random.Generator(np.random.PCG64(3))
     ends = [np.sort(generator.choice(size + 1, (400, 2)), axis=1) for size in (64, 8)]

@@ -11,8 +11,8 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.methods.privelet.haar import invert, transform
-from dpublish.methods.privelet.privelet import Wavelet
-from dpublish.methods.privelet.released import WaveletHistogram, box_sums
+from dpublish.methods.privelet.privelet import Privelet
+from dpublish.methods.privelet.released import PriveletRelease, box_sums
 from dpublish.methods.privelet.report import section
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -43,7 +43,7 @@ ALL = ("age", "height", "sex")
 
 
 def publish(epsilon="1", seed=1, source=PEOPLE, **settings):
-    method = Wavelet(**{"columns": ALL, "transform": "haar"} | settings)
+    method = Privelet(**{"columns": ALL, "transform": "haar"} | settings)
     return method.release(open_table(source, SCHEMA), budget=Budget(epsilon), rng=seeded(seed))
 
 
@@ -145,7 +145,7 @@ def test_questions_without_an_answer_are_refused():
 def test_it_is_rebuilt_from_its_parts_and_refuses_others():
     release = publish()
     parts = {"receipt": release.receipt, "schema": release.schema}
-    again = WaveletHistogram.from_parts(
+    again = PriveletRelease.from_parts(
         **parts, metadata=release.metadata(), tables=release.tables()
     )
     assert again == release
@@ -161,7 +161,7 @@ def test_it_is_rebuilt_from_its_parts_and_refuses_others():
             replace(release, **bad)
     fewer = {"coefficients": release.tables()["coefficients"].slice(1)}
     with pytest.raises(InvalidParameter):
-        WaveletHistogram.from_parts(**parts, metadata=release.metadata(), tables=fewer)
+        PriveletRelease.from_parts(**parts, metadata=release.metadata(), tables=fewer)
 
 
 def test_the_report_shows_a_marginal_of_every_column():

@@ -19,7 +19,7 @@ from dpublish.methods.privpfc import kernel_residual_sums as residual_sums
 from dpublish.methods.privpfc import privpfc as grid_choice
 from dpublish.methods.privpfc import refine as refinement
 from dpublish.methods.privpfc.grid_quality import GridQuality
-from dpublish.methods.privpfc.privpfc import GridChoice
+from dpublish.methods.privpfc.privpfc import PrivPfC
 from dpublish.methods.privpfc.refine import CHOICE, SUMS
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord, ReplaceRecord
@@ -69,7 +69,7 @@ class Watched:
         return self._table.sum(kernel)
 
 
-def publish(rows, epsilon=2, seed=1, schema=SCHEMA, budget=None, method=GridChoice, **settings):
+def publish(rows, epsilon=2, seed=1, schema=SCHEMA, budget=None, method=PrivPfC, **settings):
     budget = budget or Budget(epsilon)
     table = Watched(rows, budget, schema)
     made = method(**{"target": "class", **settings})
@@ -90,7 +90,7 @@ def shares_of(release):
 
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_the_shares_are_those_of_the_settings_and_add_up(rounds):
-    method = GridChoice(target="class", rounds=rounds)
+    method = PrivPfC(target="class", rounds=rounds)
     budget = Budget("1.7")
     release = publish(random_rows(3000), budget=budget, rounds=rounds)
     shares = shares_of(release)
@@ -217,7 +217,7 @@ def test_given_the_noisy_answers_nothing_else_depends_on_the_rows(settings, monk
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExactSize(GridChoice):
+class ExactSize(PrivPfC):
     """The papers' blunder: the limit on cells from the exact number of records."""
 
     def release(self, table, *, budget, rng, progress=None):
@@ -230,13 +230,13 @@ class ExactSize(GridChoice):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankedBefore(GridChoice):
+class RankedBefore(PrivPfC):
     """The papers' blunder: predictors ranked on the rows, before anything is paid for."""
 
     def release(self, table, *, budget, rng, progress=None):
         counts = table.sum(Counts(table.schema, ((("age", None),),)))
         kept = ("age", "sex") if counts[0] % 2 else ("work", "sex")
-        ranked = GridChoice(target=self.target, predictors=kept)
+        ranked = PrivPfC(target=self.target, predictors=kept)
         return ranked.release(table, budget=budget, rng=rng, progress=progress)
 
 
@@ -312,7 +312,7 @@ class Transcript:
         return sum(likelihood for _, _, likelihood in self.calls)
 
 
-def loss(rows, extra, epsilon, seed, method=GridChoice, **settings):
+def loss(rows, extra, epsilon, seed, method=PrivPfC, **settings):
     """Log ratio of the exact likelihoods of one release, with and without `extra`."""
     here = Transcript()
     likelihood = here.publish(rows, epsilon, seed, method, **settings)
@@ -323,7 +323,7 @@ def loss(rows, extra, epsilon, seed, method=GridChoice, **settings):
         return inf
 
 
-def worst_loss(epsilon, method=GridChoice, **settings):
+def worst_loss(epsilon, method=PrivPfC, **settings):
     return max(
         loss(random_rows(size, seed), random_rows(1, 50 + seed), epsilon, seed, method, **settings)
         for size in (0, 4, 40)
@@ -348,7 +348,7 @@ def test_the_audit_notices_counts_that_are_paid_for_twice_as_well(monkeypatch):
     def generous(self, budget, grids):
         return {"selection": Budget(budget.epsilon), "counts": Budget(4 * budget.epsilon)}
 
-    monkeypatch.setattr(GridChoice, "_split_grid", generous)
+    monkeypatch.setattr(PrivPfC, "_split_grid", generous)
     assert worst_loss(4, rounds=0) > 4
 
 
@@ -383,7 +383,7 @@ def test_the_grid_is_chosen_with_the_range_of_its_quality_and_all_cells_are_publ
 def test_rows_are_read_after_the_budget_is_opened_and_each_pass_is_known():
     budget = Budget(2)
     table = Watched(random_rows(300), budget)
-    GridChoice(target="class", rounds=2).release(table, budget=budget, rng=seeded(1))
+    PrivPfC(target="class", rounds=2).release(table, budget=budget, rng=seeded(1))
     kinds = [type(kernel).__name__ for kernel in table.kernels]
     assert kinds == ["Counts", "ClassCuboids", "Counts", "Counts", "ResidualSums", "ResidualSums"]
     assert table.kernels[0].sets == ((),)
@@ -396,7 +396,7 @@ def test_a_used_budget_reads_nothing():
     budget.spend()
     table = Watched(random_rows(10))
     with pytest.raises(BudgetAlreadyUsed):
-        GridChoice(target="class").release(table, budget=budget, rng=seeded(1))
+        PrivPfC(target="class").release(table, budget=budget, rng=seeded(1))
     assert table.kernels == []
 
 
@@ -405,7 +405,7 @@ def test_progress_tells_public_numbers_only(monkeypatch):
     told = []
     for rows in (random_rows(0), random_rows(200)):
         steps = []
-        GridChoice(target="class", rounds=2).release(
+        PrivPfC(target="class", rounds=2).release(
             open_table(rows, SCHEMA),
             budget=Budget(2),
             rng=seeded(1),
@@ -520,7 +520,7 @@ def test_what_release_refuses_the_forecast_refuses_too_and_nothing_is_spent(
 
     table = Untouchable()
     table.schema = schema
-    method = GridChoice(**{"target": "class", **settings})
+    method = PrivPfC(**{"target": "class", **settings})
     budget = Budget(epsilon)
     with pytest.raises(InvalidParameter) as predicted:
         method.expected_error(schema, None, Fraction(epsilon))
@@ -533,12 +533,12 @@ def test_what_release_refuses_the_forecast_refuses_too_and_nothing_is_spent(
 def test_more_sums_than_fit_are_refused_unless_there_are_no_refinements(monkeypatch):
     monkeypatch.setattr(residual_sums, "MOST_SUMS", 20)
     with pytest.raises(InvalidParameter, match="too many"):
-        GridChoice(target="class").expected_error(SCHEMA, None, Fraction(1))
-    GridChoice(target="class", rounds=0).expected_error(SCHEMA, None, Fraction(1))
+        PrivPfC(target="class").expected_error(SCHEMA, None, Fraction(1))
+    PrivPfC(target="class", rounds=0).expected_error(SCHEMA, None, Fraction(1))
 
 
 def test_the_smallest_epsilon_that_is_not_refused_works(monkeypatch):
-    method = GridChoice(target="class")
+    method = PrivPfC(target="class")
     low, high = Fraction(1, 10**6), Fraction(1)
     for _ in range(30):
         middle = (low + high) / 2
@@ -556,7 +556,7 @@ def test_tables_whose_neighbors_replace_records_are_refused():
     table = Watched(random_rows(5))
     table.__class__ = type("Replacing", (Watched,), {"neighbors": ReplaceRecord()})
     with pytest.raises(InvalidParameter, match="added or removed"):
-        GridChoice(target="class").release(table, budget=Budget(1), rng=seeded(1))
+        PrivPfC(target="class").release(table, budget=Budget(1), rng=seeded(1))
     assert table.kernels == []
 
 
@@ -577,19 +577,19 @@ def test_tables_whose_neighbors_replace_records_are_refused():
 )
 def test_bad_settings_are_refused_at_once(settings):
     with pytest.raises(InvalidParameter):
-        GridChoice(target="class", **settings)
+        PrivPfC(target="class", **settings)
 
 
 @pytest.mark.parametrize("n_records", [None, 0, 10**6])
 def test_the_forecast_needs_no_number_of_records(n_records):
-    figures = GridChoice(target="class").expected_error(SCHEMA, n_records, Fraction(1)).figures
+    figures = PrivPfC(target="class").expected_error(SCHEMA, n_records, Fraction(1)).figures
     assert ("most_cells" in figures) == bool(n_records)
     assert (figures["rounds"] > 0) == bool(n_records)
 
 
 def test_the_forecast_of_a_count_holds():
     """One count in twenty, no more and not far fewer, is farther off than predicted."""
-    method = GridChoice(target="class", rounds=0, predictors=("sex",))
+    method = PrivPfC(target="class", rounds=0, predictors=("sex",))
     reach = method.expected_error(SCHEMA, None, Fraction(2)).figures["one_cell_95"]
     rows = random_rows(500)
     exact = np.unique(np.array(rows["class"].to_pylist()), return_counts=True)[1]

@@ -17,11 +17,11 @@ from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, DPublishError, InvalidParameter, InvalidQuery
 from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.privpfc.kernel_residual_sums import sums_shape
-from dpublish.methods.privpfc.privpfc import GridChoice
+from dpublish.methods.privpfc.privpfc import PrivPfC
 from dpublish.methods.privpfc.refined_rows import draw_evenly, fit_shares
 from dpublish.methods.privpfc.refinement import _DOUBT as DOUBT
 from dpublish.methods.privpfc.refinement import Refinement
-from dpublish.methods.privpfc.released import GridClassifier, grid_scores, grid_term, to_scores
+from dpublish.methods.privpfc.released import PrivPfCRelease, grid_scores, grid_term, to_scores
 from dpublish.methods.privpfc.score_card import LIMIT, STEP, UNIT, to_probabilities
 from dpublish.methods.privpfc.value_counts import ValueCounts
 from dpublish.privacy.budget import Budget
@@ -69,7 +69,7 @@ def make(**changes):
         "scores": grid_scores(COUNTS.reshape(2, 2), (2,), 108.0, float(RATE)).ravel(),
         "refinements": (BY_SEX,),
     }
-    return GridClassifier(**{**settings, **changes})
+    return PrivPfCRelease(**{**settings, **changes})
 
 
 def rows(jobs, sexes=None):
@@ -490,7 +490,7 @@ def refined_release():
             "risk": np.array(["low", "high"])[risk],
         }
     )
-    method = GridChoice(target="risk", rounds=1, cells_per_record=Fraction(1, 5000))
+    method = PrivPfC(target="risk", rounds=1, cells_per_record=Fraction(1, 5000))
     release = method.release(open_table(true, schema), budget=Budget(1), rng=seeded(3))
     return release, true.to_pandas()
 

@@ -11,7 +11,7 @@ from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.methods.histogram import report_labeled as labeled_histogram
-from dpublish.methods.privpfc.privpfc import GridChoice
+from dpublish.methods.privpfc.privpfc import PrivPfC
 from dpublish.methods.privpfc.refinement import Refinement
 from dpublish.methods.privpfc.report import section
 from dpublish.privacy.budget import Budget
@@ -36,7 +36,7 @@ ROWS = pa.table(
 
 
 def publish(rounds, rng=None):
-    method = GridChoice(target="risk", rounds=rounds)
+    method = PrivPfC(target="risk", rounds=rounds)
     return method.release(open_table(ROWS, SCHEMA), budget=Budget(5), rng=rng or seeded(1))
 
 

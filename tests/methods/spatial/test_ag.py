@@ -12,7 +12,7 @@ from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.spatial import ag as two_level_grid
-from dpublish.methods.spatial.ag import TwoLevelGrid, _second_sides
+from dpublish.methods.spatial.ag import AG, _second_sides
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from method_examples import ROWS, SCHEMA, arrow_table
@@ -32,10 +32,7 @@ def codes():
 @pytest.fixture(scope="module")
 def releases(codes):
     table = open_table(pa.table({"x": codes[:, 0]}), SMALL)
-    return [
-        TwoLevelGrid().release(table, budget=Budget(EPSILON), rng=seeded(seed))
-        for seed in range(12)
-    ]
+    return [AG().release(table, budget=Budget(EPSILON), rng=seeded(seed)) for seed in range(12)]
 
 
 def test_no_neighbor_changes_the_probability_of_a_release_by_more_than_epsilon(codes, releases):
@@ -76,7 +73,7 @@ def test_the_first_grid_follows_from_the_noisy_number_of_records(noisy, side, mo
     monkeypatch.setattr(two_level_grid, "release_size", release_size)
     schema = Schema(tuple(column(name, "integer", bounds=[0, 9999]) for name in "xy"))
     nobody = open_table(pa.table({name: pa.array([], pa.int64()) for name in "xy"}), schema)
-    release = TwoLevelGrid().release(nobody, budget=Budget(2), rng=seeded(2))
+    release = AG().release(nobody, budget=Budget(2), rng=seeded(2))
     assert np.count_nonzero(release.levels == 0) == side**2
 
 
@@ -84,7 +81,7 @@ def test_two_columns_are_cut_as_the_specification_says():
     schema = Schema(tuple(column(name, "integer", bounds=[0, 9999]) for name in "xy"))
     rng = plain_generator(2)
     rows = pa.table({name: rng.binomial(9999, 0.3, 50_000) for name in "xy"})
-    release = TwoLevelGrid().release(open_table(rows, schema), budget=Budget(2), rng=seeded(2))
+    release = AG().release(open_table(rows, schema), budget=Budget(2), rng=seeded(2))
     rest = 2 * 0.98
     side = max(10, int(np.ceil(np.sqrt(release.size.value * rest / 10) / 4)))
     first = release.levels == 0
@@ -119,7 +116,7 @@ def test_small_tables_and_other_numbers_of_columns_are_no_error(rows, columns):
     for seed in range(3):
         budget = Budget("1.5")
         table = open_table(arrow_table(rows), SCHEMA)
-        method = TwoLevelGrid(columns=columns)
+        method = AG(columns=columns)
         release = method.release(table, budget=budget, rng=seeded(seed))
         assert all(leaf.is_used for leaf in budget.account())
         assert budget.cost() == release.receipt.epsilon == Fraction(3, 2)
@@ -129,11 +126,11 @@ def test_small_tables_and_other_numbers_of_columns_are_no_error(rows, columns):
 
 
 def test_the_error_is_predicted_and_unfit_settings_are_refused():
-    loose = TwoLevelGrid().expected_error(SCHEMA, None, Fraction(1, 10))
-    tight = TwoLevelGrid().expected_error(SCHEMA, 1000, Fraction(1))
+    loose = AG().expected_error(SCHEMA, None, Fraction(1, 10))
+    tight = AG().expected_error(SCHEMA, 1000, Fraction(1))
     assert tight.figures["one_box_95"] < loose.figures["one_box_95"]
     assert tight.figures["first_boxes"] == 70
     with pytest.raises(InvalidParameter):
-        TwoLevelGrid().expected_error(SCHEMA, None, Fraction("1e-30"))
+        AG().expected_error(SCHEMA, None, Fraction("1e-30"))
     with pytest.raises(InvalidParameter):
-        TwoLevelGrid(columns=("age", "age")).expected_error(SCHEMA, None, Fraction(1))
+        AG(columns=("age", "age")).expected_error(SCHEMA, None, Fraction(1))

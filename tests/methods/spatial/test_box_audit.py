@@ -23,9 +23,9 @@ SCHEMA = Schema(tuple(column(name, "integer", bounds=[0, 7]) for name in "xy"))
 EPSILON = Fraction(20)
 MODULES = (noise, uniform_grid, two_level_grid, spatial_tree, box_splits)
 CATALOG = {
-    "ug": uniform_grid.UniformGrid(),
-    "ag": two_level_grid.TwoLevelGrid(),
-    "psd": spatial_tree.SpatialTree(),
+    "ug": uniform_grid.UG(),
+    "ag": two_level_grid.AG(),
+    "psd": spatial_tree.PSD(),
 }
 
 

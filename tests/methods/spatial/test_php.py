@@ -18,7 +18,7 @@ from dpublish.methods.spatial.bisection import (
     choose_cuts,
     cut_scores,
 )
-from dpublish.methods.spatial.php import HierarchicalPartition, cut_again
+from dpublish.methods.spatial.php import PHP, cut_again
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
@@ -135,9 +135,7 @@ def test_cuts_are_drawn_with_the_distribution_of_the_proof(rng):
 def publish(schema, rows, epsilon="1", seed=1, **settings):
     arrow = pa.table({name: pa.array(rows[name]) for name in schema.names})
     budget = Budget(epsilon)
-    release = HierarchicalPartition(**settings).release(
-        open_table(arrow, schema), budget=budget, rng=seeded(seed)
-    )
+    release = PHP(**settings).release(open_table(arrow, schema), budget=budget, rng=seeded(seed))
     return release, budget
 
 
@@ -197,15 +195,15 @@ def test_progress_tells_levels_only(rng):
 
 def test_what_a_release_would_refuse_the_plan_refuses():
     for method, schema, epsilon in (
-        (HierarchicalPartition(), integers(a=2000, b=2000), 1),
-        (HierarchicalPartition(columns=("z",)), integers(a=3), 1),
-        (HierarchicalPartition(), integers(a=3), Fraction(1, 2**38)),
+        (PHP(), integers(a=2000, b=2000), 1),
+        (PHP(columns=("z",)), integers(a=3), 1),
+        (PHP(), integers(a=3), Fraction(1, 2**38)),
     ):
         with pytest.raises(InvalidParameter):
             method.expected_error(schema, None, Fraction(epsilon))
     for bad in ({"depth": 0}, {"depth": 13}, {"depth": 1.5}, {"columns": "a"}):
         with pytest.raises(InvalidParameter):
-            HierarchicalPartition(**bad)
+            PHP(**bad)
 
 
 def test_without_a_number_of_records_the_plan_tells_the_most_boxes_there_may_be():
@@ -216,6 +214,6 @@ def test_without_a_number_of_records_the_plan_tells_the_most_boxes_there_may_be(
         ({"a": 5}, None, 5),
         ({"a": 1}, None, 1),
     ):
-        expected = HierarchicalPartition().expected_error(integers(**sizes), rows, Fraction(1))
+        expected = PHP().expected_error(integers(**sizes), rows, Fraction(1))
         assert expected.figures["most_boxes"] == boxes
         assert expected.summary.startswith(f"at most {boxes:,} boxes")

@@ -14,7 +14,7 @@ from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.methods.spatial.box_domain import BoxDomain
 from dpublish.methods.spatial.box_splits import Growth, cut_at_medians, median_scores
-from dpublish.methods.spatial.psd import SpatialTree, most_levels, tree_height
+from dpublish.methods.spatial.psd import PSD, most_levels, tree_height
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from method_examples import ROWS, SCHEMA, arrow_table
@@ -40,7 +40,7 @@ def codes():
 @pytest.fixture(scope="module")
 def releases(codes):
     table = open_table(pa.table({"x": codes[:, 0], "y": codes[:, 1]}), SMALL)
-    method = SpatialTree(median_share=Fraction(1, 2))
+    method = PSD(median_share=Fraction(1, 2))
     made = [method.release(table, budget=Budget(EPSILON), rng=seeded(seed)) for seed in range(30)]
     return [release for release in made if len(release.rates) == 5]  # two levels of medians
 
@@ -154,7 +154,7 @@ def test_counts_carry_just_the_noise_of_their_level(codes):
     table = open_table(pa.table({"x": codes[:, 0], "y": codes[:, 1]}), SMALL)
     rng, noise, heights = seeded(7), Counter(), []
     for _ in range(400):
-        release = SpatialTree().release(table, budget=Budget(12), rng=rng)
+        release = PSD().release(table, budget=Budget(12), rng=rng)
         heights.append(len(release.rates) - 1)
         if heights[-1] != 2:
             continue
@@ -175,7 +175,7 @@ def test_boxes_of_every_level_are_a_partition_and_columns_take_turns():
     schema = Schema(tuple(column(name, "integer", bounds=[0, 99]) for name in "xyz"))
     rng = plain_generator(8)
     rows = pa.table({name: rng.zipf(1.7, 20_000).clip(0, 99) for name in "xyz"})
-    release = SpatialTree().release(open_table(rows, schema), budget=Budget(1), rng=seeded(8))
+    release = PSD().release(open_table(rows, schema), budget=Budget(1), rng=seeded(8))
     stacked = np.stack([rows[name].to_numpy() for name in "xyz"], axis=1)
     for level in range(len(release.rates)):
         boxes = np.flatnonzero(release.levels == level)
@@ -198,7 +198,7 @@ def test_domains_of_any_size_are_cut_into_boxes_that_fit():
     schema = Schema(tuple(column(name, "numeric", bounds=[0, 1], bins=100_000) for name in names))
     rng = plain_generator(9)
     rows = pa.table({name: rng.random(3000) for name in names})
-    release = SpatialTree().release(open_table(rows, schema), budget=Budget(2), rng=seeded(9))
+    release = PSD().release(open_table(rows, schema), budget=Budget(2), rng=seeded(9))
     assert 100 < release.parents.size <= 1 << 18
     assert abs(release.total - 3000) < 150
     assert release.rows(10, seed=1).num_rows == 10
@@ -211,7 +211,7 @@ def test_domains_of_any_size_are_cut_into_boxes_that_fit():
 def test_a_tree_of_one_box_spends_all_on_its_count():
     budget = Budget(4)
     table = open_table(pa.table({"x": [0], "y": [3]}), SMALL)
-    release = SpatialTree().release(table, budget=budget, rng=seeded(10))
+    release = PSD().release(table, budget=budget, rng=seeded(10))
     assert release.rates == (Fraction(4) * 49 / 50,)
     assert release.levels.tolist() == [0]
     assert budget.cost() == 4
@@ -221,7 +221,7 @@ def test_a_tree_of_one_box_spends_all_on_its_count():
 def test_after_the_medians_boxes_are_cut_in_the_middle():
     schema = Schema((column("x", "integer", bounds=[0, 1023]),))
     table = open_table(pa.table({"x": np.arange(4000) % 50}), schema)
-    release = SpatialTree().release(table, budget=Budget(4), rng=seeded(10))
+    release = PSD().release(table, budget=Budget(4), rng=seeded(10))
     extents = (release.highs - release.lows).ravel()
     medians = (len(release.rates) - 1 + 1) // 2
     halves = [
@@ -239,13 +239,13 @@ def test_small_tables_are_no_error(rows):
     for seed, epsilon in enumerate(("0.1", "1.5", "60")):
         budget = Budget(epsilon)
         table = open_table(arrow_table(rows), SCHEMA)
-        release = SpatialTree().release(table, budget=budget, rng=seeded(seed))
+        release = PSD().release(table, budget=budget, rng=seeded(seed))
         assert all(leaf.is_used for leaf in budget.account())
         assert budget.cost() == release.receipt.epsilon == Fraction(epsilon)
         assert release.schema.names == ("age", "height")
         release.rows(seed=1)
         with pytest.raises(BudgetAlreadyUsed):
-            SpatialTree().release(table, budget=budget, rng=seeded(seed))
+            PSD().release(table, budget=budget, rng=seeded(seed))
 
 
 def test_a_level_without_choices_is_paid_all_the_same():
@@ -258,20 +258,18 @@ def test_a_level_without_choices_is_paid_all_the_same():
 
 
 def test_the_error_is_predicted_and_unfit_settings_are_refused():
-    loose = SpatialTree().expected_error(SCHEMA, None, Fraction(1, 10))
-    tight = SpatialTree().expected_error(SCHEMA, 1000, Fraction(1))
+    loose = PSD().expected_error(SCHEMA, None, Fraction(1, 10))
+    tight = PSD().expected_error(SCHEMA, 1000, Fraction(1))
     assert tight.figures["one_box_95"] < loose.figures["one_box_95"]
     assert tight.figures["boxes"] == 32
     with pytest.raises(InvalidParameter):
-        SpatialTree().expected_error(SCHEMA, None, Fraction("1e-30"))
+        PSD().expected_error(SCHEMA, None, Fraction("1e-30"))
     with pytest.raises(InvalidParameter, match="2\\*\\*-40"):
         # The size could be paid for, but not the counts of the deepest tree.
-        SpatialTree(median_share=1 - Fraction(1, 10**9)).expected_error(
-            SCHEMA, None, Fraction(1, 10**4)
-        )
+        PSD(median_share=1 - Fraction(1, 10**9)).expected_error(SCHEMA, None, Fraction(1, 10**4))
     for share in (Fraction(1), Fraction(0), Fraction(-1, 2)):
         with pytest.raises(InvalidParameter, match="median_share"):
-            SpatialTree(median_share=share)
+            PSD(median_share=share)
 
 
 def test_missing_values_share_no_box_with_others():
@@ -289,7 +287,7 @@ def test_missing_values_share_no_box_with_others():
             for place, name in enumerate("xy")
         }
     )
-    release = SpatialTree().release(open_table(rows, schema), budget=Budget(1), rng=seeded(1))
+    release = PSD().release(open_table(rows, schema), budget=Budget(1), rng=seeded(1))
     ends = np.delete(np.arange(release.parents.size), release.parents[release.parents >= 0])
     for place in range(2):
         low, high = release.lows[ends, place], release.highs[ends, place]

@@ -16,7 +16,7 @@ from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.mechanisms.exact.sampler import discrete_laplace
 from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.spatial.box_tree import BoxTree
-from dpublish.methods.spatial.released import EVENLY, Boxes
+from dpublish.methods.spatial.released import EVENLY, SpatialRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
@@ -42,7 +42,7 @@ def receipt():
 def make(ends, parents, levels, rates, counts, **others):
     lows, highs = np.array(ends, dtype=np.int64).transpose(2, 0, 1)
     whole = [np.array(one, dtype=np.int64) for one in (parents, levels, counts)]
-    return Boxes(
+    return SpatialRelease(
         receipt=receipt(),
         schema=SCHEMA,
         lows=lows,
@@ -340,7 +340,7 @@ def test_boxes_of_nothing_still_draw_from_the_domain():
 
 def test_it_loads_as_it_was_saved():
     for boxes in (tree_boxes(), tree_boxes(size=NoisySize(90, Fraction(1, 50)))):
-        again = Boxes.from_parts(
+        again = SpatialRelease.from_parts(
             receipt=boxes.receipt, schema=SCHEMA, metadata=boxes.metadata(), tables=boxes.tables()
         )
         assert again == boxes

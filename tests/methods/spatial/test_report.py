@@ -10,9 +10,9 @@ import pytest
 from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.methods.spatial.ag import TwoLevelGrid
+from dpublish.methods.spatial.ag import AG
 from dpublish.methods.spatial.report import _run_ends, section
-from dpublish.methods.spatial.ug import UniformGrid
+from dpublish.methods.spatial.ug import UG
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
@@ -23,7 +23,7 @@ def publish(names, records=500, method=None, epsilon=5):
     schema = Schema(tuple(column(name, "numeric", bounds=[0, 10], bins=200) for name in names))
     points = plain_generator(1).beta(1, 4, (records, len(names))) * 10
     rows = pa.table(dict(zip(names, points.T, strict=True)))
-    method = method or TwoLevelGrid()
+    method = method or AG()
     return method.release(open_table(rows, schema), budget=Budget(epsilon), rng=seeded(2))
 
 
@@ -41,7 +41,7 @@ def test_two_columns_are_drawn_box_by_box_the_denser_the_darker():
 
 
 def test_more_boxes_than_can_be_told_apart_are_drawn_as_tiles():
-    release = publish(["x", "y"], 20_000, UniformGrid())
+    release = publish(["x", "y"], 20_000, UG())
     assert release.ends.size > 5000
     picture = section(release, True).figures[0]
     assert picture.caption == "Estimated counts by y and x."

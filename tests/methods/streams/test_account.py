@@ -9,8 +9,8 @@ import pytest
 from dpublish.errors import BudgetExhausted
 from dpublish.methods.streams import stream
 from dpublish.methods.streams.account import Account
-from dpublish.methods.streams.dsat_w import WindowThreshold
-from dpublish.methods.streams.dsft import FixedThreshold
+from dpublish.methods.streams.dsat_w import DSATw
+from dpublish.methods.streams.dsft import DSFT
 from dpublish.methods.streams.plan import Publish
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -144,9 +144,7 @@ def test_random_answers_never_make_a_window_cost_too_much(window, releases, monk
     """The account would refuse; segments touched and publications are counted besides."""
     for seed in range(8):
         choices = plain_generator(seed)
-        method = WindowThreshold(
-            **SHARED, window=window, releases=releases, controller="schedule", burn_in=1
-        )
+        method = DSATw(**SHARED, window=window, releases=releases, controller="schedule", burn_in=1)
         opened = method.start(SCHEMA, budget=Budget(1), rng=seeded(1))
         published, asked, runs = set(), {}, []
         with monkeypatch.context() as patch:
@@ -194,8 +192,8 @@ class Spendthrift:
 @pytest.mark.parametrize(
     "method",
     [
-        FixedThreshold(**SHARED, horizon=5),
-        WindowThreshold(**SHARED, window=3, releases=2, controller="schedule"),
+        DSFT(**SHARED, horizon=5),
+        DSATw(**SHARED, window=3, releases=2, controller="schedule"),
     ],
 )
 def test_a_policy_that_overspends_is_stopped(method, monkeypatch):

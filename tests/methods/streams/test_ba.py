@@ -9,7 +9,7 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.errors import BudgetExhausted, InvalidParameter
 from dpublish.methods.streams import static, stream
-from dpublish.methods.streams.ba import AbsorbSkipped, BudgetAbsorption
+from dpublish.methods.streams.ba import BA, AbsorbSkipped
 from dpublish.methods.streams.bins import Bins
 from dpublish.methods.streams.history import History, Publication
 from dpublish.methods.streams.plan import Ask, Repeat
@@ -23,7 +23,7 @@ BINS = Bins.of(SCHEMA, "x")
 
 
 def method(window, **settings):
-    return BudgetAbsorption(columns=("x",), trust_rows=True, window=window, **settings)
+    return BA(columns=("x",), trust_rows=True, window=window, **settings)
 
 
 def play(policy, window, decisions):

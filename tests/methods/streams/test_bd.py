@@ -9,7 +9,7 @@ from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.data.schema import Schema, column
 from dpublish.errors import BudgetExhausted, InvalidParameter
 from dpublish.methods.streams import static, stream
-from dpublish.methods.streams.bd import BudgetDistribution, HalveTheRest
+from dpublish.methods.streams.bd import BD, HalveTheRest
 from dpublish.methods.streams.bins import Bins
 from dpublish.methods.streams.history import History, Publication
 from dpublish.methods.streams.plan import Ask, Repeat
@@ -24,7 +24,7 @@ BINS = Bins.of(SCHEMA, "x")
 
 
 def method(window, **settings):
-    return BudgetDistribution(**{"columns": ("x",), "trust_rows": True} | settings, window=window)
+    return BD(**{"columns": ("x",), "trust_rows": True} | settings, window=window)
 
 
 def play(policy, window, decisions):
@@ -115,15 +115,11 @@ def test_identity_keeps_to_the_rule_and_noisier_histograms_raise_it(rate):
 
 def test_with_many_bins_the_comparisons_get_a_smaller_part():
     many = Bins.of(SCHEMA, "y")
-    assert BudgetDistribution(columns=("x",), window=50, decision_share=None).share(
-        many
-    ) == Fraction(1, 2)
-    assert BudgetDistribution(columns=("x",), window=10, decision_share=None).share(
-        many
-    ) == Fraction(1, 10)
-    assert BudgetDistribution(columns=("x",), window=10, decision_share=Fraction(1, 3)).share(
-        many
-    ) == Fraction(1, 3)
+    assert BD(columns=("x",), window=50, decision_share=None).share(many) == Fraction(1, 2)
+    assert BD(columns=("x",), window=10, decision_share=None).share(many) == Fraction(1, 10)
+    assert BD(columns=("x",), window=10, decision_share=Fraction(1, 3)).share(many) == Fraction(
+        1, 3
+    )
 
 
 def run(snapshots, *, window, epsilon=Fraction(1), seed=1, **settings):

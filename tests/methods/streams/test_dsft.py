@@ -15,7 +15,7 @@ from dpublish.mechanisms.sparse_vector.stored import comparison_deviation
 from dpublish.methods.streams import stream
 from dpublish.methods.streams.bins import Bins
 from dpublish.methods.streams.contract import Comparisons
-from dpublish.methods.streams.dsft import FixedThreshold
+from dpublish.methods.streams.dsft import DSFT
 from dpublish.methods.streams.history import History, Publication
 from dpublish.methods.streams.plan import Ask, Publish, Repeat
 from dpublish.methods.streams.threshold_policy import absolute_noise, share_for_decisions
@@ -27,7 +27,7 @@ ONE = Fraction(1)
 
 
 def dsft(horizon, **changes):
-    return FixedThreshold(**SHARED, horizon=horizon, **changes)
+    return DSFT(**SHARED, horizon=horizon, **changes)
 
 
 def policy_of(method):
@@ -159,7 +159,7 @@ def test_the_share_is_capped_at_what_skipping_steps_saves():
 )
 def test_settings_that_make_no_sense_are_refused(bad):
     with pytest.raises(InvalidParameter):
-        FixedThreshold(**SHARED, **bad)
+        DSFT(**SHARED, **bad)
 
 
 @pytest.mark.parametrize(("text", "value"), [("auto", "auto"), ("1/8", Fraction(1, 8))])

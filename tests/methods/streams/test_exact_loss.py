@@ -9,11 +9,11 @@ import pytest
 from scipy.special import logsumexp
 
 from dpublish.mechanisms.sparse_vector.calibration import Calibration, calibrate
-from dpublish.methods.streams.ba import BudgetAbsorption
-from dpublish.methods.streams.bd import BudgetDistribution
-from dpublish.methods.streams.dsat import AdaptiveThreshold
-from dpublish.methods.streams.dsat_w import WindowThreshold
-from dpublish.methods.streams.dsft import FixedThreshold
+from dpublish.methods.streams.ba import BA
+from dpublish.methods.streams.bd import BD
+from dpublish.methods.streams.dsat import DSAT
+from dpublish.methods.streams.dsat_w import DSATw
+from dpublish.methods.streams.dsft import DSFT
 from dpublish.methods.streams.fixed_sampling import FixedSampling
 from dpublish.methods.streams.per_snapshot import PerSnapshot
 from dpublish.methods.streams.threshold_policy import share_for_decisions
@@ -33,16 +33,16 @@ CLOSE = 1e-7
 
 
 def dsft(horizon, releases=2, **changes):
-    return FixedThreshold(**SHARED, horizon=horizon, releases=releases, **changes)
+    return DSFT(**SHARED, horizon=horizon, releases=releases, **changes)
 
 
 def dsat(horizon, controller="schedule", **changes):
-    return AdaptiveThreshold(**SHARED, horizon=horizon, controller=controller, **changes)
+    return DSAT(**SHARED, horizon=horizon, controller=controller, **changes)
 
 
 def dsat_w(window, releases, controller="schedule", **changes):
     settings = {"window": window, "releases": releases, "controller": controller}
-    return WindowThreshold(**SHARED, **settings, **changes)
+    return DSATw(**SHARED, **settings, **changes)
 
 
 def inside(window, first, steps):
@@ -102,8 +102,8 @@ WINDOWS = {
     "dsat-w, 3 rows of a user": (dsat_w(3, 2, burn_in=1, contribution=3), 6),
     "dsat-w, paper": (dsat_w(3, 2, "paper"), 6),
     "dsat-w, planned": (dsat_w(3, 2, "planned"), 6),
-    "bd": (BudgetDistribution(**SHARED, window=3), 6),
-    "ba": (BudgetAbsorption(**SHARED, window=3), 6),
+    "bd": (BD(**SHARED, window=3), 6),
+    "ba": (BA(**SHARED, window=3), 6),
 }
 
 

@@ -6,7 +6,7 @@ import pytest
 from dpublish.methods.streams import report as histogram_stream
 from dpublish.methods.streams.folder import load_stream
 from dpublish.methods.streams.per_snapshot import PerSnapshot
-from dpublish.methods.streams.released import HistogramStream
+from dpublish.methods.streams.released import StreamRelease
 from dpublish.methods.streams.report import section
 from dpublish.plots.charts import INK
 from dpublish.plots.course_chart import course_chart
@@ -75,7 +75,7 @@ def test_counts_over_time_are_drawn_to_scale_and_fresh_ones_are_dark(tmp_path, m
     def at(stream, time=None):
         return np.full(stream.shape, told[time or "d"] / stream.size)
 
-    monkeypatch.setattr(HistogramStream, "at", at)
+    monkeypatch.setattr(StreamRelease, "at", at)
     svg = figure_about(stream, "count of all bins over time").svg
     drawn = column_heights(svg)
     assert np.array(drawn) / max(drawn) == pytest.approx([1 / 4, 1, 1 / 2], abs=0.01)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.histogram.histogram import NoisyHistogram
+from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.streams.bins import Bins
 from dpublish.methods.streams.snapshot import bounded, exact_counts
 from dpublish.privacy.budget import Budget
@@ -75,7 +75,7 @@ def test_counts_are_flat_and_in_the_order_of_the_bins():
 
 def test_a_static_method_takes_a_bounded_snapshot_and_no_other(rng):
     rows = [("1", "a", 0)] * 5000 + [("2", "b", 3)] * 5000
-    method = NoisyHistogram(columns=("zone", "hour@1"))
+    method = Histogram(columns=("zone", "hour@1"))
     snapshot = bounded(trips(rows), 2, b"key", BINS.names)
     release = method.release(snapshot, budget=Budget(Fraction(20)), rng=rng)
     assert release.counts.tolist() == pytest.approx([2, 0, 0, 2, 0, 0], abs=2)

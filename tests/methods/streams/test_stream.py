@@ -12,12 +12,12 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetExhausted, InvalidParameter
-from dpublish.methods.streams.ba import BudgetAbsorption
-from dpublish.methods.streams.bd import BudgetDistribution
+from dpublish.methods.streams.ba import BA
+from dpublish.methods.streams.bd import BD
 from dpublish.methods.streams.contract import StreamState
-from dpublish.methods.streams.dsat import AdaptiveThreshold
-from dpublish.methods.streams.dsat_w import WindowThreshold
-from dpublish.methods.streams.dsft import FixedThreshold
+from dpublish.methods.streams.dsat import DSAT
+from dpublish.methods.streams.dsat_w import DSATw
+from dpublish.methods.streams.dsft import DSFT
 from dpublish.methods.streams.fixed_sampling import FixedSampling
 from dpublish.methods.streams.per_snapshot import PerSnapshot
 from dpublish.privacy.budget import Budget
@@ -33,16 +33,16 @@ METHODS = {
     "per-snapshot, windows": PerSnapshot(**SHARED, window=5),
     "fixed-sampling": FixedSampling(**SHARED, horizon=STEPS, releases=5),
     "fixed-sampling, windows": FixedSampling(**SHARED, window=6, interval=4),
-    "dsft": FixedThreshold(**SHARED, horizon=STEPS, releases=4),
-    "dsat, planned": AdaptiveThreshold(**SHARED, horizon=STEPS),
-    "dsat, schedule": AdaptiveThreshold(
+    "dsft": DSFT(**SHARED, horizon=STEPS, releases=4),
+    "dsat, planned": DSAT(**SHARED, horizon=STEPS),
+    "dsat, schedule": DSAT(
         **SHARED, horizon=STEPS, releases=4, controller="schedule", integral_gain=Fraction(1, 4)
     ),
-    "dsat, paper": AdaptiveThreshold(**SHARED, horizon=STEPS, releases=4, controller="paper"),
-    "dsat-w, planned": WindowThreshold(**SHARED, window=6),
-    "dsat-w, schedule": WindowThreshold(**SHARED, window=6, releases=2, controller="schedule"),
-    "bd": BudgetDistribution(**SHARED, window=5),
-    "ba": BudgetAbsorption(**SHARED, window=5),
+    "dsat, paper": DSAT(**SHARED, horizon=STEPS, releases=4, controller="paper"),
+    "dsat-w, planned": DSATw(**SHARED, window=6),
+    "dsat-w, schedule": DSATw(**SHARED, window=6, releases=2, controller="schedule"),
+    "bd": BD(**SHARED, window=5),
+    "ba": BA(**SHARED, window=5),
 }
 
 
@@ -181,7 +181,7 @@ def test_streams_say_what_they_hide():
 
 def test_one_bin_is_enough(rng):
     schema = Schema((column("flag", "category", values=["x"], missing="drop"),))
-    method = AdaptiveThreshold(columns=("flag@0",), trust_rows=True, horizon=5)
+    method = DSAT(columns=("flag@0",), trust_rows=True, horizon=5)
     opened = start(method, schema)
     assert opened.bins.size == 1
     for _ in range(5):

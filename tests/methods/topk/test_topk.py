@@ -16,7 +16,7 @@ from dpublish.data.schema_file import from_dict
 from dpublish.data.sources import open_table
 from dpublish.datasets.baskets import baskets, baskets_schema
 from dpublish.errors import InvalidParameter, InvalidQuery
-from dpublish.methods.topk.topk import FrequentValues
+from dpublish.methods.topk.topk import TopK
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveUnit, ReplaceRecord
 from dpublish.randomness import seeded
@@ -43,7 +43,7 @@ def test_one_basket_moves_every_count_by_at_most_one_and_all_upwards(pairs, item
 
 
 def release(source, schema=BASKETS, epsilon="1", seed=1, **settings):
-    method = FrequentValues(**{"column": "item", "count": 3} | settings)
+    method = TopK(**{"column": "item", "count": 3} | settings)
     return method.release(open_table(source, schema), budget=Budget(epsilon), rng=seeded(seed))
 
 
@@ -94,7 +94,7 @@ def test_published_counts_spread_as_the_noise_rate_says():
 def test_the_predicted_error_holds_in_nineteen_of_twenty_releases(selection):
     data = baskets(400, items=20)
     truth = open_table(data, BASKETS).sum(Counts(BASKETS, ((("item", None),),)))
-    method = FrequentValues(column="item", count=4, selection=selection)
+    method = TopK(column="item", count=4, selection=selection)
     bound = method.expected_error(BASKETS, None, Fraction(1, 5)).figures["omitted_excess_95"]
     misses = 0
     for seed in range(200):
@@ -126,7 +126,7 @@ def test_tables_that_hide_something_else_are_refused():
 
     budget = Budget(1)
     with pytest.raises(InvalidParameter, match="nothing else"):
-        FrequentValues(column="item").release(Replacing(), budget=budget, rng=seeded(1))
+        TopK(column="item").release(Replacing(), budget=budget, rng=seeded(1))
     assert not budget.is_used
 
 
@@ -161,4 +161,4 @@ def test_questions_about_published_values_only():
 )
 def test_settings_that_make_no_sense_are_refused(bad):
     with pytest.raises(InvalidParameter):
-        FrequentValues(**bad)
+        TopK(**bad)

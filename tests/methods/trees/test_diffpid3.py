@@ -9,7 +9,7 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
-from dpublish.methods.trees.diffpid3 import PrivateDecisionTree
+from dpublish.methods.trees.diffpid3 import DiffPID3
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from method_examples import SCHEMA, arrow_table
@@ -40,7 +40,7 @@ def loans(size=2000):
 
 
 def release(table, epsilon=2, seed=1, schema=LOANS, budget=None, **settings):
-    method = PrivateDecisionTree(**{"target": "risk", **settings})
+    method = DiffPID3(**{"target": "risk", **settings})
     budget = budget or Budget(epsilon)
     return method.release(open_table(table, schema), budget=budget, rng=seeded(seed))
 
@@ -111,7 +111,7 @@ def test_missing_values_and_strange_rows_do_no_harm(target):
 
 def test_progress_tells_levels_only():
     seen = []
-    PrivateDecisionTree(target="risk", depth=2).release(
+    DiffPID3(target="risk", depth=2).release(
         open_table(loans(), LOANS),
         budget=Budget(2),
         rng=seeded(1),
@@ -136,7 +136,7 @@ def test_progress_tells_levels_only():
 )
 def test_bad_settings_are_refused_at_once(settings):
     with pytest.raises(InvalidParameter):
-        PrivateDecisionTree(target="risk", **settings)
+        DiffPID3(target="risk", **settings)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_bad_settings_are_refused_at_once(settings):
     ids=str,
 )
 def test_what_release_refuses_the_forecast_refuses_too_and_nothing_is_spent(settings, epsilon):
-    method = PrivateDecisionTree(**{"target": "risk", **settings})
+    method = DiffPID3(**{"target": "risk", **settings})
     budget = Budget(epsilon)
     with pytest.raises(InvalidParameter) as predicted:
         method.expected_error(LOANS, None, Fraction(epsilon))
@@ -163,7 +163,7 @@ def test_what_release_refuses_the_forecast_refuses_too_and_nothing_is_spent(sett
 
 def test_the_forecast_of_a_choice_holds():
     """Of many choices among equal splits and a better one, few fall behind by more."""
-    method = PrivateDecisionTree(target="risk", predictors=("age",), depth=1)
+    method = DiffPID3(target="risk", predictors=("age",), depth=1)
     predicted = method.expected_error(LOANS, None, Fraction(1)).figures["choice_shortfall_95"]
     ages = np.arange(600) % 100
     table = pa.table(

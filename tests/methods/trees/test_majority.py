@@ -10,7 +10,7 @@ from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.trees.majority import MajorityClass, shortfall_95
+from dpublish.methods.trees.majority import Majority, shortfall_95
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 
@@ -30,7 +30,7 @@ def table(a, b, c=0):
 
 
 def release(counts, epsilon=1, seed=1):
-    method = MajorityClass(target="class")
+    method = Majority(target="class")
     return method.release(table(*counts), budget=Budget(epsilon), rng=seeded(seed))
 
 
@@ -98,4 +98,4 @@ def test_the_forecast_holds_exactly(epsilon, gap):
 
 def test_numbers_are_no_classes():
     with pytest.raises(InvalidParameter, match="holds numbers"):
-        MajorityClass(target="age").expected_error(SCHEMA, None, Fraction(1))
+        Majority(target="age").expected_error(SCHEMA, None, Fraction(1))

@@ -11,7 +11,7 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
 from dpublish.methods.trees.kernels import Branches
-from dpublish.methods.trees.released import DecisionTree
+from dpublish.methods.trees.released import DecisionTreeRelease
 from dpublish.methods.trees.report import section
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
@@ -51,7 +51,7 @@ def make(**changes):
         "count_rates": (Fraction(5, 6), Fraction(1, 2), Fraction(1, 3)),
         "expected": {"choice_shortfall_95": 12.0, "leaf_count_95": 9.0},
     }
-    return DecisionTree(**{**settings, **changes})
+    return DecisionTreeRelease(**{**settings, **changes})
 
 
 ROWS = pa.table(
@@ -105,7 +105,7 @@ def test_branches_that_agree_are_one_rule():
 
 def test_it_is_rebuilt_from_its_parts():
     for tree in (make(), make(prune=True), make(branches={}, counts=COUNTS[:1], sizes={0: 1})):
-        again = DecisionTree.from_parts(
+        again = DecisionTreeRelease.from_parts(
             receipt=tree.receipt, schema=tree.schema, metadata=tree.metadata(), tables=tree.tables()
         )
         assert again == tree
@@ -184,7 +184,7 @@ def test_a_changed_list_of_nodes_is_refused(name, values):
     place = tables["nodes"].column_names.index(name)
     tables["nodes"] = tables["nodes"].set_column(place, name, pa.array(values))
     with pytest.raises((DPublishError, TypeError)):
-        DecisionTree.from_parts(
+        DecisionTreeRelease.from_parts(
             receipt=tree.receipt, schema=tree.schema, metadata=tree.metadata(), tables=tables
         )
 

@@ -18,10 +18,10 @@ from dpublish.methods.wavecluster.adaptive_grid import (
     spread_cells,
     spread_parts,
 )
-from dpublish.methods.wavecluster.baseline import SyntheticWaves
+from dpublish.methods.wavecluster.baseline import WaveBaseline
 from dpublish.methods.wavecluster.plan import WavePlan
-from dpublish.methods.wavecluster.privqt import QuantizedWaves
-from dpublish.methods.wavecluster.privthr import NoisyThresholdWaves
+from dpublish.methods.wavecluster.privqt import PrivQT
+from dpublish.methods.wavecluster.privthr import PrivTHR
 from dpublish.methods.wavecluster.wavecluster import connect, significant_cells
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -127,9 +127,9 @@ def noise_distribution(rate):
 @pytest.mark.parametrize(
     ("method", "share"),
     [
-        (QuantizedWaves(cells=4), Fraction(1)),
-        (NoisyThresholdWaves(cells=4), Fraction(7, 10)),
-        (NoisyThresholdWaves(cells=4, counts_share=Fraction(1, 5)), Fraction(1, 5)),
+        (PrivQT(cells=4), Fraction(1)),
+        (PrivTHR(cells=4), Fraction(7, 10)),
+        (PrivTHR(cells=4, counts_share=Fraction(1, 5)), Fraction(1, 5)),
     ],
 )
 def test_counts_get_the_noise_that_their_share_pays_for(method, share):
@@ -154,7 +154,7 @@ def chosen_distribution(empty, size, epsilon, sensitivity, percentile=Fraction(1
 
 @pytest.mark.parametrize(("wavelet", "sensitivity"), [("haar", 1), ("db2", 4)])
 def test_the_number_taken_follows_the_distribution_that_its_share_pays_for(wavelet, sensitivity):
-    method = NoisyThresholdWaves(cells=8, wavelet=wavelet, variant="direct")
+    method = PrivTHR(cells=8, wavelet=wavelet, variant="direct")
     table = square(POINTS)
     plan = WavePlan.of(SQUARE, method)
     empty = int((plan.transform.apply(table.sum(plan.kernel)) <= 0).sum())
@@ -180,23 +180,23 @@ def test_a_record_that_fills_four_coefficients_is_hidden_and_by_haars_noise_is_n
 
 def test_the_variants_count_as_they_say():
     noisy = np.array([9, 7, 5, 3, 1, -1, -3, 0, 2, 4])  # 7 positive
-    direct = NoisyThresholdWaves(variant="direct").count_significant(noisy, 4, Fraction(1))
+    direct = PrivTHR(variant="direct").count_significant(noisy, 4, Fraction(1))
     assert direct == 6  # 0.9 of 10 - 4, rounded up
-    paper = NoisyThresholdWaves(variant="paper").count_significant(noisy, 4, Fraction(1))
+    paper = PrivTHR(variant="paper").count_significant(noisy, 4, Fraction(1))
     assert paper == 5  # 0.9 of 7 - 2, rounded up
     still = np.array([9, 7, 5, 0, 0, 0, 0])  # without noise: 3 positive, 4 empty
-    assert NoisyThresholdWaves(variant="paper").count_significant(still, 4, Fraction(1)) == 3
-    auto = NoisyThresholdWaves()
+    assert PrivTHR(variant="paper").count_significant(still, 4, Fraction(1)) == 3
+    auto = PrivTHR()
     assert auto.count_significant(noisy, 4, Fraction(3, 10)) == direct
     assert auto.count_significant(noisy, 4, Fraction(29, 100)) == paper
     for variant in ("direct", "paper"):
-        method = NoisyThresholdWaves(variant=variant)
+        method = PrivTHR(variant=variant)
         assert method.count_significant(noisy, 10**9, Fraction(1)) >= 0
         assert method.count_significant(noisy, -(10**9), Fraction(1)) <= 9
 
 
 def test_no_coefficient_may_be_taken_and_no_cluster_follows():
-    method = NoisyThresholdWaves(cells=4, variant="direct")
+    method = PrivTHR(cells=4, variant="direct")
     empty = [run(method, square([]), 1, seed) for seed in range(20)]
     assert any(release.chosen == release.clusters == 0 for release in empty)
     assert all(release.significant == release.chosen for release in empty)
@@ -218,7 +218,7 @@ class TestAdaptiveGrid:
 
         monkeypatch.setattr(synthetic, "add_geometric", add)
         monkeypatch.setattr(synthetic, "SplitGrid", remember)
-        run(SyntheticWaves(cells=4), square(POINTS * 100))
+        run(WaveBaseline(cells=4), square(POINTS * 100))
         epsilon = Fraction(98, 100)
         assert asked[0].tolist() == split_sizes(noisy[0], epsilon).tolist()
         assert len(noisy) == 2
@@ -251,7 +251,7 @@ class TestAdaptiveGrid:
 
 class TestSpirals:
     def test_the_plain_algorithm_finds_three(self, real_data):
-        method = QuantizedWaves(cells=40)
+        method = PrivQT(cells=40)
         table = spirals(real_data)
         plan = WavePlan.of(table.schema, method)
         exact = plan.transform.apply(table.sum(plan.kernel))
@@ -268,5 +268,5 @@ class TestSpirals:
         def mean_significant(method):
             return np.mean([run(method, table, 1, seed).significant for seed in range(50)])
 
-        assert mean_significant(NoisyThresholdWaves()) == pytest.approx(144, rel=0.05)
-        assert mean_significant(QuantizedWaves()) == pytest.approx(249, rel=0.05)
+        assert mean_significant(PrivTHR()) == pytest.approx(144, rel=0.05)
+        assert mean_significant(PrivQT()) == pytest.approx(249, rel=0.05)

@@ -8,7 +8,7 @@ import pytest
 
 from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.methods.wavecluster.privthr_em import (
-    ChosenThresholdWaves,
+    PrivTHREM,
     choose_threshold,
     highest_threshold,
 )
@@ -132,7 +132,7 @@ def test_the_range_depends_on_noisy_coefficients_only_and_is_never_empty():
 
 def test_the_release_holds_the_threshold_and_takes_what_reaches_it():
     table = square([(0.1, 0.1)] * 60 + [(0.9, 0.9)] * 40)
-    method = ChosenThresholdWaves(cells=4, percentile=Fraction(1, 2))
+    method = PrivTHREM(cells=4, percentile=Fraction(1, 2))
     release = method.release(table, budget=Budget(5), rng=seeded(2))
     sums = release.counts.reshape(2, 2, 2, 2).sum(axis=(1, 3)) / 2  # Haar: sums / 2 in the plane
     assert ((release.labels >= 0) == (sums >= release.threshold)).all()

@@ -12,8 +12,8 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
 from dpublish.methods.wavecluster.grid import WaveGrid
-from dpublish.methods.wavecluster.privthr import NoisyThresholdWaves
-from dpublish.methods.wavecluster.released import WaveClusters
+from dpublish.methods.wavecluster.privthr import PrivTHR
+from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.methods.wavecluster.report import section
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
@@ -60,12 +60,12 @@ def make(**changes):
         "chosen": 2,
         "expected": {"one_cell_95": 6.0},
     }
-    return WaveClusters(**{**settings, **changes})
+    return WaveClusterRelease(**{**settings, **changes})
 
 
 def reload(release, **changes):
     tables = {**release.tables(), **changes.pop("tables", {})}
-    return WaveClusters.from_parts(
+    return WaveClusterRelease.from_parts(
         receipt=release.receipt,
         schema=release.schema,
         metadata={**release.metadata(), **changes},
@@ -192,7 +192,7 @@ def test_a_column_that_the_tables_use_themselves_is_refused():
     schema = Schema((column("cluster", "numeric", bounds=[0, 1]),))
     table = open_table(pa.table({"cluster": [0.5]}), schema)
     with pytest.raises(InvalidParameter, match="rename"):
-        NoisyThresholdWaves().release(table, budget=Budget(1), rng=seeded(1))
+        PrivTHR().release(table, budget=Budget(1), rng=seeded(1))
 
 
 def test_the_report_shows_the_clusters_in_colors_and_escapes_names():
@@ -210,7 +210,7 @@ def test_more_columns_are_shown_by_pairs(dimensions, figures):
     names = [f"c{i}" for i in range(dimensions)]
     schema = Schema(tuple(column(name, "numeric", bounds=[0, 1]) for name in names))
     table = open_table(pa.table({name: [0.1, 0.1, 0.9] * 30 for name in names}), schema)
-    release = NoisyThresholdWaves(cells=4).release(table, budget=Budget(9), rng=seeded(1))
+    release = PrivTHR(cells=4).release(table, budget=Budget(9), rng=seeded(1))
     shown = section(release, True)
     assert len(shown.figures) == figures
     assert all("hsl(" in figure.svg for figure in shown.figures)

@@ -5,12 +5,12 @@ import pyarrow.parquet as pq
 
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.methods.wavecluster.baseline import SyntheticWaves
-from dpublish.methods.wavecluster.privqt import QuantizedWaves
-from dpublish.methods.wavecluster.privthr import NoisyThresholdWaves
-from dpublish.methods.wavecluster.privthr_em import ChosenThresholdWaves
+from dpublish.methods.wavecluster.baseline import WaveBaseline
+from dpublish.methods.wavecluster.privqt import PrivQT
+from dpublish.methods.wavecluster.privthr import PrivTHR
+from dpublish.methods.wavecluster.privthr_em import PrivTHREM
 
-CATALOG = (QuantizedWaves, NoisyThresholdWaves, ChosenThresholdWaves, SyntheticWaves)
+CATALOG = (PrivQT, PrivTHR, PrivTHREM, WaveBaseline)
 SQUARE = Schema(tuple(column(name, "numeric", bounds=[0, 1], missing="drop") for name in "xy"))
 SPIRALS_BOX = {"x": [90_045, 964_418], "y": [87_019, 955_379]}
 """Public constants: the box of the points of DS2."""

@@ -8,8 +8,8 @@ from dpublish.core.stream_catalog import STREAMS, make_stream_method
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
 from dpublish.ledger.ledger import Ledger
-from dpublish.methods.streams.dsat import AdaptiveThreshold
-from dpublish.methods.streams.dsft import FixedThreshold
+from dpublish.methods.streams.dsat import DSAT
+from dpublish.methods.streams.dsft import DSFT
 from dpublish.methods.streams.folder import load_stream
 from dpublish.methods.streams.per_snapshot import PerSnapshot
 from dpublish.publishing.streams.operator import StreamOperator
@@ -83,7 +83,7 @@ def test_a_label_that_is_too_long_is_told_how_length_is_counted(place):
 
 
 def test_a_setting_that_could_not_be_read_back_is_refused_before_it_is_paid_for(place):
-    method = FixedThreshold(columns=("zone",), horizon=9, threshold=Fraction(10**31))
+    method = DSFT(columns=("zone",), horizon=9, threshold=Fraction(10**31))
     with pytest.raises(InvalidParameter, match=r"read its settings back.*threshold"):
         start(place, method)
     require_untouched(place)
@@ -128,7 +128,5 @@ def test_a_gain_beyond_all_use_is_refused_as_a_wrong_value(name):
             "dsat",
             {"columns": "zone", "horizon": 9, "controller": "schedule", name: "9" * 400 + "/1"},
         )
-    method = AdaptiveThreshold(
-        columns=("zone",), horizon=9, controller="schedule", **{name: Fraction(1000)}
-    )
+    method = DSAT(columns=("zone",), horizon=9, controller="schedule", **{name: Fraction(1000)})
     assert method.expected_error(SCHEMA, None, Fraction(1)).figures

@@ -59,7 +59,7 @@ def test_endless_and_finite_streams_have_accounts_of_their_own(place):
 
 def test_a_stream_and_a_table_that_hide_the_same_unit_share_an_account(place):
     with Ledger(place / "books.db") as ledger:
-        ranking = make_method("topc", {"column": "zone", "count": "1"})
+        ranking = make_method("topk", {"column": "zone", "count": "1"})
         publish(
             ranking,
             open_table(rows(1), SCHEMA),

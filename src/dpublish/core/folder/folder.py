@@ -76,26 +76,26 @@ _NOT_A_RELEASE = (
     pa.ArrowException,
 )
 _KINDS = {
-    "histogram": "dpublish.methods.histogram.released:Histogram",
-    "labeled-histogram": "dpublish.methods.histogram.released_labeled:LabeledHistogram",
-    "grid-classifier": "dpublish.methods.privpfc.released:GridClassifier",
-    "bayes-network": "dpublish.methods.privbayes.released:BayesNetwork",
-    "decision-tree": "dpublish.methods.trees.released:DecisionTree",
-    "centers": "dpublish.methods.kmeans.released:Centers",
-    "tree-centers": "dpublish.methods.kmeans.released_tree:TreeCenters",
-    "wave-clusters": "dpublish.methods.wavecluster.released:WaveClusters",
-    "top-values": "dpublish.methods.topk.released:TopValues",
-    "linear-model": "dpublish.methods.linear_models.released:LinearModel",
-    "marginals": "dpublish.methods.marginals.released:Marginals",
-    "copula": "dpublish.methods.dpcopula.released:Copula",
-    "mixed-table": "dpublish.methods.dpcopula.released_hybrid:MixedTable",
-    "cell-copulas": "dpublish.methods.dpcopula.released_cells:CellCopulas",
-    "boxes": "dpublish.methods.spatial.released:Boxes",
-    "wavelet-histogram": "dpublish.methods.privelet.released:WaveletHistogram",
-    "cell-sample": "dpublish.methods.filter_priority.released:CellSample",
-    "histogram-stream": "dpublish.methods.streams.released:HistogramStream",
-    "personal": "dpublish.methods.personalized.released:PersonalRelease",
-    "personal-answer": "dpublish.methods.personalized.released_answer:PersonalAnswer",
+    "histogram": "dpublish.methods.histogram.released:HistogramRelease",
+    "labeled-histogram": "dpublish.methods.histogram.released_labeled:LabeledHistogramRelease",
+    "grid-classifier": "dpublish.methods.privpfc.released:PrivPfCRelease",
+    "bayes-network": "dpublish.methods.privbayes.released:PrivBayesRelease",
+    "decision-tree": "dpublish.methods.trees.released:DecisionTreeRelease",
+    "centers": "dpublish.methods.kmeans.released:KMeansRelease",
+    "tree-centers": "dpublish.methods.kmeans.released_tree:TreeKMeansRelease",
+    "wave-clusters": "dpublish.methods.wavecluster.released:WaveClusterRelease",
+    "top-values": "dpublish.methods.topk.released:TopKRelease",
+    "linear-model": "dpublish.methods.linear_models.released:LinearModelRelease",
+    "marginals": "dpublish.methods.marginals.released:MarginalsRelease",
+    "copula": "dpublish.methods.dpcopula.released:DPCopulaRelease",
+    "mixed-table": "dpublish.methods.dpcopula.released_hybrid:DPCopulaHybridRelease",
+    "cell-copulas": "dpublish.methods.dpcopula.released_cells:CellCopulasRelease",
+    "boxes": "dpublish.methods.spatial.released:SpatialRelease",
+    "wavelet-histogram": "dpublish.methods.privelet.released:PriveletRelease",
+    "cell-sample": "dpublish.methods.filter_priority.released:FilterPriorityRelease",
+    "histogram-stream": "dpublish.methods.streams.released:StreamRelease",
+    "personal": "dpublish.methods.personalized.released:PersonalizedRelease",
+    "personal-answer": "dpublish.methods.personalized.released_answer:PersonalizedAnswer",
 }
 
 
@@ -138,7 +138,7 @@ def save(
 def load(path: str | Path, *, key: PublicKey | str | os.PathLike[str] | None = None) -> Release:
     """Open a release folder and check that it is whole and unchanged.
 
-    The typed value comes back: a `Histogram`, a list of top values, and so on, each with
+    The typed value comes back: a `HistogramRelease`, a list of top values, and so on, each with
     its `.receipt`.  A folder in which a file was changed, is missing or was added is refused.
 
     Args:

@@ -3,7 +3,7 @@
 A threshold at the level of the last wanted score lets through as many bad scores as good
 ones, for there are many more of the bad.  Raised, it lets few through at a time; so the list
 is passed again, without those chosen, until enough are.  Further passes cost nothing: they ask
-more questions of one `SparseVector`, which pays by the positive.  For a fixed list `top_c`
+more questions of one `SparseVector`, which pays by the positive.  For a fixed list `top_k`
 needs no threshold and is at least as good.
 
 Known as: SVT-ReTr.

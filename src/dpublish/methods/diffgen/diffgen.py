@@ -39,7 +39,7 @@ from dpublish.methods.diffgen.cuts import (
     require_distinct_nodes,
 )
 from dpublish.methods.histogram.published_cells import add_noise_to_cells, require_free_names
-from dpublish.methods.histogram.released_labeled import LabeledHistogram
+from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease
 from dpublish.methods.trees.majority import shortfall_95
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
@@ -71,7 +71,7 @@ class Plan(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Specialization:
+class DiffGen:
     """Method: refine the cells of the predictors step by step, then count them by class."""
 
     name: ClassVar[str] = "diffgen"
@@ -108,7 +108,7 @@ class Specialization:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> LabeledHistogram:
+    ) -> LabeledHistogramRelease:
         """Publish counts of `table` by refined predictors and class.
 
         Privacy:
@@ -150,7 +150,7 @@ class Specialization:
         )
         if progress is not None:
             progress(plan.steps + 1, plan.steps + 1, "counts")
-        return LabeledHistogram(
+        return LabeledHistogramRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=plan.task.schema_of(table.schema),
             axes=axes,

@@ -27,7 +27,7 @@ from dpublish.methods.dpcopula.group_correlation import group_scores
 from dpublish.methods.dpcopula.kernel_group_marginals import Grouping, GroupMarginals
 from dpublish.methods.dpcopula.kernel_group_scores import GroupScoreProducts
 from dpublish.methods.dpcopula.noisy_correlation import NoisyCorrelation
-from dpublish.methods.dpcopula.released_cells import CellCopulas
+from dpublish.methods.dpcopula.released_cells import CellCopulasRelease
 from dpublish.methods.dpcopula.score_bridge import best_steepness
 from dpublish.methods.dpcopula.weighed_marginals import marginal_shares
 from dpublish.methods.histogram.domain import require_single_records
@@ -55,7 +55,7 @@ def release_cells(
     budget: Budget,
     rng: RandomSource,
     progress: Progress | None = None,
-) -> CellCopulas:
+) -> CellCopulasRelease:
     """Publish noisy counts of all cells of `categories` and copulas of `numbers` inside.
 
     Args:
@@ -118,7 +118,7 @@ def release_cells(
             table, grouping, groups, budget=budgets["correlations"], rng=rng
         )
     _tell(progress, 3, "correlations")
-    return CellCopulas(
+    return CellCopulasRelease(
         receipt=Receipt.issue(
             method=method, settings=settings, budget=budget, neighbors=table.neighbors, rng=rng
         ),

@@ -15,13 +15,13 @@ from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 
 if TYPE_CHECKING:
-    from dpublish.methods.dpcopula.released_cells import CellCopulas
+    from dpublish.methods.dpcopula.released_cells import CellCopulasRelease
 
 RESERVED = frozenset({"cell_number", "group_number", "noisy_count", "estimated_count"})
 """Column names that the published table of cells uses itself."""
 
 
-def tables_of(release: "CellCopulas") -> dict[str, pa.Table]:
+def tables_of(release: "CellCopulasRelease") -> dict[str, pa.Table]:
     """Give noisy numbers, probabilities and correlations."""
     return {
         "cells": _cells(release.groups),
@@ -31,7 +31,7 @@ def tables_of(release: "CellCopulas") -> dict[str, pa.Table]:
     }
 
 
-def metadata_of(release: "CellCopulas") -> dict[str, Any]:
+def metadata_of(release: "CellCopulasRelease") -> dict[str, Any]:
     """Give all but the noisy numbers."""
     groups = release.groups
     return {
@@ -105,7 +105,7 @@ def _probabilities(groups: CellGroups) -> pa.Table:
     )
 
 
-def _correlations(release: "CellCopulas") -> pa.Table:
+def _correlations(release: "CellCopulasRelease") -> pa.Table:
     first, second = np.triu_indices(len(release.numbers), 1)
     units = np.empty(0, dtype=np.int64)
     if release.correlation is not None:

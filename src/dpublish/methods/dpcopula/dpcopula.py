@@ -20,7 +20,7 @@ from dpublish.methods.dpcopula.expected_correlation import expected_spread
 from dpublish.methods.dpcopula.kendall import release_kendall
 from dpublish.methods.dpcopula.mle import release_mle
 from dpublish.methods.dpcopula.noisy_correlation import CorrelationMethod, NoisyCorrelation
-from dpublish.methods.dpcopula.released import Copula
+from dpublish.methods.dpcopula.released import DPCopulaRelease
 from dpublish.methods.dpcopula.spearman import release_spearman
 from dpublish.methods.dpcopula.weighed_marginals import (
     count_records,
@@ -51,7 +51,7 @@ _METHODS: Mapping[CorrelationMethod, Callable[..., NoisyCorrelation]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianCopula:
+class DPCopula:
     """Method: perturb each marginal, and one number for every two columns with an order."""
 
     name: ClassVar[str] = "dpcopula"
@@ -90,7 +90,7 @@ class GaussianCopula:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Copula:
+    ) -> DPCopulaRelease:
         """Publish the marginals of `table` and the correlations of its columns with an order.
 
         Privacy:
@@ -127,7 +127,7 @@ class GaussianCopula:
                 rng=rng,
                 progress=progress,
             )
-        return Copula(
+        return DPCopulaRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=columns),
             marginals=tuple(marginals.values()),

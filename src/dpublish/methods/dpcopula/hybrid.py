@@ -22,9 +22,9 @@ from dpublish.methods.dpcopula.expected_correlation import expected_spread
 from dpublish.methods.dpcopula.intervals import TotalEvidence
 from dpublish.methods.dpcopula.mixed_columns import MixedColumns, restrict
 from dpublish.methods.dpcopula.mixed_network import STRUCTURE_SHARE, release_network
-from dpublish.methods.dpcopula.released import Copula
-from dpublish.methods.dpcopula.released_cells import CellCopulas
-from dpublish.methods.dpcopula.released_hybrid import MixedTable
+from dpublish.methods.dpcopula.released import DPCopulaRelease
+from dpublish.methods.dpcopula.released_cells import CellCopulasRelease
+from dpublish.methods.dpcopula.released_hybrid import DPCopulaHybridRelease
 from dpublish.methods.dpcopula.spearman import release_spearman
 from dpublish.methods.dpcopula.weighed_marginals import (
     count_records,
@@ -51,7 +51,7 @@ _MOST_DEGREE = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class HybridCopula:
+class DPCopulaHybrid:
     """Method: marginals of numbers, and a network or cells that join them with categories."""
 
     name: ClassVar[str] = "dpcopula-hybrid"
@@ -99,7 +99,7 @@ class HybridCopula:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> MixedTable | CellCopulas:
+    ) -> DPCopulaHybridRelease | CellCopulasRelease:
         """Publish the columns of `table` together.
 
         Privacy:
@@ -126,7 +126,7 @@ class HybridCopula:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None,
-    ) -> MixedTable:
+    ) -> DPCopulaHybridRelease:
         """Publish marginals, network and, if numbers come first, correlations.
 
         Privacy:
@@ -172,10 +172,10 @@ class HybridCopula:
         )
         receipt = receipt_for(self, table, budget=budget, rng=rng)
         counted = restrict(table.schema, parts.counted)
-        return MixedTable(
+        return DPCopulaHybridRelease(
             receipt=receipt,
             schema=schema,
-            numbers=Copula(
+            numbers=DPCopulaRelease(
                 receipt=receipt,
                 schema=counted,
                 marginals=tuple(marginals[name] for name in counted.names),
@@ -231,7 +231,7 @@ class HybridCopula:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None,
-    ) -> CellCopulas:
+    ) -> CellCopulasRelease:
         """Publish cells of the categories and copulas inside.
 
         Privacy:

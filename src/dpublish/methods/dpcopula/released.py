@@ -43,7 +43,7 @@ _MODEL = (
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Copula(Release):
+class DPCopulaRelease(Release):
     """Noisy marginals of all columns, and the noisy correlations of those that have an order.
 
     Behind every column stands a normal variable that chooses among its leaves by the marginal;
@@ -82,7 +82,7 @@ class Copula(Release):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Copula)
+            isinstance(other, DPCopulaRelease)
             and self.receipt == other.receipt
             and self.schema == other.schema
             and self.marginals == other.marginals

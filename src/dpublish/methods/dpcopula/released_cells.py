@@ -48,7 +48,7 @@ class _Found(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CellCopulas(Release):
+class CellCopulasRelease(Release):
     """Noisy counts of all cells of small columns; marginals of the others in groups of cells.
 
     Behind every column with many values stands a normal variable that chooses among its
@@ -82,7 +82,7 @@ class CellCopulas(Release):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, CellCopulas)
+            isinstance(other, CellCopulasRelease)
             and self.receipt == other.receipt
             and self.schema == other.schema
             and self.groups == other.groups

@@ -24,7 +24,7 @@ from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.methods.dpcopula.rank_classes import Starts, classed_schema
-from dpublish.methods.dpcopula.released import Copula
+from dpublish.methods.dpcopula.released import DPCopulaRelease
 from dpublish.methods.dpcopula.rows import draw_codes
 from dpublish.methods.histogram.released import MAX_ROWS
 from dpublish.methods.privbayes.joint_network import JointNetwork
@@ -40,7 +40,7 @@ _CALIBRATION = 1 << 16
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MixedTable(Release):
+class DPCopulaHybridRelease(Release):
     """Numbers with their marginals, and a network over categories and classes of numbers.
 
     Attributes:
@@ -60,7 +60,7 @@ class MixedTable(Release):
 
     receipt: Receipt
     schema: Schema
-    numbers: Copula
+    numbers: DPCopulaRelease
     classes: Mapping[str, Sequence[Starts]]
     nodes: tuple[Node, ...]
     counts: IntArray
@@ -78,7 +78,7 @@ class MixedTable(Release):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, MixedTable)
+            isinstance(other, DPCopulaHybridRelease)
             and self.schema == other.schema
             and self.numbers == other.numbers
             and self.metadata() == other.metadata()
@@ -232,7 +232,7 @@ class MixedTable(Release):
         return cls(
             receipt=receipt,
             schema=schema,
-            numbers=Copula.from_parts(
+            numbers=DPCopulaRelease.from_parts(
                 receipt=receipt, schema=numbers, metadata=metadata["numbers"], tables=tables
             ),
             classes={

@@ -7,7 +7,7 @@ import numpy as np
 from dpublish.core.query.language import quote
 from dpublish.core.released import Release
 from dpublish.data.axis import Axis
-from dpublish.methods.dpcopula.released import Copula
+from dpublish.methods.dpcopula.released import DPCopulaRelease
 from dpublish.plots.charts import MERGED, Panel, correlation_map, small_bar_charts
 from dpublish.report.section import Figure, Listing, Section
 
@@ -19,7 +19,7 @@ _SAMPLE_ROWS = 5
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show a copula."""
-    if not isinstance(release, Copula):
+    if not isinstance(release, DPCopulaRelease):
         return Section()
     question = " and ".join(_condition(axis) for axis in list(release.axes.values())[:2])
     listings = [sample_rows(release)]
@@ -43,7 +43,7 @@ def _condition(axis: Axis) -> str:
     return f"{name} >= {middle:.0f}" if axis.holds_integers else f"{name} >= {middle!r}"
 
 
-def _figures(release: Copula) -> list[Figure]:
+def _figures(release: DPCopulaRelease) -> list[Figure]:
     panels = [
         Panel(name, release.axes[name].labels, release.records * distribution.probabilities)
         for name, distribution in list(release.distributions.items())[:_MAX_MARGINALS]
@@ -59,7 +59,7 @@ def _figures(release: Copula) -> list[Figure]:
     return figures
 
 
-def _strongest(release: Copula) -> Listing:
+def _strongest(release: DPCopulaRelease) -> Listing:
     first, second = np.triu_indices(len(release.ordered), 1)
     found = release.matrix[first, second]
     order = np.argsort(-np.abs(found), kind="stable")[:_MAX_LISTED]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dpublish.core.query.language import quote
 from dpublish.core.released import Release
-from dpublish.methods.dpcopula.released_cells import CellCopulas
+from dpublish.methods.dpcopula.released_cells import CellCopulasRelease
 from dpublish.report.axis_marginals import marginal_figures
 from dpublish.report.section import Figure, Listing, Section
 
@@ -16,7 +16,7 @@ _MAX_LISTED = 20
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show cells and copulas."""
-    if not isinstance(release, CellCopulas):
+    if not isinstance(release, CellCopulasRelease):
         return Section()
     axis = release.groups.categories[0]
     question = f"{quote(axis.column)} = {quote(axis.labels[0])}"
@@ -32,7 +32,7 @@ def section(release: Release, with_charts: bool) -> Section:
     )
 
 
-def _figures(release: CellCopulas) -> list[Figure]:
+def _figures(release: CellCopulasRelease) -> list[Figure]:
     """Draw each column: cells added up over the others, marginals over all groups."""
     groups = release.groups
     cube = groups.estimates.reshape(groups.shape)
@@ -48,7 +48,7 @@ def _figures(release: CellCopulas) -> list[Figure]:
     return marginal_figures((*groups.categories, *groups.numbers), counts, "Estimated counts")
 
 
-def _fullest(release: CellCopulas) -> Listing:
+def _fullest(release: CellCopulasRelease) -> Listing:
     groups = release.groups
     order = np.argsort(-groups.counts, kind="stable")[:_MAX_LISTED]
     along = np.unravel_index(order, groups.shape)
@@ -71,7 +71,7 @@ def _fullest(release: CellCopulas) -> Listing:
     )
 
 
-def _correlations(release: CellCopulas) -> Listing:
+def _correlations(release: CellCopulasRelease) -> Listing:
     first, second = np.triu_indices(len(release.numbers), 1)
     rows = [
         [

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpublish.core.query.language import quote
 from dpublish.core.released import Release
-from dpublish.methods.dpcopula.released_hybrid import MixedTable
+from dpublish.methods.dpcopula.released_hybrid import DPCopulaHybridRelease
 from dpublish.methods.dpcopula.report import sample_rows
 from dpublish.plots.charts import MERGED, Panel, correlation_map, small_bar_charts
 from dpublish.report.axis_marginals import tell_rest
@@ -17,7 +17,7 @@ _MAX_MARGINALS = 48
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show a mixed table."""
-    if not isinstance(release, MixedTable):
+    if not isinstance(release, DPCopulaHybridRelease):
         return Section()
     number = release.numbers.schema.names[0]
     edges = release.schema[number].axis().edges
@@ -31,7 +31,7 @@ def section(release: Release, with_charts: bool) -> Section:
     )
 
 
-def _figures(release: MixedTable) -> list[Figure]:
+def _figures(release: DPCopulaHybridRelease) -> list[Figure]:
     names = release.schema.names[:_MAX_MARGINALS]
     panels = [
         Panel(name, release.marginal_axis(name).labels, release.marginal_counts(name))
@@ -45,7 +45,7 @@ def _figures(release: MixedTable) -> list[Figure]:
     return figures
 
 
-def _dependences(release: MixedTable) -> Listing:
+def _dependences(release: DPCopulaHybridRelease) -> Listing:
     network = release.network
     rows = []
     for node in network.nodes:

@@ -12,10 +12,10 @@ from dpublish.methods.dpcopula.noisy_correlation import NoisyCorrelation
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 
 if TYPE_CHECKING:
-    from dpublish.methods.dpcopula.released import Copula
+    from dpublish.methods.dpcopula.released import DPCopulaRelease
 
 
-def tables_of(copula: "Copula") -> dict[str, pa.Table]:
+def tables_of(copula: "DPCopulaRelease") -> dict[str, pa.Table]:
     """Give noisy numbers, probabilities and correlations."""
     names = copula.schema.names
     probabilities = [distribution.probabilities for distribution in copula.distributions.values()]
@@ -45,7 +45,7 @@ def _named(names: Sequence[str], repeats: Sequence[int]) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array(names))
 
 
-def _correlations(copula: "Copula") -> pa.Table:
+def _correlations(copula: "DPCopulaRelease") -> pa.Table:
     first, second = np.triu_indices(len(copula.ordered), 1)
     units = np.empty(0, dtype=np.int64)
     if copula.correlation is not None:

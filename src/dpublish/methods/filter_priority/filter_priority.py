@@ -21,7 +21,7 @@ from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse, sparse_counts
-from dpublish.methods.filter_priority.released import TABLE_COLUMNS, CellSample
+from dpublish.methods.filter_priority.released import TABLE_COLUMNS, FilterPriorityRelease
 from dpublish.methods.histogram.domain import (
     counted_columns,
     require_few,
@@ -77,7 +77,7 @@ class FilterPriority:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> CellSample:
+    ) -> FilterPriorityRelease:
         """Publish a sample of the noisy cells of `table`.
 
         Privacy:
@@ -105,7 +105,7 @@ class FilterPriority:
         kept, cutoff = priority_sample(noisy.counts, self.sample, rng)
         if progress is not None:
             progress(1, 1, "sample")
-        return CellSample(
+        return FilterPriorityRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(
                 table.schema, columns=tuple(table.schema[axis.column] for axis in kernel.axes)

@@ -38,7 +38,7 @@ class SampleMarginal(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CellSample(Release):
+class FilterPriorityRelease(Release):
     """A priority sample of the cells whose noisy count reached `threshold`.
 
     `cells` and `counts` are parallel: cell numbers in row-major order over the leaves of all
@@ -75,7 +75,7 @@ class CellSample(Release):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, CellSample)
+            isinstance(other, FilterPriorityRelease)
             and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.schema == other.schema

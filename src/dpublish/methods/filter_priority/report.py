@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpublish.core.released import Release
-from dpublish.methods.filter_priority.released import CellSample
+from dpublish.methods.filter_priority.released import FilterPriorityRelease
 from dpublish.report.axis_marginals import marginal_figures
 from dpublish.report.section import Listing, Section
 
@@ -12,7 +12,7 @@ _MOST_LISTED = 20
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show a sample of cells."""
-    if not isinstance(release, CellSample):
+    if not isinstance(release, FilterPriorityRelease):
         return Section()
     marginals = [release.marginal(axis.column).counts for axis in release.axes]
     return Section(
@@ -25,7 +25,7 @@ def section(release: Release, with_charts: bool) -> Section:
     )
 
 
-def _largest(release: CellSample) -> Listing:
+def _largest(release: FilterPriorityRelease) -> Listing:
     order = np.argsort(-release.weights, kind="stable")[:_MOST_LISTED]
     rows = [
         [

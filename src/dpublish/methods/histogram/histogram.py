@@ -22,7 +22,7 @@ from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse, sparse_counts
-from dpublish.methods.histogram.released import RESERVED, Histogram
+from dpublish.methods.histogram.released import RESERVED, HistogramRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import refuse_seeded_grant
@@ -32,7 +32,7 @@ MAX_DENSE_CELLS = 20_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyHistogram:
+class Histogram:
     """Method: count records by `columns`, then perturb every count."""
 
     name: ClassVar[str] = "histogram"
@@ -60,7 +60,7 @@ class NoisyHistogram:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Histogram:
+    ) -> HistogramRelease:
         """Publish the histogram of `table`.
 
         Privacy:
@@ -102,7 +102,7 @@ class NoisyHistogram:
             )
         if progress is not None:
             progress(1, 1, "histogram")
-        return Histogram(
+        return HistogramRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=tuple(table.schema[a.column] for a in axes)),
             axes=axes,
@@ -141,7 +141,7 @@ class NoisyHistogram:
         if schema.unit is not None:
             raise InvalidParameter(
                 f"histogram protects single records, but this schema's unit is {schema.unit!r}, "
-                "which may own many rows; use topc, or a table with one row per unit"
+                "which may own many rows; use topk, or a table with one row per unit"
             )
         chosen = parse_columns(self.columns, schema)
         if RESERVED & {name for name, _ in chosen}:

@@ -40,7 +40,7 @@ class Marginal(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Histogram(Release):
+class HistogramRelease(Release):
     """Noisy counts of the cells of `axes`: all of them, or those at or above a threshold.
 
     `cells` and `counts` are parallel: cell numbers in row-major order and their noisy counts.
@@ -78,7 +78,7 @@ class Histogram(Release):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Histogram)
+            isinstance(other, HistogramRelease)
             and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and np.array_equal(self.cells, other.cells)

@@ -21,7 +21,7 @@ from dpublish.data.cut import cut_axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.histogram.released import Histogram
+from dpublish.methods.histogram.released import HistogramRelease
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
@@ -35,7 +35,7 @@ class NoisySize(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LabeledHistogram(Histogram):
+class LabeledHistogramRelease(HistogramRelease):
     """Noisy counts by predictors and, along the last axis, by class.
 
     A predictor that the method did not use has no axis.  The cells of an axis may lie on one

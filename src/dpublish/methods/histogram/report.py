@@ -8,7 +8,7 @@ import numpy as np
 from dpublish.core.query.language import quote
 from dpublish.core.released import Release
 from dpublish.data.axis import Axis
-from dpublish.methods.histogram.released import Histogram
+from dpublish.methods.histogram.released import HistogramRelease
 from dpublish.plots.charts import bar_chart, heat_map
 from dpublish.report.section import Figure, Listing, Section
 
@@ -21,7 +21,7 @@ _MAX_LISTED = 20
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show a histogram."""
-    if not isinstance(release, Histogram):
+    if not isinstance(release, HistogramRelease):
         return Section()
     question = _example(release.axes[0])
     return Section(
@@ -46,7 +46,7 @@ def _example(axis: Axis) -> str:
     return f"{name} {signs[0]} {low!r} and {name} {signs[1]} {high!r}"
 
 
-def _marginals(release: Histogram) -> list[Figure]:
+def _marginals(release: HistogramRelease) -> list[Figure]:
     figures = []
     for axis in release.axes[:_MAX_MARGINALS]:
         if axis.size > _MAX_BARS:
@@ -68,7 +68,7 @@ def _marginals(release: Histogram) -> list[Figure]:
     return figures
 
 
-def _pairs(release: Histogram) -> list[Figure]:
+def _pairs(release: HistogramRelease) -> list[Figure]:
     figures: list[Figure] = []
     for (i, first), (j, second) in combinations(enumerate(release.axes), 2):
         if first.size * second.size > _MAX_SHADES or len(figures) == _MAX_PAIRS:
@@ -87,7 +87,7 @@ def _pairs(release: Histogram) -> list[Figure]:
     return figures
 
 
-def _largest(release: Histogram) -> Listing:
+def _largest(release: HistogramRelease) -> Listing:
     order = np.argsort(-release.counts, kind="stable")[:_MAX_LISTED]
     indices = release.indices()
     rows = [

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from dpublish.core.released import Release
 from dpublish.data.axis import Axis
-from dpublish.methods.histogram.released_labeled import LabeledHistogram
+from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease
 from dpublish.plots.charts import bar_chart, grouped_bar_chart
 from dpublish.report.section import Figure, Listing, Section
 
@@ -17,7 +17,7 @@ _MAX_LISTED = 20
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show a labeled histogram."""
-    if not isinstance(release, LabeledHistogram):
+    if not isinstance(release, LabeledHistogramRelease):
         return Section()
     return Section(
         figures=[_class_chart(release), *_marginals(release)] if with_charts else (),
@@ -29,7 +29,7 @@ def section(release: Release, with_charts: bool) -> Section:
     )
 
 
-def _class_chart(release: LabeledHistogram) -> Figure:
+def _class_chart(release: LabeledHistogramRelease) -> Figure:
     marginal = release.marginal(release.classes.column)
     shown = slice(_MAX_BARS)
     drawing = bar_chart(
@@ -45,7 +45,7 @@ def _class_chart(release: LabeledHistogram) -> Figure:
     return Figure(f"Noisy counts by class{bars}.", drawing)
 
 
-def _marginals(release: LabeledHistogram) -> list[Figure]:
+def _marginals(release: LabeledHistogramRelease) -> list[Figure]:
     if release.classes.size > _MAX_CLASSES:
         return []
     figures = []
@@ -63,7 +63,9 @@ def _marginals(release: LabeledHistogram) -> list[Figure]:
     return figures
 
 
-def _marginal_by_class(release: LabeledHistogram, which: int, axis: Axis) -> NDArray[np.int64]:
+def _marginal_by_class(
+    release: LabeledHistogramRelease, which: int, axis: Axis
+) -> NDArray[np.int64]:
     """Add up the counts along all axes but one and that of the classes."""
     sums = np.zeros((axis.size, release.classes.size), dtype=np.int64)
     indices = release.indices()
@@ -71,7 +73,7 @@ def _marginal_by_class(release: LabeledHistogram, which: int, axis: Axis) -> NDA
     return sums
 
 
-def _classes(release: LabeledHistogram) -> Listing:
+def _classes(release: LabeledHistogramRelease) -> Listing:
     marginal = release.marginal(release.classes.column)
     rows = [
         [label, f"{count:,}", "predicted where nothing else is known" if most_frequent else ""]
@@ -89,7 +91,7 @@ def _classes(release: LabeledHistogram) -> Listing:
     )
 
 
-def _largest(release: LabeledHistogram) -> Listing:
+def _largest(release: LabeledHistogramRelease) -> Listing:
     """List the groups of records, by predictors, with the most noisy counts."""
     places, groups = np.unique(release.cells // release.classes.size, return_inverse=True)
     sizes = np.zeros(places.size, dtype=np.int64)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.methods.kmeans.released import Centers
+from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.randomness import plain_generator
 
 MOST_CLUSTERS = 1000
@@ -36,7 +36,7 @@ class Validity(NamedTuple):
 
 
 def judge_clusters(
-    release: Centers,
+    release: KMeansRelease,
     candidates: Sequence[int],
     *,
     starts: int = 30,

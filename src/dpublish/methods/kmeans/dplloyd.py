@@ -20,7 +20,7 @@ from dpublish.methods.kmeans.lloyd_round import (
     require_records,
     round_errors,
 )
-from dpublish.methods.kmeans.released import Centers
+from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.kmeans.starting_centers import (
     public_generator,
     spread_centers,
@@ -36,7 +36,7 @@ COUNT_WEIGHT = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lloyd:
+class DPLloyd:
     """Method: in each round, move centers to the noisy means of the records around them."""
 
     name: ClassVar[str] = "dplloyd"
@@ -68,7 +68,7 @@ class Lloyd:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Centers:
+    ) -> KMeansRelease:
         """Publish the centers after the last round.
 
         Privacy:
@@ -90,7 +90,7 @@ class Lloyd:
             )
             if progress is not None:
                 progress(number, self.rounds, "rounds")
-        return Centers(
+        return KMeansRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=box.columns),
             centers=box.unscale(centers),

@@ -25,7 +25,7 @@ from dpublish.methods.kmeans.lloyd_round import (
     require_records,
     round_errors,
 )
-from dpublish.methods.kmeans.released import Centers
+from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.kmeans.starting_centers import public_generator, spread_centers
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import rational_weight
@@ -39,7 +39,7 @@ LEAST_ROUNDS, MOST_ROUNDS = 2, 7
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImprovedLloyd:
+class DPLloydImpr:
     """Method: k-means with noise; rounds and shares follow from the noisy number of records."""
 
     name: ClassVar[str] = "dplloyd-impr"
@@ -60,7 +60,7 @@ class ImprovedLloyd:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Centers:
+    ) -> KMeansRelease:
         """Publish the centers after the last round.
 
         Privacy:
@@ -84,7 +84,7 @@ class ImprovedLloyd:
             centers = lloyd_round(table, box, centers, count_weight=weight, budget=share, rng=rng)
             if progress is not None:
                 progress(number, rounds, "rounds")
-        return Centers(
+        return KMeansRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=box.columns),
             centers=box.unscale(centers),

@@ -22,7 +22,7 @@ from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.kmeans.dplloyd_impr import SIZE_SHARE
 from dpublish.methods.kmeans.grid_size import GridRule, grid_side
 from dpublish.methods.kmeans.lloyd_round import require_clusters, require_records
-from dpublish.methods.kmeans.released import Centers
+from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.kmeans.starting_centers import public_generator
 from dpublish.methods.kmeans.synopsis import GridSynopsis
 from dpublish.methods.kmeans.synopsis_clusters import cluster_synopsis
@@ -34,7 +34,7 @@ MOST_STARTS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExtendedUniformGrid:
+class EUGkM:
     """Method: a grid whose cells grow as noise and spread within cells balance (EUGkM)."""
 
     name: ClassVar[str] = "eugkm"
@@ -59,7 +59,7 @@ class ExtendedUniformGrid:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Centers:
+    ) -> KMeansRelease:
         """Publish the grid and the centers.
 
         Privacy:
@@ -83,7 +83,7 @@ class ExtendedUniformGrid:
         found = cluster_synopsis(grid, self.clusters, starts=self.starts, rng=public_generator(rng))
         if progress is not None:
             progress(2, 2, "centers")
-        return Centers(
+        return KMeansRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=box.columns),
             centers=box.unscale(found.centers),
@@ -102,14 +102,14 @@ class ExtendedUniformGrid:
         return ExpectedError(*grid_errors(box, side, rate, n_records), target="cell_count_95")
 
 
-class UniformGrid(ExtendedUniformGrid):
+class UGkM(EUGkM):
     """Method: a grid with about ten records to a cell, as for counting ranges (UGkM)."""
 
     name: ClassVar[str] = "ugkm"
     rule: ClassVar[GridRule] = "ug"
 
 
-class EstimatorGrid(ExtendedUniformGrid):
+class MkM(EUGkM):
     """Method: a grid as fine as private M-estimators ask for, whatever epsilon (MkM)."""
 
     name: ClassVar[str] = "mkm"

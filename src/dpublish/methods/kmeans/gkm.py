@@ -29,7 +29,7 @@ from dpublish.methods.kmeans.dplloyd_impr import SIZE_SHARE
 from dpublish.methods.kmeans.eugkm import count_records
 from dpublish.methods.kmeans.kernel_cluster_sums import require_columns
 from dpublish.methods.kmeans.lloyd_round import require_clusters, require_records
-from dpublish.methods.kmeans.released import Centers
+from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.kmeans.starting_centers import public_generator, spread_centers
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
@@ -40,7 +40,7 @@ _RANGES = ("tight", "loose")
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockMean:
+class GkM:
     """Method: deal the records into blocks, cluster each, publish the noisy mean."""
 
     name: ClassVar[str] = "gkm"
@@ -78,7 +78,7 @@ class BlockMean:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Centers:
+    ) -> KMeansRelease:
         """Publish the noisy mean of the blocks' centers.
 
         Privacy:
@@ -109,7 +109,7 @@ class BlockMean:
             if progress is not None:
                 progress(number, blocks, "blocks")
         mean = mean_of_blocks(found, ranges, budget=budgets["mean"], rng=rng)
-        return Centers(
+        return KMeansRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=box.columns),
             centers=box.unscale(mean),

@@ -28,7 +28,7 @@ from dpublish.methods.kmeans.lloyd_round import (
     require_records,
     round_errors,
 )
-from dpublish.methods.kmeans.released import Centers
+from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.kmeans.starting_centers import public_generator
 from dpublish.methods.kmeans.synopsis_clusters import cluster_synopsis
 from dpublish.privacy.budget import Budget
@@ -41,7 +41,7 @@ GRID_WEIGHT, ROUND_WEIGHT = 0.14, 0.42
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hybrid:
+class HybridKMeans:
     """Method: a noisy grid and, where it is worth its share, one round of k-means."""
 
     name: ClassVar[str] = "hybrid"
@@ -65,7 +65,7 @@ class Hybrid:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Centers:
+    ) -> KMeansRelease:
         """Publish the grid and the centers.
 
         Privacy:
@@ -108,7 +108,7 @@ class Hybrid:
             )
         if progress is not None:
             progress(3, 3, "round")
-        return Centers(
+        return KMeansRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=box.columns),
             centers=box.unscale(centers),

@@ -36,8 +36,8 @@ from dpublish.methods.kmeans.lloyd_round import (
     round_errors,
 )
 from dpublish.methods.kmeans.marginal_tree import COUNTS, STRUCTURE, publish_tree, require_pairs
-from dpublish.methods.kmeans.released import Centers
-from dpublish.methods.kmeans.released_tree import TreeCenters, cluster_tree
+from dpublish.methods.kmeans.released import KMeansRelease
+from dpublish.methods.kmeans.released_tree import TreeKMeansRelease, cluster_tree
 from dpublish.methods.kmeans.starting_centers import public_generator
 from dpublish.methods.kmeans.synopsis_clusters import cluster_synopsis
 from dpublish.privacy.budget import Budget
@@ -52,7 +52,7 @@ _MOST_CELLS = 1_000_000  # more would take minutes to search
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateCenters:
+class KMeans:
     """Method: find `clusters` centers in a synopsis that suits the number of columns."""
 
     name: ClassVar[str] = "kmeans"
@@ -73,7 +73,7 @@ class PrivateCenters:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Centers:
+    ) -> KMeansRelease:
         """Publish centers, and the synopsis in which they were found.
 
         Privacy:
@@ -103,7 +103,7 @@ class PrivateCenters:
 
     def _from_grid(
         self, table: Table, box: Box, records: NoisySize, *, budget: Budget, rng: RandomSource
-    ) -> tuple[type[Centers], dict[str, Any]]:
+    ) -> tuple[type[KMeansRelease], dict[str, Any]]:
         """Publish a grid and the centers of the cells that stand out from the noise.
 
         Privacy:
@@ -118,7 +118,7 @@ class PrivateCenters:
         )
         told = " x ".join(f"{size:,}" for size in sizes)
         note = f"a grid of {told} cells: few enough columns for one"
-        return Centers, {
+        return KMeansRelease, {
             "centers": box.unscale(found.centers),
             "synopsis": grid,
             "notes": (note,),
@@ -126,7 +126,7 @@ class PrivateCenters:
 
     def _from_tree(
         self, table: Table, box: Box, records: NoisySize, *, budget: Budget, rng: RandomSource
-    ) -> tuple[type[Centers], dict[str, Any]]:
+    ) -> tuple[type[KMeansRelease], dict[str, Any]]:
         """Publish a tree of marginals and the centers that one round finds from it.
 
         Privacy:
@@ -142,7 +142,7 @@ class PrivateCenters:
         note = (
             f"a tree of marginals and one round: {box.dimensions} columns are too many for a grid"
         )
-        return TreeCenters, {"centers": box.unscale(centers), "tree": tree, "notes": (note,)}
+        return TreeKMeansRelease, {"centers": box.unscale(centers), "tree": tree, "notes": (note,)}
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

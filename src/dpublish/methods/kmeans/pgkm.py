@@ -34,7 +34,7 @@ from dpublish.methods.kmeans.eugkm import count_records
 from dpublish.methods.kmeans.kernel_center_losses import STEP, CenterLosses
 from dpublish.methods.kmeans.kernel_cluster_sums import require_columns
 from dpublish.methods.kmeans.lloyd_round import require_records
-from dpublish.methods.kmeans.released import Centers
+from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
@@ -44,7 +44,7 @@ MOST_COORDINATES = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvolvedCenters:
+class PGkM:
     """Method: breed sets of centers, choosing the best of each generation privately."""
 
     name: ClassVar[str] = "pgkm"
@@ -80,7 +80,7 @@ class EvolvedCenters:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Centers:
+    ) -> KMeansRelease:
         """Publish a set of centers that lies near the records.
 
         Privacy:
@@ -114,7 +114,7 @@ class EvolvedCenters:
 
         first = draw_uniform(plan.population, self.clusters * box.dimensions, UNIT, rng)
         best = search(score, first, plan, budget=budgets["search"], rng=rng, watcher=watch)
-        return Centers(
+        return KMeansRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=box.columns),
             centers=box.unscale(best.reshape(self.clusters, box.dimensions) / UNIT),

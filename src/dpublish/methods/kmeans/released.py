@@ -38,7 +38,7 @@ _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Centers(Release):
+class KMeansRelease(Release):
     """Centers of clusters, in the owner's units.
 
     Attributes:
@@ -80,7 +80,7 @@ class Centers(Release):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Centers)
+            isinstance(other, KMeansRelease)
             and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.schema == other.schema

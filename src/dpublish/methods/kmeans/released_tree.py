@@ -18,7 +18,7 @@ from dpublish.methods.histogram.released import MAX_ROWS
 from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.kmeans.dense_regions import likely_starts
 from dpublish.methods.kmeans.marginal_synopsis import MarginalTree
-from dpublish.methods.kmeans.released import Centers
+from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.kmeans.weighted_lloyd import Clustering, search_effort, weighted_lloyd
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
@@ -30,7 +30,7 @@ SAMPLE = 10_000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TreeCenters(Centers):
+class TreeKMeansRelease(KMeansRelease):
     """Centers of clusters, and counts of pairs of columns from which rows can be drawn."""
 
     kind: ClassVar[str] = "tree-centers"
@@ -43,7 +43,11 @@ class TreeCenters(Centers):
             raise InvalidParameter("the tree must have the same columns as the centers")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TreeCenters) and super().__eq__(other) and self.tree == other.tree
+        return (
+            isinstance(other, TreeKMeansRelease)
+            and super().__eq__(other)
+            and self.tree == other.tree
+        )
 
     __hash__ = None
 
@@ -124,7 +128,9 @@ class TreeCenters(Centers):
         tables: Mapping[str, pa.Table],
     ) -> Self:
         """Rebuild the centers of a release folder."""
-        plain = Centers.from_parts(receipt=receipt, schema=schema, metadata=metadata, tables=tables)
+        plain = KMeansRelease.from_parts(
+            receipt=receipt, schema=schema, metadata=metadata, tables=tables
+        )
         tree = metadata["tree"]
         fine = tree["bins"]
         counts = whole_column(tables["marginals"], "noisy_count")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpublish.core.released import Release
 from dpublish.data.column import NumberColumn
 from dpublish.methods.kmeans.cluster_sizes import ClusterSize
-from dpublish.methods.kmeans.released import Centers
+from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.kmeans.synopsis import GridSynopsis
 from dpublish.plots.charts import GRID, INK
 from dpublish.report.section import Figure, Listing, Section
@@ -28,7 +28,7 @@ _ABOUT_SIZES = (
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show centers of clusters."""
-    if not isinstance(release, Centers):
+    if not isinstance(release, KMeansRelease):
         return Section()
     python = "release.centers\nrelease.label(rows)"
     shell = ""
@@ -44,7 +44,7 @@ def section(release: Release, with_charts: bool) -> Section:
     )
 
 
-def _list_centers(release: Centers) -> Listing:
+def _list_centers(release: KMeansRelease) -> Listing:
     shown = release.centers[:_MAX_LISTED]
     sizes = release.cluster_sizes
     caption = "The centers, in the units of their columns" + (
@@ -89,7 +89,7 @@ class _Side:
         return f"{low:,.7g}", f"{high:,.7g}"
 
 
-def _figures(release: Centers) -> list[Figure]:
+def _figures(release: KMeansRelease) -> list[Figure]:
     box = release.box
     doubtful = frozenset(
         number for number, size in enumerate(release.cluster_sizes or ()) if size.may_be_noise

@@ -22,7 +22,7 @@ from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.methods.linear_models.kernel_moments import RESPONSE_UNIT, LinearMoments
 from dpublish.methods.linear_models.moment_solution import NoisyMoments, solve
-from dpublish.methods.linear_models.released import LinearModel
+from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.linear_models.task import ModelTask, require_bound, require_single_records
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
@@ -39,7 +39,7 @@ _VECTOR_WEIGHTS = {"linear": 2, "logistic": 4}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Functional:
+class FunctionalMechanism:
     """Method: perturb the sums of which the objective consists, then minimize it."""
 
     name: ClassVar[str] = "functional"
@@ -67,7 +67,7 @@ class Functional:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> LinearModel:
+    ) -> LinearModelRelease:
         """Publish the weights that minimize the perturbed objective.
 
         Privacy:
@@ -96,7 +96,7 @@ class Functional:
         )
         if progress is not None:
             progress(1, 1, "model")
-        return LinearModel(
+        return LinearModelRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=task.schema,
             model=self.model,

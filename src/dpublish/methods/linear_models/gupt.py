@@ -29,7 +29,7 @@ from dpublish.methods.linear_models.block_average import (
 )
 from dpublish.methods.linear_models.functional import FACTORS, against_rest, moment_kernel
 from dpublish.methods.linear_models.kernel_moments import RESPONSE_UNIT
-from dpublish.methods.linear_models.released import LinearModel
+from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.linear_models.task import ModelTask, require_bound, require_single_records
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
@@ -43,7 +43,7 @@ RIDGE = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockModel:
+class GUPT:
     """Method: deal the records into blocks, fit a model in each, publish the noisy mean."""
 
     name: ClassVar[str] = "gupt"
@@ -78,7 +78,7 @@ class BlockModel:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> LinearModel:
+    ) -> LinearModelRelease:
         """Publish the noisy mean of the blocks' weights.
 
         Privacy:
@@ -110,7 +110,7 @@ class BlockModel:
             progress=progress,
         )
         deviation = average_deviation(high.size, blocks, budgets["mean"].epsilon)
-        return LinearModel(
+        return LinearModelRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=task.schema,
             model=self.model,

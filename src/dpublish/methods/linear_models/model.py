@@ -19,12 +19,12 @@ from dpublish.data.features import FEATURE_UNIT, Features
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import require_known
-from dpublish.methods.linear_models.functional import Functional
+from dpublish.methods.linear_models.functional import FunctionalMechanism
 from dpublish.methods.linear_models.plain_fit import fit_weights
-from dpublish.methods.linear_models.released import LinearModel
+from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.linear_models.task import ModelTask
-from dpublish.methods.privpfc.privpfc import GridChoice
-from dpublish.methods.privpfc.released import GridClassifier
+from dpublish.methods.privpfc.privpfc import PrivPfC
+from dpublish.methods.privpfc.released import PrivPfCRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
@@ -40,7 +40,7 @@ _SEED = 20_240_229  # the model is a function of the synopsis
 
 
 @dataclass(frozen=True, kw_only=True)
-class SynopsisModel:
+class LinearModel:
     """Method: publish a linear model fitted to a private synopsis."""
 
     name: ClassVar[str] = "model"
@@ -66,12 +66,12 @@ class SynopsisModel:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> LinearModel | GridClassifier:
+    ) -> LinearModelRelease | PrivPfCRelease:
         """Publish a model of `table`, or the grid itself where a linear model would lose much.
 
         Privacy:
             `budget.epsilon`-differentially private when one record is added or removed: that
-            of `GridChoice.release`, which is handed the whole budget (`Functional.release` for
+            of `PrivPfC.release`, which is handed the whole budget (`FunctionalMechanism` for
             a number).  Which of them follows from the schema.  The model, and whether it or
             the grid is handed out, is a function of what they give and of a fixed seed; the
             rows are not looked at again.
@@ -86,7 +86,7 @@ class SynopsisModel:
         features = Features.of(task.schema, self.target, by_cell=True)
         receipt = receipt_for(self, table, budget=budget, rng=rng)
         error = self._grid().expected_error(table.schema, _size(grid), budget.epsilon)
-        model = LinearModel(
+        model = LinearModelRelease(
             receipt=receipt,
             schema=task.schema,
             model="svm" if task.model == "svm" else "logistic",
@@ -136,14 +136,14 @@ class SynopsisModel:
             schema, self.target, self.predictors, chosen, models=("logistic", "svm", "linear")
         )
 
-    def _grid(self) -> GridChoice:
-        return GridChoice(target=self.target, predictors=self.predictors, pool=self.pool)
+    def _grid(self) -> PrivPfC:
+        return PrivPfC(target=self.target, predictors=self.predictors, pool=self.pool)
 
-    def _functional(self) -> Functional:
-        return Functional(target=self.target, predictors=self.predictors, model="linear")
+    def _functional(self) -> FunctionalMechanism:
+        return FunctionalMechanism(target=self.target, predictors=self.predictors, model="linear")
 
 
-def fit_to_grid(grid: GridClassifier, task: ModelTask, features: Features) -> NDArray[np.float64]:
+def fit_to_grid(grid: PrivPfCRelease, task: ModelTask, features: Features) -> NDArray[np.float64]:
     """Fit a model to the classes that a published grid gives to rows drawn from it."""
     rows = grid.rows(ROWS, seed=_SEED)
     known = [name for name in features.columns if name in rows.column_names]
@@ -165,7 +165,7 @@ def fit_to_grid(grid: GridClassifier, task: ModelTask, features: Features) -> ND
     )
 
 
-def lost_information(grid: GridClassifier, model: LinearModel) -> float:
+def lost_information(grid: PrivPfCRelease, model: LinearModelRelease) -> float:
     """Say which part of what a grid knows of the classes a model fitted to it has lost.
 
     Measured on rows of the grid, by the mean log-likelihood of its own probabilities: 0 if the
@@ -184,10 +184,10 @@ def lost_information(grid: GridClassifier, model: LinearModel) -> float:
     return (best - found) / (best - least) if best - least > _FLAT else 0.0
 
 
-def _size(grid: GridClassifier) -> int:
+def _size(grid: PrivPfCRelease) -> int:
     """Give the noisy number of records that the plan of a grid was made for."""
     return 0 if grid.records is None else max(grid.records.value, 0)
 
 
-def _probabilities(grid: GridClassifier, rows: pa.Table, task: ModelTask) -> NDArray[np.float64]:
+def _probabilities(grid: PrivPfCRelease, rows: pa.Table, task: ModelTask) -> NDArray[np.float64]:
     return grid.predict_proba(rows) if rows.num_rows else np.zeros((0, task.target.size))

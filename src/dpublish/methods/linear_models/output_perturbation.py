@@ -30,7 +30,7 @@ from dpublish.methods.linear_models.objective_noise import (
     round_up,
 )
 from dpublish.methods.linear_models.proof_limits import assumptions, require_covered
-from dpublish.methods.linear_models.released import LinearModel
+from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.linear_models.solver_error import (
     LEAST_RIDGE,
     ROUNDING_SHARE,
@@ -70,7 +70,7 @@ class OutputNoise(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PerturbedOutput:
+class OutputPerturbation:
     """Method: minimize the losses and a ridge, then perturb the weights."""
 
     name: ClassVar[str] = "output-perturbation"
@@ -97,7 +97,7 @@ class PerturbedOutput:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> LinearModel:
+    ) -> LinearModelRelease:
         """Publish a linear classifier fitted to `table`.
 
         Privacy:
@@ -126,7 +126,7 @@ class PerturbedOutput:
             if progress is not None:
                 progress(done + 1, len(pairs), "classes")
         deviation = self._deviation(task, records, budget.epsilon)
-        return LinearModel(
+        return LinearModelRelease(
             receipt=receipt_for(
                 self,
                 table,

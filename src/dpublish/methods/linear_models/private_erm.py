@@ -30,7 +30,7 @@ from dpublish.methods.linear_models.objective_noise import (
     require_regularization,
 )
 from dpublish.methods.linear_models.proof_limits import assumptions, require_covered
-from dpublish.methods.linear_models.released import LinearModel
+from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.linear_models.solver_error import (
     ROUNDING_SHARE,
     SIZE_SHARE,
@@ -46,7 +46,7 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PerturbedObjective:
+class PrivateERM:
     """Method: perturb the objective of a linear classifier, then minimize it."""
 
     name: ClassVar[str] = "private-erm"
@@ -81,7 +81,7 @@ class PerturbedObjective:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> LinearModel:
+    ) -> LinearModelRelease:
         """Publish a linear classifier fitted to `table`.
 
         Privacy:
@@ -116,7 +116,7 @@ class PerturbedObjective:
             rows.append(self._fit(table, task, positive, perturb, shares, rng))
             if progress is not None:
                 progress(done + 1, len(pairs), "classes")
-        return LinearModel(
+        return LinearModelRelease(
             receipt=receipt_for(
                 self,
                 table,

@@ -41,7 +41,7 @@ from dpublish.methods.linear_models.model_scores import (
     search_shares,
     watch_rounds,
 )
-from dpublish.methods.linear_models.released import LinearModel
+from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.linear_models.task import ModelTask, require_single_records
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
@@ -53,7 +53,7 @@ _BARE = 10  # models of zero weights and a positive intercept; as many of a nega
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvolvedModel:
+class PrivGene:
     """Method: breed models, choosing the best of each generation privately."""
 
     name: ClassVar[str] = "privgene"
@@ -94,7 +94,7 @@ class EvolvedModel:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> LinearModel:
+    ) -> LinearModelRelease:
         """Publish the weights of a model that fits the records.
 
         Privacy:
@@ -131,7 +131,7 @@ class EvolvedModel:
                 zip(task.problems, task.split(budgets["search"]), strict=True)
             )
         ]
-        return LinearModel(
+        return LinearModelRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=task.schema,
             model=self.model,

@@ -43,7 +43,7 @@ from dpublish.methods.linear_models.model_scores import (
     search_shares,
     watch_rounds,
 )
-from dpublish.methods.linear_models.released import LinearModel
+from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.linear_models.task import ModelTask, require_single_records
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
@@ -62,7 +62,7 @@ _STEPS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalModel:
+class PrivLocal:
     """Method: move the weights of a model uphill, choosing every step privately."""
 
     name: ClassVar[str] = "privlocal"
@@ -93,7 +93,7 @@ class LocalModel:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> LinearModel:
+    ) -> LinearModelRelease:
         """Publish the weights of a model that fits the records.
 
         Privacy:
@@ -131,7 +131,7 @@ class LocalModel:
                 zip(task.problems, task.split(budgets["search"]), strict=True)
             )
         ]
-        return LinearModel(
+        return LinearModelRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=task.schema,
             model=self.model,

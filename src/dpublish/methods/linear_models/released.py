@@ -28,7 +28,7 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LinearModel(Release):
+class LinearModelRelease(Release):
     """Weights of a record's features; their sum is the score of a class, or a number.
 
     Attributes:
@@ -77,7 +77,7 @@ class LinearModel(Release):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, LinearModel)
+            isinstance(other, LinearModelRelease)
             and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.schema == other.schema

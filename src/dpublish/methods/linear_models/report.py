@@ -8,7 +8,7 @@ import numpy as np
 
 from dpublish.core.released import Release
 from dpublish.data.features import INTERCEPT
-from dpublish.methods.linear_models.released import MODELS, LinearModel
+from dpublish.methods.linear_models.released import MODELS, LinearModelRelease
 from dpublish.plots.charts import GRID, INK, PALE
 from dpublish.report.section import Figure, Listing, Section
 
@@ -27,7 +27,7 @@ class _Bar(NamedTuple):
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show a linear model."""
-    if not isinstance(release, LinearModel):
+    if not isinstance(release, LinearModelRelease):
         return Section()
     python = "release.predict(rows)  # rows: any Arrow-compatible object, such as a pandas frame"
     if release.model == "logistic":
@@ -41,7 +41,7 @@ def section(release: Release, with_charts: bool) -> Section:
     )
 
 
-def _coefficients(release: LinearModel) -> Listing:
+def _coefficients(release: LinearModelRelease) -> Listing:
     table = release.coefficients()
     shown = [
         [row["feature"], row["class"]]
@@ -65,7 +65,7 @@ def _number(value: float) -> str:
     return f"{value:,.4g}"
 
 
-def _figures(release: LinearModel) -> list[Figure]:
+def _figures(release: LinearModelRelease) -> list[Figure]:
     figures = []
     for row, name in enumerate(release.scored[:_MAX_CHARTS]):
         bars = _largest(release, row)
@@ -79,7 +79,7 @@ def _figures(release: LinearModel) -> list[Figure]:
     return figures
 
 
-def _largest(release: LinearModel, row: int) -> list[_Bar]:
+def _largest(release: LinearModelRelease, row: int) -> list[_Bar]:
     weights = release.weights[row]
     order = np.argsort(-np.abs(weights), kind="stable")
     names = release.features.names

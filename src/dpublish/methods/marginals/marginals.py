@@ -24,14 +24,14 @@ from dpublish.methods.marginals.one_marginal import (
     release_marginal,
     require_marginal,
 )
-from dpublish.methods.marginals.released import Marginals
+from dpublish.methods.marginals.released import MarginalsRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
 
 @dataclass(frozen=True, kw_only=True)
-class ColumnMarginals:
+class Marginals:
     """Method: count the records by each of `columns`, and add noise to each marginal evenly."""
 
     name: ClassVar[str] = "marginals"
@@ -57,7 +57,7 @@ class ColumnMarginals:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Marginals:
+    ) -> MarginalsRelease:
         """Publish the marginals of `table`.
 
         Privacy:
@@ -79,7 +79,7 @@ class ColumnMarginals:
             )
             if progress is not None:
                 progress(done + 1, len(columns), "marginals")
-        return Marginals(
+        return MarginalsRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=columns),
             marginals=tuple(marginals),

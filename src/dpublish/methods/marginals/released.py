@@ -35,7 +35,7 @@ _LEAST_VARIANCE = 1e-12  # noise that is never there still leaves a number to di
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Marginals(Release):
+class MarginalsRelease(Release):
     """A noisy marginal for each column of the schema, at its leaves."""
 
     kind: ClassVar[str] = "marginals"
@@ -52,7 +52,7 @@ class Marginals(Release):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Marginals)
+            isinstance(other, MarginalsRelease)
             and self.receipt == other.receipt
             and self.schema == other.schema
             and self.marginals == other.marginals

@@ -9,7 +9,7 @@ from dpublish.core.query.language import quote
 from dpublish.core.released import Release
 from dpublish.data.axis import Axis
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
-from dpublish.methods.marginals.released import Marginals
+from dpublish.methods.marginals.released import MarginalsRelease
 from dpublish.plots.charts import bar_chart
 from dpublish.report.axis_marginals import tell_rest
 from dpublish.report.section import Figure, Listing, Section
@@ -21,7 +21,7 @@ _MAX_NAMES = 40
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show marginals."""
-    if not isinstance(release, Marginals):
+    if not isinstance(release, MarginalsRelease):
         return Section()
     pairs = list(zip(release.axes, release.marginals, strict=True))
     axis = release.axes[0]
@@ -76,7 +76,7 @@ def _run(leaves: int, length: int) -> NDArray[np.float64]:
     return (np.arange(leaves) < length).astype(np.float64)
 
 
-def _methods(release: Marginals) -> Listing:
+def _methods(release: MarginalsRelease) -> Listing:
     rows = [
         [axis.column, f"{axis.size:,}", marginal.method, f"{marginal.total:,.0f}"]
         for axis, marginal in zip(release.axes, release.marginals, strict=True)

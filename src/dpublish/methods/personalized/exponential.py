@@ -27,7 +27,7 @@ from dpublish.methods.personalized.method import (
     open_release,
     personal_receipt,
 )
-from dpublish.methods.personalized.released_answer import PersonalAnswer
+from dpublish.methods.personalized.released_answer import PersonalizedAnswer
 from dpublish.methods.personalized.scores import (
     Step,
     Whole,
@@ -48,7 +48,7 @@ MOST_PEOPLE = 1 << 34  # more than any table holds, where nobody declares a numb
 
 
 @dataclass(frozen=True, kw_only=True)
-class PersonalChoice(PersonalSettings):
+class PersonalizedEM(PersonalSettings):
     """Method: choose an answer at odds that fall with the price of making it true."""
 
     name: ClassVar[str] = "personalized-em"
@@ -121,7 +121,7 @@ class PersonalChoice(PersonalSettings):
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> PersonalAnswer:
+    ) -> PersonalizedAnswer:
         """Publish one answer.
 
         Privacy:
@@ -151,7 +151,7 @@ class PersonalChoice(PersonalSettings):
             progress(1, 1, self.question)
         inner = self.preferences.without(table.schema)
         columns = inner.columns if self.column is None else (inner[self.column],)
-        return PersonalAnswer(
+        return PersonalizedAnswer(
             receipt=personal_receipt(self, epsilon, table.schema, budget=budget, rng=rng),
             schema=replace(inner, columns=columns),
             question=self.question,

@@ -13,7 +13,7 @@ from dpublish.core.method import ExpectedError, Progress
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.methods.personalized.method import PersonalMethod
-from dpublish.methods.personalized.released import PersonalRelease
+from dpublish.methods.personalized.released import PersonalizedRelease
 from dpublish.methods.personalized.threshold import group_error, group_spending, publish_group
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
@@ -43,7 +43,7 @@ class Minimum(PersonalMethod):
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> PersonalRelease:
+    ) -> PersonalizedRelease:
         """Publish from all records with the smallest share.
 
         Privacy:

@@ -12,10 +12,10 @@ from dpublish.core.method import ExpectedError, Progress, setting
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.histogram.histogram import NoisyHistogram
+from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.personalized.groups.method import GroupMethod
 from dpublish.methods.personalized.groups.release import publish_groups
-from dpublish.methods.personalized.released import PersonalRelease
+from dpublish.methods.personalized.released import PersonalizedRelease
 from dpublish.methods.personalized.weighting import Weighting
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
@@ -63,7 +63,7 @@ class Partitioning(GroupMethod):
 
         It leaves nobody out and draws nobody by lot, so no grouping counts better.
         """
-        if not self._may_weigh or not isinstance(self.inner, NoisyHistogram):
+        if not self._may_weigh or not isinstance(self.inner, Histogram):
             return None
         return Weighting(
             preference=self.preference,
@@ -79,7 +79,7 @@ class Partitioning(GroupMethod):
 
     @property
     def _may_weigh(self) -> bool:
-        counts = isinstance(self.inner, NoisyHistogram) and self.inner.threshold is None
+        counts = isinstance(self.inner, Histogram) and self.inner.threshold is None
         counted = getattr(self.inner, "columns", ())
         counts = counts and self.preference not in {name.split("@")[0] for name in counted}
         is_asked = self.within == "weigh" or (self.within == "auto" and self.groups is None)
@@ -106,7 +106,7 @@ class Partitioning(GroupMethod):
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> PersonalRelease:
+    ) -> PersonalizedRelease:
         """Publish from each group of levels.
 
         Privacy:

@@ -14,7 +14,7 @@ from dpublish.core.released import Release, describe_field, whole_column
 from dpublish.data import schema_file
 from dpublish.errors import CorruptRelease, InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import SMALLEST_RATE
-from dpublish.methods.histogram.released import Histogram
+from dpublish.methods.histogram.released import HistogramRelease
 from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.levels import parse_levels
 from dpublish.privacy.neighbors import AddRemoveRecord
@@ -74,7 +74,7 @@ class Part:
         require_count(units=self.units)
         if self.units == 1:
             return
-        if not isinstance(self.release, Histogram) or self.release.threshold is not None:
+        if not isinstance(self.release, HistogramRelease) or self.release.threshold is not None:
             raise InvalidParameter("only a histogram of all cells has sums of weights")
         if self.size is None:
             raise InvalidParameter("sums of weights need the number of people they stand for")
@@ -97,7 +97,7 @@ class Part:
         Args:
             factor: Number of records that one unit of a count stands for.
         """
-        if self.units == 1 or not isinstance(self.release, Histogram):
+        if self.units == 1 or not isinstance(self.release, HistogramRelease):
             return self.release
         counts = np.clip(np.rint(self.release.counts * factor), -_LARGEST_COUNT, _LARGEST_COUNT)
         rate = self.release.noise_rate / max(Fraction(factor), 1 / Fraction(LARGEST))

@@ -9,9 +9,9 @@ import pyarrow as pa
 from dpublish.core.prediction import label_rows
 from dpublish.data.axis import Axis
 from dpublish.errors import InvalidQuery
-from dpublish.methods.linear_models.released import LinearModel
+from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.personalized.parts import FloatArray, Part, shares
-from dpublish.methods.privpfc.released import GridClassifier
+from dpublish.methods.privpfc.released import PrivPfCRelease
 
 
 def predict(parts: Sequence[Part], rows: Any) -> pa.Array:
@@ -49,9 +49,9 @@ def predict_proba(parts: Sequence[Part], rows: Any) -> pa.Table:
     return pa.table(dict(zip(_classes(grids).labels, probabilities.T, strict=True)))
 
 
-def mean_model(parts: Sequence[Part]) -> LinearModel | None:
+def mean_model(parts: Sequence[Part]) -> LinearModelRelease | None:
     """Average linear models of one kind and the same features; None if they are not such."""
-    models = [part.release for part in parts if isinstance(part.release, LinearModel)]
+    models = [part.release for part in parts if isinstance(part.release, LinearModelRelease)]
     if not models or len(models) != len(parts) or any(not _alike(models[0], m) for m in models):
         return None
     first, weights = models[0], shares(parts)
@@ -60,7 +60,7 @@ def mean_model(parts: Sequence[Part]) -> LinearModel | None:
     spread = None
     if len(spreads) == len(models):
         spread = np.sqrt(np.tensordot(weights**2, np.square(np.stack(spreads)), 1))
-    return LinearModel(
+    return LinearModelRelease(
         receipt=first.receipt,
         schema=first.schema,
         model=first.model,
@@ -72,7 +72,7 @@ def mean_model(parts: Sequence[Part]) -> LinearModel | None:
     )
 
 
-def _alike(one: LinearModel, other: LinearModel) -> bool:
+def _alike(one: LinearModelRelease, other: LinearModelRelease) -> bool:
     return (one.schema, one.model, one.target, one.by_cell) == (
         other.schema,
         other.model,
@@ -81,20 +81,20 @@ def _alike(one: LinearModel, other: LinearModel) -> bool:
     )
 
 
-def _grids(parts: Sequence[Part]) -> list[GridClassifier] | None:
+def _grids(parts: Sequence[Part]) -> list[PrivPfCRelease] | None:
     """Take the grid classifiers out of their parts, if all are such and of the same classes."""
-    grids = [part.release for part in parts if isinstance(part.release, GridClassifier)]
+    grids = [part.release for part in parts if isinstance(part.release, PrivPfCRelease)]
     if not grids or len(grids) != len(parts):
         return None
     return grids if len({_classes([grid]).labels for grid in grids}) == 1 else None
 
 
-def _classes(grids: Sequence[GridClassifier]) -> Axis:
+def _classes(grids: Sequence[PrivPfCRelease]) -> Axis:
     return grids[0].classes
 
 
 def _mean_probabilities(
-    parts: Sequence[Part], grids: Sequence[GridClassifier], rows: pa.Table
+    parts: Sequence[Part], grids: Sequence[PrivPfCRelease], rows: pa.Table
 ) -> FloatArray:
     probabilities = np.stack([grid.predict_proba(rows) for grid in grids])
     return np.asarray(np.tensordot(shares(parts), probabilities, 1))

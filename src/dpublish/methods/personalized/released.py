@@ -15,7 +15,7 @@ from dpublish.core.released import Release
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_count, require_known
 from dpublish.methods.histogram.released import MAX_ROWS
-from dpublish.methods.linear_models.released import LinearModel
+from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.personalized.counts import EXCHANGEABLE, PersonalCount
 from dpublish.methods.personalized.parts import (
     Part,
@@ -32,7 +32,7 @@ from dpublish.privacy.neighbors import PersonalRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
 
-__all__ = ["COMBINATIONS", "Combine", "Part", "PersonalRelease"]
+__all__ = ["COMBINATIONS", "Combine", "Part", "PersonalizedRelease"]
 
 Combine = Literal["sum", "weighted"]
 COMBINATIONS: tuple[Combine, ...] = ("sum", "weighted")
@@ -41,7 +41,7 @@ _TOLD = 4  # parts that a summary lists one by one
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PersonalRelease(Release):
+class PersonalizedRelease(Release):
     """Releases from parts of the people, grouped by level, and how to bring them together.
 
     Attributes:
@@ -98,7 +98,7 @@ class PersonalRelease(Release):
                 raise InvalidParameter("sums of weights need the number of people they stand for")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PersonalRelease) and self._content() == other._content()
+        return isinstance(other, PersonalizedRelease) and self._content() == other._content()
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -156,7 +156,7 @@ class PersonalRelease(Release):
         return predict_proba(self.parts, rows)
 
     @cached_property
-    def model(self) -> LinearModel:
+    def model(self) -> LinearModelRelease:
         """The mean of the parts' linear models, by their weights."""
         found = mean_model(self.parts)
         if found is None:
@@ -164,7 +164,7 @@ class PersonalRelease(Release):
         return found
 
     def coefficients(self) -> pa.Table:
-        """List the weights of the mean model, as `LinearModel.coefficients` does."""
+        """List the weights of the mean model, as `LinearModelRelease.coefficients` does."""
         return self.model.coefficients()
 
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:

@@ -23,7 +23,7 @@ BAR_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PersonalAnswer(Release):
+class PersonalizedAnswer(Release):
     """A chosen count, or the leaf of a column that was chosen as its median.
 
     `value` is the count or the number of the leaf; `most` is the largest that it could be.
@@ -57,7 +57,7 @@ class PersonalAnswer(Release):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, PersonalAnswer)
+            isinstance(other, PersonalizedAnswer)
             and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.value == other.value

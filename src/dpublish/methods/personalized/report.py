@@ -7,7 +7,7 @@ from html import escape
 from dpublish.core.released import Release
 from dpublish.errors import DPublishError
 from dpublish.methods.personalized.parts import Part, shares
-from dpublish.methods.personalized.released import PersonalRelease
+from dpublish.methods.personalized.released import PersonalizedRelease
 from dpublish.plots.charts import INK, PALE
 from dpublish.privacy.epsilon import format_short
 from dpublish.report.section import Figure, Listing, Section, section_of
@@ -20,7 +20,7 @@ _WIDTH, _LABELS, _NUMBERS, _LINE = 720.0, 90.0, 190.0, 20.0
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show a personalized release."""
-    if not isinstance(release, PersonalRelease):
+    if not isinstance(release, PersonalizedRelease):
         return Section()
     python, shell = _uses(release)
     return Section(
@@ -31,7 +31,7 @@ def section(release: Release, with_charts: bool) -> Section:
     )
 
 
-def _levels(release: PersonalRelease) -> Figure:
+def _levels(release: PersonalizedRelease) -> Figure:
     pairs = _some(release.receipt.personal)
     caption = (
         "How much of each level this release uses: dark is spent here, pale is the rest of what "
@@ -66,7 +66,7 @@ def level_bars(pairs: Sequence[tuple[Fraction, Fraction]]) -> str:
     )
 
 
-def _listed(release: PersonalRelease) -> Listing:
+def _listed(release: PersonalizedRelease) -> Listing:
     parts = release.parts[:_MOST_PARTS]
     weights = shares(release.parts)
     rows = [
@@ -88,7 +88,7 @@ def _listed(release: PersonalRelease) -> Listing:
     return Listing(headers, rows, caption)
 
 
-def _parts(release: PersonalRelease) -> list[Figure]:
+def _parts(release: PersonalizedRelease) -> list[Figure]:
     """Show what the parts that count most show of themselves."""
     weights = shares(release.parts)
     order = sorted(range(len(release.parts)), key=lambda number: -weights[number])
@@ -102,7 +102,7 @@ def _parts(release: PersonalRelease) -> list[Figure]:
     return figures
 
 
-def _uses(release: PersonalRelease) -> tuple[str, str]:
+def _uses(release: PersonalizedRelease) -> tuple[str, str]:
     """Tell what can be asked of all parts together: what each of them answers."""
     part = release.parts[0]
     python, shell = [], []
@@ -124,7 +124,7 @@ def _unit(part: Part) -> str:
     return "" if part.units == 1 else f"; it counts weights, {part.units:,} for a full record"
 
 
-def _answers(release: PersonalRelease) -> bool:
+def _answers(release: PersonalizedRelease) -> bool:
     try:
         release.count()
     except DPublishError:

@@ -3,7 +3,7 @@
 import shlex
 
 from dpublish.core.released import Release
-from dpublish.methods.personalized.released_answer import PersonalAnswer
+from dpublish.methods.personalized.released_answer import PersonalizedAnswer
 from dpublish.plots.course_chart import course_chart
 from dpublish.privacy.epsilon import format_short
 from dpublish.report.section import Figure, Listing, Section
@@ -13,7 +13,7 @@ _MAX_LISTED = 20
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show a personal answer."""
-    if not isinstance(release, PersonalAnswer):
+    if not isinstance(release, PersonalizedAnswer):
         return Section()
     counts = release.question == "count"
     return Section(
@@ -24,7 +24,7 @@ def section(release: Release, with_charts: bool) -> Section:
     )
 
 
-def _paid(release: PersonalAnswer) -> Figure:
+def _paid(release: PersonalizedAnswer) -> Figure:
     personal = release.receipt.personal
     drawing = course_chart(
         [float(amount / level) for level, amount in personal],
@@ -35,12 +35,12 @@ def _paid(release: PersonalAnswer) -> Figure:
     return Figure("Part of its own number that each level paid for this answer.", drawing)
 
 
-def _answer(release: PersonalAnswer) -> Listing:
+def _answer(release: PersonalizedAnswer) -> Listing:
     rows = [[name, told] for name, told in release.summary().items()]
     return Listing(["", "answer"], rows, "The one answer of this release.")
 
 
-def _levels(release: PersonalAnswer) -> Listing:
+def _levels(release: PersonalizedAnswer) -> Listing:
     personal = release.receipt.personal
     rows = [[format_short(level), format_short(amount)] for level, amount in personal[:_MAX_LISTED]]
     return Listing(

@@ -22,7 +22,7 @@ from dpublish.methods.personalized.method import (
     open_release,
     personal_receipt,
 )
-from dpublish.methods.personalized.released import Part, PersonalRelease
+from dpublish.methods.personalized.released import Part, PersonalizedRelease
 from dpublish.methods.personalized.threshold import require_scalable
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_short, parse_epsilon
@@ -103,7 +103,7 @@ class Sampling(PersonalMethod):
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> PersonalRelease:
+    ) -> PersonalizedRelease:
         """Publish from a sample of the records.
 
         Privacy:
@@ -124,7 +124,7 @@ class Sampling(PersonalMethod):
         amount = share.epsilon / self.halves
         drawn = self.preferences.sample(table, rates, rng)
         published = inner_release(self.inner, drawn, share, amount, rng, progress)
-        return PersonalRelease(
+        return PersonalizedRelease(
             receipt=personal_receipt(self, epsilon, table.schema, budget=budget, rng=rng),
             schema=self.preferences.without(table.schema),
             combine="sum",

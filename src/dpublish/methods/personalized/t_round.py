@@ -12,7 +12,7 @@ from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.methods.personalized.groups.method import GroupMethod
 from dpublish.methods.personalized.groups.release import publish_groups
-from dpublish.methods.personalized.released import PersonalRelease
+from dpublish.methods.personalized.released import PersonalizedRelease
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 
@@ -21,7 +21,7 @@ MOST_ROUNDS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rounds(GroupMethod):
+class TRound(GroupMethod):
     """Method: group the levels, run `inner` on each group; group what they have left again.
 
     A further round is planned only if it lowers the variance by 1 % or more.
@@ -54,7 +54,7 @@ class Rounds(GroupMethod):
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> PersonalRelease:
+    ) -> PersonalizedRelease:
         """Publish from each group of levels, round by round.
 
         Privacy:

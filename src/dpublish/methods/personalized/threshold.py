@@ -20,7 +20,7 @@ from dpublish.methods.personalized.method import (
     open_release,
     personal_receipt,
 )
-from dpublish.methods.personalized.released import Part, PersonalRelease
+from dpublish.methods.personalized.released import Part, PersonalizedRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_short
 from dpublish.randomness import RandomSource
@@ -67,7 +67,7 @@ class Threshold(PersonalMethod):
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> PersonalRelease:
+    ) -> PersonalizedRelease:
         """Publish from the records at or above the threshold.
 
         Privacy:
@@ -104,7 +104,7 @@ def publish_group(
     budget: Budget,
     rng: RandomSource,
     progress: Progress | None,
-) -> PersonalRelease:
+) -> PersonalizedRelease:
     """Run the inner method on the records from level `lowest` on, with its share.
 
     Privacy:
@@ -124,7 +124,7 @@ def publish_group(
     if exchangeable and sizes is not None and size:
         scale = sum(sizes) / size
     told = ", ".join(map(format_short, levels)) if len(levels) <= 5 else "the upper levels"
-    return PersonalRelease(
+    return PersonalizedRelease(
         receipt=personal_receipt(method, epsilon, table.schema, budget=budget, rng=rng),
         schema=method.preferences.without(table.schema),
         combine="sum",

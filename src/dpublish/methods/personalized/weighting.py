@@ -26,7 +26,7 @@ from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric
-from dpublish.methods.histogram.released import RESERVED, Histogram
+from dpublish.methods.histogram.released import RESERVED, HistogramRelease
 from dpublish.methods.personalized.method import (
     PersonalSettings,
     known_sizes,
@@ -35,7 +35,7 @@ from dpublish.methods.personalized.method import (
 )
 from dpublish.methods.personalized.parts import NOISY_WEIGHT, Part
 from dpublish.methods.personalized.preferences import MOST_PEOPLE
-from dpublish.methods.personalized.released import PersonalRelease
+from dpublish.methods.personalized.released import PersonalizedRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
@@ -109,7 +109,7 @@ class Weighting(PersonalSettings):
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> PersonalRelease:
+    ) -> PersonalizedRelease:
         """Publish the weighted histogram of `table`.
 
         Privacy:
@@ -130,7 +130,7 @@ class Weighting(PersonalSettings):
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> PersonalRelease:
+    ) -> PersonalizedRelease:
         """Publish in the name of `method`, which has these levels and this spending.
 
         Privacy:
@@ -152,7 +152,7 @@ class Weighting(PersonalSettings):
         if progress is not None:
             progress(1, 1, "histogram")
         schema = self.preferences.without(table.schema)
-        histogram = Histogram(
+        histogram = HistogramRelease(
             receipt=Receipt.issue(
                 method=self.name,
                 settings={"columns": list(self.columns)},
@@ -167,7 +167,7 @@ class Weighting(PersonalSettings):
             noise_rate=rate,
             threshold=None,
         )
-        return PersonalRelease(
+        return PersonalizedRelease(
             receipt=personal_receipt(method, epsilon, table.schema, budget=budget, rng=rng),
             schema=schema,
             combine="weighted",
@@ -237,7 +237,11 @@ class Weighting(PersonalSettings):
         return weighed
 
     def _part(
-        self, histogram: Histogram, most: Fraction, weights: Sequence[int], sizes: Sequence[int]
+        self,
+        histogram: HistogramRelease,
+        most: Fraction,
+        weights: Sequence[int],
+        sizes: Sequence[int],
     ) -> Part:
         """Say how the weighted counts stand for people: as many as would weigh alike."""
         people, each = np.array(sizes, dtype=np.float64), np.array(weights, dtype=np.float64)

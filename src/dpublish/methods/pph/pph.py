@@ -33,7 +33,7 @@ from dpublish.mechanisms.noise import noisy_size
 from dpublish.mechanisms.selection import select, selection_rate
 from dpublish.mechanisms.sparse_counts import auto_threshold
 from dpublish.methods.histogram.published_cells import add_noise_to_cells, require_free_names
-from dpublish.methods.histogram.released_labeled import LabeledHistogram, NoisySize
+from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease, NoisySize
 from dpublish.methods.pph.plan import AUTO, Plan
 from dpublish.methods.pph.score import SCORE_RANGE, score_projection
 from dpublish.privacy.budget import Budget
@@ -46,7 +46,7 @@ MOST_TALLIED = 1 << 25
 
 
 @dataclass(frozen=True, kw_only=True)
-class Projection:
+class PPH:
     """Method: choose predictors that discern the classes, then count records by their cells."""
 
     name: ClassVar[str] = "pph"
@@ -86,7 +86,7 @@ class Projection:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> LabeledHistogram:
+    ) -> LabeledHistogramRelease:
         """Publish counts of `table` by chosen predictors and class.
 
         Privacy:
@@ -123,7 +123,7 @@ class Projection:
         cells, counts = add_noise_to_cells(exact, domain, threshold, budget=rest["counts"], rng=rng)
         if progress is not None:
             progress(plan.rounds + 1, plan.rounds + 1, "counts")
-        return LabeledHistogram(
+        return LabeledHistogramRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=task.schema_of(table.schema),
             axes=axes,

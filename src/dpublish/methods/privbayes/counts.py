@@ -14,10 +14,10 @@ from dpublish.core.query.language import parse_query, require_columns
 from dpublish.core.query.weights import is_partial
 
 if TYPE_CHECKING:
-    from dpublish.methods.privbayes.released import BayesNetwork
+    from dpublish.methods.privbayes.released import PrivBayesRelease
 
 
-def count_network(network: "BayesNetwork", query: str, confidence: float) -> Answer:
+def count_network(network: "PrivBayesRelease", query: str, confidence: float) -> Answer:
     """Count the records that satisfy `query`.
 
     If a joint count has all columns asked about, it answers with a confidence interval: the one of

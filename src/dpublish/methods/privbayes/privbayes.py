@@ -25,7 +25,7 @@ from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric, noisy_size
 from dpublish.methods.privbayes.nodes import Node, joint_sets
 from dpublish.methods.privbayes.plan import Plan, make_plan, require_countable
-from dpublish.methods.privbayes.released import BayesNetwork
+from dpublish.methods.privbayes.released import PrivBayesRelease
 from dpublish.methods.privbayes.structure import choose_network
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
@@ -40,7 +40,7 @@ _MOST_ASSIGNED_PARENTS = MOST_CELLS_TO_ASSIGN.bit_length() - 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateBayesNetwork:
+class PrivBayes:
     """Method: choose a few parents for each column, then perturb their joint counts."""
 
     name: ClassVar[str] = "privbayes"
@@ -85,7 +85,7 @@ class PrivateBayesNetwork:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> BayesNetwork:
+    ) -> PrivBayesRelease:
         """Publish a network of `table` and its noisy joint counts.
 
         Privacy:
@@ -115,7 +115,7 @@ class PrivateBayesNetwork:
         counts = add_geometric(
             _count(table, columns, sets), sensitivity=len(sets), budget=share, rng=rng
         )
-        return BayesNetwork(
+        return PrivBayesRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=columns),
             nodes=nodes,

@@ -33,7 +33,7 @@ from dpublish.randomness import plain_generator
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class BayesNetwork(Release):
+class PrivBayesRelease(Release):
     """Columns in an order in which each depends on a few earlier ones, and their noisy counts.
 
     Attributes:
@@ -72,7 +72,7 @@ class BayesNetwork(Release):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, BayesNetwork)
+            isinstance(other, PrivBayesRelease)
             and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.schema == other.schema

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpublish.core.released import Release
-from dpublish.methods.privbayes.released import BayesNetwork
+from dpublish.methods.privbayes.released import PrivBayesRelease
 from dpublish.plots.charts import bar_chart
 from dpublish.report.section import Figure, Listing, Section
 
@@ -13,7 +13,7 @@ _MAX_BARS = 200
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show a network."""
-    if not isinstance(release, BayesNetwork):
+    if not isinstance(release, PrivBayesRelease):
         return Section()
     python = "release.rows(1000).to_pandas()"
     if release.target is not None:
@@ -26,7 +26,7 @@ def section(release: Release, with_charts: bool) -> Section:
     )
 
 
-def _dependences(release: BayesNetwork) -> Listing:
+def _dependences(release: PrivBayesRelease) -> Listing:
     rows = []
     for node in release.nodes:
         axes = node.axes(release.schema)
@@ -40,7 +40,7 @@ def _dependences(release: BayesNetwork) -> Listing:
     )
 
 
-def _marginals(release: BayesNetwork) -> list[Figure]:
+def _marginals(release: PrivBayesRelease) -> list[Figure]:
     figures = []
     for name in release.schema.names[:_MAX_MARGINALS]:
         axis = release.axes[name]

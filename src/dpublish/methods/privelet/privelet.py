@@ -29,7 +29,7 @@ from dpublish.methods.histogram.domain import (
 )
 from dpublish.methods.privelet.haar import depth_of, mean_square, transform
 from dpublish.methods.privelet.released import (
-    WaveletHistogram,
+    PriveletRelease,
     coefficient_shape,
     coefficients_moved,
     range_errors,
@@ -43,7 +43,7 @@ Transform = Literal["auto", "haar"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wavelet:
+class Privelet:
     """Method: count records by `columns`, transform the counts, then perturb the coefficients."""
 
     name: ClassVar[str] = "privelet"
@@ -70,7 +70,7 @@ class Wavelet:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> WaveletHistogram:
+    ) -> PriveletRelease:
         """Publish the noisy coefficients of `table`.
 
         Privacy:
@@ -94,7 +94,7 @@ class Wavelet:
         noisy = add_geometric(exact, sensitivity=moved, budget=share, rng=rng)
         if progress is not None:
             progress(1, 1, "coefficients")
-        return WaveletHistogram(
+        return PriveletRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=columns),
             haar=haar,

@@ -75,7 +75,7 @@ def range_errors(
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class WaveletHistogram(Release):
+class PriveletRelease(Release):
     """Noisy coefficients of the counts of all leaves of all columns.
 
     `haar` says of each column whether it was transformed.  `coefficients` has one dimension
@@ -101,7 +101,7 @@ class WaveletHistogram(Release):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, WaveletHistogram)
+            isinstance(other, PriveletRelease)
             and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.schema == other.schema

@@ -4,14 +4,14 @@ import shlex
 
 from dpublish.core.query.language import quote
 from dpublish.core.released import Release
-from dpublish.methods.privelet.released import WaveletHistogram
+from dpublish.methods.privelet.released import PriveletRelease
 from dpublish.report.axis_marginals import marginal_figures
 from dpublish.report.section import Listing, Section
 
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show a histogram of wavelet coefficients."""
-    if not isinstance(release, WaveletHistogram):
+    if not isinstance(release, PriveletRelease):
         return Section()
     marginals = [release.marginal(axis.column).counts for axis in release.axes]
     rows = [

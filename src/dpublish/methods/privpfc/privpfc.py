@@ -33,7 +33,7 @@ from dpublish.methods.privpfc.grid_scores import MOST_COUNTS, score_grids
 from dpublish.methods.privpfc.kernel_residual_sums import require_sums
 from dpublish.methods.privpfc.refine import CHOICE, SUMS, refine
 from dpublish.methods.privpfc.refinement import Refinement
-from dpublish.methods.privpfc.released import SCORES, GridClassifier, grid_scores, grid_term
+from dpublish.methods.privpfc.released import SCORES, PrivPfCRelease, grid_scores, grid_term
 from dpublish.methods.privpfc.score_card import UNIT, ScoreCard
 from dpublish.methods.privpfc.value_counts import ValueCounts
 from dpublish.privacy.budget import Budget
@@ -52,7 +52,7 @@ SHARES = (Fraction(3, 100), Fraction(37, 100), Fraction(60, 100))
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridChoice:
+class PrivPfC:
     """Method: choose a grid by how well its noisy counts will predict `target`, and publish it."""
 
     name: ClassVar[str] = "privpfc"
@@ -96,7 +96,7 @@ class GridChoice:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> GridClassifier:
+    ) -> PrivPfCRelease:
         """Publish a grid of `table`, with refinements if they are worth it.
 
         Privacy:
@@ -146,7 +146,7 @@ class GridChoice:
                 rng=rng,
                 progress=progress,
             )
-        return GridClassifier(
+        return PrivPfCRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=task.schema_of(table.schema),
             axes=axes,

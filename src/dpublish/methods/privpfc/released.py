@@ -21,7 +21,7 @@ from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, require_count, require_known
 from dpublish.methods.histogram.released import MAX_ROWS
-from dpublish.methods.histogram.released_labeled import LabeledHistogram, fill_columns
+from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease, fill_columns
 from dpublish.methods.privpfc.additive_odds import smooth_probabilities
 from dpublish.methods.privpfc.grid_weights import grid_weights
 from dpublish.methods.privpfc.refined_rows import Drawn, draw_evenly, draw_refined
@@ -39,7 +39,7 @@ DOUBT = 5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class GridClassifier(LabeledHistogram):
+class PrivPfCRelease(LabeledHistogramRelease):
     """Noisy counts of a grid by class, scores that follow from them, and refinements.
 
     `scores` has the log-odds of each class in each cell, in the order of `cells`: the noisy
@@ -70,7 +70,7 @@ class GridClassifier(LabeledHistogram):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, GridClassifier)
+            isinstance(other, PrivPfCRelease)
             and super().__eq__(other)
             and self.tables()["refinements"].equals(other.tables()["refinements"])
             and self.tables()["values"].equals(other.tables()["values"])

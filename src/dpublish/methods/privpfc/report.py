@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from dpublish.core.released import Release
 from dpublish.methods.histogram import report_labeled as labeled_histogram
-from dpublish.methods.privpfc.released import GridClassifier
+from dpublish.methods.privpfc.released import PrivPfCRelease
 from dpublish.methods.privpfc.score_card import STEP
 from dpublish.report.section import Listing, Section
 
@@ -13,14 +13,14 @@ _MAX_CELLS = 40
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show a grid classifier."""
-    if not isinstance(release, GridClassifier):
+    if not isinstance(release, PrivPfCRelease):
         return Section()
     grid = labeled_histogram.section(release, with_charts)
     listings = [_listing(release, number) for number in range(len(release.refinements))]
     return replace(grid, listings=[*grid.listings, *listings])
 
 
-def _listing(release: GridClassifier, number: int) -> Listing:
+def _listing(release: PrivPfCRelease, number: int) -> Listing:
     refinement = release.refinements[number]
     scores = refinement.term.scores[:_MAX_CELLS]
     labels = release.classes.labels

@@ -23,7 +23,7 @@ from dpublish.methods.histogram.domain import require_names, require_single_reco
 from dpublish.methods.spatial.box_domain import MOST_BOXES, BoxDomain, release_size
 from dpublish.methods.spatial.grid_sizes import UNIFORM_CONSTANT, side_lengths, wanted_cells
 from dpublish.methods.spatial.kernels import BoxCells, GridRoute, cut_boxes
-from dpublish.methods.spatial.released import Boxes
+from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
@@ -39,7 +39,7 @@ IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoLevelGrid:
+class AG:
     """Method: perturb a coarse grid, then cut and perturb its cells again, the fuller the finer."""
 
     name: ClassVar[str] = "ag"
@@ -58,7 +58,7 @@ class TwoLevelGrid:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Boxes:
+    ) -> SpatialRelease:
         """Publish both grids of `table`.
 
         Privacy:
@@ -92,7 +92,7 @@ class TwoLevelGrid:
             progress(2, 2, "second grid")
         inner_lows, inner_highs = cut_boxes(lows, highs, parts)
         inside = np.repeat(np.arange(len(lows)), np.prod(parts, axis=1))
-        return Boxes(
+        return SpatialRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=domain.schema,
             lows=np.concatenate([lows, inner_lows]),

@@ -30,7 +30,7 @@ from dpublish.methods.histogram.domain import (
 )
 from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.spatial.bisection import SCORE_RANGE, Box, choose_cuts
-from dpublish.methods.spatial.released import Boxes
+from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
@@ -50,7 +50,7 @@ class Partition(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HierarchicalPartition:
+class PHP:
     """Method: cut the box of all cells in two, again and again, then perturb the final counts."""
 
     name: ClassVar[str] = "p-hp"
@@ -81,7 +81,7 @@ class HierarchicalPartition:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Boxes:
+    ) -> SpatialRelease:
         """Publish a partition of `table`'s domain with noisy counts.
 
         Privacy:
@@ -110,7 +110,7 @@ class HierarchicalPartition:
         exact = np.array([cells[box.slices].sum() for box in ends], dtype=np.int64)
         counts = np.zeros(len(boxes), dtype=np.int64)
         counts[is_end] = add_geometric(exact, sensitivity=1, budget=budgets["counts"], rng=rng)
-        return Boxes(
+        return SpatialRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=columns),
             lows=np.array([box.lows for box in boxes], dtype=np.int64),

@@ -25,7 +25,7 @@ from dpublish.methods.histogram.domain import require_names, require_single_reco
 from dpublish.methods.spatial.box_domain import MOST_BOXES, BoxDomain, release_size
 from dpublish.methods.spatial.box_splits import Growth, cut_at_medians
 from dpublish.methods.spatial.grid_sizes import wanted_cells
-from dpublish.methods.spatial.released import Boxes
+from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
@@ -38,7 +38,7 @@ _CONSTANT = 20  # twice that of a grid: the counts of a level have but a part of
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpatialTree:
+class PSD:
     """Method: cut boxes in two, again and again, and perturb the count of every box."""
 
     name: ClassVar[str] = "psd"
@@ -63,7 +63,7 @@ class SpatialTree:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Boxes:
+    ) -> SpatialRelease:
         """Publish the boxes of `table`.
 
         Privacy:
@@ -105,7 +105,7 @@ class SpatialTree:
         if progress is not None:
             progress(height + 1, height + 1, "counts")
         sizes = [level.parents.size for level in growth.levels]
-        return Boxes(
+        return SpatialRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=domain.schema,
             lows=np.concatenate([level.lows for level in growth.levels]),

@@ -41,7 +41,7 @@ EVENLY = (
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Boxes(Release):
+class SpatialRelease(Release):
     """Noisy counts of boxes of leaf codes, which lie within each other.
 
     Box i holds the leaves `lows[i, j] <= code < highs[i, j]` of each column j of the schema.
@@ -95,7 +95,7 @@ class Boxes(Release):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Boxes)
+            isinstance(other, SpatialRelease)
             and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.schema == other.schema

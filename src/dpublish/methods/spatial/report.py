@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpublish.core.query.language import quote
 from dpublish.core.released import Release
 from dpublish.data.axis import Axis
-from dpublish.methods.spatial.released import Boxes
+from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.plots.charts import GRID, INK, bar_chart, heat_map
 from dpublish.report.axis_marginals import tell_rest
 from dpublish.report.section import Figure, Listing, Section
@@ -24,7 +24,7 @@ _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _MARGINAL = 440.0, 330.0, 110.0, 40.0, 10.0
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show boxes."""
-    if not isinstance(release, Boxes):
+    if not isinstance(release, SpatialRelease):
         return Section()
     question = _example(release.axes[0])
     return Section(
@@ -45,7 +45,7 @@ def _example(axis: Axis) -> str:
     return f"{name} >= {edge:.0f}" if axis.holds_integers else f"{name} >= {edge!r}"
 
 
-def _marginals(release: Boxes) -> list[Figure]:
+def _marginals(release: SpatialRelease) -> list[Figure]:
     figures = []
     for axis in release.axes[:_MAX_MARGINALS]:
         ends = _run_ends(axis)[:, None]
@@ -82,7 +82,7 @@ def _span(axis: Axis, low: int, high: int) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _fullest(release: Boxes) -> Listing:
+def _fullest(release: SpatialRelease) -> Listing:
     order = np.argsort(-release.plausible, kind="stable")[:_MAX_LISTED]
     rows = [
         [
@@ -103,7 +103,7 @@ def _fullest(release: Boxes) -> Listing:
     )
 
 
-def _picture(release: Boxes) -> list[Figure]:
+def _picture(release: SpatialRelease) -> list[Figure]:
     """Draw the boxes of two columns, the darker the more records for their size."""
     if len(release.axes) != 2:
         return []
@@ -133,7 +133,7 @@ def _picture(release: Boxes) -> list[Figure]:
     return [Figure(caption, drawing)]
 
 
-def _tiles(release: Boxes) -> Figure:
+def _tiles(release: SpatialRelease) -> Figure:
     """Draw more boxes than can be told apart as tiles of equal runs of leaves."""
     across, up = release.axes
     ends = [_run_ends(axis) for axis in (up, across)]

@@ -21,7 +21,7 @@ from dpublish.methods.histogram.domain import require_names, require_single_reco
 from dpublish.methods.spatial.box_domain import MOST_BOXES, BoxDomain, release_size
 from dpublish.methods.spatial.grid_sizes import UNIFORM_CONSTANT, side_lengths, wanted_cells
 from dpublish.methods.spatial.kernels import cut_boxes
-from dpublish.methods.spatial.released import Boxes
+from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
@@ -30,7 +30,7 @@ SIZE_SHARE = Fraction(1, 50)
 
 
 @dataclass(frozen=True, kw_only=True)
-class UniformGrid:
+class UG:
     """Method: cut every column into equal runs, and perturb the count of every cell."""
 
     name: ClassVar[str] = "ug"
@@ -49,7 +49,7 @@ class UniformGrid:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Boxes:
+    ) -> SpatialRelease:
         """Publish the grid of `table`.
 
         Privacy:
@@ -77,7 +77,7 @@ class UniformGrid:
         if progress is not None:
             progress(1, 1, "grid")
         lows, highs = cut_boxes(kernel.lows, kernel.highs, kernel.parts)
-        return Boxes(
+        return SpatialRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=domain.schema,
             lows=lows,

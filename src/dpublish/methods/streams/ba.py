@@ -53,7 +53,7 @@ class AbsorbSkipped:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BudgetAbsorption(PricedMethod):
+class BA(PricedMethod):
     """Method: publications take the units that skipped steps have saved, if it is worth it."""
 
     name: ClassVar[str] = "ba"

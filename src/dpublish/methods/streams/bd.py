@@ -49,7 +49,7 @@ class HalveTheRest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BudgetDistribution(PricedMethod):
+class BD(PricedMethod):
     """Method: half of the window's remaining budget for each publication, if it is worth it."""
 
     name: ClassVar[str] = "bd"

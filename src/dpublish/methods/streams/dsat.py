@@ -22,7 +22,7 @@ PLANNED_POSITIVES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaptiveThreshold(SteeredMethod):
+class DSAT(SteeredMethod):
     """Method: histograms of a finite stream, published when it is worth while."""
 
     name: ClassVar[str] = "dsat"

@@ -25,7 +25,7 @@ STEPS_OF_A_POSITIVE = 30  # long windows may see more jumps
 
 
 @dataclass(frozen=True, kw_only=True)
-class WindowThreshold(SteeredMethod):
+class DSATw(SteeredMethod):
     """Method: histograms of an endless stream, published when it is worth while."""
 
     name: ClassVar[str] = "dsat-w"

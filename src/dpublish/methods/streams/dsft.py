@@ -41,7 +41,7 @@ class FixedMargin(ThresholdPolicy):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FixedThreshold(StreamMethod):
+class DSFT(StreamMethod):
     """Method: up to `releases` histograms within a horizon, when the counts have moved."""
 
     name: ClassVar[str] = "dsft"

@@ -50,7 +50,7 @@ from dpublish.data import schema_file
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InputError
 from dpublish.methods.streams.manifest import HEAD, MANIFEST, OWN, PAGES, STEPS, StreamManifest
-from dpublish.methods.streams.released import HistogramStream
+from dpublish.methods.streams.released import StreamRelease
 from dpublish.methods.streams.steps import StepRecord
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.receipt import Receipt
@@ -70,7 +70,7 @@ def head_of(receipt: Receipt, schema: Schema, metadata: dict[str, Any]) -> bytes
     """Write the content of `stream.json`."""
     head = {
         "format": FORMAT,
-        "kind": HistogramStream.kind,
+        "kind": StreamRelease.kind,
         "receipt": receipt.to_dict(),
         "schema": schema_file.to_dict(schema),
         "metadata": metadata,
@@ -187,7 +187,7 @@ def release_id_of(folder: Path) -> str:
         raise CorruptRelease(f"{folder} does not hold what its {HEAD} says") from None
 
 
-def load_stream(folder: Path, key: PublicKey | None = None) -> HistogramStream:
+def load_stream(folder: Path, key: PublicKey | None = None) -> StreamRelease:
     """Open the folder of a stream and compare it with its manifest.
 
     Counts are compared with their digests when they are read.  With `key`, the manifest must be
@@ -211,12 +211,12 @@ def load_stream(folder: Path, key: PublicKey | None = None) -> HistogramStream:
     return stream
 
 
-def open_stream(folder: Path) -> HistogramStream:
+def open_stream(folder: Path) -> StreamRelease:
     """Open the folder of a stream without comparing it with its manifest."""
     head = read_head(folder)
     try:
         schema, metadata = schema_file.from_dict(head["schema"]), head["metadata"]
-        return HistogramStream(
+        return StreamRelease(
             receipt=Receipt.from_dict(head["receipt"]),
             schema=schema,
             axes=tuple(schema[a["column"]].axis(a["level"]) for a in metadata["axes"]),
@@ -316,12 +316,12 @@ def read_head(folder: Path) -> dict[str, Any]:
         raise CorruptRelease(f"{folder}/{HEAD} is not a stream")
     if head["format"] > FORMAT:
         raise CorruptRelease(f"{folder} was written by a newer dpublish; upgrade to open it")
-    if head.get("kind") != HistogramStream.kind:
+    if head.get("kind") != StreamRelease.kind:
         raise CorruptRelease(f"{folder} holds a kind of stream that this version does not know")
     return head
 
 
-def describe_stream(stream: HistogramStream) -> bytes:
+def describe_stream(stream: StreamRelease) -> bytes:
     """Write the content of `datapackage.json`: the list of steps, and the counts of all."""
     receipt = stream.receipt
     counts = {

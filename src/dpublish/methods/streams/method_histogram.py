@@ -18,10 +18,10 @@ from dpublish.core.released import Release
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.filter_priority.released import CellSample
-from dpublish.methods.marginals.released import Marginals
-from dpublish.methods.privelet.released import WaveletHistogram
-from dpublish.methods.spatial.released import Boxes
+from dpublish.methods.filter_priority.released import FilterPriorityRelease
+from dpublish.methods.marginals.released import MarginalsRelease
+from dpublish.methods.privelet.released import PriveletRelease
+from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.methods.streams.bins import Bins
 from dpublish.methods.streams.reading import Reading, rows_of, schema_of
 from dpublish.methods.streams.static import ROUNDING, round_running
@@ -33,16 +33,15 @@ MOST_ROWS = 100_000
 """Most rows of the public table on which a method's noise is measured."""
 _SEED = 1
 
-_SYNTHESIS = "dpublish.synthesis.histograms"
 _MARGINALS = ("hierarchical", "efpa", "noise-first")
 _PLACES: Mapping[str, str] = {
-    **dict.fromkeys(_MARGINALS, f"{_SYNTHESIS}.column_marginals:ColumnMarginals"),
-    "psd": f"{_SYNTHESIS}.spatial_tree:SpatialTree",
-    "ug": f"{_SYNTHESIS}.uniform_grid:UniformGrid",
-    "ag": f"{_SYNTHESIS}.two_level_grid:TwoLevelGrid",
-    "privelet": f"{_SYNTHESIS}.wavelet:Wavelet",
-    "p-hp": f"{_SYNTHESIS}.partition:HierarchicalPartition",
-    "filter-priority": f"{_SYNTHESIS}.cell_sample:FilterPriority",
+    **dict.fromkeys(_MARGINALS, "dpublish.methods.marginals.marginals:Marginals"),
+    "psd": "dpublish.methods.spatial.psd:PSD",
+    "ug": "dpublish.methods.spatial.ug:UG",
+    "ag": "dpublish.methods.spatial.ag:AG",
+    "privelet": "dpublish.methods.privelet.privelet:Privelet",
+    "p-hp": "dpublish.methods.spatial.php:PHP",
+    "filter-priority": "dpublish.methods.filter_priority.filter_priority:FilterPriority",
 }
 
 
@@ -93,21 +92,21 @@ class MethodHistogram:
 
 def _count_bins(release: Release, bins: Bins) -> NDArray[np.int64]:
     """Read the count of every bin from a release about a table of bins; may be negative."""
-    if isinstance(release, Marginals):
+    if isinstance(release, MarginalsRelease):
         found = release.marginals[0].bins
-    elif isinstance(release, CellSample):
+    elif isinstance(release, FilterPriorityRelease):
         sums = np.bincount(release.cells, weights=release.weights, minlength=bins.size)
         found = sums.astype(np.float64)
-    elif isinstance(release, WaveletHistogram):
+    elif isinstance(release, PriveletRelease):
         found = release.estimates.ravel()
-    elif isinstance(release, Boxes):
+    elif isinstance(release, SpatialRelease):
         found = _paint(release, bins)
     else:
         raise InvalidParameter(f"a release of kind {release.kind!r} does not count bins")
     return round_running(found)
 
 
-def _paint(release: Boxes, bins: Bins) -> NDArray[np.float64]:
+def _paint(release: SpatialRelease, bins: Bins) -> NDArray[np.float64]:
     """Spread the estimate of every box evenly over its bins; asking for each bin takes long."""
     lows, highs = release.lows[release.ends], release.highs[release.ends]
     heights = release.estimates / np.prod(highs - lows, axis=1)

@@ -31,7 +31,7 @@ FREE_STANDING = "identity"
 
 
 @dataclass(frozen=True, eq=False)
-class HistogramStream(Release):
+class StreamRelease(Release):
     """The steps of a stream over the bins of `axes`, and the folder that holds their counts.
 
     Users are hidden in all of `horizon` steps, or within any `window` consecutive ones.
@@ -64,7 +64,7 @@ class HistogramStream(Release):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, HistogramStream)
+            isinstance(other, StreamRelease)
             and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.records == other.records

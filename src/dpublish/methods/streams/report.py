@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpublish.core.released import Release
 from dpublish.errors import CorruptRelease
-from dpublish.methods.streams.released import HistogramStream
+from dpublish.methods.streams.released import StreamRelease
 from dpublish.methods.streams.steps import StepRecord
 from dpublish.plots.charts import bar_chart, heat_map
 from dpublish.plots.course_chart import course_chart
@@ -25,7 +25,7 @@ _MAX_LISTED = 50
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show a stream."""
-    if not isinstance(release, HistogramStream):
+    if not isinstance(release, StreamRelease):
         return Section()
     if not release.records:
         return Section(python="release.steps().to_pandas()")
@@ -38,7 +38,7 @@ def section(release: Release, with_charts: bool) -> Section:
     )
 
 
-def _counts(release: HistogramStream) -> list[Figure]:
+def _counts(release: StreamRelease) -> list[Figure]:
     """Draw the count of all records over time, at some steps of a long stream."""
     shown = _spread_out(release.records)
     found: list[tuple[StepRecord, float]] = []
@@ -68,7 +68,7 @@ def _spread_out(records: Sequence[StepRecord]) -> list[StepRecord]:
     return [records[place] for place in places]
 
 
-def _course(release: HistogramStream) -> list[Figure]:
+def _course(release: StreamRelease) -> list[Figure]:
     shown = release.records[-_MAX_SHOWN:]
     marked = [record.action == "published" for record in shown]
     ends = (shown[0].time, shown[-1].time)
@@ -98,7 +98,7 @@ def _course(release: HistogramStream) -> list[Figure]:
     ]
 
 
-def _latest(release: HistogramStream) -> list[Figure]:
+def _latest(release: StreamRelease) -> list[Figure]:
     estimates = release.at()
     time = release.times[-1]
     figures = [
@@ -135,7 +135,7 @@ def _marginal(estimates: NDArray[np.float64], place: int) -> NDArray[np.int64]:
     return np.asarray(np.rint(estimates.sum(axis=others)), dtype=np.int64)
 
 
-def _steps(release: HistogramStream) -> Listing:
+def _steps(release: StreamRelease) -> Listing:
     shown = release.records[: -_MAX_LISTED - 1 : -1]
     return Listing(
         headers=["step", "time", "what was done", "epsilon", "noise of a bin", "change", "spent"],

@@ -24,7 +24,7 @@ from dpublish.privacy.receipt import Receipt
 
 
 @dataclass(frozen=True, eq=False)
-class TopValues(Release):
+class TopKRelease(Release):
     """Chosen cells of one axis, with noisy counts where they were bought.
 
     They are listed most frequent first if `is_ranked`; else their order says nothing.
@@ -61,7 +61,7 @@ class TopValues(Release):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, TopValues)
+            isinstance(other, TopKRelease)
             and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.tables()["values"].equals(other.tables()["values"])

@@ -7,7 +7,7 @@ import numpy as np
 from dpublish.accuracy.intervals import half_width
 from dpublish.core.query.language import quote
 from dpublish.core.released import Release
-from dpublish.methods.topk.released import TopValues
+from dpublish.methods.topk.released import TopKRelease
 from dpublish.plots.charts import bar_chart
 from dpublish.report.section import Figure, Listing, Section
 
@@ -16,7 +16,7 @@ _MAX_BARS = 60
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show a ranking."""
-    if not isinstance(release, TopValues):
+    if not isinstance(release, TopKRelease):
         return Section()
     table = release.tables()["values"].drop_columns(["cell_number"])
     headers = [name.replace("_", " ") for name in table.column_names]
@@ -39,7 +39,7 @@ def _words(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _figures(release: TopValues) -> list[Figure]:
+def _figures(release: TopKRelease) -> list[Figure]:
     if release.counts is None or release.noise_rate is None:
         return []
     drawing = bar_chart(

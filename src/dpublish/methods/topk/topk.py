@@ -1,6 +1,6 @@
 """Publish which values of a column, or which items of baskets, are the most frequent.
 
-Known as: top-c selection (EM top-c, SVT-ReTr); frequent items.
+Known as: top-k selection (EM top-k, SVT-ReTr); frequent items.
 Reference: D. Su, PhD thesis, Purdue, 2016, chapter 5.
 """
 
@@ -24,8 +24,8 @@ from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.sparse_vector.calibration import calibrate
 from dpublish.mechanisms.sparse_vector.retraversal import retraverse
-from dpublish.mechanisms.top_k import top_c
-from dpublish.methods.topk.released import TopValues
+from dpublish.mechanisms.top_k import top_k
+from dpublish.methods.topk.released import TopKRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, Neighbors
 from dpublish.privacy.receipt import refuse_seeded_grant
@@ -38,10 +38,10 @@ LEVEL_SHARE = Fraction(1, 10)
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrequentValues:
+class TopK:
     """Method: choose the `count` most frequent values of `column`, with their counts if asked."""
 
-    name: ClassVar[str] = "topc"
+    name: ClassVar[str] = "topk"
 
     column: str = setting("Column whose values are ranked; name@level takes a coarser level.")
     count: int = setting("How many values to publish (c).", default=10)
@@ -71,20 +71,20 @@ class FrequentValues:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> TopValues:
+    ) -> TopKRelease:
         """Publish the most frequent values of `table`.
 
         Privacy:
             `budget.epsilon`-differentially private.  One record, or one unit with all its
             rows (each value counted once), moves every value's count by at most 1 and all
-            in one direction, so the range sensitivity is 1: selection by `top_c` or
+            in one direction, so the range sensitivity is 1: selection by `top_k` or
             `retraverse` costs its share.  The chosen counts are perturbed with a share of
             their own: chosen values are by then public, and together their counts move by
             1 for a record, which has one value, or by the number chosen for a unit.
         """
         refuse_seeded_grant(budget, rng)
         if not isinstance(table.neighbors, (AddRemoveRecord, AddRemoveUnit)):
-            raise InvalidParameter("topc hides a record or unit added or removed, nothing else")
+            raise InvalidParameter("topk hides a record or unit added or removed, nothing else")
         axis = self._axis(table.schema)
         kernel = Counts(table.schema, (((axis.column, axis.level),),))
         reach = kernel.range_sensitivity(table.neighbors)
@@ -108,7 +108,7 @@ class FrequentValues:
             order = np.argsort(chosen if counts is None else -counts, kind="stable")
             chosen = [chosen[place] for place in order]
             counts = None if counts is None else counts[order]
-        return TopValues(
+        return TopKRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=(table.schema[axis.column],)),
             axis=axis,
@@ -127,7 +127,7 @@ class FrequentValues:
         """Choose positions of frequent values; neighbors' counts move by at most `reach`.
 
         Privacy:
-            That of `top_c` (range sensitivity `reach`) or `retraverse` (sensitivity `reach`,
+            That of `top_k` (range sensitivity `reach`) or `retraverse` (sensitivity `reach`,
             monotonic, for all counts move one way when a record or unit is added or removed).
         """
         if self.selection == "sparse-vector":
@@ -140,7 +140,7 @@ class FrequentValues:
                 budget=budget,
                 rng=rng,
             )
-        return top_c(
+        return top_k(
             scores,
             count=self.count,
             sensitivity_range=reach,

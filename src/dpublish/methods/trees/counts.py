@@ -15,13 +15,13 @@ from dpublish.data.axis import Axis
 from dpublish.errors import InvalidQuery
 
 if TYPE_CHECKING:
-    from dpublish.methods.trees.released import DecisionTree
+    from dpublish.methods.trees.released import DecisionTreeRelease
 
 FloatArray = NDArray[np.float64]
 _EVENLY = "records are assumed to be spread evenly within partly covered leaves of the tree"
 
 
-def count_tree(tree: "DecisionTree", query: str, confidence: float) -> Answer:
+def count_tree(tree: "DecisionTreeRelease", query: str, confidence: float) -> Answer:
     """Count the records that satisfy `query` by the columns that part the tree, and by class."""
     require_confidence(confidence)
     if tree.counts is None:
@@ -67,7 +67,7 @@ class _Shares:
         return float(np.clip(np.round(part, 12), 0, 1))
 
 
-def _leaf_weight(tree: "DecisionTree", leaf: int, shares: list[_Shares]) -> float:
+def _leaf_weight(tree: "DecisionTreeRelease", leaf: int, shares: list[_Shares]) -> float:
     """Find the part of a leaf that is asked for, by its runs along the columns above it."""
     runs = {share.column: (0, share.size) for share in shares}
     node = leaf

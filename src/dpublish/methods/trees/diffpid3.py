@@ -23,7 +23,7 @@ from dpublish.mechanisms.selection import selection_rate
 from dpublish.methods.trees.growth import grow
 from dpublish.methods.trees.majority import shortfall_95
 from dpublish.methods.trees.plan import Plan
-from dpublish.methods.trees.released import DecisionTree
+from dpublish.methods.trees.released import DecisionTreeRelease
 from dpublish.methods.trees.scores import MOST_RECORDS, Score, make_score
 from dpublish.methods.trees.splits import Room
 from dpublish.privacy.budget import Budget
@@ -34,7 +34,7 @@ MOST_LEVELS = 30
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateDecisionTree:
+class DiffPID3:
     """Method: choose splits by private selection, then count the classes in the leaves."""
 
     name: ClassVar[str] = "diffpid3"
@@ -86,7 +86,7 @@ class PrivateDecisionTree:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> DecisionTree:
+    ) -> DecisionTreeRelease:
         """Publish a tree that predicts the target.
 
         Privacy:
@@ -100,7 +100,7 @@ class PrivateDecisionTree:
         plan = self._plan(table.schema)
         growth = grow(table, plan, budget=budget, rng=rng, progress=progress)
         kept = (*plan.columns, self.target)
-        return DecisionTree(
+        return DecisionTreeRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=tuple(table.schema[name] for name in kept)),
             target=self.target,

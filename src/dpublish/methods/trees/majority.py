@@ -14,14 +14,14 @@ from dpublish.core.task import Task, require_single_records
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.mechanisms.selection import select, selection_rate
-from dpublish.methods.trees.released import DecisionTree
+from dpublish.methods.trees.released import DecisionTreeRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
 
 @dataclass(frozen=True, kw_only=True)
-class MajorityClass:
+class Majority:
     """Method: choose the majority class."""
 
     name: ClassVar[str] = "majority"
@@ -35,7 +35,7 @@ class MajorityClass:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> DecisionTree:
+    ) -> DecisionTreeRelease:
         """Publish the majority class, as a tree of one leaf.
 
         Privacy:
@@ -54,7 +54,7 @@ class MajorityClass:
         label = select(counts, sensitivity_range=reach, budget=share, rng=rng)
         if progress is not None:
             progress(1, 1, "majority class")
-        return DecisionTree(
+        return DecisionTreeRelease(
             receipt=receipt_for(self, table, budget=budget, rng=rng),
             schema=replace(table.schema, columns=(table.schema[self.target],)),
             target=self.target,

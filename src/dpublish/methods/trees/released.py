@@ -30,7 +30,7 @@ Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class DecisionTree(Release):
+class DecisionTreeRelease(Release):
     """A tree of public splits, with noisy class counts in its leaves, or a single class.
 
     Attributes:
@@ -94,7 +94,7 @@ class DecisionTree(Release):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, DecisionTree)
+            isinstance(other, DecisionTreeRelease)
             and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.schema == other.schema

@@ -3,7 +3,7 @@
 from html import escape
 
 from dpublish.core.released import Release
-from dpublish.methods.trees.released import DecisionTree
+from dpublish.methods.trees.released import DecisionTreeRelease
 from dpublish.plots.charts import INK, PALE
 from dpublish.report.section import Figure, Listing, Section
 
@@ -14,7 +14,7 @@ _WIDTH, _HEIGHT = 720.0, 34.0
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show a decision tree."""
-    if not isinstance(release, DecisionTree):
+    if not isinstance(release, DecisionTreeRelease):
         return Section()
     lines = release.rules().split("\n")
     shown = [_rule(line) for line in lines[:_MAX_RULES]]
@@ -39,7 +39,7 @@ def _rule(line: str) -> list[str]:
     return ["\u2003" * (indent // 2) + condition, label]
 
 
-def _figures(release: DecisionTree) -> list[Figure]:
+def _figures(release: DecisionTreeRelease) -> list[Figure]:
     if release.counts is None or release.shape.size > _MAX_BOXES:
         return []
     caption = (
@@ -49,7 +49,7 @@ def _figures(release: DecisionTree) -> list[Figure]:
     return [Figure(caption, _draw(release))]
 
 
-def _draw(release: DecisionTree) -> str:
+def _draw(release: DecisionTreeRelease) -> str:
     """Draw every node as a box that lies under its parent."""
     shape = release.shape
     weights = [max(float(size), 0.0) for size in release.node_counts.sum(axis=1)]
@@ -67,7 +67,7 @@ def _draw(release: DecisionTree) -> str:
     return head + "".join(boxes) + "</svg>"
 
 
-def _box(release: DecisionTree, node: int, left: float, right: float) -> str:
+def _box(release: DecisionTreeRelease, node: int, left: float, right: float) -> str:
     label = release.classes.labels[release.predicted[node]]
     branches = release.branches.get(node)
     text = branches.column if branches else label

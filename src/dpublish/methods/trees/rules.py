@@ -10,10 +10,10 @@ from dpublish.data.column import Column
 from dpublish.methods.trees.kernels import Branches
 
 if TYPE_CHECKING:
-    from dpublish.methods.trees.released import DecisionTree
+    from dpublish.methods.trees.released import DecisionTreeRelease
 
 
-def branch_texts(tree: "DecisionTree") -> Iterator[str]:
+def branch_texts(tree: "DecisionTreeRelease") -> Iterator[str]:
     """Say of each node but the root which records of its parent it holds."""
     for branches in tree.branches.values():
         column = tree.schema[branches.column]
@@ -72,7 +72,7 @@ def _labels(axis: Axis, start: int, stop: int) -> tuple[str, ...]:
     return axis.leaf_labels[start:stop]
 
 
-def write_rules(tree: "DecisionTree") -> str:
+def write_rules(tree: "DecisionTreeRelease") -> str:
     """Write a tree as indented lines."""
     labels = tree.classes.labels
     settled = _settled(tree)
@@ -82,7 +82,7 @@ def write_rules(tree: "DecisionTree") -> str:
 
 
 def _lines(
-    tree: "DecisionTree", node: int, settled: Sequence[int | None], depth: int
+    tree: "DecisionTreeRelease", node: int, settled: Sequence[int | None], depth: int
 ) -> Iterator[str]:
     branches = tree.branches[node]
     column = tree.schema[branches.column]
@@ -98,7 +98,7 @@ def _lines(
         yield "  " * depth + f"{condition(column, runs)}: {predicted}"
 
 
-def _settled(tree: "DecisionTree") -> list[int | None]:
+def _settled(tree: "DecisionTreeRelease") -> list[int | None]:
     """Find for each node the class that all its leaves predict, if they agree."""
     found: list[int | None] = [int(label) for label in tree.predicted]
     for node, branches in reversed(list(tree.branches.items())):

@@ -34,7 +34,7 @@ from dpublish.methods.wavecluster.adaptive_grid import (
 )
 from dpublish.methods.wavecluster.kernels import SplitGrid
 from dpublish.methods.wavecluster.plan import WavePlan, require_settings, require_single_records
-from dpublish.methods.wavecluster.released import WaveClusters
+from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.methods.wavecluster.wavecluster import Adjacency, significant_cells
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
@@ -44,7 +44,7 @@ _PARTS = 1 << 10  # estimates are whole multiples of this part of a record
 
 
 @dataclass(frozen=True, kw_only=True)
-class SyntheticWaves:
+class WaveBaseline:
     """Method: publish an adaptive grid, spread it over WaveCluster's grid, and cluster that."""
 
     name: ClassVar[str] = "wave-baseline"
@@ -72,7 +72,7 @@ class SyntheticWaves:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> WaveClusters:
+    ) -> WaveClusterRelease:
         """Publish clusters of the records of `table`.
 
         Privacy:

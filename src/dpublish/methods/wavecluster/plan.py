@@ -14,7 +14,7 @@ from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.methods.wavecluster.grid import WaveGrid
-from dpublish.methods.wavecluster.released import RESERVED, WaveClusters
+from dpublish.methods.wavecluster.released import RESERVED, WaveClusterRelease
 from dpublish.methods.wavecluster.wavecluster import (
     ADJACENCIES,
     WaveTransform,
@@ -149,10 +149,10 @@ class WavePlan:
         noise_rate: Fraction | None = None,
         threshold: float | None = None,
         chosen: int | None = None,
-    ) -> WaveClusters:
+    ) -> WaveClusterRelease:
         """Connect significant coefficients and wrap up what may be published."""
         transform, settings = self.transform, self.settings
-        return WaveClusters(
+        return WaveClusterRelease(
             receipt=receipt,
             schema=self.schema,
             grid=WaveGrid(

@@ -19,7 +19,7 @@ from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.methods.wavecluster import plan as shared
 from dpublish.methods.wavecluster.plan import WavePlan, require_settings, require_single_records
-from dpublish.methods.wavecluster.released import WaveClusters
+from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.methods.wavecluster.wavecluster import Adjacency, significant_cells
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import refuse_seeded_grant
@@ -27,7 +27,7 @@ from dpublish.randomness import RandomSource
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuantizedWaves:
+class PrivQT:
     """Method: perturb every count of a grid, then cluster the noisy grid."""
 
     name: ClassVar[str] = "privqt"
@@ -50,7 +50,7 @@ class QuantizedWaves:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> WaveClusters:
+    ) -> WaveClusterRelease:
         """Publish clusters of the records of `table`.
 
         Privacy:

@@ -25,7 +25,7 @@ from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.methods.wavecluster import plan as shared
 from dpublish.methods.wavecluster.plan import WavePlan, require_settings, require_single_records
-from dpublish.methods.wavecluster.released import WaveClusters
+from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.methods.wavecluster.sensitivities import positive_sensitivity
 from dpublish.methods.wavecluster.wavecluster import (
     Adjacency,
@@ -42,7 +42,7 @@ _DIRECT_FROM = Fraction(3, 10)
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyThresholdWaves:
+class PrivTHR:
     """Method: perturb the counts and the number of empty coefficients, then take the largest."""
 
     name: ClassVar[str] = "privthr"
@@ -78,7 +78,7 @@ class NoisyThresholdWaves:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> WaveClusters:
+    ) -> WaveClusterRelease:
         """Publish clusters of the records of `table`.
 
         Privacy:

@@ -26,7 +26,7 @@ from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.selection import EXPONENTIAL, select, selection_rate
 from dpublish.methods.wavecluster import plan as shared
 from dpublish.methods.wavecluster.plan import WavePlan, require_settings, require_single_records
-from dpublish.methods.wavecluster.released import WaveClusters
+from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.methods.wavecluster.sensitivities import rank_sensitivity
 from dpublish.methods.wavecluster.wavecluster import Adjacency, Coefficients, WaveTransform
 from dpublish.privacy.budget import Budget
@@ -38,7 +38,7 @@ _OUTSIDE = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChosenThresholdWaves:
+class PrivTHREM:
     """Method: perturb the counts, choose a threshold by rank, and take what reaches it."""
 
     name: ClassVar[str] = "privthr-em"
@@ -66,7 +66,7 @@ class ChosenThresholdWaves:
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> WaveClusters:
+    ) -> WaveClusterRelease:
         """Publish clusters of the records of `table`.
 
         Privacy:

@@ -35,7 +35,7 @@ RESERVED = frozenset({"cell_number", "noisy_count", "cluster"})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class WaveClusters(Release):
+class WaveClusterRelease(Release):
     """Clusters of significant coefficients over a noisy grid.
 
     Attributes:
@@ -91,7 +91,7 @@ class WaveClusters(Release):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, WaveClusters)
+            isinstance(other, WaveClusterRelease)
             and self.metadata() == other.metadata()
             and self.receipt == other.receipt
             and self.schema == other.schema

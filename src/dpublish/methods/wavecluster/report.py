@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpublish.core.released import Release
 from dpublish.data.column import NumberColumn
-from dpublish.methods.wavecluster.released import NO_CLUSTER, WaveClusters
+from dpublish.methods.wavecluster.released import NO_CLUSTER, WaveClusterRelease
 from dpublish.plots.charts import GRID
 from dpublish.report.section import Figure, Listing, Section
 
@@ -29,7 +29,7 @@ class _Plane(NamedTuple):
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show clusters of cells."""
-    if not isinstance(release, WaveClusters):
+    if not isinstance(release, WaveClusterRelease):
         return Section()
     return Section(
         figures=_figures(release) if with_charts else (),
@@ -40,7 +40,7 @@ def section(release: Release, with_charts: bool) -> Section:
     )
 
 
-def _list_clusters(release: WaveClusters) -> Listing:
+def _list_clusters(release: WaveClusterRelease) -> Listing:
     masses = release.masses()
     sizes = np.bincount(release.labels[release.labels != NO_CLUSTER], minlength=masses.size)
     order = np.argsort(-masses, kind="stable")[:_MAX_LISTED]
@@ -63,7 +63,7 @@ def _list_clusters(release: WaveClusters) -> Listing:
     )
 
 
-def _figures(release: WaveClusters) -> list[Figure]:
+def _figures(release: WaveClusterRelease) -> list[Figure]:
     names, columns = release.box.names, release.box.columns
     note = "gray: noisy counts (darker: more records); colors: clusters"
     if len(names) == 1:
@@ -80,7 +80,7 @@ def _figures(release: WaveClusters) -> list[Figure]:
     ]
 
 
-def _project(release: WaveClusters, axes: tuple[int, ...]) -> _Plane:
+def _project(release: WaveClusterRelease, axes: tuple[int, ...]) -> _Plane:
     """Add the counts up by tiles of one or two columns, and find each tile's heaviest cluster."""
     sizes = release.grid.sizes
     places = np.unravel_index(np.arange(release.counts.size), sizes)

@@ -18,7 +18,7 @@ from dpublish.methods.personalized.method import (
     personal_receipt,
 )
 from dpublish.methods.personalized.parts import Part
-from dpublish.methods.personalized.released import PersonalRelease
+from dpublish.methods.personalized.released import PersonalizedRelease
 from dpublish.methods.personalized.sampling import sampling_rate
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_short
@@ -36,11 +36,11 @@ def publish_groups(
     budget: Budget,
     rng: RandomSource,
     progress: Progress | None = None,
-) -> PersonalRelease:
+) -> PersonalizedRelease:
     """Run the inner method of `method` on each of its groups.
 
     Privacy:
-        As `Partitioning.release` and `Rounds.release` argue: groups are planned from public or
+        As `Partitioning.release` and `TRound.release` argue: groups are planned from public or
         bought sizes, a record's level alone says in which groups it is, and what they cost
         adds up to what its level pays.
     """
@@ -61,7 +61,7 @@ def publish_groups(
         if progress is not None:
             progress(number + 1, len(plan), "groups")
     is_weighted = not method.is_summed
-    return PersonalRelease(
+    return PersonalizedRelease(
         receipt=personal_receipt(method, epsilon, table.schema, budget=budget, rng=rng),
         schema=method.preferences.without(table.schema),
         combine="weighted" if is_weighted else "sum",
