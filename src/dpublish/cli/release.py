@@ -144,7 +144,7 @@ def _told_levels(status: Status) -> dict[str, Any]:
     return {"levels": [each.to_dict() for each in status.levels]} if status.levels else {}
 
 
-def _advise(error: BudgetExhausted, method: Method, ledger: Ledger, dataset: str) -> None:
+def _advise(error: BudgetExhausted, method: Method[Any], ledger: Ledger, dataset: str) -> None:
     """Say what a personalized method may be asked for: --epsilon is not what each level pays."""
     if isinstance(method, PersonalSettings):
         with suppress(DPublishError):
@@ -152,7 +152,7 @@ def _advise(error: BudgetExhausted, method: Method, ledger: Ledger, dataset: str
             error.add_note(f"for {method.name} that is --epsilon {most} at most")
 
 
-def _all_left(method: Method, ledger: Ledger, dataset: str) -> Fraction:
+def _all_left(method: Method[Any], ledger: Ledger, dataset: str) -> Fraction:
     if not isinstance(method, PersonalSettings):
         raise InvalidParameter("say what to spend: --epsilon 0.5")
     return epsilon_left(method, ledger.status(dataset))

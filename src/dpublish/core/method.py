@@ -1,29 +1,46 @@
-"""What every method offers: public settings, a release, and its error predicted.
+"""What every method offers: public settings, one release, and its error predicted.
 
 A method is a frozen dataclass.  Each field is a public setting, described by `setting(...)`,
 so that the command line, the plan, the receipt and the report list the same things.
+
+`Method.release` is the only way in, and final: it checks what must be checked before any row
+is read, hands the method a `Run`, and checks that the whole budget was spent.  A method writes
+`_release(run)`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
 
 from dpublish.core.released import Release
+from dpublish.core.run import Progress, Run, settings_of
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.epsilon import format_epsilon
-from dpublish.privacy.receipt import Receipt
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, Neighbors
+from dpublish.privacy.receipt import refuse_other_notion, refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
-Progress = Callable[[int, int, str], None]
-"""Called with (done, total, label); all three are public."""
+__all__ = [
+    "ExpectedError",
+    "Method",
+    "Predicts",
+    "Progress",
+    "Run",
+    "figure_name",
+    "setting",
+    "settings_of",
+]
+
+R_co = TypeVar("R_co", bound=Release, covariant=True)
 
 
 @dataclass(frozen=True)
 class ExpectedError:
-    """How far a release will be from the truth, told without the data."""
+    """How far a release will be from the truth, predicted without the data."""
 
     summary: str
     figures: Mapping[str, float]
@@ -43,9 +60,18 @@ class Predicts(Protocol):
         ...
 
 
-class Method(Predicts, Protocol):
-    """A way to publish something: public settings and one verb."""
+class Method(ABC, Generic[R_co]):
+    """A way to publish something: public settings and one verb.
 
+    Subclasses are frozen dataclasses.  They write `_release` and `expected_error`, and may
+    name other neighbors than single records in `hidden`.
+    """
+
+    name: ClassVar[str]
+    hidden: ClassVar[tuple[type[Neighbors], ...]] = (AddRemoveRecord,)
+    """The changes to a table that the method can hide."""
+
+    @final
     def release(
         self,
         table: Table,
@@ -53,13 +79,59 @@ class Method(Predicts, Protocol):
         budget: Budget,
         rng: RandomSource,
         progress: Progress | None = None,
-    ) -> Release:
+    ) -> R_co:
         """Publish from `table`, spending exactly `budget`.
+
+        Privacy:
+            Whatever could stop a release stops it here, from public facts alone and before any
+            row is read: a seed where a ledger paid, neighbors that the method does not hide,
+            another change than the ledger was told, settings that do not fit the schema or
+            epsilon.  Then `_release` argues for itself.  At the end every share of the budget
+            must be spent, so that the receipt adds up.
+        """
+        refuse_seeded_grant(budget, rng)
+        self.check_table(table)
+        refuse_other_notion(budget, self.neighbors_of(table))
+        expected = self.expected_error(table.schema, None, self.epsilon_of(budget))
+        run = Run(
+            table,
+            rng=rng,
+            method=self,
+            budget=budget,
+            expected=expected.figures,
+            progress=progress,
+        )
+        released = self._release(run)
+        run.require_spent(released.receipt)
+        return released
+
+    @abstractmethod
+    def _release(self, run: Run) -> R_co:
+        """Publish from the run's table, with all of its budget.
 
         Privacy:
             Argued by each method.
         """
-        ...
+
+    @abstractmethod
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict the error from public facts; refuse what could not be published."""
+
+    def check_table(self, table: Table) -> None:
+        """Refuse a table whose neighbors the method does not hide; reads no rows."""
+        if not isinstance(table.neighbors, self.hidden):
+            what = "a record or unit" if AddRemoveUnit in self.hidden else "one record"
+            raise InvalidParameter(f"{self.name} hides {what} added or removed, nothing else")
+
+    def neighbors_of(self, table: Table) -> Neighbors:
+        """Return the change to the table that a release hides."""
+        return table.neighbors
+
+    def epsilon_of(self, budget: Budget) -> Fraction:
+        """Return the epsilon with which the error of a release from `budget` is predicted."""
+        return budget.epsilon
 
 
 def setting(description: str, *, default: Any = MISSING) -> Any:
@@ -74,43 +146,3 @@ def figure_name(name: str) -> str:
     'one cell (95 %)'
     """
     return name.replace("_", " ").replace(" 95", " (95 %)")
-
-
-def settings_of(method: Any) -> dict[str, Any]:
-    """List a method's settings as plain values, for receipts and files."""
-    return {f.name: _plain(getattr(method, f.name)) for f in fields(method)}
-
-
-def receipt_for(
-    method: Method,
-    table: Table,
-    *,
-    budget: Budget,
-    rng: RandomSource,
-    assumptions: Sequence[str] = (),
-) -> Receipt:
-    """Write the receipt of a method's release; call it when the whole budget is spent.
-
-    `assumptions` are what the proof takes for granted, beyond what all proofs do.
-
-    Privacy:
-        Reads no rows and spends nothing (`Receipt.issue`).
-    """
-    return Receipt.issue(
-        method=method.name,
-        settings=settings_of(method),
-        budget=budget,
-        neighbors=table.neighbors,
-        rng=rng,
-        assumptions=assumptions,
-    )
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Fraction):
-        return format_epsilon(value)
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    if is_dataclass(value):  # a method within a method
-        return {"method": value.name, **settings_of(value)}  # type: ignore[union-attr]
-    return value

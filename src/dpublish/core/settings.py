@@ -45,12 +45,12 @@ def canonical_name(name: str) -> str:
     return ALIASES.get(name, name)
 
 
-def method_class(name: str) -> type[Method]:
+def method_class(name: str) -> type[Method[Any]]:
     """Import the method called `name`."""
     name = canonical_name(name)
     require_known("method", name, CATALOG)
     module, _, attribute = CATALOG[name].location.partition(":")
-    found: type[Method] = getattr(import_module(module), attribute)
+    found: type[Method[Any]] = getattr(import_module(module), attribute)
     return found
 
 
@@ -74,9 +74,9 @@ def list_settings(kind: type) -> list[Setting]:
     ]
 
 
-def make_method(name: str, settings: Mapping[str, Any]) -> Method:
+def make_method(name: str, settings: Mapping[str, Any]) -> Method[Any]:
     """Build a method from settings, given as values or as text from a command line or file."""
-    method: Method = build(method_class(name), name, settings)
+    method: Method[Any] = build(method_class(name), name, settings)
     return method
 
 
@@ -99,7 +99,7 @@ def _fields(kind: type) -> tuple[Field[Any], ...]:
 
 def _convert(value: Any, wanted: Any, name: str) -> Any:
     """Turn text (or a plain JSON value) into the wanted type; leave other values to the method."""
-    if wanted is Method:
+    if _is_method(wanted):
         return _inner_method(value, name)
     if get_origin(wanted) in (UnionType, Union):
         return _convert_union(value, get_args(wanted), name)
@@ -114,6 +114,10 @@ def _convert(value: Any, wanted: Any, name: str) -> Any:
     if wanted is str or not isinstance(value, str):
         return value
     return _from_text(value, wanted, name)
+
+
+def _is_method(wanted: Any) -> bool:
+    return wanted is Method or get_origin(wanted) is Method
 
 
 def _inner_method(value: Any, name: str) -> Any:
@@ -182,7 +186,7 @@ def _type_name(wanted: Any) -> str:
         return "names, separated by commas"
     if get_origin(wanted) is Literal:
         return " | ".join(str(choice) for choice in get_args(wanted))
-    if wanted is Method:
+    if _is_method(wanted):
         return 'a method and its settings: "histogram columns=age,sex"'
     words = {int: "an integer", str: "text", bool: "true | false", Fraction: "an exact number"}
     return words.get(wanted, str(getattr(wanted, "__name__", wanted)))

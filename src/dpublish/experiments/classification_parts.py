@@ -133,7 +133,7 @@ TITLES = METHODS | UNPAID
 class Run:
     """A method and what it is given to spend."""
 
-    method: Method
+    method: Method[Any]
     epsilon: Fraction
 
 

@@ -149,7 +149,7 @@ def table_schema(dataset: str, columns: int) -> Schema:
     return gaussian_copula_schema(columns) if columns else NUMBER_TABLES[dataset].schema
 
 
-def method(trial: Trial) -> Method:
+def method(trial: Trial) -> Method[Any]:
     """Build the method of a trial."""
     method = METHODS[trial.method]
     settings: dict[str, Any] = dict(method.settings)

@@ -143,7 +143,7 @@ def models_of(method: str, asked: Iterable[str]) -> tuple[str, ...]:
     return tuple(model for model in asked if model in types["model"].split(" | "))
 
 
-def method_for(trial: Trial, target: str) -> Method:
+def method_for(trial: Trial, target: str) -> Method[Any]:
     """Build the method of a trial; the size of a benchmark is public, so rounds may follow it."""
     given = trial.setting
     settings: dict[str, Any] = {"target": target}

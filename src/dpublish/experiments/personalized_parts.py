@@ -60,7 +60,7 @@ class Contender:
     counts_only: bool = False
 
     def make(
-        self, crowd: Crowd, inner: Method, given: Mapping[str, int | str], *, fits_model: bool
+        self, crowd: Crowd, inner: Method[Any], given: Mapping[str, int | str], *, fits_model: bool
     ) -> PersonalSettings:
         """Make the method for a crowd; `given` holds the threshold or number of groups."""
         made: dict[str, Any] = {

@@ -9,6 +9,7 @@ import tempfile
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from dpublish.core.folder.claims import require_loadable
 from dpublish.core.folder.folder import folder_hash, load, require_new_folder
@@ -31,7 +32,7 @@ _AMPLE_EPSILON = 1
 
 
 def publish(
-    method: Method,
+    method: Method[Any],
     table: Table,
     output: str | Path,
     *,
@@ -122,13 +123,13 @@ def predict(
         raise
 
 
-def _require_loadable(method: Method, schema: Schema, epsilon: Fraction) -> None:
+def _require_loadable(method: Method[Any], schema: Schema, epsilon: Fraction) -> None:
     parts = len(method.spending(epsilon)) if isinstance(method, PersonalSettings) else 0
     require_loadable(schema, parts)
 
 
 def _grant(
-    method: Method,
+    method: Method[Any],
     table: Table,
     *,
     ledger: Ledger,
@@ -167,7 +168,7 @@ def _fits(method: Predicts, schema: Schema, n_records: int | None) -> bool:
 
 
 def _without_sizes(
-    method: Method,
+    method: Method[Any],
     table: Table,
     *,
     budget: Budget,
@@ -180,7 +181,8 @@ def _without_sizes(
         That of the method.
     """
     try:
-        return method.release(table, budget=budget, rng=rng, progress=progress)
+        released: Release = method.release(table, budget=budget, rng=rng, progress=progress)
+        return released
     except MemoryError:
         raise InputError("not enough memory; take fewer columns or coarser levels") from None
 

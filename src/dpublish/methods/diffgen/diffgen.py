@@ -23,10 +23,9 @@ from dpublish.accuracy.intervals import half_width
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.cut_counts import CutCounts
 from dpublish.aggregates.sparse_counts import MAX_DOMAIN
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
-from dpublish.core.task import Task, require_single_records
+from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.task import Task
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.selection import select, selection_rate
@@ -41,9 +40,6 @@ from dpublish.methods.diffgen.cuts import (
 from dpublish.methods.histogram.published_cells import add_noise_to_cells, require_free_names
 from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease
 from dpublish.methods.trees.majority import shortfall_95
-from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 MOST_STEPS = 100
 MAX_DENSE_CELLS = 1 << 17
@@ -71,7 +67,7 @@ class Plan(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffGen:
+class DiffGen(Method[LabeledHistogramRelease]):
     """Method: refine the cells of the predictors step by step, then count them by class."""
 
     name: ClassVar[str] = "diffgen"
@@ -101,14 +97,7 @@ class DiffGen:
             require_count(threshold=self.threshold)
             object.__setattr__(self, "threshold", int(self.threshold))
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> LabeledHistogramRelease:
+    def _release(self, run: Run) -> LabeledHistogramRelease:
         """Publish counts of `table` by refined predictors and class.
 
         Privacy:
@@ -120,8 +109,7 @@ class DiffGen:
             their share, for a record lies in one cell; whether they are cut off at a
             threshold depends on chosen cells only.  Shares add up.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         self.expected_error(table.schema, None, budget.epsilon)
         plan = self._plan(table.schema)
         # Opened before any row is read: a share that is already used stops here.
@@ -151,7 +139,7 @@ class DiffGen:
         if progress is not None:
             progress(plan.steps + 1, plan.steps + 1, "counts")
         return LabeledHistogramRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=plan.task.schema_of(table.schema),
             axes=axes,
             cells=cells,

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, get_args
 
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_known, require_positive
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.dpcopula.expected_correlation import expected_spread
@@ -31,12 +30,8 @@ from dpublish.methods.dpcopula.weighed_marginals import (
 from dpublish.methods.histogram.domain import (
     counted_columns,
     require_names,
-    require_single_records,
 )
 from dpublish.methods.marginals.one_marginal import MarginalMethod
-from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 SIZE_SHARE = Fraction(1, 50)
 """Part of epsilon that buys the noisy number of records."""
@@ -51,7 +46,7 @@ _METHODS: Mapping[CorrelationMethod, Callable[..., NoisyCorrelation]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPCopula:
+class DPCopula(Method[DPCopulaRelease]):
     """Method: perturb each marginal, and one number for every two columns with an order."""
 
     name: ClassVar[str] = "dpcopula"
@@ -83,14 +78,7 @@ class DPCopula:
                 raise InvalidParameter("ratio must be an exact Fraction")
             require_positive(ratio=self.ratio)
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> DPCopulaRelease:
+    def _release(self, run: Run) -> DPCopulaRelease:
         """Publish the marginals of `table` and the correlations of its columns with an order.
 
         Privacy:
@@ -101,8 +89,7 @@ class DPCopula:
             Which columns have an order follows from the schema.  Rows and counts follow from
             what was released.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         columns = self._columns(table.schema)
         ordered = ordered_columns(columns)
         self._predict(columns, ordered, _USUAL_RECORDS, budget.epsilon)
@@ -128,7 +115,7 @@ class DPCopula:
                 progress=progress,
             )
         return DPCopulaRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=replace(table.schema, columns=columns),
             marginals=tuple(marginals.values()),
             correlation=correlation,

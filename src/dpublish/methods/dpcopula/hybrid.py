@@ -11,9 +11,8 @@ from typing import ClassVar, Literal, get_args
 
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.aggregates.dependence import DISTANCE
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting, settings_of
+from dpublish.core.method import ExpectedError, Method, Run, setting, settings_of
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known, require_positive
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.dpcopula.cell_copulas import cells_error, release_cells
@@ -35,13 +34,9 @@ from dpublish.methods.dpcopula.weighed_marginals import (
 from dpublish.methods.histogram.domain import (
     counted_columns,
     require_names,
-    require_single_records,
 )
 from dpublish.methods.marginals.one_marginal import MarginalMethod
 from dpublish.methods.privbayes.plan import require_countable
-from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 Design = Literal["auto", "network", "numbers-first", "cells"]
 MARGINALS_SHARE = Fraction(3, 10)
@@ -51,7 +46,7 @@ _MOST_DEGREE = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPCopulaHybrid:
+class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
     """Method: marginals of numbers, and a network or cells that join them with categories."""
 
     name: ClassVar[str] = "dpcopula-hybrid"
@@ -92,14 +87,7 @@ class DPCopulaHybrid:
             raise InvalidParameter("theta must be an exact Fraction")
         require_positive(theta=self.theta)
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> DPCopulaHybridRelease | CellCopulasRelease:
+    def _release(self, run: Run) -> DPCopulaHybridRelease | CellCopulasRelease:
         """Publish the columns of `table` together.
 
         Privacy:
@@ -110,28 +98,18 @@ class DPCopulaHybrid:
             them up to epsilon.  For the design cells see `release_cells`.  Rows and counts
             follow from what was released.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
-        parts = self._parts(table.schema)
-        self.expected_error(table.schema, None, budget.epsilon)
+        parts = self._parts(run.schema)
         if self._design(parts) == "cells":
-            return self._release_cells(table, parts, budget=budget, rng=rng, progress=progress)
-        return self._release_network(table, parts, budget=budget, rng=rng, progress=progress)
+            return self._release_cells(run, parts)
+        return self._release_network(run, parts)
 
-    def _release_network(
-        self,
-        table: Table,
-        parts: MixedColumns,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None,
-    ) -> DPCopulaHybridRelease:
+    def _release_network(self, run: Run, parts: MixedColumns) -> DPCopulaHybridRelease:
         """Publish marginals, network and, if numbers come first, correlations.
 
         Privacy:
             As argued in `release`.
         """
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         ordered = self._ordered(parts)
         budgets = budget.split(**self._shares(ordered))
         size, counts = count_records(
@@ -170,7 +148,7 @@ class DPCopulaHybrid:
             rng=rng,
             progress=progress,
         )
-        receipt = receipt_for(self, table, budget=budget, rng=rng)
+        receipt = run.receipt()
         counted = restrict(table.schema, parts.counted)
         return DPCopulaHybridRelease(
             receipt=receipt,
@@ -223,20 +201,13 @@ class DPCopulaHybrid:
         )
         return ExpectedError(summary, figures, target="range_count_95")
 
-    def _release_cells(
-        self,
-        table: Table,
-        parts: MixedColumns,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None,
-    ) -> CellCopulasRelease:
+    def _release_cells(self, run: Run, parts: MixedColumns) -> CellCopulasRelease:
         """Publish cells of the categories and copulas inside.
 
         Privacy:
             That of `release_cells`.
         """
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         numbers, categories = parts.names
         return release_cells(
             table,

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from dpublish.accuracy.intervals import count_errors
 from dpublish.aggregates.sparse_counts import SparseCounts
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse, sparse_counts
@@ -26,10 +25,7 @@ from dpublish.methods.histogram.domain import (
     counted_columns,
     require_few,
     require_names,
-    require_single_records,
 )
-from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
 MOST_SAMPLED = 1_000_000
@@ -43,7 +39,7 @@ class Sampled(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilterPriority:
+class FilterPriority(Method[FilterPriorityRelease]):
     """Method: perturb all cells of `columns`, drop small ones, keep a sample by priority."""
 
     name: ClassVar[str] = "filter-priority"
@@ -70,14 +66,7 @@ class FilterPriority:
             require_count(threshold=self.threshold)
             object.__setattr__(self, "threshold", int(self.threshold))
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> FilterPriorityRelease:
+    def _release(self, run: Run) -> FilterPriorityRelease:
         """Publish a sample of the noisy cells of `table`.
 
         Privacy:
@@ -88,8 +77,7 @@ class FilterPriority:
             The sample is drawn from these noisy cells alone, so it is post-processing.
             Proof: docs/proofs/cell_sample.md.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         kernel, threshold = self._plan(table.schema, budget.epsilon)
         # Opened before any row is read: a share that is already used stops here.
         share = budget.split(counts=1)["counts"]
@@ -106,7 +94,7 @@ class FilterPriority:
         if progress is not None:
             progress(1, 1, "sample")
         return FilterPriorityRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=replace(
                 table.schema, columns=tuple(table.schema[axis.column] for axis in kernel.axes)
             ),

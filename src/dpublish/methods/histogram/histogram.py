@@ -14,25 +14,21 @@ import numpy as np
 from dpublish.accuracy.intervals import count_errors
 from dpublish.aggregates.counts import Counts
 from dpublish.aggregates.sparse_counts import SparseCounts
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema, parse_columns
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse, sparse_counts
 from dpublish.methods.histogram.released import RESERVED, HistogramRelease
-from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 MAX_DENSE_CELLS = 20_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Histogram:
+class Histogram(Method[HistogramRelease]):
     """Method: count records by `columns`, then perturb every count."""
 
     name: ClassVar[str] = "histogram"
@@ -53,14 +49,7 @@ class Histogram:
             require_count(threshold=self.threshold)
             object.__setattr__(self, "threshold", int(self.threshold))  # a NumPy integer, too
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> HistogramRelease:
+    def _release(self, run: Run) -> HistogramRelease:
         """Publish the histogram of `table`.
 
         Privacy:
@@ -71,7 +60,7 @@ class Histogram:
             domain and dropping those below the public threshold.  Estimates, rows and
             answers are computed from the noisy counts alone.
         """
-        refuse_seeded_grant(budget, rng)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         if not isinstance(table.neighbors, AddRemoveRecord):
             raise InvalidParameter("histogram hides one record added or removed, nothing else")
         axes = self._axes(table.schema)
@@ -103,7 +92,7 @@ class Histogram:
         if progress is not None:
             progress(1, 1, "histogram")
         return HistogramRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=replace(table.schema, columns=tuple(table.schema[a.column] for a in axes)),
             axes=axes,
             cells=cells,

@@ -9,15 +9,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.methods.kmeans.lloyd_round import (
     find_box,
     lloyd_round,
     require_clusters,
-    require_records,
     round_errors,
 )
 from dpublish.methods.kmeans.released import KMeansRelease
@@ -26,9 +24,6 @@ from dpublish.methods.kmeans.starting_centers import (
     spread_centers,
     uniform_centers,
 )
-from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 MOST_ROUNDS = 100
 COUNT_WEIGHT = 1
@@ -36,7 +31,7 @@ COUNT_WEIGHT = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPLloyd:
+class DPLloyd(Method[KMeansRelease]):
     """Method: in each round, move centers to the noisy means of the records around them."""
 
     name: ClassVar[str] = "dplloyd"
@@ -61,14 +56,7 @@ class DPLloyd:
         object.__setattr__(self, "clusters", int(self.clusters))  # a NumPy integer, too
         object.__setattr__(self, "rounds", int(self.rounds))
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> KMeansRelease:
+    def _release(self, run: Run) -> KMeansRelease:
         """Publish the centers after the last round.
 
         Privacy:
@@ -77,8 +65,7 @@ class DPLloyd:
             earlier rounds published, and costs its equal share (`lloyd_round`).  Rounds
             compose sequentially.  The number of rounds is a public setting.
         """
-        refuse_seeded_grant(budget, rng)
-        require_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         expected = self.expected_error(table.schema, None, budget.epsilon)
         box = find_box(table.schema, self.columns)
         budgets = budget.split_evenly(self.rounds)
@@ -91,7 +78,7 @@ class DPLloyd:
             if progress is not None:
                 progress(number, self.rounds, "rounds")
         return KMeansRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=replace(table.schema, columns=box.columns),
             centers=box.unscale(centers),
             expected=dict(expected.figures),

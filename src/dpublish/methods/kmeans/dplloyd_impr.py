@@ -12,9 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import noisy_size
 from dpublish.methods.kmeans.kernel_cluster_sums import ClusterSums
@@ -22,15 +21,11 @@ from dpublish.methods.kmeans.lloyd_round import (
     find_box,
     lloyd_round,
     require_clusters,
-    require_records,
     round_errors,
 )
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.kmeans.starting_centers import public_generator, spread_centers
-from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import rational_weight
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 SIZE_SHARE = Fraction(3, 100)
 MEAN_COORDINATE = 0.225
@@ -39,7 +34,7 @@ LEAST_ROUNDS, MOST_ROUNDS = 2, 7
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPLloydImpr:
+class DPLloydImpr(Method[KMeansRelease]):
     """Method: k-means with noise; rounds and shares follow from the noisy number of records."""
 
     name: ClassVar[str] = "dplloyd-impr"
@@ -53,14 +48,7 @@ class DPLloydImpr:
         require_clusters(self.clusters)
         object.__setattr__(self, "clusters", int(self.clusters))  # a NumPy integer, too
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> KMeansRelease:
+    def _release(self, run: Run) -> KMeansRelease:
         """Publish the centers after the last round.
 
         Privacy:
@@ -70,8 +58,7 @@ class DPLloydImpr:
             starts from centers that earlier rounds published, moves all clusters at once, and
             costs its equal share (`lloyd_round`).  All shares add up to epsilon.
         """
-        refuse_seeded_grant(budget, rng)
-        require_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         expected = self.expected_error(table.schema, None, budget.epsilon)
         box = find_box(table.schema, self.columns)
         budgets = budget.split(size=SIZE_SHARE, rounds=1 - SIZE_SHARE)
@@ -85,7 +72,7 @@ class DPLloydImpr:
             if progress is not None:
                 progress(number, rounds, "rounds")
         return KMeansRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=replace(table.schema, columns=box.columns),
             centers=box.unscale(centers),
             expected=dict(expected.figures),

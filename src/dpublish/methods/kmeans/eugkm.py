@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.aggregates.box_grid import BoxGrid
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
@@ -21,20 +21,19 @@ from dpublish.mechanisms.noise import add_geometric, noisy_size
 from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.kmeans.dplloyd_impr import SIZE_SHARE
 from dpublish.methods.kmeans.grid_size import GridRule, grid_side
-from dpublish.methods.kmeans.lloyd_round import require_clusters, require_records
+from dpublish.methods.kmeans.lloyd_round import require_clusters
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.kmeans.starting_centers import public_generator
 from dpublish.methods.kmeans.synopsis import GridSynopsis
 from dpublish.methods.kmeans.synopsis_clusters import cluster_synopsis
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
 MOST_STARTS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class EUGkM:
+class EUGkM(Method[KMeansRelease]):
     """Method: a grid whose cells grow as noise and spread within cells balance (EUGkM)."""
 
     name: ClassVar[str] = "eugkm"
@@ -52,14 +51,7 @@ class EUGkM:
         object.__setattr__(self, "clusters", int(self.clusters))  # a NumPy integer, too
         object.__setattr__(self, "starts", int(self.starts))
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> KMeansRelease:
+    def _release(self, run: Run) -> KMeansRelease:
         """Publish the grid and the centers.
 
         Privacy:
@@ -68,8 +60,7 @@ class EUGkM:
             public facts alone; the counts of its cells cost the rest (`release_grid`).
             Both shares add up to epsilon.  The centers are computed from the noisy counts.
         """
-        refuse_seeded_grant(budget, rng)
-        require_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         expected = self.expected_error(table.schema, None, budget.epsilon)
         box = Box.of(table.schema, self.columns)
         budgets = budget.split(size=SIZE_SHARE, counts=1 - SIZE_SHARE)
@@ -84,7 +75,7 @@ class EUGkM:
         if progress is not None:
             progress(2, 2, "centers")
         return KMeansRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=replace(table.schema, columns=box.columns),
             centers=box.unscale(found.centers),
             synopsis=grid,

@@ -12,10 +12,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.box import UNIT, Box
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.quantile import rank_range
@@ -28,19 +27,16 @@ from dpublish.methods.kmeans.block_centers import (
 from dpublish.methods.kmeans.dplloyd_impr import SIZE_SHARE
 from dpublish.methods.kmeans.eugkm import count_records
 from dpublish.methods.kmeans.kernel_cluster_sums import require_columns
-from dpublish.methods.kmeans.lloyd_round import require_clusters, require_records
+from dpublish.methods.kmeans.lloyd_round import require_clusters
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.kmeans.starting_centers import public_generator, spread_centers
-from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 FEWEST_BLOCKS, MOST_BLOCKS = 2, 20_000
 _RANGES = ("tight", "loose")
 
 
 @dataclass(frozen=True, kw_only=True)
-class GkM:
+class GkM(Method[KMeansRelease]):
     """Method: deal the records into blocks, cluster each, publish the noisy mean."""
 
     name: ClassVar[str] = "gkm"
@@ -71,14 +67,7 @@ class GkM:
             object.__setattr__(self, "blocks", int(self.blocks))
         object.__setattr__(self, "clusters", int(self.clusters))  # a NumPy integer, too
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> KMeansRelease:
+    def _release(self, run: Run) -> KMeansRelease:
         """Publish the noisy mean of the blocks' centers.
 
         Privacy:
@@ -90,8 +79,7 @@ class GkM:
             over blocks of the k coordinates of column j change by at most k (high_j - low_j)
             in all, and get geometric noise for that.  Proof: docs/proofs/block_centers.md.
         """
-        refuse_seeded_grant(budget, rng)
-        require_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         expected = self.expected_error(table.schema, None, budget.epsilon)
         box = Box.of(table.schema, self.columns)
         # Opened before any row is read: a budget that is already used stops here.
@@ -110,7 +98,7 @@ class GkM:
                 progress(number, blocks, "blocks")
         mean = mean_of_blocks(found, ranges, budget=budgets["mean"], rng=rng)
         return KMeansRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=replace(table.schema, columns=box.columns),
             centers=box.unscale(mean),
             expected=dict(expected.figures),

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.kmeans.dplloyd_impr import MEAN_COORDINATE, SIZE_SHARE, count_weight
 from dpublish.methods.kmeans.eugkm import (
@@ -25,15 +24,11 @@ from dpublish.methods.kmeans.lloyd_round import (
     find_box,
     lloyd_round,
     require_clusters,
-    require_records,
     round_errors,
 )
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.kmeans.starting_centers import public_generator
 from dpublish.methods.kmeans.synopsis_clusters import cluster_synopsis
-from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 PERCENT = 100
 GRID_WEIGHT, ROUND_WEIGHT = 0.14, 0.42
@@ -41,7 +36,7 @@ GRID_WEIGHT, ROUND_WEIGHT = 0.14, 0.42
 
 
 @dataclass(frozen=True, kw_only=True)
-class HybridKMeans:
+class HybridKMeans(Method[KMeansRelease]):
     """Method: a noisy grid and, where it is worth its share, one round of k-means."""
 
     name: ClassVar[str] = "hybrid"
@@ -58,14 +53,7 @@ class HybridKMeans:
         object.__setattr__(self, "clusters", int(self.clusters))  # a NumPy integer, too
         object.__setattr__(self, "starts", int(self.starts))
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> KMeansRelease:
+    def _release(self, run: Run) -> KMeansRelease:
         """Publish the grid and the centers.
 
         Privacy:
@@ -75,8 +63,7 @@ class HybridKMeans:
             (`release_grid`), and so does the round, if there is one: it starts from centers
             that follow from the grid (`lloyd_round`).  All shares add up to epsilon.
         """
-        refuse_seeded_grant(budget, rng)
-        require_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         expected = self.expected_error(table.schema, None, budget.epsilon)
         box = find_box(table.schema, self.columns)
         budgets = budget.split(size=SIZE_SHARE, clusters=1 - SIZE_SHARE)
@@ -109,7 +96,7 @@ class HybridKMeans:
         if progress is not None:
             progress(3, 3, "round")
         return KMeansRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=replace(table.schema, columns=box.columns),
             centers=box.unscale(centers),
             synopsis=grid,

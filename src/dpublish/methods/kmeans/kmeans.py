@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.aggregates.dependence import DISTANCE
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
@@ -32,7 +32,6 @@ from dpublish.methods.kmeans.lloyd_round import (
     find_box,
     lloyd_round,
     require_clusters,
-    require_records,
     round_errors,
 )
 from dpublish.methods.kmeans.marginal_tree import COUNTS, STRUCTURE, publish_tree, require_pairs
@@ -41,7 +40,6 @@ from dpublish.methods.kmeans.released_tree import TreeKMeansRelease, cluster_tre
 from dpublish.methods.kmeans.starting_centers import public_generator
 from dpublish.methods.kmeans.synopsis_clusters import cluster_synopsis
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
 TREE, ROUND = 2, 3
@@ -52,7 +50,7 @@ _MOST_CELLS = 1_000_000  # more would take minutes to search
 
 
 @dataclass(frozen=True, kw_only=True)
-class KMeans:
+class KMeans(Method[KMeansRelease]):
     """Method: find `clusters` centers in a synopsis that suits the number of columns."""
 
     name: ClassVar[str] = "kmeans"
@@ -66,14 +64,7 @@ class KMeans:
         require_clusters(self.clusters)
         object.__setattr__(self, "clusters", int(self.clusters))  # a NumPy integer, too
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> KMeansRelease:
+    def _release(self, run: Run) -> KMeansRelease:
         """Publish centers, and the synopsis in which they were found.
 
         Privacy:
@@ -84,8 +75,7 @@ class KMeans:
             centers found in the tree pay for themselves.  The shares add up to epsilon.
             Clustering a synopsis is post-processing.
         """
-        refuse_seeded_grant(budget, rng)
-        require_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         expected = self.expected_error(table.schema, None, budget.epsilon)
         box = find_box(table.schema, self.columns)
         budgets = budget.split(size=SIZE_SHARE, rest=1 - SIZE_SHARE)
@@ -95,7 +85,7 @@ class KMeans:
         if progress is not None:
             progress(1, 1, "centers")
         return kind(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=replace(table.schema, columns=box.columns),
             expected=dict(expected.figures),
             **parts,

@@ -10,10 +10,9 @@ from fractions import Fraction
 from math import log
 from typing import ClassVar
 
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.box import UNIT, Box
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.genetic_search import (
@@ -33,18 +32,14 @@ from dpublish.methods.kmeans.dplloyd_impr import SIZE_SHARE
 from dpublish.methods.kmeans.eugkm import count_records
 from dpublish.methods.kmeans.kernel_center_losses import STEP, CenterLosses
 from dpublish.methods.kmeans.kernel_cluster_sums import require_columns
-from dpublish.methods.kmeans.lloyd_round import require_records
 from dpublish.methods.kmeans.released import KMeansRelease
-from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 MOST_COORDINATES = 1_000_000
 """Of all candidates of a generation together."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PGkM:
+class PGkM(Method[KMeansRelease]):
     """Method: breed sets of centers, choosing the best of each generation privately."""
 
     name: ClassVar[str] = "pgkm"
@@ -73,14 +68,7 @@ class PGkM:
         for name in ("clusters", "population", "parents"):
             object.__setattr__(self, name, int(getattr(self, name)))  # a NumPy integer, too
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> KMeansRelease:
+    def _release(self, run: Run) -> KMeansRelease:
         """Publish a set of centers that lies near the records.
 
         Privacy:
@@ -91,8 +79,7 @@ class PGkM:
             of the box and the sets of the generation (`CenterLosses.range_sensitivity`,
             docs/proofs/center_losses.md), not over the records.  No score is published.
         """
-        refuse_seeded_grant(budget, rng)
-        require_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         expected = self.expected_error(table.schema, None, budget.epsilon)
         box = Box.of(table.schema, self.columns)
         # Opened before any row is read: a budget that is already used stops here.
@@ -115,7 +102,7 @@ class PGkM:
         first = draw_uniform(plan.population, self.clusters * box.dimensions, UNIT, rng)
         best = search(score, first, plan, budget=budgets["search"], rng=rng, watcher=watch)
         return KMeansRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=replace(table.schema, columns=box.columns),
             centers=box.unscale(best.reshape(self.clusters, box.dimensions) / UNIT),
             expected=dict(expected.figures),

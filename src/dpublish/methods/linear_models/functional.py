@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import noise_variance
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.features import FEATURE_UNIT, scaled_leaves
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
@@ -23,10 +23,9 @@ from dpublish.mechanisms.noise import add_geometric
 from dpublish.methods.linear_models.kernel_moments import RESPONSE_UNIT, LinearMoments
 from dpublish.methods.linear_models.moment_solution import NoisyMoments, solve
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.linear_models.task import ModelTask, require_bound, require_single_records
+from dpublish.methods.linear_models.task import ModelTask, require_bound
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
-from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
 FloatArray = NDArray[np.float64]
@@ -39,7 +38,7 @@ _VECTOR_WEIGHTS = {"linear": 2, "logistic": 4}
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunctionalMechanism:
+class FunctionalMechanism(Method[LinearModelRelease]):
     """Method: perturb the sums of which the objective consists, then minimize it."""
 
     name: ClassVar[str] = "functional"
@@ -60,14 +59,7 @@ class FunctionalMechanism:
     def __post_init__(self) -> None:
         object.__setattr__(self, "bound", require_bound(self.bound))
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> LinearModelRelease:
+    def _release(self, run: Run) -> LinearModelRelease:
         """Publish the weights that minimize the perturbed objective.
 
         Privacy:
@@ -79,8 +71,7 @@ class FunctionalMechanism:
             trimming, cutting - comes from the schema and the noisy sums.
             Proof: docs/proofs/functional.md.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         expected = self.expected_error(table.schema, None, budget.epsilon)
         task = self._task(table.schema)
         kernel = moment_kernel(task)
@@ -97,7 +88,7 @@ class FunctionalMechanism:
         if progress is not None:
             progress(1, 1, "model")
         return LinearModelRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=task.schema,
             model=self.model,
             target=self.target,

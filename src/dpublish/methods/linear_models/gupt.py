@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.aggregates.complete_counts import CompleteCounts
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.features import FEATURE_UNIT
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
@@ -30,9 +30,8 @@ from dpublish.methods.linear_models.block_average import (
 from dpublish.methods.linear_models.functional import FACTORS, against_rest, moment_kernel
 from dpublish.methods.linear_models.kernel_moments import RESPONSE_UNIT
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.linear_models.task import ModelTask, require_bound, require_single_records
+from dpublish.methods.linear_models.task import ModelTask, require_bound
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
 FloatArray = NDArray[np.float64]
@@ -43,7 +42,7 @@ RIDGE = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class GUPT:
+class GUPT(Method[LinearModelRelease]):
     """Method: deal the records into blocks, fit a model in each, publish the noisy mean."""
 
     name: ClassVar[str] = "gupt"
@@ -71,14 +70,7 @@ class GUPT:
             require_blocks(self.blocks)
             object.__setattr__(self, "blocks", int(self.blocks))  # a NumPy integer, too
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> LinearModelRelease:
+    def _release(self, run: Run) -> LinearModelRelease:
         """Publish the noisy mean of the blocks' weights.
 
         Privacy:
@@ -88,8 +80,7 @@ class GUPT:
             The number of blocks follows from the noisy number of records.
             Proof: docs/proofs/block_average.md.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         expected = self.expected_error(table.schema, None, budget.epsilon)
         task = self._task(table.schema)
         # Opened before any row is read: a budget that is already used stops here.
@@ -111,7 +102,7 @@ class GUPT:
         )
         deviation = average_deviation(high.size, blocks, budgets["mean"].epsilon)
         return LinearModelRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=task.schema,
             model=self.model,
             target=self.target,

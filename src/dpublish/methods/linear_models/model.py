@@ -13,11 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.core.prediction import UNKNOWN, encode_rows
 from dpublish.data.features import FEATURE_UNIT, Features
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import require_known
 from dpublish.methods.linear_models.functional import FunctionalMechanism
 from dpublish.methods.linear_models.plain_fit import fit_weights
@@ -25,9 +24,6 @@ from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.linear_models.task import ModelTask
 from dpublish.methods.privpfc.privpfc import PrivPfC
 from dpublish.methods.privpfc.released import PrivPfCRelease
-from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 Kind = Literal["auto", "logistic", "svm", "linear"]
 ROWS = 40_000
@@ -40,7 +36,7 @@ _SEED = 20_240_229  # the model is a function of the synopsis
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearModel:
+class LinearModel(Method[LinearModelRelease | PrivPfCRelease]):
     """Method: publish a linear model fitted to a private synopsis."""
 
     name: ClassVar[str] = "model"
@@ -59,14 +55,7 @@ class LinearModel:
         require_known("model", self.model, get_args(Kind))
         self._grid()
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> LinearModelRelease | PrivPfCRelease:
+    def _release(self, run: Run) -> LinearModelRelease | PrivPfCRelease:
         """Publish a model of `table`, or the grid itself where a linear model would lose much.
 
         Privacy:
@@ -76,15 +65,15 @@ class LinearModel:
             the grid is handed out, is a function of what they give and of a fixed seed; the
             rows are not looked at again.
         """
-        refuse_seeded_grant(budget, rng)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         task = self._task(table.schema)
         if task.model == "linear":
             found = self._functional().release(table, budget=budget, rng=rng, progress=progress)
-            return replace(found, receipt=receipt_for(self, table, budget=budget, rng=rng))
+            return replace(found, receipt=run.receipt())
         self._require(table.schema, budget.epsilon)
         grid = self._grid().release(table, budget=budget, rng=rng, progress=progress)
         features = Features.of(task.schema, self.target, by_cell=True)
-        receipt = receipt_for(self, table, budget=budget, rng=rng)
+        receipt = run.receipt()
         error = self._grid().expected_error(table.schema, _size(grid), budget.epsilon)
         model = LinearModelRelease(
             receipt=receipt,

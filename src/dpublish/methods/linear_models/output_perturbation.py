@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.mechanisms.continuous_noise import (
@@ -40,9 +40,8 @@ from dpublish.methods.linear_models.solver_error import (
     rounding_deviation,
     solver_error,
 )
-from dpublish.methods.linear_models.task import ModelTask, require_single_records
+from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
 USUAL_RECORDS = 10_000
@@ -70,7 +69,7 @@ class OutputNoise(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputPerturbation:
+class OutputPerturbation(Method[LinearModelRelease]):
     """Method: minimize the losses and a ridge, then perturb the weights."""
 
     name: ClassVar[str] = "output-perturbation"
@@ -90,14 +89,7 @@ class OutputPerturbation:
     def __post_init__(self) -> None:
         require_regularization(self.regularization)
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> LinearModelRelease:
+    def _release(self, run: Run) -> LinearModelRelease:
         """Publish a linear classifier fitted to `table`.
 
         Privacy:
@@ -109,8 +101,7 @@ class OutputPerturbation:
             hides the error of the search and of floats (`publish_weights`).  Shares add up.
             What it assumes, at most 2^24 records among it, is in the receipt (`proof_limits`).
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         self.expected_error(table.schema, None, budget.epsilon)
         task = self._task(table.schema)
         # Opened before any row is read: a budget that is already used stops here.
@@ -127,11 +118,7 @@ class OutputPerturbation:
                 progress(done + 1, len(pairs), "classes")
         deviation = self._deviation(task, records, budget.epsilon)
         return LinearModelRelease(
-            receipt=receipt_for(
-                self,
-                table,
-                budget=budget,
-                rng=rng,
+            receipt=run.receipt(
                 assumptions=assumptions("spherical", records),
             ),
             schema=task.schema,

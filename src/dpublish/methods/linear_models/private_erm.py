@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
@@ -37,16 +37,15 @@ from dpublish.methods.linear_models.solver_error import (
     publish_weights,
     require_publishable,
 )
-from dpublish.methods.linear_models.task import ModelTask, require_single_records
+from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateERM:
+class PrivateERM(Method[LinearModelRelease]):
     """Method: perturb the objective of a linear classifier, then minimize it."""
 
     name: ClassVar[str] = "private-erm"
@@ -74,14 +73,7 @@ class PrivateERM:
             raise InvalidParameter("noise must be auto, laplace or spherical")
         require_regularization(self.regularization)
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> LinearModelRelease:
+    def _release(self, run: Run) -> LinearModelRelease:
         """Publish a linear classifier fitted to `table`.
 
         Privacy:
@@ -95,8 +87,7 @@ class PrivateERM:
             noisy number of records.  Classes compose: their shares add up.  What it assumes (at
             most 2^24 records, a search that ends) is in the receipt (`proof_limits`).
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         expected = self.expected_error(table.schema, None, budget.epsilon)
         task = self._task(table.schema)
         ridge, size, share = None, None, budget
@@ -117,11 +108,7 @@ class PrivateERM:
             if progress is not None:
                 progress(done + 1, len(pairs), "classes")
         return LinearModelRelease(
-            receipt=receipt_for(
-                self,
-                table,
-                budget=budget,
-                rng=rng,
+            receipt=run.receipt(
                 assumptions=assumptions(self._shape(task), size),
             ),
             schema=task.schema,

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_known
@@ -42,9 +42,7 @@ from dpublish.methods.linear_models.model_scores import (
     watch_rounds,
 )
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.linear_models.task import ModelTask, require_single_records
-from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
+from dpublish.methods.linear_models.task import ModelTask
 from dpublish.randomness import RandomSource
 
 PARENTS = {"range": 1, "plain": 10}
@@ -53,7 +51,7 @@ _BARE = 10  # models of zero weights and a positive intercept; as many of a nega
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivGene:
+class PrivGene(Method[LinearModelRelease]):
     """Method: breed models, choosing the best of each generation privately."""
 
     name: ClassVar[str] = "privgene"
@@ -87,14 +85,7 @@ class PrivGene:
             )
         object.__setattr__(self, "population", int(self.population))  # a NumPy integer, too
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> LinearModelRelease:
+    def _release(self, run: Run) -> LinearModelRelease:
         """Publish the weights of a model that fits the records.
 
         Privacy:
@@ -106,8 +97,7 @@ class PrivGene:
             the largest loss of the box, which is as good for losses that are not negative.
             No score is published.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         expected = self.expected_error(table.schema, None, budget.epsilon)
         task = ModelTask.of(table.schema, self.target, self.predictors, self.model)
         # Opened before any row is read: a portion that is already used stops here.
@@ -132,7 +122,7 @@ class PrivGene:
             )
         ]
         return LinearModelRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=task.schema,
             model=self.model,
             target=self.target,

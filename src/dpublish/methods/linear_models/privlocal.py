@@ -11,9 +11,8 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Progress, Run, setting
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import require_known
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.genetic_search import (
@@ -44,9 +43,8 @@ from dpublish.methods.linear_models.model_scores import (
     watch_rounds,
 )
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.linear_models.task import ModelTask, require_single_records
+from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
 
@@ -62,7 +60,7 @@ _STEPS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivLocal:
+class PrivLocal(Method[LinearModelRelease]):
     """Method: move the weights of a model uphill, choosing every step privately."""
 
     name: ClassVar[str] = "privlocal"
@@ -86,14 +84,7 @@ class PrivLocal:
         require_known("way to move", self.moves, _STEPS)
         require_rounds(self.rounds)
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> LinearModelRelease:
+    def _release(self, run: Run) -> LinearModelRelease:
         """Publish the weights of a model that fits the records.
 
         Privacy:
@@ -105,8 +96,7 @@ class PrivLocal:
             not 0, and moving other weights of the column leaves its loss as it is, which is
             what `climb_by_groups` asks for.  No score is published.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         expected = self.expected_error(table.schema, None, budget.epsilon)
         task = ModelTask.of(table.schema, self.target, self.predictors, self.model)
         # Opened before any row is read: a share that is already used stops here.
@@ -132,7 +122,7 @@ class PrivLocal:
             )
         ]
         return LinearModelRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=task.schema,
             model=self.model,
             target=self.target,

@@ -8,15 +8,13 @@ from fractions import Fraction
 from typing import ClassVar, get_args
 
 from dpublish.aggregates.counts import Counts
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.methods.histogram.domain import (
     counted_columns,
     require_names,
-    require_single_records,
 )
 from dpublish.methods.marginals.one_marginal import (
     MarginalMethod,
@@ -25,13 +23,10 @@ from dpublish.methods.marginals.one_marginal import (
     require_marginal,
 )
 from dpublish.methods.marginals.released import MarginalsRelease
-from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 
 @dataclass(frozen=True, kw_only=True)
-class Marginals:
+class Marginals(Method[MarginalsRelease]):
     """Method: count the records by each of `columns`, and add noise to each marginal evenly."""
 
     name: ClassVar[str] = "marginals"
@@ -50,14 +45,7 @@ class Marginals:
         require_names(self.columns)
         require_known("marginal", self.marginal, get_args(MarginalMethod))
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> MarginalsRelease:
+    def _release(self, run: Run) -> MarginalsRelease:
         """Publish the marginals of `table`.
 
         Privacy:
@@ -67,8 +55,7 @@ class Marginals:
             Sequential composition adds the shares up to epsilon.  Which method counts a
             column follows from its number of leaves.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         columns = self._columns(table.schema, budget.epsilon)
         budgets = budget.split_evenly(len(columns), "marginal")
         kernel = _kernel(table.schema, columns)
@@ -80,7 +67,7 @@ class Marginals:
             if progress is not None:
                 progress(done + 1, len(columns), "marginals")
         return MarginalsRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=replace(table.schema, columns=columns),
             marginals=tuple(marginals),
         )

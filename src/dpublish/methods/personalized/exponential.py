@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dpublish.aggregates.counts import Counts
-from dpublish.core.method import ExpectedError, Progress, setting
+from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known
@@ -24,7 +24,6 @@ from dpublish.methods.personalized.method import (
     PersonalSettings,
     known_sizes,
     level_counts,
-    open_release,
     personal_receipt,
 )
 from dpublish.methods.personalized.released_answer import PersonalizedAnswer
@@ -39,8 +38,6 @@ from dpublish.methods.personalized.scores import (
     median_error,
     require_distances,
 )
-from dpublish.privacy.budget import Budget
-from dpublish.randomness import RandomSource
 
 MAX_CANDIDATES = 20_000_000
 MAX_CELLS = 20_000_000
@@ -114,14 +111,7 @@ class PersonalizedEM(PersonalSettings):
         """Say what each level pays: its whole share."""
         return self.preferences.amounts(epsilon)
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> PersonalizedAnswer:
+    def _release(self, run: Run) -> PersonalizedAnswer:
         """Publish one answer.
 
         Privacy:
@@ -134,7 +124,8 @@ class PersonalizedEM(PersonalSettings):
             chosen are public.  If values are exchanged, a median's shares are halved.
             Proof: docs/proofs/personal_choice.md.
         """
-        epsilon = open_release(self, table, budget=budget, rng=rng)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
+        epsilon = self.epsilon_of(budget)
         self._check(table.schema, epsilon)
         # Opened before any row is read: a share that is already used stops here.
         share = budget.split(choice=1)["choice"]

@@ -5,12 +5,12 @@ epsilon / e_B, where e_B is the largest level.  What a method costs at each leve
 known before (`spending`); the most that any level pays is the epsilon of its `Budget`.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from dpublish.core.method import ExpectedError, Method, Progress, setting, settings_of
+from dpublish.core.method import Method, Progress, setting, settings_of
 from dpublish.core.released import Release
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
@@ -20,12 +20,13 @@ from dpublish.methods.personalized.preferences import Mode, Preferences
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_short
 from dpublish.privacy.levels import parse_amounts, parse_levels
-from dpublish.privacy.receipt import Receipt, refuse_other_notion, refuse_seeded_grant
+from dpublish.privacy.neighbors import Neighbors
+from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import RandomSource
 
 
 @dataclass(frozen=True, kw_only=True)
-class PersonalSettings(ABC):
+class PersonalSettings(Method[Any]):
     """Settings of every personalized method: where levels are, and what of them is public."""
 
     name: ClassVar[str]
@@ -76,26 +77,17 @@ class PersonalSettings(ABC):
     def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
         """Say what a release of `epsilon` costs at every level; public, at most its share."""
 
-    @abstractmethod
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> Release:
-        """Publish from `table`; each level pays what `spending` says.
+    def check_table(self, table: Table) -> None:
+        """Refuse a table that lacks the levels, or has another rule for them; reads no rows."""
+        self.preferences.check(table.schema)
 
-        Privacy:
-            Argued by each method.
-        """
+    def neighbors_of(self, table: Table) -> Neighbors:
+        """Return the change that is hidden, with the levels at which it is."""
+        return self.preferences.neighbors(table.schema)
 
-    @abstractmethod
-    def expected_error(
-        self, schema: Schema, n_records: int | None, epsilon: Fraction
-    ) -> ExpectedError:
-        """Predict the error of a release of `epsilon` from public facts."""
+    def epsilon_of(self, budget: Budget) -> Fraction:
+        """Return the epsilon whose `spending` is what `budget` holds; refuse if there is none."""
+        return full_epsilon(self, budget)
 
     def prepare(self, schema: Schema) -> Schema:
         """Declare the preference column, so that a table can be opened for this method."""
@@ -124,7 +116,7 @@ class PersonalSettings(ABC):
 class PersonalMethod(PersonalSettings):
     """Settings of the personalized methods that run another method on chosen records."""
 
-    inner: Method = setting(
+    inner: Method[Any] = setting(
         'Method to run on the chosen records, with its settings: "histogram columns=age,sex".'
     )
 
@@ -132,22 +124,6 @@ class PersonalMethod(PersonalSettings):
         super().__post_init__()
         if isinstance(self.inner, PersonalSettings):
             raise InvalidParameter("inner must be an ordinary method, not a personalized one")
-
-
-def open_release(
-    method: PersonalSettings, table: Table, *, budget: Budget, rng: RandomSource
-) -> Fraction:
-    """Check that a release may start; give the epsilon of which `spending` asks these amounts.
-
-    Privacy:
-        Reads no rows and spends nothing; it looks at the schema, the settings and the budget.
-    """
-    refuse_seeded_grant(budget, rng)
-    method.preferences.check(table.schema)
-    refuse_other_notion(budget, method.preferences.neighbors(table.schema))
-    epsilon = full_epsilon(method, budget)
-    method.expected_error(table.schema, None, epsilon)  # refuses what `inner` would
-    return epsilon
 
 
 def full_epsilon(method: PersonalSettings, budget: Budget) -> Fraction:
@@ -176,7 +152,7 @@ def full_epsilon(method: PersonalSettings, budget: Budget) -> Fraction:
 
 
 def inner_release(
-    method: Method,
+    method: Method[Any],
     table: Table,
     share: Budget,
     epsilon: Fraction,
@@ -194,7 +170,8 @@ def inner_release(
         raise InvalidParameter("a part cannot spend more than its share holds")
     share.spend()
     budget = Budget(epsilon, share.purpose, grant=share.grant, opened=share.opened)
-    return method.release(table, budget=budget, rng=rng, progress=progress)
+    released: Release = method.release(table, budget=budget, rng=rng, progress=progress)
+    return released
 
 
 def personal_receipt(

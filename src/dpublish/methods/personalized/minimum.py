@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpublish.core.method import ExpectedError, Progress
+from dpublish.core.method import ExpectedError, Run
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.methods.personalized.method import PersonalMethod
 from dpublish.methods.personalized.released import PersonalizedRelease
 from dpublish.methods.personalized.threshold import group_error, group_spending, publish_group
-from dpublish.privacy.budget import Budget
-from dpublish.randomness import RandomSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,14 +33,7 @@ class Minimum(PersonalMethod):
         occupied = (level for level, size in zip(self.levels, sizes, strict=False) if size)
         return next(occupied, self.levels[0])
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> PersonalizedRelease:
+    def _release(self, run: Run) -> PersonalizedRelease:
         """Publish from all records with the smallest share.
 
         Privacy:
@@ -53,6 +43,7 @@ class Minimum(PersonalMethod):
             minimum is never taken over the records present: their levels are private, and a
             noise that depends on them gives them away.
         """
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         everybody = (self.lowest, False)
         return publish_group(
             self, *everybody, table=table, budget=budget, rng=rng, progress=progress

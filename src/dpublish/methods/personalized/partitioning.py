@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from dpublish.core.method import ExpectedError, Progress, setting
+from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.personalized.groups.method import GroupMethod
 from dpublish.methods.personalized.groups.release import publish_groups
 from dpublish.methods.personalized.released import PersonalizedRelease
 from dpublish.methods.personalized.weighting import Weighting
-from dpublish.privacy.budget import Budget
-from dpublish.randomness import RandomSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,14 +96,7 @@ class Partitioning(GroupMethod):
             return super().expected_error(schema, n_records, epsilon)
         return weighing.expected_error(schema, n_records, epsilon)
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> PersonalizedRelease:
+    def _release(self, run: Run) -> PersonalizedRelease:
         """Publish from each group of levels.
 
         Privacy:
@@ -119,6 +109,7 @@ class Partitioning(GroupMethod):
             level pays (`Weighting.release`).  If values are exchanged (`values-only`), sizes
             are public and `inner` runs with half.  Proof: docs/proofs/partitioning.md.
         """
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         weighing = self.weighing
         if weighing is not None:
             return weighing.publish(self, table, budget=budget, rng=rng, progress=progress)

@@ -10,23 +10,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from dpublish.core.method import ExpectedError, Progress, setting
+from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.mechanisms.exact.enclosures import exp_bounds
 from dpublish.methods.personalized.method import (
     PersonalMethod,
     inner_release,
     known_sizes,
-    open_release,
     personal_receipt,
 )
 from dpublish.methods.personalized.released import Part, PersonalizedRelease
 from dpublish.methods.personalized.threshold import require_scalable
-from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_short, parse_epsilon
-from dpublish.randomness import RandomSource
 
 RATE_BITS = 64
 _PRECISION = 320  # bits to which exponentials are enclosed before a rate is rounded down
@@ -96,14 +92,7 @@ class Sampling(PersonalMethod):
         most = max(spent.values()) / self.halves
         return {level: sampling_rate(amount / self.halves, most) for level, amount in spent.items()}
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> PersonalizedRelease:
+    def _release(self, run: Run) -> PersonalizedRelease:
         """Publish from a sample of the records.
 
         Privacy:
@@ -116,7 +105,8 @@ class Sampling(PersonalMethod):
             never weigh records inside `inner`.  If values are exchanged, all is halved.
             Proof: docs/proofs/personal_sampling.md.
         """
-        epsilon = open_release(self, table, budget=budget, rng=rng)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
+        epsilon = self.epsilon_of(budget)
         rates = self.rates(epsilon)
         # Opened before any row is read: a share that is already used stops here.
         share = budget.split(sample=1)["sample"]

@@ -7,14 +7,11 @@ Known as: the T-round mechanism of personalized differential privacy (chapter 5 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpublish.core.method import Progress, setting
-from dpublish.data.table import Table
+from dpublish.core.method import Run, setting
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.methods.personalized.groups.method import GroupMethod
 from dpublish.methods.personalized.groups.release import publish_groups
 from dpublish.methods.personalized.released import PersonalizedRelease
-from dpublish.privacy.budget import Budget
-from dpublish.randomness import RandomSource
 
 MOST_ROUNDS = 3
 """Later rounds have next to nothing left to spend."""
@@ -47,14 +44,7 @@ class TRound(GroupMethod):
         """The most rounds that a plan has."""
         return self.rounds
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> PersonalizedRelease:
+    def _release(self, run: Run) -> PersonalizedRelease:
         """Publish from each group of levels, round by round.
 
         Privacy:
@@ -65,4 +55,5 @@ class TRound(GroupMethod):
             `Partitioning.release`.  Rounds compose: what one publishes does not change the
             next.  Proof: docs/proofs/partitioning.md.
         """
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         return publish_groups(self, table, budget=budget, rng=rng, progress=progress)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpublish.core.method import ExpectedError, Progress, setting
+from dpublish.core.method import ExpectedError, Progress, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
@@ -17,7 +17,6 @@ from dpublish.methods.personalized.method import (
     PersonalMethod,
     inner_release,
     known_sizes,
-    open_release,
     personal_receipt,
 )
 from dpublish.methods.personalized.released import Part, PersonalizedRelease
@@ -60,14 +59,7 @@ class Threshold(PersonalMethod):
         """Say what each level pays: those below the threshold nothing, the others its share."""
         return group_spending(self, self.threshold, epsilon)
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> PersonalizedRelease:
+    def _release(self, run: Run) -> PersonalizedRelease:
         """Publish from the records at or above the threshold.
 
         Privacy:
@@ -77,6 +69,7 @@ class Threshold(PersonalMethod):
             With `values-only` a record's values are exchanged, which is a removal and an
             addition: `inner` then runs with a_t / 2.
         """
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         parts = (self.threshold, self.exchangeable)
         return publish_group(self, *parts, table=table, budget=budget, rng=rng, progress=progress)
 
@@ -111,7 +104,7 @@ def publish_group(
         As `Threshold.release` argues: a public rule picks the records, and every record in the
         group has a share of at least what the group spends.
     """
-    epsilon = open_release(method, table, budget=budget, rng=rng)
+    epsilon = method.epsilon_of(budget)
     levels = tuple(level for level in method.levels if level >= lowest)
     # Opened before any row is read: a share that is already used stops here.
     share = budget.split(group=1)["group"]

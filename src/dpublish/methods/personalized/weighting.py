@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.aggregates.counts import Counts
-from dpublish.core.method import ExpectedError, Progress, setting
+from dpublish.core.method import ExpectedError, Progress, Run, setting
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema, parse_columns
 from dpublish.data.table import Table
@@ -30,7 +30,6 @@ from dpublish.methods.histogram.released import RESERVED, HistogramRelease
 from dpublish.methods.personalized.method import (
     PersonalSettings,
     known_sizes,
-    open_release,
     personal_receipt,
 )
 from dpublish.methods.personalized.parts import NOISY_WEIGHT, Part
@@ -102,14 +101,7 @@ class Weighting(PersonalSettings):
         most = shares[self._limit(epsilon, self.sizes)]
         return {level: min(share, most) for level, share in shares.items()}
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> PersonalizedRelease:
+    def _release(self, run: Run) -> PersonalizedRelease:
         """Publish the weighted histogram of `table`.
 
         Privacy:
@@ -120,6 +112,7 @@ class Weighting(PersonalSettings):
             values moves two cells by k_b each, and the noise has half the rate then.  Weights
             and limit come from public sizes.  Proof: docs/proofs/weighting.md.
         """
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         return self.publish(self, table, budget=budget, rng=rng, progress=progress)
 
     def publish(
@@ -136,7 +129,7 @@ class Weighting(PersonalSettings):
         Privacy:
             As `release`.
         """
-        epsilon = open_release(method, table, budget=budget, rng=rng)
+        epsilon = method.epsilon_of(budget)
         axes = self._axes(table.schema)
         self._require_rates(epsilon)
         # Opened before any row is read: a share that is already used stops here.

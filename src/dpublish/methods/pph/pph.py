@@ -22,8 +22,8 @@ from dpublish.accuracy.intervals import half_width
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.cut_counts import CutCounts
 from dpublish.aggregates.sparse_counts import MAX_DOMAIN
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
-from dpublish.core.task import Task, require_single_records
+from dpublish.core.method import ExpectedError, Method, Progress, Run, setting
+from dpublish.core.task import Task
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
@@ -37,7 +37,6 @@ from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease,
 from dpublish.methods.pph.plan import AUTO, Plan
 from dpublish.methods.pph.score import SCORE_RANGE, score_projection
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
 MOST_FALSE_CELLS = 1_000_000
@@ -46,7 +45,7 @@ MOST_TALLIED = 1 << 25
 
 
 @dataclass(frozen=True, kw_only=True)
-class PPH:
+class PPH(Method[LabeledHistogramRelease]):
     """Method: choose predictors that discern the classes, then count records by their cells."""
 
     name: ClassVar[str] = "pph"
@@ -79,14 +78,7 @@ class PPH:
         if self.size_share + self.selection_share >= 1:
             raise InvalidParameter("size_share and selection_share must leave some for the counts")
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> LabeledHistogramRelease:
+    def _release(self, run: Run) -> LabeledHistogramRelease:
         """Publish counts of `table` by chosen predictors and class.
 
         Privacy:
@@ -99,8 +91,7 @@ class PPH:
             below a threshold are dropped, which is post-processing.  If nothing has to be
             chosen, the share for choices goes to the counts.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         self.expected_error(table.schema, None, budget.epsilon)
         task = Task.of(table.schema, target=self.target, predictors=self.predictors)
         # Opened before any row is read: a budget that is already used stops here.
@@ -124,7 +115,7 @@ class PPH:
         if progress is not None:
             progress(plan.rounds + 1, plan.rounds + 1, "counts")
         return LabeledHistogramRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=task.schema_of(table.schema),
             axes=axes,
             cells=cells,

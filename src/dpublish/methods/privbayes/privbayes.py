@@ -16,7 +16,7 @@ from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.aggregates.cells import ColumnSet
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.dependence import ASSIGNMENT, DISTANCE, MOST_CELLS_TO_ASSIGN, Score
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Progress, Run, setting
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
@@ -29,7 +29,6 @@ from dpublish.methods.privbayes.released import PrivBayesRelease
 from dpublish.methods.privbayes.structure import choose_network
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
-from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
 ScoreName = Literal["R", "F"]
@@ -40,7 +39,7 @@ _MOST_ASSIGNED_PARENTS = MOST_CELLS_TO_ASSIGN.bit_length() - 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivBayes:
+class PrivBayes(Method[PrivBayesRelease]):
     """Method: choose a few parents for each column, then perturb their joint counts."""
 
     name: ClassVar[str] = "privbayes"
@@ -78,14 +77,7 @@ class PrivBayes:
         if self.structure_share >= 1:
             raise InvalidParameter(f"structure_share ({self.structure_share}) must be below 1")
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> PrivBayesRelease:
+    def _release(self, run: Run) -> PrivBayesRelease:
         """Publish a network of `table` and its noisy joint counts.
 
         Privacy:
@@ -98,7 +90,7 @@ class PrivBayes:
             epsilon is spent either way.  Rows and predictions follow from noisy counts alone.
             Proof: docs/proofs/bayes_network.md.
         """
-        refuse_seeded_grant(budget, rng)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         if not isinstance(table.neighbors, AddRemoveRecord):
             raise InvalidParameter("privbayes hides one record added or removed, nothing else")
         columns = self._columns(table.schema)
@@ -116,7 +108,7 @@ class PrivBayes:
             _count(table, columns, sets), sensitivity=len(sets), budget=share, rng=rng
         )
         return PrivBayesRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=replace(table.schema, columns=columns),
             nodes=nodes,
             counts=counts,

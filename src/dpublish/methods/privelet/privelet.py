@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.aggregates.counts import Counts
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric
@@ -25,7 +24,6 @@ from dpublish.methods.histogram.domain import (
     counted_columns,
     require_few,
     require_names,
-    require_single_records,
 )
 from dpublish.methods.privelet.haar import depth_of, mean_square, transform
 from dpublish.methods.privelet.released import (
@@ -34,16 +32,13 @@ from dpublish.methods.privelet.released import (
     coefficients_moved,
     range_errors,
 )
-from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 MAX_COEFFICIENTS = 2**22
 Transform = Literal["auto", "haar"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Privelet:
+class Privelet(Method[PriveletRelease]):
     """Method: count records by `columns`, transform the counts, then perturb the coefficients."""
 
     name: ClassVar[str] = "privelet"
@@ -63,14 +58,7 @@ class Privelet:
         require_names(self.columns)
         require_known("transform", self.transform, get_args(Transform))
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> PriveletRelease:
+    def _release(self, run: Run) -> PriveletRelease:
         """Publish the noisy coefficients of `table`.
 
         Privacy:
@@ -82,8 +70,7 @@ class Privelet:
             each gets two-sided geometric noise of rate epsilon / m.  Which columns are
             transformed depends on the schema alone.  Proof: docs/proofs/wavelet.md.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         columns, haar = self._plan(table.schema, budget.epsilon)
         axes = [column.axis() for column in columns]
         moved = coefficients_moved(axes, haar)
@@ -95,7 +82,7 @@ class Privelet:
         if progress is not None:
             progress(1, 1, "coefficients")
         return PriveletRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=replace(table.schema, columns=columns),
             haar=haar,
             coefficients=noisy,

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from dpublish.accuracy.intervals import half_width
 from dpublish.aggregates.counts import Counts
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
-from dpublish.core.task import Task, require_single_records
+from dpublish.core.method import ExpectedError, Method, Progress, Run, setting
+from dpublish.core.task import Task
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
@@ -37,7 +37,6 @@ from dpublish.methods.privpfc.released import SCORES, PrivPfCRelease, grid_score
 from dpublish.methods.privpfc.score_card import UNIT, ScoreCard
 from dpublish.methods.privpfc.value_counts import ValueCounts
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
 MAX_CELLS = 1_000_000
@@ -52,7 +51,7 @@ SHARES = (Fraction(3, 100), Fraction(37, 100), Fraction(60, 100))
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivPfC:
+class PrivPfC(Method[PrivPfCRelease]):
     """Method: choose a grid by how well its noisy counts will predict `target`, and publish it."""
 
     name: ClassVar[str] = "privpfc"
@@ -89,14 +88,7 @@ class PrivPfC:
         if self.size_share + self.selection_share + self.counts_share != 1:
             raise InvalidParameter("size_share, selection_share and counts_share must add up to 1")
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> PrivPfCRelease:
+    def _release(self, run: Run) -> PrivPfCRelease:
         """Publish a grid of `table`, with refinements if they are worth it.
 
         Privacy:
@@ -109,8 +101,7 @@ class PrivPfC:
             epsilon by sequential composition.  Scores, estimates and rows are computed from
             what was published.  If there is one grid only, its share goes to the counts.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         task = self._task(table.schema)
         self._require_rates(budget.epsilon)
         budgets = budget.split(size=self.size_share, rest=1 - self.size_share)
@@ -147,7 +138,7 @@ class PrivPfC:
                 progress=progress,
             )
         return PrivPfCRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=task.schema_of(table.schema),
             axes=axes,
             cells=np.arange(counts.size, dtype=np.int64),

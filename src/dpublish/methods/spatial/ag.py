@@ -14,19 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import sum_quantile
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric
-from dpublish.methods.histogram.domain import require_names, require_single_records
+from dpublish.methods.histogram.domain import require_names
 from dpublish.methods.spatial.box_domain import MOST_BOXES, BoxDomain, release_size
 from dpublish.methods.spatial.grid_sizes import UNIFORM_CONSTANT, side_lengths, wanted_cells
 from dpublish.methods.spatial.kernels import BoxCells, GridRoute, cut_boxes
 from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 SIZE_SHARE = Fraction(1, 50)
 _FIRST_SHARE = Fraction(1, 2)  # of what remains; the second level gets as much
@@ -39,7 +36,7 @@ IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AG:
+class AG(Method[SpatialRelease]):
     """Method: perturb a coarse grid, then cut and perturb its cells again, the fuller the finer."""
 
     name: ClassVar[str] = "ag"
@@ -51,14 +48,7 @@ class AG:
     def __post_init__(self) -> None:
         require_names(self.columns)
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> SpatialRelease:
+    def _release(self, run: Run) -> SpatialRelease:
         """Publish both grids of `table`.
 
         Privacy:
@@ -69,8 +59,7 @@ class AG:
             by 1 in all.  Each step holds for every outcome of the steps before, so the
             shares add up (sequential composition).  Proof: docs/proofs/boxes.md.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         domain = self._domain(table.schema, budget.epsilon)
         # Opened before any row is read: a budget that is already used stops here.
         budgets = _open(budget)
@@ -93,7 +82,7 @@ class AG:
         inner_lows, inner_highs = cut_boxes(lows, highs, parts)
         inside = np.repeat(np.arange(len(lows)), np.prod(parts, axis=1))
         return SpatialRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=domain.schema,
             lows=np.concatenate([lows, inner_lows]),
             highs=np.concatenate([highs, inner_highs]),

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.aggregates.counts import Counts
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Progress, Run, setting
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric, noisy_size
@@ -26,13 +25,11 @@ from dpublish.methods.histogram.domain import (
     counted_columns,
     require_few,
     require_names,
-    require_single_records,
 )
 from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.spatial.bisection import SCORE_RANGE, Box, choose_cuts
 from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
 MAX_CELLS = 2**20
@@ -50,7 +47,7 @@ class Partition(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PHP:
+class PHP(Method[SpatialRelease]):
     """Method: cut the box of all cells in two, again and again, then perturb the final counts."""
 
     name: ClassVar[str] = "p-hp"
@@ -74,14 +71,7 @@ class PHP:
             if self.depth > MAX_DEPTH:
                 raise InvalidParameter(f"depth ({self.depth}) must be at most {MAX_DEPTH}")
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> SpatialRelease:
+    def _release(self, run: Run) -> SpatialRelease:
         """Publish a partition of `table`'s domain with noisy counts.
 
         Privacy:
@@ -93,8 +83,7 @@ class PHP:
             no box can be cut any more is paid for all the same.
             Proof: docs/proofs/partition.md.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         columns = self._plan(table.schema, budget.epsilon)
         budgets = budget.split(size=SIZE_SHARE, cuts=CUT_SHARE, counts=1 - SIZE_SHARE - CUT_SHARE)
         kernel = Counts(table.schema, (tuple((column.name, None) for column in columns),))
@@ -111,7 +100,7 @@ class PHP:
         counts = np.zeros(len(boxes), dtype=np.int64)
         counts[is_end] = add_geometric(exact, sensitivity=1, budget=budgets["counts"], rng=rng)
         return SpatialRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=replace(table.schema, columns=columns),
             lows=np.array([box.lows for box in boxes], dtype=np.int64),
             highs=np.array([box.highs for box in boxes], dtype=np.int64),

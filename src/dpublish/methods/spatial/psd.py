@@ -14,21 +14,18 @@ from typing import ClassVar
 import numpy as np
 
 from dpublish.accuracy.noise_distribution import sum_quantile
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.selection import selection_rate
-from dpublish.methods.histogram.domain import require_names, require_single_records
+from dpublish.methods.histogram.domain import require_names
 from dpublish.methods.spatial.box_domain import MOST_BOXES, BoxDomain, release_size
 from dpublish.methods.spatial.box_splits import Growth, cut_at_medians
 from dpublish.methods.spatial.grid_sizes import wanted_cells
 from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 SIZE_SHARE = Fraction(1, 50)
 MOST_LEVELS = MOST_BOXES.bit_length() - 2  # so that all levels together have MOST_BOXES boxes
@@ -38,7 +35,7 @@ _CONSTANT = 20  # twice that of a grid: the counts of a level have but a part of
 
 
 @dataclass(frozen=True, kw_only=True)
-class PSD:
+class PSD(Method[SpatialRelease]):
     """Method: cut boxes in two, again and again, and perturb the count of every box."""
 
     name: ClassVar[str] = "psd"
@@ -56,14 +53,7 @@ class PSD:
         if not 0 < self.median_share < 1:
             raise InvalidParameter(f"median_share ({self.median_share}) must lie between 0 and 1")
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> SpatialRelease:
+    def _release(self, run: Run) -> SpatialRelease:
         """Publish the boxes of `table`.
 
         Privacy:
@@ -75,8 +65,7 @@ class PSD:
             in all.  Every step holds for any outcome of those before it, so the shares add
             up (sequential composition).  Proof: docs/proofs/boxes.md.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         domain = self._domain(table.schema, budget.epsilon)
         # Opened before any row is read: a budget that is already used stops here.
         budgets = budget.split(size=SIZE_SHARE, tree=1 - SIZE_SHARE)
@@ -106,7 +95,7 @@ class PSD:
             progress(height + 1, height + 1, "counts")
         sizes = [level.parents.size for level in growth.levels]
         return SpatialRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=domain.schema,
             lows=np.concatenate([level.lows for level in growth.levels]),
             highs=np.concatenate([level.highs for level in growth.levels]),

@@ -12,25 +12,21 @@ from typing import ClassVar
 import numpy as np
 
 from dpublish.accuracy.noise_distribution import sum_quantile
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric
-from dpublish.methods.histogram.domain import require_names, require_single_records
+from dpublish.methods.histogram.domain import require_names
 from dpublish.methods.spatial.box_domain import MOST_BOXES, BoxDomain, release_size
 from dpublish.methods.spatial.grid_sizes import UNIFORM_CONSTANT, side_lengths, wanted_cells
 from dpublish.methods.spatial.kernels import cut_boxes
 from dpublish.methods.spatial.released import SpatialRelease
-from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 SIZE_SHARE = Fraction(1, 50)
 
 
 @dataclass(frozen=True, kw_only=True)
-class UG:
+class UG(Method[SpatialRelease]):
     """Method: cut every column into equal runs, and perturb the count of every cell."""
 
     name: ClassVar[str] = "ug"
@@ -42,14 +38,7 @@ class UG:
     def __post_init__(self) -> None:
         require_names(self.columns)
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> SpatialRelease:
+    def _release(self, run: Run) -> SpatialRelease:
         """Publish the grid of `table`.
 
         Privacy:
@@ -59,8 +48,7 @@ class UG:
             of all cells changes by 1 in all.  This holds whatever the noisy number was, so
             both shares add up (sequential composition).
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         domain = self._domain(table.schema, budget.epsilon)
         # Opened before any row is read: a budget that is already used stops here.
         budgets = budget.split(size=SIZE_SHARE, counts=1 - SIZE_SHARE)
@@ -78,7 +66,7 @@ class UG:
             progress(1, 1, "grid")
         lows, highs = cut_boxes(kernel.lows, kernel.highs, kernel.parts)
         return SpatialRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=domain.schema,
             lows=lows,
             highs=highs,

@@ -83,9 +83,9 @@ class MethodHistogram:
         released = _count_bins(method.release(reading.rows, budget=share, rng=rng), reading.bins)
         return released, _measure_noise(method, released, rate, reading.bins)
 
-    def _method(self, bins: Bins) -> Method:
+    def _method(self, bins: Bins) -> Method[Any]:
         module, _, attribute = _PLACES[self.name].partition(":")
-        make: Callable[..., Method] = getattr(import_module(module), attribute)
+        make: Callable[..., Method[Any]] = getattr(import_module(module), attribute)
         settings: dict[str, Any] = {"marginal": self.name} if self.name in _MARGINALS else {}
         return make(columns=bins.names, **settings)
 
@@ -117,7 +117,7 @@ def _paint(release: SpatialRelease, bins: Bins) -> NDArray[np.float64]:
 
 
 def _measure_noise(
-    method: Method, released: NDArray[np.int64], rate: Fraction, bins: Bins
+    method: Method[Any], released: NDArray[np.int64], rate: Fraction, bins: Bins
 ) -> float:
     """Run a method on what it published, and say how far a bin strays on average (squared).
 

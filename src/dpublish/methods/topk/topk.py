@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from dpublish.accuracy.intervals import half_width
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.aggregates.counts import Counts
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema, parse_columns
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric
@@ -28,7 +27,6 @@ from dpublish.mechanisms.top_k import top_k
 from dpublish.methods.topk.released import TopKRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, Neighbors
-from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
 Selection = Literal["one-shot", "peel-permute-and-flip", "peel-exponential", "sparse-vector"]
@@ -38,7 +36,7 @@ LEVEL_SHARE = Fraction(1, 10)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopK:
+class TopK(Method[TopKRelease]):
     """Method: choose the `count` most frequent values of `column`, with their counts if asked."""
 
     name: ClassVar[str] = "topk"
@@ -64,14 +62,7 @@ class TopK:
         if not isinstance(self.counts_share, Fraction) or not 0 < self.counts_share < 1:
             raise InvalidParameter(f"counts_share ({self.counts_share}) must lie between 0 and 1")
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> TopKRelease:
+    def _release(self, run: Run) -> TopKRelease:
         """Publish the most frequent values of `table`.
 
         Privacy:
@@ -82,7 +73,7 @@ class TopK:
             their own: chosen values are by then public, and together their counts move by
             1 for a record, which has one value, or by the number chosen for a unit.
         """
-        refuse_seeded_grant(budget, rng)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         if not isinstance(table.neighbors, (AddRemoveRecord, AddRemoveUnit)):
             raise InvalidParameter("topk hides a record or unit added or removed, nothing else")
         axis = self._axis(table.schema)
@@ -109,7 +100,7 @@ class TopK:
             chosen = [chosen[place] for place in order]
             counts = None if counts is None else counts[order]
         return TopKRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=replace(table.schema, columns=(table.schema[axis.column],)),
             axis=axis,
             chosen=np.asarray(chosen, dtype=np.int64),

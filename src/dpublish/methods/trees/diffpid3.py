@@ -13,10 +13,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dpublish.accuracy.noise_distribution import sum_quantile
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
-from dpublish.core.task import Task, require_single_records
+from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.task import Task
 from dpublish.data.schema import Schema, parse_columns
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.selection import selection_rate
@@ -26,15 +25,12 @@ from dpublish.methods.trees.plan import Plan
 from dpublish.methods.trees.released import DecisionTreeRelease
 from dpublish.methods.trees.scores import MOST_RECORDS, Score, make_score
 from dpublish.methods.trees.splits import Room
-from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 MOST_LEVELS = 30
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffPID3:
+class DiffPID3(Method[DecisionTreeRelease]):
     """Method: choose splits by private selection, then count the classes in the leaves."""
 
     name: ClassVar[str] = "diffpid3"
@@ -79,14 +75,7 @@ class DiffPID3:
         make_score(self.score, self.max_records)
         object.__setattr__(self, "depth", int(self.depth))  # a NumPy integer, too
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> DecisionTreeRelease:
+    def _release(self, run: Run) -> DecisionTreeRelease:
         """Publish a tree that predicts the target.
 
         Privacy:
@@ -94,14 +83,13 @@ class DiffPID3:
             `grow` argues: noisy sizes, private choices and noisy counts, at most epsilon
             along each path.  Predictions and pruning use the noisy counts alone.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         expected = self.expected_error(table.schema, None, budget.epsilon)
         plan = self._plan(table.schema)
         growth = grow(table, plan, budget=budget, rng=rng, progress=progress)
         kept = (*plan.columns, self.target)
         return DecisionTreeRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=replace(table.schema, columns=tuple(table.schema[name] for name in kept)),
             target=self.target,
             branches=growth.branches,

@@ -9,33 +9,22 @@ from math import ceil, log
 from typing import ClassVar
 
 from dpublish.aggregates.counts import Counts
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
-from dpublish.core.task import Task, require_single_records
+from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.task import Task
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.mechanisms.selection import select, selection_rate
 from dpublish.methods.trees.released import DecisionTreeRelease
-from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 
 @dataclass(frozen=True, kw_only=True)
-class Majority:
+class Majority(Method[DecisionTreeRelease]):
     """Method: choose the majority class."""
 
     name: ClassVar[str] = "majority"
 
     target: str = setting("Column of the classes.")
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> DecisionTreeRelease:
+    def _release(self, run: Run) -> DecisionTreeRelease:
         """Publish the majority class, as a tree of one leaf.
 
         Privacy:
@@ -43,8 +32,7 @@ class Majority:
             record raises the count of one class by 1, so the range sensitivity is 1, and
             `select` costs the budget.  No count is published.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         expected = self.expected_error(table.schema, None, budget.epsilon)
         kernel = Counts(table.schema, (((self.target, None),),))
         reach = kernel.range_sensitivity(table.neighbors)
@@ -55,7 +43,7 @@ class Majority:
         if progress is not None:
             progress(1, 1, "majority class")
         return DecisionTreeRelease(
-            receipt=receipt_for(self, table, budget=budget, rng=rng),
+            receipt=run.receipt(),
             schema=replace(table.schema, columns=(table.schema[self.target],)),
             target=self.target,
             label=label,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpublish.accuracy.intervals import half_width
 from dpublish.aggregates.box_grid import BoxGrid
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
@@ -33,18 +33,17 @@ from dpublish.methods.wavecluster.adaptive_grid import (
     uniform_size,
 )
 from dpublish.methods.wavecluster.kernels import SplitGrid
-from dpublish.methods.wavecluster.plan import WavePlan, require_settings, require_single_records
+from dpublish.methods.wavecluster.plan import WavePlan, require_settings
 from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.methods.wavecluster.wavecluster import Adjacency, significant_cells
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
 _PARTS = 1 << 10  # estimates are whole multiples of this part of a record
 
 
 @dataclass(frozen=True, kw_only=True)
-class WaveBaseline:
+class WaveBaseline(Method[WaveClusterRelease]):
     """Method: publish an adaptive grid, spread it over WaveCluster's grid, and cluster that."""
 
     name: ClassVar[str] = "wave-baseline"
@@ -65,14 +64,7 @@ class WaveBaseline:
         if not isinstance(self.size_share, Fraction) or not 0 < self.size_share < 1:
             raise InvalidParameter(f"size_share ({self.size_share}) must lie between 0 and 1")
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> WaveClusterRelease:
+    def _release(self, run: Run) -> WaveClusterRelease:
         """Publish clusters of the records of `table`.
 
         Privacy:
@@ -82,8 +74,7 @@ class WaveBaseline:
             first cells depend on the noisy number, their parts on the noisy counts; where
             they lie is not learned from rows.  All else is computed from the noisy counts.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         expected = self.expected_error(table.schema, None, budget.epsilon)
         plan = WavePlan.of(table.schema, self)
         # Opened before any row is read: a budget that is already used stops here.
@@ -96,7 +87,7 @@ class WaveBaseline:
         significant = significant_cells(plan.transform.apply(whole), self.percentile)
         if progress is not None:
             progress(1, 1, "grid")
-        receipt = receipt_for(self, table, budget=budget, rng=rng)
+        receipt = run.receipt()
         return plan.publish(significant, whole / _PARTS, receipt, expected=dict(expected.figures))
 
     def expected_error(

@@ -12,22 +12,18 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 from dpublish.accuracy.intervals import count_errors
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.methods.wavecluster import plan as shared
-from dpublish.methods.wavecluster.plan import WavePlan, require_settings, require_single_records
+from dpublish.methods.wavecluster.plan import WavePlan, require_settings
 from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.methods.wavecluster.wavecluster import Adjacency, significant_cells
-from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivQT:
+class PrivQT(Method[WaveClusterRelease]):
     """Method: perturb every count of a grid, then cluster the noisy grid."""
 
     name: ClassVar[str] = "privqt"
@@ -43,14 +39,7 @@ class PrivQT:
     def __post_init__(self) -> None:
         require_settings(self)
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> WaveClusterRelease:
+    def _release(self, run: Run) -> WaveClusterRelease:
         """Publish clusters of the records of `table`.
 
         Privacy:
@@ -59,8 +48,7 @@ class PrivQT:
             two-sided geometric noise of rate epsilon.  Coefficients, clusters and masses are
             computed from the noisy counts alone.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         expected = self.expected_error(table.schema, None, budget.epsilon)
         plan = WavePlan.of(table.schema, self)
         # Opened before any row is read: a share that is already used stops here.
@@ -72,7 +60,7 @@ class PrivQT:
         significant = significant_cells(plan.transform.apply(counts), self.percentile)
         if progress is not None:
             progress(1, 1, "counts")
-        receipt = receipt_for(self, table, budget=budget, rng=rng)
+        receipt = run.receipt()
         return plan.publish(
             significant, counts, receipt, expected=dict(expected.figures), noise_rate=rate
         )

@@ -17,14 +17,13 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dpublish.accuracy.intervals import count_errors, half_width
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import require_known
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.methods.wavecluster import plan as shared
-from dpublish.methods.wavecluster.plan import WavePlan, require_settings, require_single_records
+from dpublish.methods.wavecluster.plan import WavePlan, require_settings
 from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.methods.wavecluster.sensitivities import positive_sensitivity
 from dpublish.methods.wavecluster.wavecluster import (
@@ -33,16 +32,13 @@ from dpublish.methods.wavecluster.wavecluster import (
     largest_cells,
     significant_count,
 )
-from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
-from dpublish.randomness import RandomSource
 
 Variant = Literal["auto", "direct", "paper"]
 _DIRECT_FROM = Fraction(3, 10)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivTHR:
+class PrivTHR(Method[WaveClusterRelease]):
     """Method: perturb the counts and the number of empty coefficients, then take the largest."""
 
     name: ClassVar[str] = "privthr"
@@ -71,14 +67,7 @@ class PrivTHR:
         require_known("variant", self.variant, ("auto", "direct", "paper"))
         shared.require_share(self.counts_share)
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> WaveClusterRelease:
+    def _release(self, run: Run) -> WaveClusterRelease:
         """Publish clusters of the records of `table`.
 
         Privacy:
@@ -90,8 +79,7 @@ class PrivTHR:
             (docs/proofs/wavecluster.md); it gets noise of rate its share / Δ_Z.  All else is
             computed from the two.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         expected = self.expected_error(table.schema, None, budget.epsilon)
         plan = WavePlan.of(table.schema, self)
         # Opened before any row is read: a budget that is already used stops here.
@@ -114,7 +102,7 @@ class PrivTHR:
         chosen = self.count_significant(noisy, int(empty[0]), budget.epsilon)
         if progress is not None:
             progress(1, 1, "counts")
-        receipt = receipt_for(self, table, budget=budget, rng=rng)
+        receipt = run.receipt()
         return plan.publish(
             largest_cells(noisy, chosen),
             counts,

@@ -18,19 +18,17 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dpublish.accuracy.intervals import count_errors
-from dpublish.core.method import ExpectedError, Progress, receipt_for, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.mechanisms.exact.sampler import require_rate, uniform_below
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.selection import EXPONENTIAL, select, selection_rate
 from dpublish.methods.wavecluster import plan as shared
-from dpublish.methods.wavecluster.plan import WavePlan, require_settings, require_single_records
+from dpublish.methods.wavecluster.plan import WavePlan, require_settings
 from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.methods.wavecluster.sensitivities import rank_sensitivity
 from dpublish.methods.wavecluster.wavecluster import Adjacency, Coefficients, WaveTransform
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
 _MOST_BITS = 50  # of the number of candidates, so that the odds stay integers of 64 bits
@@ -38,7 +36,7 @@ _OUTSIDE = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivTHREM:
+class PrivTHREM(Method[WaveClusterRelease]):
     """Method: perturb the counts, choose a threshold by rank, and take what reaches it."""
 
     name: ClassVar[str] = "privthr-em"
@@ -59,14 +57,7 @@ class PrivTHREM:
         require_settings(self)
         shared.require_share(self.counts_share)
 
-    def release(
-        self,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> WaveClusterRelease:
+    def _release(self, run: Run) -> WaveClusterRelease:
         """Publish clusters of the records of `table`.
 
         Privacy:
@@ -77,8 +68,7 @@ class PrivTHREM:
             the sensitivity of ranks for the wavelet in use (docs/proofs/wavecluster.md).  The
             rank of the threshold among the exact coefficients is not published.
         """
-        refuse_seeded_grant(budget, rng)
-        require_single_records(table, self.name)
+        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         expected = self.expected_error(table.schema, None, budget.epsilon)
         plan = WavePlan.of(table.schema, self)
         # Opened before any row is read: a budget that is already used stops here.
@@ -102,7 +92,7 @@ class PrivTHREM:
         )
         if progress is not None:
             progress(1, 1, "counts")
-        receipt = receipt_for(self, table, budget=budget, rng=rng)
+        receipt = run.receipt()
         return plan.publish(
             np.asarray(noisy >= threshold, dtype=np.bool_),
             counts,

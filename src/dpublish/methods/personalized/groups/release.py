@@ -14,7 +14,6 @@ from dpublish.methods.personalized.method import (
     inner_release,
     known_sizes,
     level_counts,
-    open_release,
     personal_receipt,
 )
 from dpublish.methods.personalized.parts import Part
@@ -44,7 +43,7 @@ def publish_groups(
         bought sizes, a record's level alone says in which groups it is, and what they cost
         adds up to what its level pays.
     """
-    epsilon = open_release(method, table, budget=budget, rng=rng)
+    epsilon = method.epsilon_of(budget)
     # Opened before any row is read: a budget that is already used stops here.
     bought = {"sizes": method.size_share} if method.buys_sizes else {}
     budgets = budget.split(**bought, groups=1 - sum(bought.values(), Fraction(0)))
