@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray
 
 _STEEPEST = 600.0  # beyond this rate noise is 0 but for 1 in e^600 draws, and sinh overflows
 _SHARES = np.concatenate([np.geomspace(1e-6, 0.5, 48), 1 - np.geomspace(1e-4, 0.4, 12)])

@@ -5,17 +5,16 @@ from functools import cached_property
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.aggregates.cells import unbounded
 from dpublish.data.box import UNIT, Box
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors, ReplaceRecord
+from dpublish.types import IntArray
 
 MOST_CELLS = 4_000_000
 
-IntArray = NDArray[np.int64]
 _SHIFT = (2 * UNIT).bit_length() - 1  # dividing by 2 * UNIT, the width of the box
 
 

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.aggregates.box_grid import BoxGrid
-from dpublish.core.query.cells import CellCounts, FloatArray, IntArray
+from dpublish.core.query.cells import CellCounts
 from dpublish.data.axis import Axis
 from dpublish.data.batch import Batch
 from dpublish.data.box import Box
 from dpublish.data.column import NumberColumn
 from dpublish.data.interval import Partition
 from dpublish.data.taxonomy import Taxonomy
+from dpublish.types import FloatArray, IntArray
 
 
 class _Side(NamedTuple):

@@ -28,8 +28,8 @@ from dpublish.privacy.epsilon import ExactNumber, format_epsilon
 from dpublish.privacy.neighbors import Neighbors
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import RandomSource, plain_generator
+from dpublish.types import IntArray
 
-IntArray = NDArray[np.int64]
 Progress = Callable[[int, int, str], None]
 """Called with (done, total, label); all three are public."""
 

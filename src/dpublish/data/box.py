@@ -15,11 +15,10 @@ from dpublish.data.batch import Batch
 from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
+from dpublish.types import FloatArray
 
 UNIT = 1 << 20
 """Lattice coordinates are integers from -UNIT to UNIT."""
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpublish.data.column import Column, NumberColumn
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_known
+from dpublish.types import FloatArray, IntArray
 
 FEATURE_UNIT = 1 << 10
 """A feature of 1 as an integer."""
@@ -29,8 +30,6 @@ MAX_FEATURES = 2_048
 """More features than this would make tables of features too large for memory."""
 
 INTERCEPT = "(intercept)"
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 
 class Scale(NamedTuple):

@@ -8,16 +8,15 @@ from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dpublish.data.schema import Schema, column
 from dpublish.errors import require_count, require_known
 from dpublish.randomness import plain_generator
+from dpublish.types import FloatArray
 
 Marginal = Literal["gaussian", "uniform", "zipf"]
 Dependence = Literal["random", "exchangeable"]
-FloatArray = NDArray[np.float64]
 VALUES = 1_000
 _EXCHANGEABLE = 0.5
 _WIDTH = 6.0  # deviations of a Gaussian marginal from the least value to the greatest

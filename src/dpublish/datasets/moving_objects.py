@@ -13,9 +13,10 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from dpublish.datasets.real_streams import read_columns
-from dpublish.datasets.streams import CountStream, FloatArray, IntArray
+from dpublish.datasets.streams import CountStream
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.randomness import plain_generator
+from dpublish.types import FloatArray, IntArray
 
 NODES, EDGES = "oldenburg_road_nodes.parquet", "oldenburg_road_edges.parquet"
 _HUBS = 60  # places that objects travel to

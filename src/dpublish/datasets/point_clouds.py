@@ -16,13 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from dpublish.data.schema import Schema, column
 from dpublish.errors import UnreadableData, require_count
 from dpublish.randomness import plain_generator
+from dpublish.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 _TAIL = 1.96  # deviations from the mean that hold 95 % of a heap
 _SEPARATIONS = (0.16, 0.26)
 _SPREAD_RATIO = 10.0  # between the widest and the narrowest variance of a heap

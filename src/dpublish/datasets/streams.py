@@ -12,16 +12,14 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from dpublish.data.schema import Schema, column
 from dpublish.datasets.census import census
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.randomness import plain_generator
+from dpublish.types import FloatArray, IntArray
 
 Kind = Literal["static", "drift", "bursts", "real"]
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 PERSON = "person"
 CENSUS_SHAPE = (16, 10, 6, 4, 2)
 """Bins of age, weekly hours, education, region and sex."""

@@ -1,13 +1,11 @@
 """K-means without privacy: what private centers are measured against."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.errors import require_count
 from dpublish.methods.kmeans.weighted_lloyd import weighted_lloyd
 from dpublish.randomness import plain_generator
-
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray
 
 
 def plain_centers(

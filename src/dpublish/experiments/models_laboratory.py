@@ -4,7 +4,6 @@ from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dpublish.core.prediction import encode_rows
 from dpublish.core.released import Release
@@ -27,8 +26,7 @@ from dpublish.experiments.models_reference import fit_plain_model
 from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.privpfc.released import PrivPfCRelease
 from dpublish.privacy.budget import Budget
-
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray
 
 
 class ModelLaboratory(Laboratory):

@@ -5,15 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dpublish.core.prediction import UNKNOWN, encode_rows
 from dpublish.data.features import FEATURE_UNIT, Features
 from dpublish.data.schema import Schema
 from dpublish.errors import require_known
 from dpublish.evaluation.features import encode_classes
+from dpublish.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 _RIDGE = 1.0
 """Strength of the pull to 0, as of one record; without it separable rows have no best weights."""
 _WIDTH = 0.5

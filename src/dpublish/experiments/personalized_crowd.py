@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from dpublish.core.prediction import encode_rows
 from dpublish.data.schema import Schema
 from dpublish.randomness import plain_generator
+from dpublish.types import FloatArray
 
 PREFERENCE = "own_epsilon"
-FloatArray = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], FloatArray]
 _LOWEST = Fraction("0.01")
 _FIRST_SEED = 2024

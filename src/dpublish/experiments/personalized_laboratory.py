@@ -19,12 +19,7 @@ from dpublish.experiments.classification_laboratory import FOLDS, Laboratory
 from dpublish.experiments.experiment import Trial
 from dpublish.experiments.models_laboratory import class_scores
 from dpublish.experiments.models_reference import fit_plain_model
-from dpublish.experiments.personalized_crowd import (
-    PREFERENCE,
-    Crowd,
-    FloatArray,
-    draw_questions,
-)
+from dpublish.experiments.personalized_crowd import PREFERENCE, Crowd, draw_questions
 from dpublish.experiments.personalized_parts import (
     ASKED,
     CURVE,
@@ -43,6 +38,7 @@ from dpublish.methods.personalized.preferences import Preferences
 from dpublish.methods.personalized.released import PersonalizedRelease
 from dpublish.methods.personalized.released_answer import PersonalizedAnswer
 from dpublish.randomness import RandomSource, plain_generator
+from dpublish.types import FloatArray
 
 _ASKED = Schema((column(ASKED, "category", values=["yes", "no"]),))
 

@@ -11,7 +11,6 @@ from typing import NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.core.registry import make_method
@@ -36,11 +35,11 @@ from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.methods.wavecluster.wavecluster import WaveTransform, wave_clusters
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator
+from dpublish.types import FloatArray
 
 FOLDS = 10
 SECONDS = "seconds"
 ADJACENCY = "full"  # with corners: only so does the plain algorithm see three spirals in DS2
-FloatArray = NDArray[np.float64]
 
 
 class Split(NamedTuple):

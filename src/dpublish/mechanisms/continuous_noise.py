@@ -19,12 +19,12 @@ from math import isqrt, log, pi
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact.sampler import geometric
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
+from dpublish.types import FloatArray
 
 Shape = Literal["laplace", "spherical"]
 SHAPES = ("laplace", "spherical")
@@ -33,8 +33,6 @@ MOST_DIMENSIONS = 1 << 20
 _STEP_BITS = 30  # the lattice of Laplace draws is so much finer than their scale
 _MANTISSA_BITS = 53
 _FAR = 1 << 10  # squares of normal numbers add up to at most this times their number, in effect
-
-FloatArray = NDArray[np.float64]
 
 
 def continuous_noise(

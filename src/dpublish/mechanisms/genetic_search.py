@@ -17,7 +17,6 @@ from math import ceil
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import uniform_below
@@ -25,8 +24,8 @@ from dpublish.mechanisms.selection import select
 from dpublish.mechanisms.top_k import top_k
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
+from dpublish.types import IntArray
 
-IntArray = NDArray[np.int64]
 Watcher = Callable[[int, int], None]
 """Called with the number of rounds done and the number of all rounds; both are public."""
 

@@ -11,10 +11,9 @@ Significant Bits for Differential Privacy", CCS 2012.
 """
 
 from operator import index
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.lattice import (
@@ -26,12 +25,11 @@ from dpublish.mechanisms.exact.lattice import (
     lattice_sensitivity,
     require_reals,
 )
-from dpublish.mechanisms.exact.sampler import IntArray, discrete_laplace, require_rate
+from dpublish.mechanisms.exact.sampler import discrete_laplace, require_rate
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import ExactNumber, parse_epsilon
 from dpublish.randomness import RandomSource
-
-WholeArray = NDArray[np.integer[Any]]
+from dpublish.types import IntArray, WholeArray
 
 
 def add_geometric(

@@ -11,6 +11,7 @@ Permute-and-Flip Mechanism Is Identical to Report-Noisy-Max with Exponential Noi
 """
 
 from fractions import Fraction
+from math import ceil, log
 from typing import Any
 
 import numpy as np
@@ -143,3 +144,16 @@ def _require_weights(weights: NDArray[np.integer[Any]], size: int, method: str) 
         raise InvalidParameter("weights must be as many as the scores")
     if weights.min() < 0 or not 0 < sum(weights.tolist()) < LARGEST_BOUND:
         raise InvalidParameter("weights must not be negative, and add up to 1 or more, below 2^62")
+
+
+def shortfall_95(candidates: int, rate: Fraction) -> int:
+    """Bound how far a choice by permute-and-flip falls behind the best, with probability 95 %.
+
+    A candidate more than t below the best shows heads with probability at most
+    exp(-rate (t + 1)), and is then chosen with at most one half, for the best shows heads too.
+
+    >>> shortfall_95(2, Fraction(1, 10))
+    23
+    """
+    probability = 2 * 0.05 / max(candidates - 1, 1)
+    return max(0, ceil(-log(probability) / float(rate)) - 1)

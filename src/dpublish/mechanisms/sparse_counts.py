@@ -15,15 +15,15 @@ from dpublish.mechanisms.exact.enclosures import SkipRate
 from dpublish.mechanisms.exact.lattice import UNIT_LIMIT
 from dpublish.mechanisms.exact.sampler import (
     LARGEST_BOUND,
-    IntArray,
     discrete_laplace,
     geometric,
     require_rate,
     skip_positions,
 )
-from dpublish.mechanisms.noise import WholeArray, add_and_clip, require_whole
+from dpublish.mechanisms.noise import add_and_clip, require_whole
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
+from dpublish.types import IntArray, WholeArray
 
 MOST_FALSE_CELLS = 20_000_000
 

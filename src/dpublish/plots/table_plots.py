@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.plots.correlation_colors import show_correlations
+from dpublish.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 _SETTINGS: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "dpublish",

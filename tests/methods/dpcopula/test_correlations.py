@@ -12,6 +12,7 @@ from scipy.special import ndtr
 
 from dpublish.accuracy.noise_distribution import noise_pmf, noise_survival
 from dpublish.audit import frequency_p_value, privacy_loss
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
@@ -26,7 +27,6 @@ from dpublish.methods.dpcopula.kernel_score_products import ScoreProducts
 from dpublish.methods.dpcopula.mle import release_mle
 from dpublish.methods.dpcopula.score_bridge import score_table
 from dpublish.methods.dpcopula.spearman import release_spearman
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded

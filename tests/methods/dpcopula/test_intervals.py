@@ -8,6 +8,7 @@ import pytest
 from scipy.special import ndtr
 
 from dpublish.accuracy.noise_distribution import noise_variance
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema, column
 from dpublish.methods.dpcopula import intervals as copula_bars
 from dpublish.methods.dpcopula.intervals import (
@@ -21,7 +22,6 @@ from dpublish.methods.dpcopula.query import Question
 from dpublish.methods.dpcopula.released import DPCopulaRelease
 from dpublish.methods.dpcopula.rows import LeafDistribution, draw_codes
 from dpublish.methods.dpcopula.score_bridge import SCORE_UNIT, score_table
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt

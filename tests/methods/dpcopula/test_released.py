@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from dpublish.audit import frequency_p_value
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema, column
 from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
 from dpublish.methods.dpcopula.noisy_correlation import NoisyCorrelation
@@ -18,7 +19,6 @@ from dpublish.methods.dpcopula.released import DPCopulaRelease
 from dpublish.methods.dpcopula.rows import LeafDistribution, draw_codes
 from dpublish.methods.dpcopula.score_bridge import SCORE_UNIT, latent_correlation, score_table
 from dpublish.methods.dpcopula.shrinkage import shrunk
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.methods.marginals.released import SMOOTHED
 from dpublish.privacy.budget import Budget

@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema, column
 from dpublish.methods.dpcopula.noisy_correlation import NoisyCorrelation
 from dpublish.methods.dpcopula.released import DPCopulaRelease
 from dpublish.methods.dpcopula.report import section
 from dpublish.methods.dpcopula.score_bridge import SCORE_UNIT
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.plots import charts, table_plots
 from dpublish.plots.charts import correlation_map

@@ -8,15 +8,12 @@ import pyarrow as pa
 import pytest
 
 from dpublish.core.folder.folder import load
+from dpublish.core.noisy_size import NoisySize, estimate_total
 from dpublish.core.prediction import UNKNOWN
 from dpublish.data.cut import cut_axis
 from dpublish.data.schema import Schema, column
 from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
-from dpublish.methods.histogram.released_labeled import (
-    LabeledHistogramRelease,
-    NoisySize,
-    estimate_total,
-)
+from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease
 from dpublish.methods.histogram.report_labeled import section
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord

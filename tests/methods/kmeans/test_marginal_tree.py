@@ -10,11 +10,11 @@ import pytest
 from dpublish.accuracy.noise_distribution import noise_pmf
 from dpublish.aggregates.dependence import DISTANCE
 from dpublish.audit import frequency_p_value
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.kmeans import marginal_tree
 from dpublish.methods.kmeans.marginal_synopsis import MarginalTree
 from dpublish.methods.kmeans.marginal_tree import Bins, choose_bins, publish_tree

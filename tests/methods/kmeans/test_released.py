@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema, column
 from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.kmeans import released as module
 from dpublish.methods.kmeans.released import NOWHERE, KMeansRelease
 from dpublish.methods.kmeans.synopsis import GridSynopsis

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dpublish.accuracy.noise_distribution import noise_variance
+from dpublish.core.noisy_size import NoisySize
 from dpublish.errors import InvalidParameter
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.kmeans.synopsis import GridSynopsis
 
 RATE = Fraction(1, 2)

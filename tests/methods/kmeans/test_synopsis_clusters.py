@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpublish.methods.histogram.released_labeled import NoisySize
+from dpublish.core.noisy_size import NoisySize
 from dpublish.methods.kmeans.synopsis import GridSynopsis
 from dpublish.methods.kmeans.synopsis_clusters import cluster_synopsis
 from dpublish.randomness import plain_generator

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from dpublish.accuracy.projection import project_nonnegative
+from dpublish.core.noisy_size import NoisySize
 from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.kmeans import grid_sums
 from dpublish.methods.kmeans.dense_regions import (
     dense_cells,

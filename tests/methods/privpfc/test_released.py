@@ -11,11 +11,11 @@ import pytest
 from pyarrow import parquet
 
 from dpublish.core.folder.folder import load
+from dpublish.core.noisy_size import NoisySize
 from dpublish.core.query import sampled as sampled_count
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, DPublishError, InvalidParameter, InvalidQuery
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.privpfc.kernel_residual_sums import sums_shape
 from dpublish.methods.privpfc.privpfc import PrivPfC
 from dpublish.methods.privpfc.refined_rows import draw_evenly, fit_shares

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.spatial import ag as two_level_grid
 from dpublish.methods.spatial.ag import AG, _second_sides
 from dpublish.privacy.budget import Budget

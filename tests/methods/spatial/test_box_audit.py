@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from dpublish.aggregates.counts import Counts
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.mechanisms import noise
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.spatial import ag as two_level_grid
 from dpublish.methods.spatial import box_splits
 from dpublish.methods.spatial import psd as spatial_tree

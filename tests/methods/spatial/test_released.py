@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from dpublish.accuracy.intervals import mixed_half_width
 from dpublish.accuracy.noise_distribution import noise_variance, sum_quantile
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.mechanisms.exact.sampler import discrete_laplace
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.spatial.box_tree import BoxTree
 from dpublish.methods.spatial.released import EVENLY, SpatialRelease
 from dpublish.privacy.budget import Budget

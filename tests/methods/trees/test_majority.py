@@ -10,7 +10,8 @@ from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.trees.majority import Majority, shortfall_95
+from dpublish.mechanisms.selection import shortfall_95
+from dpublish.methods.trees.majority import Majority
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 

@@ -21,9 +21,8 @@ from dpublish.core.query.axes import read_question
 from dpublish.core.query.weights import is_partial
 from dpublish.data.axis import Axis
 from dpublish.errors import InvalidQuery
+from dpublish.types import FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 SharesOf = Callable[[Axis, IntArray, IntArray], FloatArray]
 
 NO_BAR = "these counts are estimates whose error is not known, so there is no confidence interval"

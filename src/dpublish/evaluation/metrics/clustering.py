@@ -4,11 +4,10 @@ Measured on true points, so the figure is not private.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.errors import InvalidParameter
+from dpublish.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 _BLOCK = 1 << 20
 
 

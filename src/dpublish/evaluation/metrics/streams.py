@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.randomness import plain_generator
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

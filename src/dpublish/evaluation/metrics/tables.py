@@ -3,10 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray, IntArray
 
 
 def total_variation(first: IntArray, second: IntArray) -> float:

@@ -24,8 +24,7 @@ from dpublish.mechanisms.exact.enclosures import (
     floor_survivals,
 )
 from dpublish.randomness import RandomSource
-
-IntArray = NDArray[np.int64]
+from dpublish.types import IntArray
 
 WORD_BITS = 64  # bits of a word that are compared first; tests lower it to force ties
 SMALLEST_RATE = Fraction(1, 1 << 40)  # wider noise would not fit 64-bit integers

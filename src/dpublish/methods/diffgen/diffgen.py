@@ -28,7 +28,7 @@ from dpublish.core.task import Task
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.selection import select, selection_rate
+from dpublish.mechanisms.selection import select, selection_rate, shortfall_95
 from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse
 from dpublish.methods.diffgen.cuts import (
     Cuts,
@@ -39,7 +39,6 @@ from dpublish.methods.diffgen.cuts import (
 )
 from dpublish.methods.histogram.published_cells import add_noise_to_cells, require_free_names
 from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease
-from dpublish.methods.trees.majority import shortfall_95
 
 MOST_STEPS = 100
 MAX_DENSE_CELLS = 1 << 17

@@ -11,7 +11,6 @@ from math import log
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.core.method import ExpectedError, Progress
@@ -36,11 +35,10 @@ from dpublish.methods.marginals.one_marginal import MarginalMethod, release_marg
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
 from dpublish.randomness import RandomSource
+from dpublish.types import IntArray
 
 _REACHES = 10
 """Marginals of fewer records than so many reaches of their noise would be mostly noise."""
-
-IntArray = NDArray[np.int64]
 
 
 def release_cells(

@@ -6,7 +6,6 @@ from functools import cached_property
 from math import prod, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.accuracy.projection import project_nonnegative
@@ -15,9 +14,7 @@ from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.dpcopula.rows import LeafDistribution
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from dpublish.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

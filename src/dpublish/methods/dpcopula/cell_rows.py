@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.methods.dpcopula.cell_groups import CellGroups, FloatArray
+from dpublish.methods.dpcopula.cell_groups import CellGroups
 from dpublish.methods.dpcopula.rows import draw_codes
+from dpublish.types import FloatArray
 
 
 def draw_cells(

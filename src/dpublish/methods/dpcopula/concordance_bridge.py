@@ -11,11 +11,9 @@ from math import pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from dpublish.types import FloatArray, IntArray
 
 MOST_CLASSES = 128
 _TERMS = 80

@@ -7,11 +7,10 @@ IMA J. Numer. Anal. 22(3), 2002 (alternating projections).
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.errors import require_known
+from dpublish.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 Repair = Literal["clip", "nearest", "shrink"]
 
 SMALLEST_EIGENVALUE = 1e-6

@@ -10,7 +10,6 @@ from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.mechanisms.exact.lattice import LatticeValues
@@ -25,9 +24,8 @@ from dpublish.methods.dpcopula.score_bridge import (
     slope_of_terms,
 )
 from dpublish.methods.dpcopula.shrinkage import shrunk
+from dpublish.types import FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Distributions = Sequence[Sequence[LeafDistribution]]
 
 _FLATTEST = 1e-9

@@ -13,7 +13,6 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpublish.accuracy.noise_distribution import noise_variance
@@ -22,8 +21,7 @@ from dpublish.methods.dpcopula.normal_boxes import lattice
 from dpublish.methods.dpcopula.query import Question
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal, joint_half_width
 from dpublish.randomness import plain_generator
-
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray
 
 _SAMPLE = 8192
 _REDRAWS = 48

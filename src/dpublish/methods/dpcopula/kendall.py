@@ -12,6 +12,7 @@ from math import comb, floor, isqrt, sqrt
 import numpy as np
 
 from dpublish.core.method import Progress
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.table import Table
 from dpublish.mechanisms.amplification import amplified_epsilon
 from dpublish.mechanisms.exact.lattice import lattice_sensitivity
@@ -30,7 +31,6 @@ from dpublish.methods.dpcopula.ordinary_leaves import (
     ordinary_leaves,
     require_correlated,
 )
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_epsilon

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.data.draws import draw_blocks
 from dpublish.data.schema import Schema
@@ -16,8 +15,7 @@ from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.methods.dpcopula.kernel_score_products import look_up_scores, require_scores
 from dpublish.randomness import RandomSource
-
-IntArray = NDArray[np.int64]
+from dpublish.types import IntArray
 
 MOST_CELLS = 1 << 24
 LARGEST_SCORE = 1 << 13

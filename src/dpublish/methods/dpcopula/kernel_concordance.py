@@ -14,13 +14,11 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter, require_count
-
-IntArray = NDArray[np.int64]
+from dpublish.types import IntArray
 
 MOST_CELLS = 1 << 24
 _HALF = 20

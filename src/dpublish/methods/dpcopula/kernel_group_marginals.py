@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.aggregates.cells import cell_keys, unbounded
 from dpublish.aggregates.counts import MAX_CELLS
@@ -12,8 +11,7 @@ from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
-
-IntArray = NDArray[np.int64]
+from dpublish.types import IntArray
 
 
 @dataclass(frozen=True, eq=False)

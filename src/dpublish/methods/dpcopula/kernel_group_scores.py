@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.aggregates.cells import unbounded
 from dpublish.data.table import Batch
@@ -11,8 +10,7 @@ from dpublish.errors import InvalidParameter
 from dpublish.methods.dpcopula.kernel_group_marginals import Grouping
 from dpublish.methods.dpcopula.kernel_score_products import LARGEST_SCORE
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
-
-IntArray = NDArray[np.int64]
+from dpublish.types import IntArray
 
 _PART = 1 << 13  # records multiplied at once: they stay in the cache, and sums below 2**53
 

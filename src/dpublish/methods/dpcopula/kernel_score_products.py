@@ -5,16 +5,13 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.aggregates.cells import unbounded
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray, IntArray
 
 LARGEST_SCORE = 1 << 18
 _PART = 1 << 13  # records multiplied at once: they stay in the cache, and sums below 2**53

@@ -8,6 +8,7 @@ Multi-Dimensional Data using Copula Functions", EDBT 2014, repaired.
 from collections.abc import Mapping, Sequence
 
 from dpublish.core.method import Progress
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.table import Table
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.methods.dpcopula.kernel_block_moments import (
@@ -25,7 +26,6 @@ from dpublish.methods.dpcopula.ordinary_leaves import (
     ordinary_leaves,
     require_correlated,
 )
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource

@@ -11,7 +11,6 @@ from math import comb, sqrt
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import poisson
 
@@ -33,9 +32,8 @@ from dpublish.methods.dpcopula.score_bridge import (
     score_table,
 )
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.types import FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 CorrelationMethod = Literal["spearman", "kendall", "mle"]
 
 NORMAL_UNIT = 1 << 10

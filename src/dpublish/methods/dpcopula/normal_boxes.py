@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray
 
 POINTS = 2048
 _BLOCK = 1 << 17  # numbers worked on at once: small enough to stay near the processor

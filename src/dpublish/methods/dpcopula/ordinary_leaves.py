@@ -7,14 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.neighbors import AddRemoveRecord
-
-IntArray = NDArray[np.int64]
+from dpublish.types import IntArray
 
 
 class OrdinaryLeaves(NamedTuple):

@@ -23,9 +23,7 @@ from dpublish.methods.dpcopula.normal_boxes import (
     expected_products,
 )
 from dpublish.methods.dpcopula.rows import LeafDistribution
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from dpublish.types import FloatArray, IntArray
 
 _FEWER_POINTS = 512  # for what only serves confidence intervals
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpublish.accuracy.intervals import require_confidence
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.noisy_size import MAX_ROWS, NoisySize
 from dpublish.core.query.axes import read_boxes, read_question
 from dpublish.core.released import Release
 from dpublish.data.axis import Axis
@@ -25,15 +26,12 @@ from dpublish.methods.dpcopula.query import Question, box_shares
 from dpublish.methods.dpcopula.rows import LeafDistribution, draw_codes
 from dpublish.methods.dpcopula.shrinkage import shrunk
 from dpublish.methods.dpcopula.tables import read_correlation, read_marginals, tables_of
-from dpublish.methods.histogram.released import MAX_ROWS
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.methods.marginals.released import SMOOTHED
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
-
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray
 
 _BLOCK = 1 << 17  # rows drawn at once
 _MODEL = (

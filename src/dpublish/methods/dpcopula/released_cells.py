@@ -7,13 +7,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dpublish.accuracy.intervals import half_width, require_confidence
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.accuracy.projection import round_to_total
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.noisy_size import MAX_ROWS
 from dpublish.core.query.axes import read_boxes, read_question
 from dpublish.core.released import Release
 from dpublish.data.axis import Axis
@@ -26,13 +26,10 @@ from dpublish.methods.dpcopula.group_correlation import GroupReading, read_corre
 from dpublish.methods.dpcopula.noisy_correlation import NoisyCorrelation
 from dpublish.methods.dpcopula.query import Question, box_shares
 from dpublish.methods.dpcopula.tables import read_correlation as correlation_from
-from dpublish.methods.histogram.released import MAX_ROWS
 from dpublish.methods.marginals.noisy_marginal import joint_half_width
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from dpublish.types import FloatArray, IntArray
 
 _MODEL = (
     "in each group of cells, values are assumed to follow its marginals and a Gaussian copula; "

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.noisy_size import MAX_ROWS
 from dpublish.core.query.language import parse_query
 from dpublish.core.query.sampled import SampledCount
 from dpublish.core.released import Release, whole_column
@@ -26,15 +26,13 @@ from dpublish.errors import InvalidParameter, require_count
 from dpublish.methods.dpcopula.rank_classes import Starts, classed_schema
 from dpublish.methods.dpcopula.released import DPCopulaRelease
 from dpublish.methods.dpcopula.rows import draw_codes
-from dpublish.methods.histogram.released import MAX_ROWS
 from dpublish.methods.privbayes.joint_network import JointNetwork
 from dpublish.methods.privbayes.nodes import Node
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
+from dpublish.types import FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 _SEED = 20_240_229  # calibration is a function of the release, so its draws are always the same
 _CALIBRATION = 1 << 16
 

@@ -6,11 +6,9 @@ from functools import cached_property
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from dpublish.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,9 @@ from functools import cache
 from math import comb, inf, isinf, pi, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from dpublish.types import FloatArray, IntArray
 
 SCORE_UNIT = 1 << 14
 """A score of 1 as an integer."""

@@ -1,9 +1,8 @@
 """Move noisy correlations toward 0 by what is likely to be noise."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray
 
 
 def shrunk(matrix: FloatArray, spread: FloatArray) -> FloatArray:

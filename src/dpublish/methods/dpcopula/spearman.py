@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpublish.core.method import Progress
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.table import Table
 from dpublish.mechanisms.exact.lattice import lattice_sensitivity
 from dpublish.mechanisms.noise import add_laplace
@@ -20,7 +21,6 @@ from dpublish.methods.dpcopula.ordinary_leaves import (
     require_correlated,
 )
 from dpublish.methods.dpcopula.score_bridge import best_steepness, score_table
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource

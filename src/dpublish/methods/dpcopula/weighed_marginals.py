@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.core.method import Progress
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.mechanisms.noise import noisy_size
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.methods.marginals.one_marginal import (
     MarginalMethod,

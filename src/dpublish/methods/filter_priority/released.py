@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from dpublish.accuracy.intervals import count_errors, require_confidence
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.noisy_size import MAX_ROWS, RESERVED
 from dpublish.core.query.axes import read_boxes, read_question
 from dpublish.core.released import Release, whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.sparse_counts import require_sparse
-from dpublish.methods.histogram.released import MAX_ROWS, RESERVED
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator

@@ -15,13 +15,14 @@ from dpublish.accuracy.intervals import count_errors
 from dpublish.aggregates.counts import Counts
 from dpublish.aggregates.sparse_counts import SparseCounts
 from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.noisy_size import RESERVED
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema, parse_columns
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse, sparse_counts
-from dpublish.methods.histogram.released import RESERVED, HistogramRelease
+from dpublish.methods.histogram.released import HistogramRelease
 from dpublish.privacy.neighbors import AddRemoveRecord
 
 MAX_DENSE_CELLS = 20_000_000

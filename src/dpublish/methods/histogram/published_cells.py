@@ -3,11 +3,11 @@
 import numpy as np
 
 from dpublish.aggregates.sparse_counts import OccupiedCells
+from dpublish.core.noisy_size import RESERVED
 from dpublish.core.task import Task
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.sparse_counts import NoisyCells, sparse_counts
-from dpublish.methods.histogram.released import RESERVED
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 

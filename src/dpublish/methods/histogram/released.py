@@ -15,6 +15,7 @@ from dpublish.accuracy.intervals import count_errors, half_width
 from dpublish.accuracy.projection import plausible_counts
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.noisy_size import MAX_ROWS
 from dpublish.core.query.cells import CellCounts
 from dpublish.core.released import Release, whole_column
 from dpublish.data.axis import Axis
@@ -25,10 +26,6 @@ from dpublish.mechanisms.sparse_counts import require_sparse
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
-
-RESERVED = frozenset({"cell_number", "noisy_count", "estimated_count"})
-"""Column names that the published table uses itself."""
-MAX_ROWS = 100_000_000
 
 
 class Marginal(NamedTuple):

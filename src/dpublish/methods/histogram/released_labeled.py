@@ -2,18 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from math import prod
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.accuracy.projection import plausible_counts
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.noisy_size import NoisySize, estimate_total
 from dpublish.core.prediction import UNKNOWN, encode_rows, label_rows
 from dpublish.core.released import whole_column
 from dpublish.data.axis import Axis
@@ -25,13 +24,6 @@ from dpublish.methods.histogram.released import HistogramRelease
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
-
-
-class NoisySize(NamedTuple):
-    """The number of records, perturbed with two-sided geometric noise of a rate."""
-
-    value: int
-    rate: Fraction
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -205,18 +197,6 @@ class LabeledHistogramRelease(HistogramRelease):
             "from": f"{used}; {prod(a.size for a in self.predictors):,} cells",
             **described,
         }
-
-
-def estimate_total(counts: NDArray[np.int64], rate: Fraction, records: NoisySize) -> float:
-    """Average the sum of all noisy counts and the noisy number of records.
-
-    Both are unbiased and independent, so each is weighed by the other's variance.
-    """
-    variance = counts.size * noise_variance(rate)
-    other = noise_variance(records.rate)
-    if variance + other == 0:
-        return float(records.value)
-    return (float(counts.sum()) * other + records.value * variance) / (variance + other)
 
 
 def fill_columns(rows: pa.Table, schema: Schema, seed: int | None) -> pa.Table:

@@ -14,8 +14,7 @@ from dpublish.mechanisms.quantile import quantile
 from dpublish.methods.kmeans.kernel_cluster_sums import ClusterSums
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
-
-IntArray = NDArray[np.int64]
+from dpublish.types import IntArray
 
 RANGE_CELLS = 1024
 """Cells of a column among which its quantiles are looked for."""

@@ -19,8 +19,7 @@ from scipy.ndimage import gaussian_filter, label
 from dpublish.accuracy.projection import project_nonnegative
 from dpublish.errors import require_count
 from dpublish.methods.kmeans.synopsis import GridSynopsis
-
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray
 
 REACH = 1.0
 """Standard deviation of the mean over neighbors, in cells."""

@@ -12,13 +12,13 @@ from typing import ClassVar
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric, noisy_size
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.kmeans.dplloyd_impr import SIZE_SHARE
 from dpublish.methods.kmeans.grid_size import GridRule, grid_side
 from dpublish.methods.kmeans.lloyd_round import require_clusters

@@ -14,7 +14,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray
+
 _MOST_NUMBERS = 1 << 18  # that are held at once, so that they stay in the processor's cache
 
 

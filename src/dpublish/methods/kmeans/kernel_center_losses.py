@@ -13,12 +13,11 @@ from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
 from dpublish.methods.kmeans.kernel_cluster_sums import require_columns
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
+from dpublish.types import FloatArray, IntArray
 
 STEP = 1 << 24
 """Squared lattice units in one step of a loss; a squared distance of 1 in the box is 2^16."""
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 _BLOCK = 1 << 17
 
 

@@ -5,18 +5,16 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.data.box import UNIT, Box
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
+from dpublish.types import FloatArray, IntArray
 
 MOST_COLUMNS = 1024
 """Up to so many columns, scores of centers are integers that a float holds exactly."""
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 _PART = 1 << 13  # records that are compared at once, so that they stay in the processor's cache
 
 

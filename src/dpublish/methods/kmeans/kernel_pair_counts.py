@@ -5,15 +5,14 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.data.box import UNIT, Box
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
+from dpublish.types import IntArray
 
 MOST_CELLS = 1 << 24
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.aggregates.dependence import DISTANCE
 from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.kmeans.dplloyd_impr import SIZE_SHARE, count_weight
 from dpublish.methods.kmeans.eugkm import count_records, release_grid
 from dpublish.methods.kmeans.grid_size import (

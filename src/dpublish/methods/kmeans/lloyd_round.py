@@ -4,7 +4,6 @@ from fractions import Fraction
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import noise_variance, sum_quantile
 from dpublish.data.box import UNIT, Box
@@ -17,11 +16,9 @@ from dpublish.methods.kmeans.kernel_cluster_sums import ClusterSums, require_col
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import RandomSource
+from dpublish.types import FloatArray, IntArray
 
 MOST_CLUSTERS = 1000
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def lloyd_round(

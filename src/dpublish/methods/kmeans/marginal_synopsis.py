@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.accuracy.projection import project_nonnegative
+from dpublish.core.noisy_size import NoisySize
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.histogram.released_labeled import NoisySize
+from dpublish.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 ROOT = -1
 
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.aggregates.dependence import DISTANCE
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.box import Box
 from dpublish.data.table import Table
 from dpublish.mechanisms.exact.sampler import uniform_below
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.selection import select
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.kmeans.kernel_pair_counts import PairCounts
 from dpublish.methods.kmeans.marginal_synopsis import ROOT, MarginalTree
 from dpublish.privacy.budget import Budget

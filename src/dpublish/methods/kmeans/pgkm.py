@@ -21,7 +21,6 @@ from dpublish.mechanisms.genetic_search import (
     RECORDS_PER_ROUND,
     SHRINK,
     Breeding,
-    IntArray,
     Scores,
     count_rounds,
     draw_uniform,
@@ -33,6 +32,7 @@ from dpublish.methods.kmeans.eugkm import count_records
 from dpublish.methods.kmeans.kernel_center_losses import STEP, CenterLosses
 from dpublish.methods.kmeans.kernel_cluster_sums import require_columns
 from dpublish.methods.kmeans.released import KMeansRelease
+from dpublish.types import IntArray
 
 MOST_COORDINATES = 1_000_000
 """Of all candidates of a generation together."""

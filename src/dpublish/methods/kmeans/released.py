@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from dpublish.accuracy.projection import round_to_total
 from dpublish.core.answer import Answer
 from dpublish.core.grid_counts import GridCounts, first_integers
+from dpublish.core.noisy_size import MAX_ROWS, NoisySize
 from dpublish.core.released import Release, whole_column
 from dpublish.data.box import Box
 from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_count
-from dpublish.methods.histogram.released import MAX_ROWS
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.kmeans.cluster_sizes import ClusterSize, estimate_sizes
 from dpublish.methods.kmeans.synopsis import GridSynopsis
 from dpublish.methods.kmeans.synopsis_clusters import cluster_synopsis
@@ -27,8 +26,7 @@ from dpublish.methods.kmeans.weighted_lloyd import Clustering
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
-
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray
 
 NOWHERE = -1
 """Label of a row that has no place in the box, since one of its values is missing."""

@@ -10,12 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpublish.core.answer import Answer
+from dpublish.core.noisy_size import MAX_ROWS, NoisySize
 from dpublish.core.query.sampled import SampledCount
 from dpublish.core.released import whole_column
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.methods.histogram.released import MAX_ROWS
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.kmeans.dense_regions import likely_starts
 from dpublish.methods.kmeans.marginal_synopsis import MarginalTree
 from dpublish.methods.kmeans.released import KMeansRelease
@@ -23,8 +22,8 @@ from dpublish.methods.kmeans.weighted_lloyd import Clustering, search_effort, we
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
+from dpublish.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 SAMPLE = 10_000
 """How many points are drawn from the tree to be clustered."""
 

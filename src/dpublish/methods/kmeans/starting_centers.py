@@ -3,13 +3,11 @@
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from dpublish.errors import require_count
 from dpublish.randomness import RandomSource, plain_generator
-
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray
 
 _STEPS = 20
 _TRIES_EACH = 100

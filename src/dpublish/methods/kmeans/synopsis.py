@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.accuracy.projection import project_nonnegative
+from dpublish.core.noisy_size import NoisySize, estimate_total
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.histogram.released_labeled import NoisySize, estimate_total
-
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

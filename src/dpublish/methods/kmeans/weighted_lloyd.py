@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from dpublish.accuracy.projection import project_nonnegative
 from dpublish.methods.kmeans.grid_sums import PointSums, Summer, grid_summer
+from dpublish.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 MOST_ROUNDS = 100
 """With negative weights the rounds may go in circles."""
 

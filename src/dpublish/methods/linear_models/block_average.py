@@ -23,8 +23,8 @@ from dpublish.mechanisms.noise import add_geometric
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import RandomSource
+from dpublish.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 Estimator = Callable[[Table], ArrayLike]
 """Finds some numbers in a table, always equally many; a function of its records alone."""
 

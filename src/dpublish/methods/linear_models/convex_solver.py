@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.methods.linear_models.kernel_gradients import Gradient
+from dpublish.types import FloatArray
 
 MOST_PASSES = 1 << 14
 """The proofs rest on searches that end by themselves; one of the tests takes 401 passes."""
@@ -16,8 +16,6 @@ FARTHEST = float(1 << 19)
 
 _SHORTER = 0.9
 _ENOUGH = 1e-4  # share of the predicted descent that a step must reach
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

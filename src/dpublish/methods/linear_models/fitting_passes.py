@@ -1,8 +1,5 @@
 """What the minimizers of a linear classifier's losses read from the rows."""
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.data.table import Table
 from dpublish.mechanisms.noise import noisy_size
@@ -12,14 +9,13 @@ from dpublish.methods.linear_models.solver_error import TOLERANCE
 from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
+from dpublish.types import FloatArray
 
 LOSSES: dict[str, Loss] = {"logistic": "logistic", "svm": "huber"}
 """The smooth loss that stands for each model."""
 
 PASSES: dict[Loss, int] = {"logistic": 16, "huber": 48}
 """Passes that a search makes in any case; they were enough on all tables it was tried on."""
-
-FloatArray = NDArray[np.float64]
 
 
 def minimize_on(

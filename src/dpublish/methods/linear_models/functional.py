@@ -11,7 +11,6 @@ from math import sqrt
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.core.method import ExpectedError, Method, Run, setting
@@ -27,8 +26,7 @@ from dpublish.methods.linear_models.task import ModelTask, require_bound
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import RandomSource
-
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray
 
 FACTORS = {"linear": 1.0, "logistic": 2.0}
 """What the solution of least squares is multiplied by to minimize each model's objective."""

@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.core.method import ExpectedError, Method, Run, setting
@@ -33,8 +32,7 @@ from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.linear_models.task import ModelTask, require_bound
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
-
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray
 
 SIZE_SHARE = Fraction(2, 100)
 RIDGE = 1.0

@@ -6,13 +6,13 @@ from functools import cache, cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.data.features import FEATURE_UNIT, Features
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.methods.linear_models.signed_records import SignedBlock, SignedRecords
+from dpublish.types import FloatArray, IntArray
 
 SLOPE_BITS = 50
 """Slopes of a record, at most 1, are integers of 2^-50."""
@@ -38,8 +38,6 @@ _NODES = 1 << 10  # nodes of the table of exp(-t) per unit of t
 _NOTHING = 48  # exp(-t) counts as that of this t from here on: below 2^-69
 
 Loss = Literal["logistic", "huber"]
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 Slopes = tuple[FloatArray, FloatArray, FloatArray]
 """Loss, how fast it falls (from 0 to 1) and curvature, at each margin."""
 

@@ -14,6 +14,7 @@ from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.methods.linear_models.signed_records import SignedRecords
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
+from dpublish.types import FloatArray, IntArray
 
 WEIGHT_UNIT = 1 << 10
 """A weight of 1 as an integer."""
@@ -22,8 +23,6 @@ LOSS_UNIT = 1 << 10
 """A loss of 1, and a margin of 1, as an integer."""
 
 Loss = Literal["logistic", "hinge"]
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 _WIDEST = 256 * LOSS_UNIT  # beyond this margin a loss counts as a straight line
 _LARGEST_REACH = float(1 << 30)

@@ -17,8 +17,7 @@ from dpublish.data.features import FEATURE_UNIT, Features
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
-
-IntArray = NDArray[np.int64]
+from dpublish.types import IntArray
 
 RESPONSE_UNIT = FEATURE_UNIT
 """Responses are integers from -RESPONSE_UNIT to RESPONSE_UNIT, as features are."""

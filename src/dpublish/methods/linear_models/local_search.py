@@ -13,15 +13,14 @@ from fractions import Fraction
 from math import ceil, isqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.genetic_search import Scores, Watcher
 from dpublish.mechanisms.selection import select
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
+from dpublish.types import IntArray
 
-IntArray = NDArray[np.int64]
 Groups = Sequence[Sequence[int]]
 
 FEWEST_GROUP_ROUNDS, MOST_GROUP_ROUNDS = 3, 100

@@ -6,7 +6,6 @@ from math import ceil
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.core.method import Progress
@@ -18,8 +17,8 @@ from dpublish.methods.linear_models.kernel_losses import LOSS_UNIT, WEIGHT_UNIT,
 from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
+from dpublish.types import IntArray
 
-IntArray = NDArray[np.int64]
 Scorer = Callable[[IntArray], Scores]
 LossName = Literal["logistic", "hinge"]
 

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.methods.linear_models.kernel_moments import LinearMoments
-
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray
 
 RIDGE_DEVIATIONS = 4.0
 """The ridge is at least so many standard deviations of the noise of a product."""

@@ -11,7 +11,6 @@ from math import sqrt
 from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
@@ -43,11 +42,10 @@ from dpublish.methods.linear_models.solver_error import (
 from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
+from dpublish.types import FloatArray
 
 USUAL_RECORDS = 10_000
 """Records to predict errors for, where nobody says how many there are."""
-
-FloatArray = NDArray[np.float64]
 
 
 class OutputNoise(NamedTuple):

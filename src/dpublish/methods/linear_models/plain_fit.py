@@ -6,11 +6,11 @@ Nothing here is private, and nothing here sees private rows.
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray
+
 _WIDTH = 0.5  # of the rounded corner of the hinge
 _PASSES = 300
 

@@ -15,7 +15,6 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
@@ -40,8 +39,7 @@ from dpublish.methods.linear_models.solver_error import (
 from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
-
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)

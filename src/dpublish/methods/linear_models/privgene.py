@@ -23,7 +23,6 @@ from dpublish.mechanisms.genetic_search import (
     RECORDS_PER_ROUND,
     SHRINK,
     Breeding,
-    IntArray,
     Scores,
     count_rounds,
     draw_uniform,
@@ -44,6 +43,7 @@ from dpublish.methods.linear_models.model_scores import (
 from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.linear_models.task import ModelTask
 from dpublish.randomness import RandomSource
+from dpublish.types import IntArray
 
 PARENTS = {"range": 1, "plain": 10}
 LARGEST_POPULATION = 2_000

@@ -34,7 +34,6 @@ from dpublish.methods.linear_models.local_search import (
 )
 from dpublish.methods.linear_models.model_scores import (
     REACH,
-    IntArray,
     Scorer,
     count_complete,
     require_rounds,
@@ -46,6 +45,7 @@ from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
+from dpublish.types import IntArray
 
 
 class _Steps(NamedTuple):

@@ -17,6 +17,7 @@ from dpublish.data.features import FEATURE_UNIT, Features, Scale
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_known
 from dpublish.privacy.receipt import Receipt
+from dpublish.types import FloatArray
 
 Model = Literal["logistic", "svm", "linear"]
 MODELS = {
@@ -24,7 +25,6 @@ MODELS = {
     "svm": "linear support vector machine",
     "linear": "linear regression",
 }
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

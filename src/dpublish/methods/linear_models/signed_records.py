@@ -18,11 +18,10 @@ from dpublish.data.features import Features
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter, require_known
+from dpublish.types import FloatArray
 
 _FEW_CELLS = 1 << 13
 """Domains of at most so many combined leaves are counted first: a public choice."""
-
-FloatArray = NDArray[np.float64]
 
 
 class SignedBlock(NamedTuple):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpublish.accuracy.intervals import require_confidence
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.noisy_size import MAX_ROWS
 from dpublish.core.query.axes import read_boxes, read_question
 from dpublish.core.query.language import parse_query
 from dpublish.core.released import Release, whole_column
@@ -25,7 +26,7 @@ from dpublish.errors import (
     require_count,
     require_known,
 )
-from dpublish.methods.histogram.released import MAX_ROWS, Marginal
+from dpublish.methods.histogram.released import Marginal
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator

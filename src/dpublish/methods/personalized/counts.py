@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from dpublish.accuracy.intervals import require_confidence
 from dpublish.core.answer import Answer
 from dpublish.errors import InvalidQuery
-from dpublish.methods.personalized.parts import FloatArray, Part, shared_pairs, shares
+from dpublish.methods.personalized.parts import Part, shared_pairs, shares
+from dpublish.types import FloatArray
 
 EXCHANGEABLE = "people's levels are taken to say nothing about their records"
 NOISY_SIZES = "the numbers of people are noisy themselves, so there is no confidence interval"

@@ -10,7 +10,6 @@ from fractions import Fraction
 from math import ceil, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.errors import InvalidParameter, require_count
@@ -19,8 +18,8 @@ from dpublish.methods.personalized.groups.objectives import GroupVariance
 from dpublish.methods.personalized.groups.plan import Grouping, PlannedGroup, plan_rounds
 from dpublish.privacy.epsilon import format_short
 from dpublish.privacy.levels import parse_levels
+from dpublish.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 LEAST_SIZE = 500
 MOST_ROUNDS = 3
 _MOST_ROWS = 5  # thresholds that are compared, if there are many levels

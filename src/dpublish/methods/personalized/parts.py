@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dpublish.core.released import Release, describe_field, whole_column
 from dpublish.data import schema_file
@@ -19,8 +18,8 @@ from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.levels import parse_levels
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
+from dpublish.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 LARGEST = 1e20
 """Of a weight, a scale or a number of people; beyond any real one, and safe to multiply."""
 PARTS = "parts"

@@ -10,8 +10,9 @@ from dpublish.core.prediction import label_rows
 from dpublish.data.axis import Axis
 from dpublish.errors import InvalidQuery
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.personalized.parts import FloatArray, Part, shares
+from dpublish.methods.personalized.parts import Part, shares
 from dpublish.methods.privpfc.released import PrivPfCRelease
+from dpublish.types import FloatArray
 
 
 def predict(parts: Sequence[Part], rows: Any) -> pa.Array:

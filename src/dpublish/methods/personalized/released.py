@@ -11,10 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpublish.core.answer import Answer
+from dpublish.core.noisy_size import MAX_ROWS
 from dpublish.core.released import Release
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_count, require_known
-from dpublish.methods.histogram.released import MAX_ROWS
 from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.personalized.counts import EXCHANGEABLE, PersonalCount
 from dpublish.methods.personalized.parts import (

@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 
 from dpublish.aggregates.counts import Counts
 from dpublish.core.method import ExpectedError, Progress, Run, setting
+from dpublish.core.noisy_size import RESERVED
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema, parse_columns
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric
-from dpublish.methods.histogram.released import RESERVED, HistogramRelease
+from dpublish.methods.histogram.released import HistogramRelease
 from dpublish.methods.personalized.method import (
     PersonalSettings,
     known_sizes,

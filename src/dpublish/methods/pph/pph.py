@@ -23,6 +23,7 @@ from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.cut_counts import CutCounts
 from dpublish.aggregates.sparse_counts import MAX_DOMAIN
 from dpublish.core.method import ExpectedError, Method, Progress, Run, setting
+from dpublish.core.noisy_size import NoisySize
 from dpublish.core.task import Task
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
@@ -33,7 +34,7 @@ from dpublish.mechanisms.noise import noisy_size
 from dpublish.mechanisms.selection import select, selection_rate
 from dpublish.mechanisms.sparse_counts import auto_threshold
 from dpublish.methods.histogram.published_cells import add_noise_to_cells, require_free_names
-from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease, NoisySize
+from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease
 from dpublish.methods.pph.plan import AUTO, Plan
 from dpublish.methods.pph.score import SCORE_RANGE, score_projection
 from dpublish.privacy.budget import Budget

@@ -8,7 +8,6 @@ from math import prod
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dpublish.accuracy.projection import project_nonnegative
 from dpublish.aggregates.cells import ColumnSet
@@ -25,9 +24,8 @@ from dpublish.methods.privbayes.nodes import (
     joint_sets,
     require_network,
 )
+from dpublish.types import FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 _CALIBRATION = 1 << 16
 _ROUNDS = 30
 _LEAST = 1e-4  # part of every probability that comes from the marginal alone

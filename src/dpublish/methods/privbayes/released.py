@@ -14,6 +14,7 @@ from dpublish.accuracy.noise_distribution import noise_variance, sum_quantile
 from dpublish.aggregates.cells import ColumnSet
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.noisy_size import MAX_ROWS
 from dpublish.core.prediction import encode_rows, label_rows
 from dpublish.core.probabilities import add_up
 from dpublish.core.query.sampled import SampledCount
@@ -22,7 +23,7 @@ from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_count, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.histogram.released import MAX_ROWS, Marginal
+from dpublish.methods.histogram.released import Marginal
 from dpublish.methods.privbayes.counts import count_network
 from dpublish.methods.privbayes.joint_network import JointNetwork
 from dpublish.methods.privbayes.nodes import Node, joint_of

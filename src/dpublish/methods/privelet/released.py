@@ -17,13 +17,13 @@ from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.accuracy.projection import project_nonnegative, round_to_total
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.noisy_size import MAX_ROWS
 from dpublish.core.query.axes import read_boxes, read_question
 from dpublish.core.released import Release, whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.histogram.released import MAX_ROWS
 from dpublish.methods.privelet.haar import coefficient_weights, depth_of, invert, mean_square
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt

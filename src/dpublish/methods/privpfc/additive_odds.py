@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from dpublish.accuracy.projection import project_nonnegative
+from dpublish.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 _RIDGE = 1.0  # records of prior doubt about each effect
 _MAX_CELLS = 200_000  # the largest cells decide the fit; the rest only take from it
 

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpublish.types import IntArray
+
 Levels = NDArray[np.int8]
-IntArray = NDArray[np.int64]
 _EQUAL = 1e-9  # logarithms that differ by less stand for the same number of cells
 
 

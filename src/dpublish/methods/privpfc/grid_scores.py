@@ -11,7 +11,6 @@ from itertools import accumulate, groupby
 from math import exp, log
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.core.method import Progress
 from dpublish.core.task import Task
@@ -21,12 +20,11 @@ from dpublish.methods.privpfc.base_cuboids import Group, Levels, Sizes, group_gr
 from dpublish.methods.privpfc.grid_quality import GridQuality
 from dpublish.methods.privpfc.kernel_class_cuboids import ClassCuboids, count_planes
 from dpublish.methods.privpfc.roll_up import Cube, RollUp
+from dpublish.types import FloatArray, IntArray
 
 MOST_COUNTS = 1 << 24
 """Most counts that a grid may have: its cells times the classes; of two classes, its cells."""
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 Axis = tuple[int, int]  # a predictor and the level on which it is counted
 Path = tuple[tuple[int, ...], int]  # the levels of a grid along the axes, and its number
 _COUNTS_PER_PASS = 1 << 23

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.accuracy.projection import project_nonnegative, round_to_total
-
-FloatArray = NDArray[np.float64]
+from dpublish.types import FloatArray
 
 _PASSES = 20
 _EVEN = 0.02  # part of the weights that come from the sums along single axes

@@ -13,11 +13,11 @@ from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
 from dpublish.methods.privpfc.score_card import UNIT, ScoreCard, to_probabilities
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
+from dpublish.types import IntArray
 
 MOST_SUMS = 1 << 24
 """Most sums: residuals, spreads and remainders by leaf of all predictors and by class."""
 
-IntArray = NDArray[np.int64]
 _PART = 1 << 19  # probabilities that are computed at once; a part's sums stay far below 2^53
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpublish.accuracy.intervals import half_width
 from dpublish.aggregates.counts import Counts
 from dpublish.core.method import ExpectedError, Method, Progress, Run, setting
+from dpublish.core.noisy_size import NoisySize, estimate_total
 from dpublish.core.task import Task
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
@@ -26,7 +27,6 @@ from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.noise import add_geometric, noisy_size
 from dpublish.mechanisms.selection import select
 from dpublish.methods.histogram.published_cells import require_free_names
-from dpublish.methods.histogram.released_labeled import NoisySize, estimate_total
 from dpublish.methods.privpfc.candidate_grids import Levels, enumerate_grids
 from dpublish.methods.privpfc.grid_quality import GridQuality
 from dpublish.methods.privpfc.grid_scores import MOST_COUNTS, score_grids

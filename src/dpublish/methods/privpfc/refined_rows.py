@@ -17,9 +17,7 @@ from dpublish.data.axis import Axis
 from dpublish.methods.privpfc.kernel_residual_sums import sensitivity_of
 from dpublish.methods.privpfc.refinement import Refinement
 from dpublish.methods.privpfc.score_card import UNIT, ScoreCard, to_probabilities
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from dpublish.types import FloatArray, IntArray
 
 _BINS = 16  # of the highest probability, for each class that may have it
 _PASSES = 40

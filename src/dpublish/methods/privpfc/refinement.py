@@ -18,8 +18,8 @@ from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.privpfc.kernel_residual_sums import sensitivity_of, sums_shape
 from dpublish.methods.privpfc.score_card import STEP, ScoreTerm
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.types import IntArray
 
-IntArray = NDArray[np.int64]
 _LARGEST = 1 << 50  # sums beyond are moved here, so that a step's arithmetic fits 64 bits
 _LONGEST_STEP = 2 * STEP
 _DOUBT = 3  # deviations of noise that a cell's spread has to outweigh

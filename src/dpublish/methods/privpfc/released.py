@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.noisy_size import MAX_ROWS
 from dpublish.core.prediction import encode_rows, label_rows
 from dpublish.core.query.language import Query, parse_query
 from dpublish.core.query.sampled import SampledCount
@@ -20,7 +21,6 @@ from dpublish.core.released import whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, require_count, require_known
-from dpublish.methods.histogram.released import MAX_ROWS
 from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease, fill_columns
 from dpublish.methods.privpfc.additive_odds import smooth_probabilities
 from dpublish.methods.privpfc.grid_weights import grid_weights

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.data.taxonomy import Taxonomy
+from dpublish.types import FloatArray, IntArray
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 LONGEST = 64
 """Along longer axes, adding up run by run is as fast as a product of matrices."""
 _PRODUCT = 1 << 18  # larger products would be dealt out to threads, which wait more than work

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpublish.data.axis import Axis
 from dpublish.errors import InvalidParameter
+from dpublish.types import IntArray
 
 UNIT = 1 << 20
 """Probabilities are whole multiples of 1 / UNIT."""
@@ -24,8 +25,6 @@ LIMIT = 8 * STEP
 
 _FARTHEST = 16 * STEP  # a class farther behind the best counts as this far behind
 _POWERS = np.rint(np.exp(np.arange(_FARTHEST + 1) / -STEP) * (1 << 30)).astype(np.int64)
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

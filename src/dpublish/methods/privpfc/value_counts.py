@@ -17,8 +17,7 @@ from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
-
-IntArray = NDArray[np.int64]
+from dpublish.types import IntArray
 
 
 @dataclass(frozen=True, eq=False)

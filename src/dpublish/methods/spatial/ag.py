@@ -11,7 +11,6 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.core.method import ExpectedError, Method, Run, setting
@@ -24,6 +23,7 @@ from dpublish.methods.spatial.grid_sizes import UNIFORM_CONSTANT, side_lengths, 
 from dpublish.methods.spatial.kernels import BoxCells, GridRoute, cut_boxes
 from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.privacy.budget import Budget
+from dpublish.types import IntArray
 
 SIZE_SHARE = Fraction(1, 50)
 _FIRST_SHARE = Fraction(1, 2)  # of what remains; the second level gets as much
@@ -31,8 +31,6 @@ _COARSER = 16  # a first cell stands for so many of the uniform grid
 _LEAST_FIRST, _MOST_FIRST = 10, MOST_BOXES // 4
 _SECOND_CONSTANT = 5
 _MOST_RUNS = 64
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

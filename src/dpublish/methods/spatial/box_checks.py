@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.errors import InvalidParameter
+from dpublish.types import IntArray
 
-IntArray = NDArray[np.int64]
 _ROUNDING = 1e-9
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.mechanisms.noise import noisy_size
 from dpublish.methods.histogram.domain import counted_columns, require_ordered
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.spatial.kernels import BoxCells, GridRoute
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource

@@ -7,8 +7,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from dpublish.types import FloatArray, IntArray
 
 _MOST_NUMBERS = 1 << 22  # that are held at once
 

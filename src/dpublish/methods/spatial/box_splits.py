@@ -14,8 +14,7 @@ from dpublish.methods.spatial.box_domain import BoxDomain
 from dpublish.methods.spatial.kernels import BoxCells, TreeRoute
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
-
-IntArray = NDArray[np.int64]
+from dpublish.types import IntArray
 
 MOST_RUNS = 1024
 """A median is looked for among the ends of at most so many runs of leaves."""

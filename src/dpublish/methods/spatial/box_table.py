@@ -4,12 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dpublish.core.released import whole_column
 from dpublish.data.axis import Axis
-
-IntArray = NDArray[np.int64]
+from dpublish.types import IntArray
 
 
 def end_columns(axes: Sequence[Axis], lows: IntArray, highs: IntArray) -> dict[str, pa.Array]:

@@ -9,10 +9,8 @@ in proportion to (N epsilon)^(2d / (2 + d)).
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from dpublish.types import FloatArray, IntArray
 
 UNIFORM_CONSTANT = 10
 _ROUNDING = 1e-9

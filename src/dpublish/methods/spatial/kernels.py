@@ -12,8 +12,7 @@ from dpublish.aggregates.cells import unbounded
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
-
-IntArray = NDArray[np.int64]
+from dpublish.types import IntArray
 
 MAX_CELLS = 2**23
 """Most counts that are held at once: 64 MB."""

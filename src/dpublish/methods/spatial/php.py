@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.aggregates.counts import Counts
 from dpublish.core.method import ExpectedError, Method, Progress, Run, setting
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
@@ -26,7 +27,6 @@ from dpublish.methods.histogram.domain import (
     require_few,
     require_names,
 )
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.spatial.bisection import SCORE_RANGE, Box, choose_cuts
 from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.privacy.budget import Budget

@@ -17,6 +17,7 @@ from dpublish.accuracy.noise_distribution import noise_variance, sum_quantile
 from dpublish.accuracy.projection import round_to_total
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.noisy_size import MAX_ROWS, NoisySize
 from dpublish.core.query.language import parse_query
 from dpublish.core.query.weights import assumption, axis_weights
 from dpublish.core.released import Release, whole_column
@@ -24,8 +25,6 @@ from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_count, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.histogram.released import MAX_ROWS
-from dpublish.methods.histogram.released_labeled import NoisySize
 from dpublish.methods.spatial.box_checks import require_boxes
 from dpublish.methods.spatial.box_overlap import BoxOverlap
 from dpublish.methods.spatial.box_table import end_columns, read_ends

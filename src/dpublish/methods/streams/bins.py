@@ -9,10 +9,10 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
+from dpublish.core.noisy_size import RESERVED as RESERVED_BY_HISTOGRAMS
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema, parse_columns
 from dpublish.errors import InvalidParameter
-from dpublish.methods.histogram.released import RESERVED as RESERVED_BY_HISTOGRAMS
 
 MAX_BINS = 2_000_000
 RESERVED = RESERVED_BY_HISTOGRAMS | {"estimate", "time"}

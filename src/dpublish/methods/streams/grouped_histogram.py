@@ -15,7 +15,6 @@ from math import ceil
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.data.schema import Schema
@@ -26,9 +25,7 @@ from dpublish.methods.streams.reading import Reading
 from dpublish.methods.streams.static import ROUNDING, round_running
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from dpublish.types import FloatArray, IntArray
 
 ROUGH_SHARE = Fraction(1, 2)
 _ALONE = 0.5  # bins less sure than this, in units of a total's variance, get one of their own

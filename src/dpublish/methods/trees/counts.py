@@ -4,7 +4,6 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.accuracy.intervals import mixed_half_width, require_confidence
 from dpublish.core.answer import Answer
@@ -13,11 +12,11 @@ from dpublish.core.query.cells import bounded
 from dpublish.core.query.weights import is_partial
 from dpublish.data.axis import Axis
 from dpublish.errors import InvalidQuery
+from dpublish.types import FloatArray
 
 if TYPE_CHECKING:
     from dpublish.methods.trees.released import DecisionTreeRelease
 
-FloatArray = NDArray[np.float64]
 _EVENLY = "records are assumed to be spread evenly within partly covered leaves of the tree"
 
 

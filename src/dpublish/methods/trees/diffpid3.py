@@ -18,9 +18,8 @@ from dpublish.core.task import Task
 from dpublish.data.schema import Schema, parse_columns
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.selection import selection_rate
+from dpublish.mechanisms.selection import selection_rate, shortfall_95
 from dpublish.methods.trees.growth import grow
-from dpublish.methods.trees.majority import shortfall_95
 from dpublish.methods.trees.plan import Plan
 from dpublish.methods.trees.released import DecisionTreeRelease
 from dpublish.methods.trees.scores import MOST_RECORDS, Score, make_score

@@ -5,14 +5,13 @@ Known as: Majority.
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, log
 from typing import ClassVar
 
 from dpublish.aggregates.counts import Counts
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.core.task import Task
 from dpublish.data.schema import Schema
-from dpublish.mechanisms.selection import select, selection_rate
+from dpublish.mechanisms.selection import select, selection_rate, shortfall_95
 from dpublish.methods.trees.released import DecisionTreeRelease
 
 
@@ -64,16 +63,3 @@ class Majority(Method[DecisionTreeRelease]):
             "most frequent (95 %)"
         )
         return ExpectedError(summary, figures, target="choice_shortfall_95")
-
-
-def shortfall_95(candidates: int, rate: Fraction) -> int:
-    """Bound how far a choice by permute-and-flip falls behind the best, with probability 95 %.
-
-    A candidate more than t below the best shows heads with probability at most
-    exp(-rate (t + 1)), and is then chosen with at most one half, for the best shows heads too.
-
-    >>> shortfall_95(2, Fraction(1, 10))
-    23
-    """
-    probability = 2 * 0.05 / max(candidates - 1, 1)
-    return max(0, ceil(-log(probability) / float(rate)) - 1)

@@ -10,13 +10,10 @@ from math import ceil, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from dpublish.aggregates.box_grid import MOST_CELLS
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from dpublish.types import FloatArray, IntArray
 
 ALPHA = Fraction(1, 2)
 _FIRST_CONSTANT, _SECOND_CONSTANT = 10, 5

@@ -15,9 +15,7 @@ from dpublish.data.batch import Batch
 from dpublish.data.box import Box
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from dpublish.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from functools import cached_property
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.aggregates.box_grid import MOST_CELLS
 from dpublish.aggregates.cells import unbounded
@@ -17,8 +16,8 @@ from dpublish.data.box import UNIT, Box
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors, ReplaceRecord
+from dpublish.types import IntArray
 
-IntArray = NDArray[np.int64]
 _SHIFT = (2 * UNIT).bit_length() - 1  # dividing by 2 * UNIT, the width of the box
 _MOST_ALONG = 1 << 20  # times a lattice coordinate stays within 64 bits
 

@@ -9,24 +9,21 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dpublish.accuracy.projection import project_nonnegative, round_to_total
 from dpublish.core.answer import Answer
 from dpublish.core.grid_counts import GridCounts
+from dpublish.core.noisy_size import MAX_ROWS
 from dpublish.core.released import Release, whole_column
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.histogram.released import MAX_ROWS
 from dpublish.methods.wavecluster.grid import WaveGrid
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from dpublish.types import FloatArray, IntArray
 
 NO_CLUSTER = -1
 """Label of what lies in no cluster, or has no place in the box."""
