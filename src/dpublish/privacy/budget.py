@@ -1,4 +1,4 @@
-"""A budget is a budget of epsilon that can be split or spent, once.
+"""A budget: an amount of epsilon that can be split or spent, once.
 
 An algorithm is handed one `Budget` and hands parts of it down.  No budget opens twice and
 shares are exact fractions, so the parts never add up to more than the whole.  Nobody keeps
@@ -39,7 +39,7 @@ class Grant:
 class Budget:
     """A budget of `epsilon`, granted by the ledger or split off another budget.
 
-    >>> whole = Budget("0.5")
+    >>> whole = Budget.seeded("0.5")
     >>> shares = whole.split(size=1, counts=4)
     >>> shares["counts"].spend()
     Fraction(2, 5)
@@ -73,6 +73,23 @@ class Budget:
         self._is_used = False
         self._children: list[Budget] = []
         self._is_parallel = False
+
+    @classmethod
+    def seeded(
+        cls,
+        epsilon: ExactNumber,
+        purpose: str = "release",
+        *,
+        levels: LevelAmounts | None = None,
+    ) -> Budget:
+        """Make a budget that no ledger granted: for experiments, plans and tests.
+
+        Whatever it pays for is stamped: no ledger adds it up.
+
+        >>> Budget.seeded("0.5").grant is None
+        True
+        """
+        return cls(epsilon, purpose, levels=levels)
 
     def __repr__(self) -> str:
         state = "used" if self._is_used else "full"
