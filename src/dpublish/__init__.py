@@ -9,6 +9,7 @@ from typing import Any
 
 _HOME = {
     "AG": "dpublish.methods.spatial.ag",
+    "Answer": "dpublish.core.answer",
     "BA": "dpublish.methods.streams.ba",
     "BD": "dpublish.methods.streams.bd",
     "Budget": "dpublish.privacy.budget",
@@ -23,6 +24,7 @@ _HOME = {
     "DiffGen": "dpublish.methods.diffgen.diffgen",
     "DiffPID3": "dpublish.methods.trees.diffpid3",
     "EUGkM": "dpublish.methods.kmeans.eugkm",
+    "ExpectedError": "dpublish.core.method",
     "FilterPriority": "dpublish.methods.filter_priority.filter_priority",
     "FixedSampling": "dpublish.methods.streams.fixed_sampling",
     "FunctionalMechanism": "dpublish.methods.linear_models.functional",
@@ -35,6 +37,7 @@ _HOME = {
     "LinearModel": "dpublish.methods.linear_models.model",
     "Majority": "dpublish.methods.trees.majority",
     "Marginals": "dpublish.methods.marginals.marginals",
+    "Method": "dpublish.core.method",
     "Minimum": "dpublish.methods.personalized.minimum",
     "MkM": "dpublish.methods.kmeans.eugkm",
     "OutputPerturbation": "dpublish.methods.linear_models.output_perturbation",
@@ -55,6 +58,7 @@ _HOME = {
     "PrivateERM": "dpublish.methods.linear_models.private_erm",
     "Privelet": "dpublish.methods.privelet.privelet",
     "Release": "dpublish.core.released",
+    "Run": "dpublish.core.run",
     "Sampling": "dpublish.methods.personalized.sampling",
     "Schema": "dpublish.data.schema",
     "StreamOperator": "dpublish.publishing.streams.operator",
@@ -66,14 +70,18 @@ _HOME = {
     "WaveBaseline": "dpublish.methods.wavecluster.baseline",
     "Weighting": "dpublish.methods.personalized.weighting",
     "column": "dpublish.data.schema",
+    "evaluate": "dpublish.evaluation.evaluate",
+    "list_methods": "dpublish.core.registry",
     "load": "dpublish.core.folder.folder",
     "load_schema": "dpublish.data.schema_file",
     "make_method": "dpublish.core.settings",
     "make_stream_method": "dpublish.core.stream_catalog",
     "open_table": "dpublish.data.sources",
+    "plan": "dpublish.publishing.plan",
     "publish": "dpublish.publishing",
     "secure": "dpublish.randomness",
     "seeded": "dpublish.randomness",
+    "setting": "dpublish.core.method",
 }
 
 __all__ = sorted(_HOME)

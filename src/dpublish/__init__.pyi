@@ -1,5 +1,11 @@
+from dpublish.core.answer import Answer as Answer
 from dpublish.core.folder.folder import load as load
+from dpublish.core.method import ExpectedError as ExpectedError
+from dpublish.core.method import Method as Method
+from dpublish.core.method import setting as setting
+from dpublish.core.registry import list_methods as list_methods
 from dpublish.core.released import Release as Release
+from dpublish.core.run import Run as Run
 from dpublish.core.settings import make_method as make_method
 from dpublish.core.stream_catalog import make_stream_method as make_stream_method
 from dpublish.data.schema import Schema as Schema
@@ -7,6 +13,7 @@ from dpublish.data.schema import column as column
 from dpublish.data.schema_file import load_schema as load_schema
 from dpublish.data.sources import open_table as open_table
 from dpublish.errors import DPublishError as DPublishError
+from dpublish.evaluation.evaluate import evaluate as evaluate
 from dpublish.ledger.ledger import Ledger as Ledger
 from dpublish.methods.diffgen.diffgen import DiffGen as DiffGen
 from dpublish.methods.dpcopula.dpcopula import DPCopula as DPCopula
@@ -63,6 +70,7 @@ from dpublish.methods.wavecluster.privthr import PrivTHR as PrivTHR
 from dpublish.methods.wavecluster.privthr_em import PrivTHREM as PrivTHREM
 from dpublish.privacy.budget import Budget as Budget
 from dpublish.publishing import publish as publish
+from dpublish.publishing.plan import plan as plan
 from dpublish.publishing.streams.operator import StreamOperator as StreamOperator
 from dpublish.randomness import secure as secure
 from dpublish.randomness import seeded as seeded

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from dpublish.cli.group import Group
 from dpublish.cli.output import json_option, say, say_json, say_table, say_warnings
 from dpublish.core.folder.folder import differences, folder_hash, load
 from dpublish.errors import (
@@ -30,7 +31,7 @@ _BAR = 20  # characters
 _MOST_SHOWN = 20  # levels
 
 
-@click.group()
+@click.group(cls=Group)
 def ledger() -> None:
     """Keep the books: who may spend how much, what was granted, and that nothing was altered."""
 

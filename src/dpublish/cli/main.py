@@ -14,11 +14,12 @@ from importlib.metadata import version
 
 import click
 
+from dpublish.cli.group import Group
 from dpublish.cli.stop_signals import Stopped, StopSignals
 from dpublish.errors import DPublishError, LedgerExposed
 
 _COMMANDS = {
-    "demo": ("dpublish.cli.demo:demo", "A whole story in a minute: data, schema, release, report."),
+    "demo": ("dpublish.cli.demo:demo", "Data, schema, release and report in a minute."),
     "schema": ("dpublish.cli.schema:schema", "Draft and check the description of a table."),
     "ledger": ("dpublish.cli.ledger:ledger", "Keep the books: allowances, grants, verification."),
     "methods": ("dpublish.cli.methods:methods", "What can be published, and how to choose."),
@@ -26,11 +27,14 @@ _COMMANDS = {
     "release": ("dpublish.cli.release:release", "Publish from a table, paid for from the ledger."),
     "stream": ("dpublish.cli.stream:stream", "Publish a changing table step by step."),
     "rows": ("dpublish.cli.use:rows", "Draw synthetic rows from a release; free."),
-    "count": ("dpublish.cli.use:count", "Ask a release how many records; free."),
+    "count": ("dpublish.cli.use:count", "Count records in a release; free."),
     "predict": ("dpublish.cli.predict:predict", "Classify rows with a release; free."),
     "choose-k": ("dpublish.cli.choose_k:choose_k", "How many clusters a grid shows; free."),
     "report": ("dpublish.cli.use:report", "Write a release's page anew, beside it; free."),
-    "verify": ("dpublish.cli.signing:verify", "Is a release unchanged, and whose is it; free."),
+    "verify": (
+        "dpublish.cli.signing:verify",
+        "Check a release: unchanged, and whose; free.",
+    ),
     "sign": ("dpublish.cli.signing:sign", "Sign a release with the owner's key."),
     "key": ("dpublish.cli.signing:key", "Make a key to sign releases with."),
     "evaluate": (
@@ -38,13 +42,14 @@ _COMMANDS = {
         "Measure a release on true rows; not private.",
     ),
     "experiment": ("dpublish.cli.experiment:experiment", "Rerun and compare methods; not private."),
+    "completion": ("dpublish.cli.completion:completion", "Let your shell complete commands."),
 }
 
 
 _FAULT, _INTERRUPTED = 70, 130
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(Group):
     """A group that knows its subcommands by name and imports one only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -90,6 +95,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = command.main(arguments, prog_name="dpublish", standalone_mode=False)
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
+    except click.exceptions.NoArgsIsHelpError as request:  # a group, named without a command
+        from dpublish.cli.output import emit
+
+        emit(f"{request.format_message()}\n")
+        sys.exit(0)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - tracebacks may quote rows
         from dpublish.cli.output import say_aside
 

@@ -2,16 +2,16 @@
 
 import click
 
+from dpublish.cli.group import complete_methods
 from dpublish.cli.output import json_option, say, say_json, say_table
-from dpublish.core.registry import CATALOG, method_settings
+from dpublish.core.registry import list_methods, method_settings
+from dpublish.core.settings import canonical_name
 from dpublish.core.stream_catalog import STREAMS, stream_settings
 from dpublish.errors import require_known
 
-_ALL = {**CATALOG, **STREAMS}
-
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_methods)
 @click.option("--task", help="Only methods for this task.")
 @json_option
 def methods(name: str | None, task: str | None, as_json: bool) -> None:
@@ -19,27 +19,32 @@ def methods(name: str | None, task: str | None, as_json: bool) -> None:
     if name is not None:
         _one(name, as_json)
         return
+    known = list_methods()
     if task is not None:
-        require_known("task", task, {entry.task for entry in _ALL.values()})
-    chosen = {n: e for n, e in _ALL.items() if task in (None, e.task)}
+        require_known("task", task, {each.task for each in known})
+    chosen = [each for each in known if task in (None, each.task)]
     if as_json:
         say_json(
             [
-                {"name": n, "task": e.task, "publishes": e.publishes, "prefer": e.prefer}
-                for n, e in chosen.items()
+                {
+                    "name": each.name,
+                    "task": each.task,
+                    "publishes": each.publishes,
+                    "prefer": each.prefer_when,
+                }
+                for each in chosen
             ]
         )
         return
-    say_table(
-        ["method", "task", "publishes", "prefer it when"],
-        [[n, e.task, e.publishes, e.prefer] for n, e in chosen.items()],
-    )
+    say_table(["method", "task", "publishes", "prefer it when"], [list(each) for each in chosen])
 
 
 def _one(name: str, as_json: bool) -> None:
-    require_known("method", name, _ALL)
+    name = canonical_name(name)
+    known = {each.name: each for each in list_methods()}
+    require_known("method", name, known)
     settings = stream_settings(name) if name in STREAMS else method_settings(name)
-    entry = _ALL[name]
+    entry = known[name]
     if as_json:
         say_json(
             {
@@ -59,7 +64,7 @@ def _one(name: str, as_json: bool) -> None:
         )
         return
     say(f"{name}: publishes {entry.publishes}")
-    say(f"prefer it when {entry.prefer}")
+    say(f"prefer it when {entry.prefer_when}")
     say()
     rows = []
     for item in settings:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
+from dpublish.cli.group import complete_methods
 from dpublish.core.method import Progress
 from dpublish.errors import InputError, InvalidParameter
 
@@ -189,7 +190,12 @@ def _with_method(function: F, *, needs_schema: bool) -> F:
         click.option(
             "--schema", "schema_path", required=needs_schema, help="The schema file (TOML)."
         ),
-        click.option("--method", required=True, help="See: dpublish methods"),
+        click.option(
+            "--method",
+            required=True,
+            help="See: dpublish methods",
+            shell_complete=complete_methods,
+        ),
     ):
         function = option(function)
     return function

@@ -1,13 +1,12 @@
 """`dpublish plan`: cost and expected error before spending; no data is read."""
 
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from math import inf, log10
 from typing import Any
 
 import click
 
 from dpublish.cli.compare import compare_methods
+from dpublish.cli.group import MethodCommand
 from dpublish.cli.level_use import plain_levels, say_level_use
 from dpublish.cli.output import (
     FREE_SETTINGS,
@@ -24,13 +23,12 @@ from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.methods.personalized.method import PersonalSettings
-from dpublish.privacy.epsilon import format_epsilon, format_short
+from dpublish.privacy.epsilon import format_epsilon
 from dpublish.publishing import predict, read_epsilon
+from dpublish.publishing.plan import epsilon_for
 
-_MOST = Fraction(10_000)
 
-
-@click.command(context_settings=dict(FREE_SETTINGS))
+@click.command(cls=MethodCommand, context_settings=dict(FREE_SETTINGS))
 @planning_options
 @click.option("--epsilon", help="What you would spend: 0.5, or several: 0.1,0.5,1")
 @click.option(
@@ -120,40 +118,3 @@ def _plain_use(method: Predicts, epsilon: Fraction) -> dict[str, Any]:
     if not isinstance(method, PersonalSettings):
         return {}
     return {"levels": plain_levels(method.spending(epsilon))}
-
-
-def epsilon_for(method: Predicts, schema: Schema, n_records: int | None, wanted: float) -> Fraction:
-    """Find the smallest epsilon whose expected error is at most `wanted`.
-
-    It is rounded up to three digits, and not sought below one millionth.
-    """
-    if not wanted > 0:
-        raise InvalidParameter(f"wanted error ({wanted}) must be greater than 0")
-
-    most = method.levels[-1] if isinstance(method, PersonalSettings) else _MOST
-
-    def error_at(exponent: float) -> float:
-        expected = method.expected_error(schema, n_records, min(_rounded(10**exponent), most))
-        if expected.target not in expected.figures:
-            raise InvalidParameter("the error depends on the number of records; name it (--rows)")
-        return expected.figures[expected.target]
-
-    def error_or_infinite(exponent: float) -> float:
-        try:
-            return error_at(exponent)
-        except InvalidParameter:  # too small an epsilon for this method: settings were checked
-            return inf
-
-    low, high = -6.0, log10(most)
-    if error_at(high) > wanted:
-        raise InvalidParameter(
-            f"no epsilon up to {format_short(most)} brings the error down to {wanted}"
-        )
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if error_or_infinite(middle) <= wanted else (middle, high)
-    return min(_rounded(10**high), most)
-
-
-def _rounded(value: float) -> Fraction:
-    return Fraction(Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(value)))

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from dpublish.cli.group import MethodCommand
 from dpublish.cli.level_use import epsilon_left, say_level_use
 from dpublish.cli.output import (
     FREE_SETTINGS,
@@ -32,7 +33,7 @@ from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon
 from dpublish.publishing import publish
 
 
-@click.command(context_settings=dict(FREE_SETTINGS))
+@click.command(cls=MethodCommand, context_settings=dict(FREE_SETTINGS))
 @method_options
 @click.option("--data", required=True, help="CSV, Parquet, Arrow or .duckdb file, or a glob.")
 @click.option("--table", "table_name", help="Which table of a .duckdb file.")

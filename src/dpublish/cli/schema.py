@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from dpublish.cli.group import Group
 from dpublish.cli.output import json_option, say, say_json
 from dpublish.data.check import check_table
 from dpublish.data.draft import draft_schema
@@ -16,7 +17,7 @@ from dpublish.storage.whole_file import require_writable, write_text
 NOT_PRIVATE = "NOT PRIVATE: what follows was learned from rows; it is for the owner only"
 
 
-@click.group()
+@click.group(cls=Group)
 def schema() -> None:
     """Describe a table from public knowledge: kinds, bounds, categories, taxonomies."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dpublish.cli.group import Group
 from dpublish.cli.output import json_option, say, say_json
 from dpublish.core.folder.folder import (
     differences,
@@ -69,7 +70,7 @@ def _passphrase(path: str, *, is_new: bool) -> str:
     return asked
 
 
-@click.group()
+@click.group(cls=Group)
 def key() -> None:
     """Make the key with which an owner signs releases."""
 

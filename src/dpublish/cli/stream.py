@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from dpublish.cli.group import Group, MethodCommand
 from dpublish.cli.output import (
     FREE_SETTINGS,
     all_have_levels_option,
@@ -45,7 +46,7 @@ _state = click.argument("state")
 _ledger = click.option("--ledger", "ledger_path", help="The ledger file, if it was moved.")
 
 
-@click.group()
+@click.group(cls=Group)
 def stream() -> None:
     """Publish a histogram of a changing table at every step, for a fixed guarantee in all.
 
@@ -54,7 +55,7 @@ def stream() -> None:
     """
 
 
-@stream.command(context_settings=dict(FREE_SETTINGS))
+@stream.command(cls=MethodCommand, context_settings=dict(FREE_SETTINGS))
 @_state
 @method_options
 @click.option("--epsilon", required=True, help="For all steps, or for every window: exactly.")

@@ -68,6 +68,14 @@ class Method(ABC, Generic[R_co]):
     """
 
     name: ClassVar[str]
+    task: ClassVar[str] = ""
+    """What the method is for: counting, synthesis, classification, clustering ..."""
+    publishes: ClassVar[str] = ""
+    """What it publishes, in one line."""
+    prefer_when: ClassVar[str] = ""
+    """When to choose it, in one line."""
+    released: ClassVar[type[Release]]
+    """The class of the released value, so that `load` finds it again."""
     hidden: ClassVar[tuple[type[Neighbors], ...]] = (AddRemoveRecord,)
     """The changes to a table that the method can hide."""
 

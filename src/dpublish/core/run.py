@@ -8,7 +8,7 @@ a share of the budget pays for it, and is emptied by it.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -105,9 +105,9 @@ class Run:
         """The change to the rows that must be hidden."""
         return self.table.neighbors
 
-    def on(self, table: Table) -> "Run":
+    def on(self, table: Table) -> Self:
         """Return the same run on another table: a sample, a block, a group of records."""
-        return Run(
+        return type(self)(
             table,
             rng=self.rng,
             method=self._method,
@@ -151,7 +151,7 @@ class Run:
         """Add up a kernel over all records; exact, and therefore private."""
         return self.table.sum(kernel)
 
-    def sample(self, rate: Fraction, columns: Sequence[str] | None = None) -> "Run":
+    def sample(self, rate: Fraction, columns: Sequence[str] | None = None) -> Self:
         """Keep every record with probability `rate`, exactly, and go on with those."""
         return self.on(self.table.sample(rate, self.rng, columns))
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from dpublish.core.catalog import CATALOG
 from dpublish.core.method import Method
+from dpublish.core.plugins import plugin_class, plugins
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.privacy.epsilon import parse_epsilon
 
@@ -48,7 +49,9 @@ def canonical_name(name: str) -> str:
 def method_class(name: str) -> type[Method[Any]]:
     """Import the method called `name`."""
     name = canonical_name(name)
-    require_known("method", name, CATALOG)
+    if name not in CATALOG and name in plugins():
+        return plugin_class(name)
+    require_known("method", name, [*CATALOG, *plugins()])
     module, _, attribute = CATALOG[name].location.partition(":")
     found: type[Method[Any]] = getattr(import_module(module), attribute)
     return found

@@ -118,7 +118,7 @@ def test_blocks_that_are_not_integers_are_refused(answers, thresholds):
 
 
 def test_an_answer_that_is_not_whole_is_refused():
-    with pytest.raises(InvalidParameter, match="whole"):
+    with pytest.raises(InvalidParameter, match="integer"):
         vector().above(0.5, 0)
 
 
