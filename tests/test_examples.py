@@ -46,8 +46,8 @@ def test_an_example_runs_and_prints_something_worth_looking_at(example, tmp_path
     assert len(run([sys.executable, str(example)], tmp_path).splitlines()) >= 5
 
 
-def test_there_are_eight_examples():
-    assert len(EXAMPLES) == 8
+def test_there_are_nine_examples():
+    assert len(EXAMPLES) == 9
 
 
 def test_every_link_between_the_docs_leads_somewhere():

@@ -131,13 +131,13 @@ def test_empty_input_gives_empty_output_and_still_costs():
 @pytest.mark.parametrize(
     ("bad", "match"),
     [
-        ({"counts": np.array([1.0])}, "whole"),
-        ({"counts": np.array([True])}, "whole"),
-        ({"counts": np.array([2**70])}, "whole"),
-        ({"counts": [1]}, "whole"),  # the type of a list depends on its values: [2**70], [0.5]
-        ({"counts": []}, "whole"),
-        ({"counts": 1}, "whole"),
-        ({"counts": np.ma.masked_array([1, 2], mask=[False, True])}, "whole"),
+        ({"counts": np.array([1.0])}, "integer"),
+        ({"counts": np.array([True])}, "integer"),
+        ({"counts": np.array([2**70])}, "integer"),
+        ({"counts": [1]}, "integer"),  # the type of a list depends on its values: [2**70], [0.5]
+        ({"counts": []}, "integer"),
+        ({"counts": 1}, "integer"),
+        ({"counts": np.ma.masked_array([1, 2], mask=[False, True])}, "integer"),
         ({"sensitivity": 0}, "sensitivity"),
         ({"sensitivity": 1.5}, "sensitivity"),
         ({"sensitivity": 1 << 50}, "rate"),

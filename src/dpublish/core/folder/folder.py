@@ -49,6 +49,7 @@ from dpublish.core.folder.signing import (
     public_key,
     read_signature,
 )
+from dpublish.core.plugins import plugin_release
 from dpublish.core.released import Release
 from dpublish.data import schema_file
 from dpublish.errors import CorruptRelease, DPublishError, InputError, InvalidParameter
@@ -218,7 +219,7 @@ def kind_called(name: object) -> type[Release] | None:
     """Find a kind of release by its name."""
     target = _KINDS.get(name) if isinstance(name, str) else None
     if target is None:
-        return None
+        return plugin_release(name) if isinstance(name, str) else None
     module, _, attribute = target.partition(":")
     kind: type[Release] = getattr(import_module(module), attribute)
     return kind
