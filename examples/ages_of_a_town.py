@@ -1,4 +1,4 @@
-"""Publish a town's ages, ask a question, and see how far the answer can be off."""
+"""Publish a town's ages, count a range of them, and see the confidence interval."""
 
 import tempfile
 import tomllib

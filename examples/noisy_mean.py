@@ -199,9 +199,7 @@ if __name__ == "__main__":
 
     rows, schema = census(2_000), Schema((column("age", "integer", bounds=[16, 95]),))
     method = NoisyMean(column="age")
-    print(
-        f"true mean: {np.mean(rows['age'].to_numpy()):.2f} (simulated people)"
-    )
+    print(f"true mean: {np.mean(rows['age'].to_numpy()):.2f} (simulated people)")
     for epsilon in ("0.05", "0.1", "0.5", "1"):
         expected = method.expected_error(schema, len(rows), Fraction(epsilon))
         release = method.release(

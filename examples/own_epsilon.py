@@ -1,4 +1,4 @@
-"""Let each person say how much may be learned about her, and waste little of it."""
+"""Let each person choose their own epsilon, and waste little of it."""
 
 import tempfile
 import tomllib
@@ -35,10 +35,10 @@ methods = {
 schema = from_dict(tomllib.loads(SCHEMA))
 with dpublish.Ledger.create(folder / "books.db") as ledger:
     ledger.add("town", levels=levels)
-    for place, (name, method) in enumerate(methods.items()):
+    for number, (name, method) in enumerate(methods.items()):
         table = dpublish.open_table(rows, method.prepare(schema))
         release = dpublish.publish(
-            method, table, folder / str(place), ledger=ledger, dataset="town", epsilon="0.5"
+            method, table, folder / str(number), ledger=ledger, dataset="town", epsilon="0.5"
         )
         print(f"{name}: {release.count('sex = Female')}")
     for level in ledger.status("town").levels:

@@ -14,7 +14,7 @@ release = method.release(table, budget=dpublish.Budget("0.5"), rng=dpublish.secu
 for what, words in release.summary().items():
     print(f"{what:>10}: {words}")
 
-# What an analyst has: rows that stand for nobody, and the release's own opinion.
+# What an analyst has: synthetic rows, and the release's own predictions.
 for row in release.rows(3).to_pylist():
     print("synthetic:", row)
 

@@ -1,4 +1,4 @@
-"""Ask many questions, learn which answers are large, and pay only for those that are."""
+"""Find out which of many answers are large, and pay only for those that are."""
 
 import numpy as np
 
@@ -17,4 +17,4 @@ outcomes = above_threshold(
 )
 for day, is_busy in enumerate(outcomes, start=1):
     print(f"day {day:2}: {'busy' if is_busy else 'quiet'}")
-print("Twelve questions were asked; the budget paid for the three positive answers.")
+print("Twelve queries were compared; the budget paid for the three positive answers.")

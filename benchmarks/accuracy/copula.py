@@ -70,15 +70,15 @@ def main() -> None:
     )
     for note in planned.notes:
         print(note)
-    place = Path(options.output or tempfile.mkdtemp(prefix="dpublish-accuracy-"))
-    place.mkdir(parents=True, exist_ok=True)
+    folder = Path(options.output or tempfile.mkdtemp(prefix="dpublish-accuracy-"))
+    folder.mkdir(parents=True, exist_ok=True)
     with Console(stderr=True).status("") as status:
 
         def show(done: int, total: int, label: str) -> None:
             status.update(f"{done} of {total}: {label}")
 
         results = Experiment(NAME, planned.trials).run(
-            planned.run_trial, place / "accuracy.jsonl", show
+            planned.run_trial, folder / "accuracy.jsonl", show
         )
     report(results, present, options.repeats)
 
@@ -150,8 +150,8 @@ def _mean(values: list[float]) -> str:
     if not values:
         return ""
     digits = 3 if fmean(values) < 10 else 1
-    spread = f" ±{stdev(values):.{digits}f}" if len(values) > 1 else ""
-    return f"{fmean(values):.{digits}f}{spread}"
+    deviation = f" ±{stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{fmean(values):.{digits}f}{deviation}"
 
 
 def _options() -> argparse.Namespace:

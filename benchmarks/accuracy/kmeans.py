@@ -56,8 +56,8 @@ def main() -> None:
     )
     for note in planned.notes:
         print(note)
-    place = Path(options.output or tempfile.mkdtemp(prefix="dpublish-accuracy-"))
-    place.mkdir(parents=True, exist_ok=True)
+    folder = Path(options.output or tempfile.mkdtemp(prefix="dpublish-accuracy-"))
+    folder.mkdir(parents=True, exist_ok=True)
     with Console(stderr=True).status("") as status:
 
         def show(done: int, total: int, label: str) -> None:
@@ -65,7 +65,7 @@ def main() -> None:
 
         progress: Progress = show
         results = Experiment(NAME, planned.trials).run(
-            planned.run_trial, place / "accuracy.jsonl", progress
+            planned.run_trial, folder / "accuracy.jsonl", progress
         )
     report(results, options.repeats)
 

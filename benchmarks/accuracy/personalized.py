@@ -1,4 +1,4 @@
-"""How much do counts and models gain when each person brings her own epsilon?
+"""How much do counts and models gain when each person brings their own epsilon?
 
 Prints, for counts, logistic regression and support vector machines, the errors of all personal
 methods; of `threshold` and `sampling` those with the best threshold in hindsight.  Utility-based
@@ -44,8 +44,8 @@ Group = tuple[str, str, str, str]
 
 def main() -> None:
     options = _options()
-    place = Path(options.output or tempfile.mkdtemp(prefix="dpublish-accuracy-"))
-    place.mkdir(parents=True, exist_ok=True)
+    folder = Path(options.output or tempfile.mkdtemp(prefix="dpublish-accuracy-"))
+    folder.mkdir(parents=True, exist_ok=True)
     for part in options.parts.split(","):
         planned = plan(
             options.repeats if part == "count" else options.fits,
@@ -62,7 +62,7 @@ def main() -> None:
 
             progress: Progress = show
             results = Experiment(NAME, planned.trials).run(
-                planned.run_trial, place / f"accuracy-{part}.jsonl", progress
+                planned.run_trial, folder / f"accuracy-{part}.jsonl", progress
             )
         report(part, results, is_markdown=options.markdown)
 

@@ -66,15 +66,15 @@ def _measure(
 ) -> dict[str, list[float]]:
     rows, schema = benchmark.rows(folder), benchmark.schema(folder)
     if benchmark.fold_column is None:
-        place = stratified_folds(encode_classes(rows, schema, benchmark.target), 10, seed=1)
+        fold_of = stratified_folds(encode_classes(rows, schema, benchmark.target), 10, seed=1)
     else:
-        place = rows[benchmark.fold_column].to_numpy()
+        fold_of = rows[benchmark.fold_column].to_numpy()
     found: dict[str, list[float]] = {}
     for fold in range(options.folds):
-        train = open_table(rows.filter(pa.array(place != fold)), schema)
+        train = open_table(rows.filter(pa.array(fold_of != fold)), schema)
         method = make_method("privpfc", {"target": benchmark.target})
         release = method.release(train, budget=Budget(epsilon), rng=seeded(FIRST_SEED + fold))
-        test = rows.filter(pa.array(place == fold))
+        test = rows.filter(pa.array(fold_of == fold))
         for name, error in _errors(release, test, fold, options.models.split(",")).items():
             found.setdefault(name, []).append(error)
     return found

@@ -55,7 +55,7 @@ def _compare(
 ) -> list[str]:
     rows, schema = benchmark.rows(folder), benchmark.schema(folder)
     classes = encode_classes(rows, schema, benchmark.target)
-    place = stratified_folds(classes, 10, seed=1)
+    fold_of = stratified_folds(classes, 10, seed=1)
     table = Table(title=f"{benchmark.name}: misclassification, {folds} folds", box=None)
     table.add_column("epsilon")
     for name in VARIANTS:
@@ -65,11 +65,11 @@ def _compare(
         cells = []
         for name, (settings, rule) in VARIANTS.items():
             found = [
-                _measure(rows, schema, benchmark.target, place == fold, settings, rule, epsilon)
+                _measure(rows, schema, benchmark.target, fold_of == fold, settings, rule, epsilon)
                 for fold in range(folds)
             ]
-            spread = stdev(found) if folds > 1 else 0.0
-            cells.append(f"{fmean(found):.4f} ±{spread:.4f}")
+            deviation = stdev(found) if folds > 1 else 0.0
+            cells.append(f"{fmean(found):.4f} ±{deviation:.4f}")
             label = f"{benchmark.name}_{epsilon}_{name}".replace(" ", "-").replace(",", "")
             figures.append(f"{label}={fmean(found):.4f}")
         table.add_row(epsilon, *cells)

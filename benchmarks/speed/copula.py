@@ -66,9 +66,9 @@ def main() -> None:
             draw = method == METHODS[0]
             times[method, part], drawing = ours(rows, method, draw)
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            told = f"{drawing:.1f}" if draw else ""
+            shown = f"{drawing:.1f}" if draw else ""
             seconds = f"{times[method, part]:.1f}"
-            table.add_row(f"{rows.num_rows:,}", method, seconds, told, f"{peak:.0f}")
+            table.add_row(f"{rows.num_rows:,}", method, seconds, shown, f"{peak:.0f}")
         if part == PARTS[-1]:
             plain = plainly(rows)
             table.add_row(f"{rows.num_rows:,}", "SciPy's Kendall alone", f"{plain:.0f}", "", "")

@@ -37,10 +37,10 @@ SCHEMA = Schema(tuple(column(name, "numeric", bounds=[-1, 1]) for name in "xy"))
 
 
 def make_points(count: int) -> np.ndarray:
-    """Draw points around fifteen places."""
+    """Draw points around fifteen points."""
     rng = plain_generator(1)
-    places = rng.uniform(-0.9, 0.9, (CLUSTERS, 2))
-    points = places[rng.integers(CLUSTERS, size=count)] + rng.normal(0, 0.06, (count, 2))
+    middles = rng.uniform(-0.9, 0.9, (CLUSTERS, 2))
+    points = middles[rng.integers(CLUSTERS, size=count)] + rng.normal(0, 0.06, (count, 2))
     return np.clip(points, -1, 1)
 
 

@@ -45,12 +45,12 @@ def adult() -> tuple[Schema, pa.Table]:
         return schema, benchmark.rows(folder).select(list(schema.names))
     rng = plain_generator(1)
     columns, rows = [], {}
-    for place in range(6):
-        name = f"number_{place}"
+    for number in range(6):
+        name = f"number_{number}"
         columns.append(column(name, "numeric", bounds=[0, 1], bins=16))
         rows[name] = rng.random(ROWS)
-    for place, width in enumerate(WIDTHS):
-        name, values = f"category_{place}", [f"value {value}" for value in range(width)]
+    for number, width in enumerate(WIDTHS):
+        name, values = f"category_{number}", [f"value {value}" for value in range(width)]
         columns.append(column(name, "category", values=values))
         rows[name] = np.array(values)[rng.integers(width, size=ROWS)]
     columns.append(column("income", "category", values=["low", "high"]))

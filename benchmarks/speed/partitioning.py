@@ -38,8 +38,8 @@ def plainly(levels: list[float], sizes: list[int]) -> float:
     for end in range(1, len(levels) + 1):
         found = 0.0
         for start in range(end):
-            told = (sums[end] - sums[start]) * levels[start] ** 2
-            gain = (sums[end] - sums[start]) * told / (2.0 + 0.25 * told)
+            shown = (sums[end] - sums[start]) * levels[start] ** 2
+            gain = (sums[end] - sums[start]) * shown / (2.0 + 0.25 * shown)
             found = max(found, best[start] + gain)
         best.append(found)
     return best[-1]
@@ -71,10 +71,10 @@ def main() -> None:
         seconds[name], starts = timed(call)
         table_of = drawing_table if name == DRAWING else precision_table
         lasts = [*(start - 1 for start in starts[1:]), LEVELS - 1]
-        told = table_of(people, VARIANCE)[list(starts), lasts].sum()
-        table.add_row(name, f"{seconds[name]:.2f}", f"{len(starts)}", f"{told:,.0f}")
-    slow, told = timed(lambda: plainly(levels.tolist(), sizes.tolist()))
-    table.add_row("plain double loop", f"{slow:.2f}", "", f"{told:,.0f}")
+        shown = table_of(people, VARIANCE)[list(starts), lasts].sum()
+        table.add_row(name, f"{seconds[name]:.2f}", f"{len(starts)}", f"{shown:,.0f}")
+    slow, shown = timed(lambda: plainly(levels.tolist(), sizes.tolist()))
+    table.add_row("plain double loop", f"{slow:.2f}", "", f"{shown:,.0f}")
     Console().print(table)
     print(
         f"RESULT utility_s={seconds['utility-based']:.3f} "
