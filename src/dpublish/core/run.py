@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpublish.data.batch import Kernel, S
+from dpublish.data.batch import S, Summable
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
@@ -147,7 +147,7 @@ class Run:
 
     # --- What reads rows ------------------------------------------------------------------
 
-    def sum(self, kernel: Kernel[S]) -> S:
+    def sum(self, kernel: Summable[S]) -> S:
         """Add up a kernel over all records; exact, and therefore private."""
         return self.table.sum(kernel)
 
