@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dpublish.accuracy.intervals import half_width, mixed_half_width, one_cell_bound
-from dpublish.accuracy.noise_distribution import noise_survival, sum_quantile
-from dpublish.accuracy.noise_sums import Terms
+from dpublish.accuracy.noise_distribution import Terms, noise_survival, sum_quantile
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import discrete_laplace
 from dpublish.randomness import plain_generator, seeded
@@ -16,11 +15,11 @@ from dpublish.randomness import plain_generator, seeded
 @pytest.mark.parametrize("rate", [Fraction(2), Fraction(1, 2), Fraction(1, 30)])
 @pytest.mark.parametrize("cells", [1, 7, 300])
 def test_whole_cells_are_covered_as_often_as_claimed_and_no_wider_than_needed(rate, cells):
-    reach = half_width(rate, np.ones(cells), 0.9)
+    width = half_width(rate, np.ones(cells), 0.9)
     noise = discrete_laplace(rate, 20_000 * cells, seeded(3)).reshape(20_000, cells).sum(axis=1)
-    covered = np.mean(np.abs(noise) <= reach)
+    covered = np.mean(np.abs(noise) <= width)
     assert covered > 0.9 - 0.01
-    assert np.mean(np.abs(noise) <= reach - 1) < 0.9 + 0.01  # one less would not do
+    assert np.mean(np.abs(noise) <= width - 1) < 0.9 + 0.01  # one less would not do
 
 
 @pytest.mark.parametrize("rate", [Fraction(2), Fraction(1, 5), Fraction(1, 300)])
@@ -30,15 +29,15 @@ def test_whole_cells_are_covered_as_often_as_claimed_and_no_wider_than_needed(ra
 def test_partly_covered_cells_are_covered_as_often_as_claimed_and_hardly_more(rate, weights):
     noise = discrete_laplace(rate, 100_000 * len(weights), seeded(4)).reshape(100_000, -1)
     error = np.abs(noise @ np.array(weights))
-    reach = half_width(rate, np.array(weights), 0.95)
-    assert np.mean(error <= reach + 1e-9) > 0.95 - 0.004
-    assert np.mean(error <= 0.97 * reach - max(weights)) < 0.95 + 0.004  # less would not do
+    width = half_width(rate, np.array(weights), 0.95)
+    assert np.mean(error <= width + 1e-9) > 0.95 - 0.004
+    assert np.mean(error <= 0.97 * width - max(weights)) < 0.95 + 0.004  # less would not do
 
 
 def test_a_weight_that_hardly_counts_changes_hardly_anything():
-    reach = half_width(Fraction(1, 5), np.array([1.0, 1e-7]), 0.95)
+    width = half_width(Fraction(1, 5), np.array([1.0, 1e-7]), 0.95)
     one = sum_quantile(Fraction(1, 5), 1, 0.95)
-    assert one < reach < 1.03 * one
+    assert one < width < 1.03 * one
 
 
 @pytest.mark.parametrize("rate", [Fraction(3), Fraction(1, 10)])
@@ -51,9 +50,9 @@ def test_sums_with_thousands_of_weights_are_bounded_closely(rate, shape):
     }[shape]
     noise = discrete_laplace(rate, 4000 * weights.size, seeded(4)).reshape(4000, -1)
     error = np.abs(noise @ weights)
-    reach = half_width(rate, weights, 0.95)
-    assert np.mean(error <= reach) > 0.95 - 0.012
-    assert np.mean(error <= 0.96 * reach - 0.5 * weights.max()) < 0.95 + 0.012
+    width = half_width(rate, weights, 0.95)
+    assert np.mean(error <= width) > 0.95 - 0.012
+    assert np.mean(error <= 0.96 * width - 0.5 * weights.max()) < 0.95 + 0.012
 
 
 @pytest.mark.parametrize("confidence", [0.2, 0.5, 0.999, 0.99999, 1 - 1e-9])
@@ -62,8 +61,8 @@ def test_the_distribution_of_a_weighted_sum_agrees_with_the_exact_quantile_of_wh
 ):
     # Weights that differ in the 12th digit cannot use the formula for equal ones.
     exact = sum_quantile(Fraction(1, 20), 3, confidence)
-    reach = half_width(Fraction(1, 20), np.array([1, 1, 1 + 1e-12]), confidence)
-    assert exact <= reach <= 1.2 * exact + 1
+    width = half_width(Fraction(1, 20), np.array([1, 1, 1 + 1e-12]), confidence)
+    assert exact <= width <= 1.2 * exact + 1
 
 
 def test_noise_of_different_rates_is_added_up_as_it_is():
@@ -72,20 +71,20 @@ def test_noise_of_different_rates_is_added_up_as_it_is():
         discrete_laplace(r, 50_000 * w.size, seeded(5)) for r, w in zip(rates, weights, strict=True)
     ]
     error = np.abs(sum(n.reshape(-1, w.size) @ w for n, w in zip(noise, weights, strict=True)))
-    reach = mixed_half_width(rates, weights, 0.95)
-    assert np.mean(error <= reach) > 0.945
-    assert np.mean(error <= 0.96 * reach) < 0.955
+    width = mixed_half_width(rates, weights, 0.95)
+    assert np.mean(error <= width) > 0.945
+    assert np.mean(error <= 0.96 * width) < 0.955
     assert mixed_half_width(rates, [np.zeros(3), np.ones(4)], 0.9) == half_width(
         rates[1], np.ones(4), 0.9
     )
 
 
-def test_a_spread_on_top_of_the_noise_is_added_as_a_normal_number():
+def test_a_deviation_on_top_of_the_noise_is_added_as_a_normal_number():
     noise = discrete_laplace(Fraction(1, 5), 200_000, seeded(6)).reshape(-1, 2).sum(axis=1)
     error = np.abs(noise + plain_generator(7).normal(0, 12, noise.size))
-    reach = half_width(Fraction(1, 5), np.ones(2), 0.95, spread=12)
-    assert np.mean(error <= reach) > 0.947
-    assert np.mean(error <= 0.97 * reach) < 0.953
+    width = half_width(Fraction(1, 5), np.ones(2), 0.95, deviation=12)
+    assert np.mean(error <= width) > 0.947
+    assert np.mean(error <= 0.97 * width) < 0.953
 
 
 def test_products_of_weights_are_gathered_without_listing_them():
@@ -96,16 +95,16 @@ def test_products_of_weights_are_gathered_without_listing_them():
         assert np.array_equal(here, there)
 
 
-def test_nothing_asked_means_no_error():
+def test_an_empty_sum_has_no_error():
     assert half_width(Fraction(1), np.zeros(4), 0.95) == 0
-    assert half_width(Fraction(1), np.zeros(4), 0.95, spread=2) == pytest.approx(2 * 1.959964)
+    assert half_width(Fraction(1), np.zeros(4), 0.95, deviation=2) == pytest.approx(2 * 1.959964)
 
 
 @pytest.mark.parametrize("cells", [1, 10, 10**12])
 def test_the_bound_over_all_cells_is_the_smallest_that_the_union_bound_allows(cells):
-    reach = one_cell_bound(Fraction(1, 4), cells, 0.95)
-    assert cells * noise_survival(Fraction(1, 4), reach + 1) <= 0.05 + 1e-9
-    assert cells * noise_survival(Fraction(1, 4), reach) > 0.05
+    width = one_cell_bound(Fraction(1, 4), cells, 0.95)
+    assert cells * noise_survival(Fraction(1, 4), width + 1) <= 0.05 + 1e-9
+    assert cells * noise_survival(Fraction(1, 4), width) > 0.05
 
 
 @pytest.mark.parametrize("confidence", [0, 1, -0.1, 1.5, float("nan")])

@@ -7,9 +7,11 @@ import pytest
 
 from dpublish.accuracy import noise_distribution
 from dpublish.accuracy.noise_distribution import (
+    Terms,
     noise_pmf,
     noise_survival,
     noise_variance,
+    quantile,
     sum_quantile,
 )
 from dpublish.errors import InvalidParameter
@@ -52,6 +54,18 @@ def test_quantiles_of_sums_are_those_of_the_convolution(rate, terms, confidence)
     assert sum_quantile(rate, terms, confidence) == convolved_quantile(rate, terms, confidence)
 
 
+def test_sums_of_equal_weight_and_different_rates_are_those_of_the_convolution():
+    rates = (0.1, 0.25, 0.25)
+    distribution = np.ones(1)
+    for rate in rates:
+        distribution = np.convolve(distribution, noise_pmf(rate, np.arange(-600, 601)))
+    center = len(distribution) // 2
+    within = distribution[center] + np.concatenate([[0], 2 * distribution[center + 1 :].cumsum()])
+    for confidence in (0.5, 0.95, 0.999):
+        terms = Terms.gather(np.full(3, 2.0), np.array(rates))
+        assert quantile(terms, confidence) == 2 * int(np.argmax(within >= confidence))
+
+
 @pytest.mark.parametrize("terms", [1, 40])
 def test_sums_of_drawn_noise_stay_within_as_often_as_guaranteed(terms):
     sums = (
@@ -66,7 +80,8 @@ def test_where_the_lattice_is_too_long_the_bound_is_safe_and_close(terms, excess
     rate = Fraction(1, 5000)
     exact = sum_quantile(rate, terms, 0.95)
     monkeypatch.setattr(noise_distribution, "LONGEST_LATTICE", 1 << 15)
-    bound = sum_quantile.__wrapped__(rate, terms, 0.95)  # not the one that is remembered
+    anew = noise_distribution._lattice_quantile.__wrapped__  # not the one that is remembered
+    bound = anew((float(rate),), (float(terms),), 0.95)
     assert exact < bound < exact * (1 + excess)
 
 
@@ -80,7 +95,8 @@ def test_very_wide_noise_and_extreme_confidence_are_bounded():
 def test_chernoff_holds_everywhere_it_can_be_checked():
     for terms in (2, 5, 30):
         for confidence in (0.5, 0.9, 0.999):
-            bound = noise_distribution._chernoff_quantile(0.3, terms, 1 - confidence)
+            noise = Terms.alike(0.3, terms)
+            (bound,) = noise_distribution._chernoff(noise, 0.0, 1 - confidence)
             assert bound >= convolved_quantile(0.3, terms, confidence)
 
 

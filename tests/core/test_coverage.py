@@ -119,7 +119,7 @@ def test_bars_of_cut_cells_hold_as_often_as_they_say(rate, query):
 
 
 def test_bars_that_forget_where_records_lie_in_a_cell_are_caught(monkeypatch):
-    def forgetful(terms, confidence, *, spread):
+    def forgetful(terms, confidence, *, deviation):
         return terms_half_width(terms, confidence)
 
     monkeypatch.setattr(cell_counts, "terms_half_width", forgetful)

@@ -6,18 +6,13 @@ error of any sum of them is known before and after the release.
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
 from math import ceil, exp, inf, log, log1p
-from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpublish.accuracy.noise_distribution import sum_quantile
-from dpublish.accuracy.noise_sums import Terms, stray
+from dpublish.accuracy.noise_distribution import Terms, quantile, sum_quantile
 from dpublish.errors import InvalidParameter
-
-_exact_quantile = lru_cache(maxsize=4096)(sum_quantile)
+from dpublish.types import FloatArray
 
 
 def require_confidence(confidence: float) -> None:
@@ -27,63 +22,57 @@ def require_confidence(confidence: float) -> None:
 
 
 def half_width(
-    rate: Fraction, weights: NDArray[np.float64], confidence: float, *, spread: float = 0.0
+    rate: Fraction, weights: FloatArray, confidence: float, *, deviation: float = 0.0
 ) -> float:
-    """Bound the error of a weighted sum of noisy counts with probability `confidence`.
+    """Return the half-width of the confidence interval of a weighted sum of noisy counts.
 
-    Cells that all count alike get the exact quantile of the noise, others that of the distribution
+    Counts of equal weight get the exact quantile of the noise, others that of the distribution
     of the weighted sum, rounded outwards by about 1 %.
 
     Args:
         rate: Rate of the noise of every count.
         weights: How much each count counts.
-        confidence: Probability with which the bound holds.
-        spread: Standard deviation of a normal error on top of the noise.
+        confidence: Probability with which the interval holds the truth.
+        deviation: Standard deviation of a normal error on top of the noise.
 
     >>> half_width(Fraction(1, 10), np.ones(100), 0.95)
     277.0
-    >>> round(half_width(Fraction(1, 10), np.ones(100), 0.95, spread=200), -1)
+    >>> round(half_width(Fraction(1, 10), np.ones(100), 0.95, deviation=200), -1)
     490.0
     """
-    return mixed_half_width([rate], [weights], confidence, spread=spread)
+    return mixed_half_width([rate], [weights], confidence, deviation=deviation)
 
 
 def mixed_half_width(
     rates: Sequence[Fraction],
-    weights: Sequence[NDArray[np.float64]],
+    weights: Sequence[FloatArray],
     confidence: float,
     *,
-    spread: float = 0.0,
+    deviation: float = 0.0,
 ) -> float:
-    """Bound the error of a weighted sum of counts whose noise has different rates.
+    """Return the half-width for a weighted sum of counts whose noise has different rates.
 
     Args:
         rates: The rates of the noise.
         weights: For each rate, how much each of its counts counts.
-        confidence: Probability with which the bound holds.
-        spread: Standard deviation of a normal error on top of the noise.
+        confidence: Probability with which the interval holds the truth.
+        deviation: Standard deviation of a normal error on top of the noise.
     """
-    require_confidence(confidence)
     parts = [np.full(w.size, float(r)) for r, w in zip(rates, weights, strict=True)]
     flat = [np.ravel(w).astype(np.float64) for w in weights]
     nothing = np.empty(0)
     terms = Terms.gather(np.concatenate([nothing, *flat]), np.concatenate([nothing, *parts]))
-    return terms_half_width(terms, confidence, spread=spread)
+    return terms_half_width(terms, confidence, deviation=deviation)
 
 
-def terms_half_width(terms: Terms, confidence: float, *, spread: float = 0.0) -> float:
-    """Bound the error of a sum whose terms are gathered by weight and rate."""
+def terms_half_width(terms: Terms, confidence: float, *, deviation: float = 0.0) -> float:
+    """Return the half-width for a sum whose terms are gathered by weight and rate."""
     require_confidence(confidence)
-    if terms.sizes.size == 0:
-        return spread * NormalDist().inv_cdf((1 + confidence) / 2)
-    if terms.sizes.size == 1 and spread == 0:
-        rate, repeats = float(terms.rates[0]), int(terms.repeats[0])
-        return float(terms.sizes[0]) * _exact_quantile(rate, repeats, confidence)
-    return stray(terms, confidence, spread)
+    return quantile(terms, confidence, deviation)
 
 
 def one_cell_bound(rate: Fraction, cells: int, confidence: float) -> int:
-    """Find how far noise may reach on one side in any of `cells` cells at once.
+    """Bound the noise on one side in all of `cells` cells at once.
 
     By the union bound, every cell's noise stays at or below the answer with probability
     `confidence`: P(N > q) = a^(q+1) / (1 + a).
@@ -91,15 +80,15 @@ def one_cell_bound(rate: Fraction, cells: int, confidence: float) -> int:
     require_confidence(confidence)
     a = exp(-float(rate))
     tail = (1 - confidence) / max(cells, 1)
-    reach = -(log(tail) + log1p(a)) / float(rate) - 1
-    return max(0, ceil(reach)) if reach < inf else 0
+    bound = -(log(tail) + log1p(a)) / float(rate) - 1
+    return max(0, ceil(bound)) if bound < inf else 0
 
 
 def count_errors(rate: Fraction, cells: int, threshold: int | None) -> dict[str, float]:
     """Predict the errors of a histogram's counts (95 %), dense or above a threshold.
 
     Cells above a threshold were picked by their noise, so of the published ones only the
-    bound that holds for all cells of the domain at once says anything.
+    bound that holds for all cells of the domain at once applies.
     """
     every = {"all_cells_95": float(one_cell_bound(rate, 2 * cells, 0.95))}
     if threshold is None:

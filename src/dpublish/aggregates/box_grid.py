@@ -6,11 +6,10 @@ from math import prod
 
 import numpy as np
 
-from dpublish.aggregates.cells import unbounded
+from dpublish.aggregates.kernel import ArrayKernel
 from dpublish.data.box import UNIT, Box
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors, ReplaceRecord
 from dpublish.types import IntArray
 
 MOST_CELLS = 4_000_000
@@ -19,12 +18,12 @@ _SHIFT = (2 * UNIT).bit_length() - 1  # dividing by 2 * UNIT, the width of the b
 
 
 @dataclass(frozen=True)
-class BoxGrid:
+class BoxGrid(ArrayKernel):
     """Kernel: count the records in every cell, row by row (the last column varies fastest).
 
     Cell j of m along a side holds the coordinates from -1 + 2j/m on, without the upper end;
-    the last cell holds its upper end too.  So a record lies in one cell, and one of size 1
-    along every side counts the records of which all numbers are known.
+    the last cell holds its upper end too.  So a record lies in one cell, or in none if a number
+    is missing, and a grid of size 1 along every side counts the records without missing numbers.
 
     >>> from dpublish.data.schema import Schema, column
     >>> box = Box.of(Schema((column("x", "numeric", bounds=[0, 10]),)))
@@ -50,11 +49,6 @@ class BoxGrid:
             )
 
     @property
-    def codes(self) -> tuple[str, ...]:
-        """Columns that it reads as codes: none."""
-        return ()
-
-    @property
     def values(self) -> tuple[str, ...]:
         """Columns that it reads as clipped numbers."""
         return self.box.names
@@ -64,9 +58,10 @@ class BoxGrid:
         """Number of cells."""
         return prod(self.sizes)
 
-    def zero(self) -> IntArray:
-        """Make the answer for no records."""
-        return np.zeros(self.cells, dtype=np.int64)
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return self.cells
 
     def add(self, batch: Batch, out: IntArray) -> None:
         """Add the records of `batch` to `out`."""
@@ -76,22 +71,6 @@ class BoxGrid:
         """Find the cell of each point, given by lattice coordinates (a row per column)."""
         found = np.zeros(lattice.shape[1], dtype=np.int64)
         for size, coordinates in zip(self.sizes, lattice, strict=True):
-            place = ((coordinates + UNIT) * size) >> _SHIFT
-            found = found * size + np.minimum(place, size - 1)
+            index = ((coordinates + UNIT) * size) >> _SHIFT
+            found = found * size + np.minimum(index, size - 1)
         return found
-
-    def merge(self, out: IntArray, other: IntArray) -> None:
-        """Add another partial answer to `out`."""
-        out += other
-
-    def sensitivity(self, neighbors: Neighbors) -> int:
-        """Say how much all counts together change at most, in sum (L1).
-
-        A record lies in one cell, or in none if a number is missing: adding it changes one
-        count by one, replacing it two.
-        """
-        if isinstance(neighbors, AddRemoveRecord):
-            return 1
-        if isinstance(neighbors, ReplaceRecord):
-            return 2
-        raise unbounded(neighbors, "count single records")

@@ -7,19 +7,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpublish.aggregates.kernel import unbounded
 from dpublish.data.axis import Axis
 from dpublish.data.encoding import code_type
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbors import AddRemoveUnit, Neighbors
+
+__all__ = [
+    "ColumnSet",
+    "Lookups",
+    "cell_keys",
+    "find_axes",
+    "look_up",
+    "make_lookups",
+    "unbounded",
+]
 
 ColumnSet = tuple[tuple[str, int | None], ...]
 Lookups = Mapping[tuple[str, int], NDArray[Any] | None]
 
 
 def find_axes(schema: Schema, columns: ColumnSet) -> tuple[Axis, ...]:
-    """Find the axes of a set of columns, each on its level (None: the leaves)."""
+    """Find the axes of a set of columns, each on its level (None: its finest)."""
     names = [name for name, _ in columns]
     for name in names:
         if names.count(name) > 1:
@@ -28,7 +38,7 @@ def find_axes(schema: Schema, columns: ColumnSet) -> tuple[Axis, ...]:
 
 
 def make_lookups(axes: Iterable[Axis]) -> Lookups:
-    """Tabulate the cell of each leaf, for each column and level; None where cells are leaves."""
+    """Tabulate the cell of each code, for each column and level; None where cells are codes."""
     return {
         (axis.column, axis.level): None
         if axis.level == axis.taxonomy.height
@@ -59,13 +69,3 @@ def cell_keys(cells: Sequence[NDArray[Any]], shape: Sequence[int], rows: int) ->
         np.multiply(keys, size, out=keys)
         np.add(keys, cell, out=keys, casting="unsafe")  # the sum fits, whatever type codes have
     return keys
-
-
-def unbounded(neighbors: Neighbors, remedy: str) -> InvalidParameter:
-    """Explain why counts have no sensitivity under a notion of neighbors."""
-    if isinstance(neighbors, AddRemoveUnit):
-        return InvalidParameter(
-            f"a unit ({neighbors.column!r}) may have any number of rows and change any number "
-            f"of counts; {remedy}"
-        )
-    return InvalidParameter(f"counts have no sensitivity under {neighbors.name}")

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from dpublish.aggregates.cells import unbounded
 from dpublish.aggregates.counts import Counts
+from dpublish.aggregates.kernel import unbounded
 from dpublish.privacy.neighbors import AddRemoveUnit, Neighbors
 
 
@@ -33,7 +33,7 @@ class CompleteCounts(Counts):
         """Return by how much the changes of two counts differ at most (R).
 
         As for `Counts`, but for units: the table shows a unit's distinct combinations of all
-        columns that are read.  If those outside the set tell its rows apart, one cell counts
+        columns that are read.  If its rows differ in a column outside the set, one cell counts
         as many of them as there are combinations, so only columns of the set are allowed.
         """
         outside = set(self.columns) - {name for one in self.sets for name, _ in one}

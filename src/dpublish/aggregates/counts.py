@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,8 @@ from dpublish.aggregates.cells import (
     find_axes,
     look_up,
     make_lookups,
-    unbounded,
 )
+from dpublish.aggregates.kernel import ArrayKernel, unbounded
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
@@ -26,12 +27,12 @@ MAX_CELLS = 2**27
 
 
 @dataclass(frozen=True)
-class Counts:
+class Counts(ArrayKernel):
     """Kernel: count the records in every cell of every set.
 
     Attributes:
         schema: What is publicly known about the records.
-        sets: Sets of columns, each with its level (None: the leaves).  The empty set has one
+        sets: Sets of columns, each with its level (None: the finest).  The empty set has one
             cell, which counts all records.
 
     >>> from dpublish.data.schema import column
@@ -42,6 +43,8 @@ class Counts:
     >>> kernel.split(answer)
     [array([2, 1]), array(3)]
     """
+
+    remedy: ClassVar[str] = "count single records, or select from the counts instead"
 
     schema: Schema
     sets: tuple[ColumnSet, ...]
@@ -61,13 +64,8 @@ class Counts:
         return tuple(dict.fromkeys(name for one in self.sets for name, _ in one))
 
     @property
-    def values(self) -> tuple[str, ...]:
-        """Columns that it reads as clipped numbers: none."""
-        return ()
-
-    @property
     def levels(self) -> dict[str, int]:
-        """Levels on which rows of a unit are told apart; the leaves, if sets differ."""
+        """Levels on which rows of a unit are distinguished; the finest, if sets differ."""
         return {axis.column: axis.level for axis in self.axes[0]} if len(self.sets) == 1 else {}
 
     @cached_property
@@ -82,16 +80,12 @@ class Counts:
 
     @cached_property
     def size(self) -> int:
-        """Number of cells of all sets together."""
+        """Number of cells of all sets together; the answer lists them one set after the other."""
         return sum(map(prod, self.shapes))
 
     @cached_property
     def _lookups(self) -> Lookups:
         return make_lookups(axis for axes in self.axes for axis in axes)
-
-    def zero(self) -> NDArray[np.int64]:
-        """Make the answer for no records: the cells of all sets, one after the other."""
-        return np.zeros(self.size, dtype=np.int64)
 
     def add(self, batch: Batch, out: NDArray[np.int64]) -> None:
         """Add the records of `batch` to `out`."""
@@ -103,30 +97,19 @@ class Counts:
             np.add.at(out[start:stop], keys, 1)  # as fast as bincount, and needs no second array
             start = stop
 
-    def merge(self, out: NDArray[np.int64], other: NDArray[np.int64]) -> None:
-        """Add another partial answer to `out`."""
-        out += other
-
     def split(self, answer: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Cut an answer into one array per set, shaped by its axes."""
         cuts = np.cumsum([prod(shape) for shape in self.shapes])[:-1]
         parts = np.split(answer, cuts)
         return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
-    def sensitivity(self, neighbors: Neighbors) -> int:
-        """Say how much all counts together change at most, in sum (L1).
-
-        A record lies in one cell of every set: adding it changes as many counts as there are
-        sets, by one each; replacing it changes twice as many.
-        """
-        if isinstance(neighbors, AddRemoveRecord):
-            return len(self.sets)
-        if isinstance(neighbors, ReplaceRecord):
-            return 2 * len(self.sets)
-        raise unbounded(neighbors, "count single records, or select from the counts instead")
+    @property
+    def record_change(self) -> int:
+        """The number of sets: a record lies in one cell of each, and adds one to it."""
+        return len(self.sets)
 
     def range_sensitivity(self, neighbors: Neighbors) -> int:
-        """Say by how much the changes of two counts differ at most (R).
+        """Return by how much the changes of two counts differ at most (R).
 
         Adding a record raises some counts by 1 and lowers none.  So does adding a unit if
         there is a single set: the table shows each of its cells once per unit.

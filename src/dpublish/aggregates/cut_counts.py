@@ -4,16 +4,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from dpublish.aggregates.cells import Lookups, cell_keys, look_up, make_lookups, unbounded
+from dpublish.aggregates.cells import Lookups, cell_keys, look_up, make_lookups
+from dpublish.aggregates.kernel import Kernel
 from dpublish.aggregates.sparse_counts import MAX_DOMAIN, Tally
 from dpublish.data.axis import Axis
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 
 
 @dataclass(frozen=True)
-class CutCounts:
+class CutCounts(Kernel[list[Tally]]):
     """Kernel: count the records in every occupied cell of every set of axes.
 
     An axis may be a level of a taxonomy or a cut through it.  A record that the missing rule
@@ -53,11 +53,6 @@ class CutCounts:
         used = (axis.column for axes in self.sets for axis in axes)
         return tuple(dict.fromkeys((*self.columns, *used)))
 
-    @property
-    def values(self) -> tuple[str, ...]:
-        """Columns that it reads as clipped numbers: none."""
-        return ()
-
     @cached_property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """The number of cells along each axis of each set."""
@@ -68,7 +63,7 @@ class CutCounts:
         return make_lookups(axis for axes in self.sets for axis in axes)
 
     def zero(self) -> list[Tally]:
-        """Make the answer for no records: a tally of occupied cells for each set."""
+        """Return the answer for no records: a tally of occupied cells for each set."""
         return [Tally() for _ in self.sets]
 
     def add(self, batch: Batch, out: list[Tally]) -> None:
@@ -83,11 +78,7 @@ class CutCounts:
         for mine, more in zip(out, other, strict=True):
             mine.merge(more)
 
-    def sensitivity(self, neighbors: Neighbors) -> int:
-        """Say how much all counts together change at most, in sum (L1).
-
-        A record lies in one cell of every set.
-        """
-        if isinstance(neighbors, AddRemoveRecord):
-            return len(self.sets)
-        raise unbounded(neighbors, "count single records")
+    @property
+    def record_change(self) -> int:
+        """The number of sets: a record lies in one cell of each, and adds one to it."""
+        return len(self.sets)

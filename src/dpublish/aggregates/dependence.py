@@ -64,7 +64,7 @@ def _assigned(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 class Score(NamedTuple):
-    """A score of dependence, and how far one record can pull two scores apart, in its steps."""
+    """A score of dependence, and how far one record can move two scores apart, in its steps."""
 
     measure: Callable[[NDArray[np.int64]], int]
     sensitivity_range: int

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,14 @@ from dpublish.aggregates.cells import (
     find_axes,
     look_up,
     make_lookups,
-    unbounded,
 )
+from dpublish.aggregates.kernel import Kernel
 from dpublish.data.axis import Axis
 from dpublish.data.engines.source import within_memory
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, Neighbors, ReplaceRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, Neighbors
 
 MAX_DOMAIN = 2**62
 _PENDING_KEYS = 1 << 20
@@ -37,7 +37,7 @@ class OccupiedCells(NamedTuple):
 
 
 class Tally:
-    """A growing count of occupied cells; private, for an empty cell tells as much as a full one.
+    """A growing count of occupied cells; private, for an empty cell reveals as much as a full one.
 
     >>> tally = Tally()
     >>> tally.add(np.array([7, 3, 7]))
@@ -90,12 +90,12 @@ def _merge(parts: Sequence[OccupiedCells]) -> OccupiedCells:
 
 
 @dataclass(frozen=True)
-class SparseCounts:
+class SparseCounts(Kernel[Tally]):
     """Kernel: count the records in every occupied cell of a set of columns.
 
     Attributes:
         schema: What is publicly known about the records.
-        columns: The columns, each with its level (None: the leaves).
+        columns: The columns, each with its level (None: the finest).
 
     >>> from dpublish.data.schema import column
     >>> columns = [column(name, "integer", bounds=[0, top]) for name, top in (("a", 9), ("b", 4))]
@@ -103,6 +103,8 @@ class SparseCounts:
     >>> kernel.domain_size, [cells.tolist() for cells in kernel.decode(np.array([7, 49]))]
     (50, [[1, 9], [2, 4]])
     """
+
+    remedy: ClassVar[str] = "count single records, or select from the counts instead"
 
     schema: Schema
     columns: ColumnSet
@@ -121,13 +123,8 @@ class SparseCounts:
         return tuple(name for name, _ in self.columns)
 
     @property
-    def values(self) -> tuple[str, ...]:
-        """Columns that it reads as clipped numbers: none."""
-        return ()
-
-    @property
     def levels(self) -> dict[str, int]:
-        """Levels on which rows of a unit are told apart."""
+        """Levels on which rows of a unit are distinguished."""
         return {axis.column: axis.level for axis in self.axes}
 
     @cached_property
@@ -150,7 +147,7 @@ class SparseCounts:
         return make_lookups(self.axes)
 
     def zero(self) -> Tally:
-        """Make the answer for no records."""
+        """Return the answer for no records."""
         return Tally()
 
     def add(self, batch: Batch, out: Tally) -> None:
@@ -164,22 +161,14 @@ class SparseCounts:
 
     def decode(self, keys: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Turn keys of cells into the position along each axis."""
-        places = []
+        positions = []
         for size in reversed(self.shape):
-            keys, place = np.divmod(keys, size)
-            places.append(place)
-        return places[::-1]
-
-    def sensitivity(self, neighbors: Neighbors) -> int:
-        """Say how much all counts together change at most, in sum (L1)."""
-        if isinstance(neighbors, AddRemoveRecord):
-            return 1
-        if isinstance(neighbors, ReplaceRecord):
-            return 2
-        raise unbounded(neighbors, "count single records, or select from the counts instead")
+            keys, position = np.divmod(keys, size)
+            positions.append(position)
+        return positions[::-1]
 
     def range_sensitivity(self, neighbors: Neighbors) -> int:
-        """Say by how much the changes of two counts differ at most (R).
+        """Return by how much the changes of two counts differ at most (R).
 
         Adding a record or a unit raises some counts by 1 and lowers none: the table shows
         each cell once per unit.

@@ -1,4 +1,7 @@
-"""From cells back to values: draw evenly from within each cell."""
+"""From cells back to values: name cells, and draw evenly from within each."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +11,27 @@ from dpublish.data.axis import Axis
 from dpublish.data.column import MISSING_LABEL
 
 
-def draw_column(axis: Axis, cells: NDArray[np.intp], rng: np.random.Generator) -> pa.Array:
+def label_columns(
+    axes: Sequence[Axis], cells: Sequence[NDArray[np.integer[Any]]]
+) -> dict[str, pa.DictionaryArray]:
+    """Name the cells along each axis, as columns of a published table."""
+    return {
+        axis.column: pa.DictionaryArray.from_arrays(
+            pa.array(along.astype(np.int32)), pa.array(axis.labels)
+        )
+        for axis, along in zip(axes, cells, strict=True)
+    }
+
+
+def draw_rows(
+    axes: Sequence[Axis], cells: Sequence[NDArray[np.integer[Any]]], rng: np.random.Generator
+) -> pa.Table:
+    """Draw a row for each combination of cells, one axis after the other."""
+    drawn = [draw_column(axis, along, rng) for axis, along in zip(axes, cells, strict=True)]
+    return pa.table(drawn, names=[axis.column for axis in axes])
+
+
+def draw_column(axis: Axis, cells: NDArray[np.integer[Any]], rng: np.random.Generator) -> pa.Array:
     """Draw a value for each of the `cells`: evenly over an interval, or over a group's values.
 
     Cells that stand for missing values give nulls.
@@ -16,7 +39,9 @@ def draw_column(axis: Axis, cells: NDArray[np.intp], rng: np.random.Generator) -
     return _draw_labels(axis, cells, rng) if axis.edges is None else _draw_numbers(axis, cells, rng)
 
 
-def _draw_numbers(axis: Axis, cells: NDArray[np.intp], rng: np.random.Generator) -> pa.Array:
+def _draw_numbers(
+    axis: Axis, cells: NDArray[np.integer[Any]], rng: np.random.Generator
+) -> pa.Array:
     edges = np.asarray(axis.edges)
     intervals = len(edges) - 1
     missing = cells >= intervals
@@ -30,10 +55,10 @@ def _draw_numbers(axis: Axis, cells: NDArray[np.intp], rng: np.random.Generator)
     return pa.array(drawn, mask=missing)
 
 
-def _draw_labels(axis: Axis, cells: NDArray[np.intp], rng: np.random.Generator) -> pa.Array:
+def _draw_labels(axis: Axis, cells: NDArray[np.integer[Any]], rng: np.random.Generator) -> pa.Array:
     starts = axis.leaf_starts
-    leaves = rng.integers(starts[cells], starts[cells + 1])
+    codes = rng.integers(starts[cells], starts[cells + 1])
     labels = pa.array(
         [None if label == MISSING_LABEL else label for label in axis.leaf_labels], pa.string()
     )
-    return labels.take(pa.array(leaves))
+    return labels.take(pa.array(codes))

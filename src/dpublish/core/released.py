@@ -2,13 +2,35 @@
 
 Each kind of value is a subclass in a file of its own.  Whatever a release holds may be
 published; whatever is computed from it afterward is free.
+
+How a released value is written::
+
+    @dataclass(frozen=True, eq=False, kw_only=True)
+    class SampleRelease(Release):
+        kind: ClassVar[str] = "cell-sample"  # names the format, never the method that made it
+
+        receipt: Receipt
+        schema: Schema
+        cells: IntArray = in_table("sample", "cell_number")
+        threshold: int = in_metadata()
+        noise_rate: Fraction = in_metadata(RATE)
+
+        def __post_init__(self) -> None: ...  # refuse what no method would publish
+        def tables(self) -> dict[str, pa.Table]: ...  # the declared columns, and derived ones
+
+Each field states where it is kept: in a column of a published table, or in the metadata.  From
+that follow `metadata`, `from_parts` and equality.  A value that is kept in another way writes
+`metadata` and `read_parts` itself.  `rows` begins with `row_generator`, which checks the
+request.  A released value never asks which method made it: what its answers depend on is a
+field.
 """
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +38,12 @@ from numpy.typing import NDArray
 
 from dpublish.core.answer import Answer
 from dpublish.core.folder.signing import SigningKey, signing_key
+from dpublish.core.noisy_size import MAX_ROWS, NoisySize
 from dpublish.data.schema import Schema
-from dpublish.errors import CorruptRelease, InvalidQuery
+from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_count
+from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
+from dpublish.randomness import plain_generator
 
 _DESCRIPTION = b"description"  # key of the fields' metadata
 
@@ -42,8 +67,103 @@ def field_description(field: pa.Field) -> str | None:
     return None if words is None else words.decode("utf-8", "replace")
 
 
+# --- Where a field is kept --------------------------------------------------------------------
+
+
+class Codec(NamedTuple):
+    """How a field becomes a plain value of the metadata, and is read back with the schema."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any, Schema], Any]
+
+
+class _Cell(NamedTuple):
+    """A column of a published table, and whether the table may lack it."""
+
+    table: str
+    column: str
+    optional: bool
+
+
+def optional(codec: Codec) -> Codec:
+    """Return a codec that keeps None as None."""
+    return Codec(
+        lambda value: None if value is None else codec.write(value),
+        lambda plain, schema: None if plain is None else codec.read(plain, schema),
+    )
+
+
+PLAIN = Codec(lambda value: value, lambda plain, _: plain)
+FLOAT = Codec(float, lambda plain, _: float(plain))
+BOOL = Codec(bool, lambda plain, _: bool(plain))
+RATE = Codec(format_epsilon, lambda text, _: parse_epsilon(text))
+"""A rate of noise: an exact fraction, written as text."""
+FIGURES = Codec(dict, lambda plain, _: {str(name): float(x) for name, x in plain.items()})
+"""Figures by name."""
+AXES = Codec(
+    lambda axes: [{"column": axis.column, "level": axis.level} for axis in axes],
+    lambda plain, schema: tuple(schema[one["column"]].axis(one["level"]) for one in plain),
+)
+"""Columns of the schema, each on a level of its taxonomy."""
+NOISY_SIZE = Codec(
+    lambda size: {"count": size.value, "rate": format_epsilon(size.rate)},
+    lambda plain, _: NoisySize(plain["count"], parse_epsilon(plain["rate"])),
+)
+"""A noisy number of records, with the rate of its noise."""
+
+
+def in_metadata(codec: Codec = PLAIN, *, key: str | None = None, default: Any = MISSING) -> Any:
+    """Declare a field that is kept in the metadata, under its own name unless a `key` is given."""
+    made = {"default_factory" if callable(default) else "default": default}
+    return field(**made, metadata={"key": key, "codec": codec})
+
+
+def in_table(table: str, column: str, *, optional: bool = False, default: Any = MISSING) -> Any:
+    """Declare an array that is kept as a column of integers of a published table.
+
+    If it is `optional`, a table without the column stands for None.
+    """
+    return field(default=default, metadata={"cell": _Cell(table, column, optional)})
+
+
+def _kept(cls: type[Any], where: str) -> Iterator[Field[Any]]:
+    return (one for one in fields(cls) if where in one.metadata)
+
+
+def _read_cell(cell: _Cell, tables: Mapping[str, pa.Table]) -> NDArray[np.int64] | None:
+    table = tables[cell.table]
+    if cell.optional and cell.column not in table.column_names:
+        return None
+    return whole_column(table, cell.column)
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Check whether two values are equal: arrays by their content, dataclasses by their fields.
+
+    >>> is_same((np.arange(3), Fraction(1)), (np.arange(3), Fraction(1)))
+    True
+    """
+    if type(one) is not type(other):
+        return bool(np.isscalar(one) and np.isscalar(other) and one == other)
+    if isinstance(one, np.ndarray):
+        floats = one.dtype.kind == "f" and other.dtype.kind == "f"
+        return np.array_equal(one, other, equal_nan=floats)
+    if isinstance(one, tuple | list):
+        return len(one) == len(other) and all(map(is_same, one, other))
+    if is_dataclass(one):
+        names = (each.name for each in fields(one) if each.compare)
+        return all(is_same(getattr(one, name), getattr(other, name)) for name in names)
+    return bool(one == other)
+
+
+# --- The value ---------------------------------------------------------------------------------
+
+
 class Release(ABC):
-    """A published value.  Subclasses are frozen dataclasses with `receipt` and `schema`."""
+    """A published value.  Subclasses are frozen dataclasses with `receipt` and `schema`.
+
+    Equality compares the declared fields; subclasses say `eq=False` to inherit it.
+    """
 
     kind: ClassVar[str]
     receipt: Receipt
@@ -51,14 +171,16 @@ class Release(ABC):
 
     @abstractmethod
     def tables(self) -> dict[str, pa.Table]:
-        """Give the published value as tables; each becomes one Parquet file."""
+        """Return the published value as tables; each becomes one Parquet file."""
 
-    @abstractmethod
     def metadata(self) -> dict[str, Any]:
-        """Give whatever else is needed to load the value again, as plain values."""
+        """Return whatever else is needed to load the value again, as plain values."""
+        return {
+            one.metadata["key"] or one.name: one.metadata["codec"].write(getattr(self, one.name))
+            for one in _kept(type(self), "codec")
+        }
 
     @classmethod
-    @abstractmethod
     def from_parts(
         cls,
         *,
@@ -67,7 +189,28 @@ class Release(ABC):
         metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
-        """Rebuild the value from what `metadata` and `tables` gave."""
+        """Rebuild the value from what `metadata` and `tables` returned."""
+        make: Callable[..., Self] = cls
+        return make(receipt=receipt, schema=schema, **cls.read_parts(schema, metadata, tables))
+
+    @classmethod
+    def read_parts(
+        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
+    ) -> dict[str, Any]:
+        """Read the declared fields, by name."""
+        found: dict[str, Any] = {
+            one.name: one.metadata["codec"].read(metadata[one.metadata["key"] or one.name], schema)
+            for one in _kept(cls, "codec")
+        }
+        for one in _kept(cls, "cell"):
+            found[one.name] = _read_cell(one.metadata["cell"], tables)
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (hasattr(self, "__dataclass_fields__") and is_same(self, other))
+
+    if not TYPE_CHECKING:  # so that subclasses that still say so may
+        __hash__ = None
 
     @abstractmethod
     def summary(self) -> dict[str, str]:
@@ -75,11 +218,20 @@ class Release(ABC):
 
     @abstractmethod
     def expected_error(self) -> dict[str, float]:
-        """Give the error predicted from public facts, as figures by name."""
+        """Return the error predicted from public facts, as figures by name."""
 
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows; free, as often and as many as wanted."""
         raise InvalidQuery(f"a release of kind {self.kind!r} does not give synthetic rows")
+
+    def row_generator(
+        self, n: int | None, seed: int | None, *, counted: float
+    ) -> np.random.Generator:
+        """Check a request for `n` rows, or as many as were `counted`, and seed a generator."""
+        require_count(seed=0 if seed is None else seed, n=0 if n is None else n, at_least=0)
+        if (counted if n is None else n) > MAX_ROWS:
+            raise InvalidParameter(f"at most {MAX_ROWS:,} rows are drawn at once; name a number")
+        return plain_generator(seed)
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records that satisfy `query`, with a confidence interval; free."""
@@ -90,7 +242,7 @@ class Release(ABC):
     ) -> NDArray[np.float64]:
         """Estimate how many records lie in each of many boxes at once; free.
 
-        Box i holds the leaves `lows[i, j] <= code < highs[i, j]` of every column j; columns
+        Box i holds the codes `lows[i, j] <= code < highs[i, j]` of every column j; columns
         that are not named are not limited.
         """
         raise InvalidQuery(f"a release of kind {self.kind!r} does not answer counts")

@@ -5,7 +5,7 @@ mechanism of the same name with the run's own randomness, and is as private as t
 a share of the budget pays for it, and is emptied by it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any, Protocol, Self
@@ -13,15 +13,22 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpublish.data.batch import Kernel, S
+from dpublish.data.batch import S, Summable
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.lattice import LatticeValues
 from dpublish.mechanisms.noise import add_geometric, add_laplace, noisy_size
 from dpublish.mechanisms.quantile import quantile
-from dpublish.mechanisms.selection import PERMUTE_AND_FLIP, select
+from dpublish.mechanisms.selection import (
+    PERMUTE_AND_FLIP,
+    distances_below_best,
+    permute_and_flip,
+    select,
+    selection_rate,
+)
 from dpublish.mechanisms.sparse_counts import NoisyCells, sparse_counts
+from dpublish.mechanisms.sparse_vector.retraversal import retraverse
 from dpublish.mechanisms.top_k import ONE_SHOT, top_k
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import ExactNumber, format_epsilon
@@ -147,7 +154,7 @@ class Run:
 
     # --- What reads rows ------------------------------------------------------------------
 
-    def sum(self, kernel: Kernel[S]) -> S:
+    def sum(self, kernel: Summable[S]) -> S:
         """Add up a kernel over all records; exact, and therefore private."""
         return self.table.sum(kernel)
 
@@ -286,6 +293,45 @@ class Run:
         The noise comes from later words: who guesses the seed learns nothing of it.
         """
         return plain_generator(int(self.rng.words(1)[0]))
+
+    def select_each(
+        self,
+        scores: Iterable[NDArray[np.integer[Any]]],
+        *,
+        sensitivity_range: int | Fraction,
+        budget: Budget,
+    ) -> list[int]:
+        """Choose once for each of several disjoint parts of the records, by permute-and-flip.
+
+        Privacy:
+            `budget.epsilon`-differentially private if the parts are public and disjoint: a
+            record lies in one of them, so it moves the scores of one choice, and all choices
+            together cost as much as one (parallel composition).
+        """
+        rate = selection_rate(budget.epsilon, sensitivity_range)
+        budget.spend()
+        return [permute_and_flip(rate, distances_below_best(one), self.rng) for one in scores]
+
+    def retraverse(
+        self,
+        scores: NDArray[np.integer[Any]],
+        *,
+        count: int,
+        threshold_share: Fraction,
+        sensitivity: int,
+        monotonic: bool,
+        budget: Budget,
+    ) -> list[int]:
+        """Choose up to `count` scores above a noisy threshold, by the sparse vector technique."""
+        return retraverse(
+            scores,
+            count=count,
+            threshold_share=threshold_share,
+            sensitivity=sensitivity,
+            monotonic=monotonic,
+            budget=budget,
+            rng=self.rng,
+        )
 
     # --- What is shown --------------------------------------------------------------------
 

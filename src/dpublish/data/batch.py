@@ -1,6 +1,6 @@
 """What a kernel sees of the private rows: encoded columns of some records.
 
-A kernel is a question that is answered by adding up over records.  It is handed the records
+A kernel is a query that is answered by adding up over records.  It is handed the records
 in batches, and its answer must not depend on how they were cut: that makes it the same on
 every engine, and its sensitivity that of one record.
 """
@@ -42,11 +42,11 @@ class Batch:
         return f"Batch(codes={list(self._codes)}, values={list(self._values)})"
 
     def codes(self, name: str) -> Codes:
-        """Give the leaf of a column in which each record lies."""
+        """Return the code of a column for each record."""
         return self._codes[name]
 
     def values(self, name: str) -> NDArray[np.float64]:
-        """Give the value of a column for each record, clipped to the public bounds."""
+        """Return the value of a column for each record, clipped to the public bounds."""
         return self._values[name]
 
     def cut(self, rows: int = BATCH_ROWS) -> Iterator["Batch"]:
@@ -68,8 +68,10 @@ class Batch:
         )
 
 
-class Kernel(Protocol[S]):
-    """A question answered by adding up over records; `S` is the type of its answer.
+class Summable(Protocol[S]):
+    """What a table can add up: a kernel; `S` is the type of its answer.
+
+    `aggregates/kernel.py` has the base class of those that ship here.
 
     It may be copied to other processes, so it must survive pickling.  Adding the batches of
     any cut of the same records gives the same answer, and so does merging partial answers:
@@ -87,7 +89,7 @@ class Kernel(Protocol[S]):
         ...
 
     def zero(self) -> S:
-        """Make the answer for no records."""
+        """Return the answer for no records."""
         ...
 
     def add(self, batch: Batch, out: S) -> None:
@@ -101,14 +103,14 @@ class Kernel(Protocol[S]):
 
 @runtime_checkable
 class Leveled(Protocol):
-    """A kernel that does not tell all leaves of its columns apart.
+    """A kernel that reads its columns on coarser levels than the finest.
 
-    A unit with several rows is shown to it once per cell, not once per leaf.
+    A unit with several rows is shown to it once per cell, not once per code.
     """
 
     @property
     def levels(self) -> Mapping[str, int]:
-        """Level on which the kernel looks at a column; the leaves, if it is not named."""
+        """Level on which the kernel looks at a column; the finest, if it is not named."""
         ...
 
 

@@ -9,12 +9,12 @@ from collections.abc import Collection, Sequence
 from fractions import Fraction
 from typing import Protocol
 
-from dpublish.data.batch import Batch, Kernel, S
+from dpublish.data.batch import Batch, S, Summable
 from dpublish.data.schema import Schema
 from dpublish.privacy.neighbors import Neighbors
 from dpublish.randomness import RandomSource
 
-__all__ = ["Batch", "Kernel", "Table"]
+__all__ = ["Batch", "Summable", "Table"]
 
 
 class Table(Protocol):
@@ -30,7 +30,7 @@ class Table(Protocol):
         """The change to the rows that a release must hide."""
         ...
 
-    def sum(self, kernel: Kernel[S]) -> S:
+    def sum(self, kernel: Summable[S]) -> S:
         """Add up a kernel over all records.
 
         A record that the missing rule of one of the kernel's columns leaves out is not

@@ -15,7 +15,7 @@ from dpublish.accuracy.intervals import (
     require_confidence,
     terms_half_width,
 )
-from dpublish.accuracy.noise_sums import Terms
+from dpublish.accuracy.noise_distribution import Terms
 from dpublish.core.answer import Answer
 from dpublish.core.query.axes import read_question
 from dpublish.core.query.weights import is_partial
@@ -80,7 +80,7 @@ class CellCounts:
             return Answer(value, None, None, confidence, "; ".join(notes))
         terms = Terms.of_products(weights, float(self.rate))
         inner = value - _contract(self._tensor, [along**2 for along in weights])
-        reach = terms_half_width(terms, confidence, spread=sqrt(max(inner, 0.0)))
+        reach = terms_half_width(terms, confidence, deviation=sqrt(max(inner, 0.0)))
         return bounded(value, value - reach, value + reach, confidence, question.assumption)
 
     def _sparse_answer(
@@ -109,10 +109,10 @@ class CellCounts:
         hidden = max(hidden, 0.0) * (threshold - 1 + most)
         inner = float((weights * (1 - weights)) @ counts)
         noise = 1 - (1 - _HIDDEN_SHARE) * risk
-        reach = half_width(rate, weights, noise, spread=sqrt(inner))
+        reach = half_width(rate, weights, noise, deviation=sqrt(inner))
         if any(np.any(is_partial(along)) for along in per_axis):
             # Of the hidden records, too, probability puts more or fewer into the covered part.
-            hidden += half_width(rate, weights, noise, spread=sqrt(inner + hidden)) - reach
+            hidden += half_width(rate, weights, noise, deviation=sqrt(inner + hidden)) - reach
         value = float(weights @ counts)
         low = float(weights @ np.where(sure, counts, np.maximum(counts - most, 0))) - reach
         high = float(weights @ np.where(sure, counts, counts + most)) + reach

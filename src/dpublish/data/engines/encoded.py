@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.data.batch import BATCH_ROWS, Batch, Kernel, Leveled, refuse_copy
+from dpublish.data.batch import BATCH_ROWS, Batch, Leveled, Summable, refuse_copy
 from dpublish.data.column import NumberColumn
 from dpublish.data.engines.source import Source, quietly, read_quietly, scan, select_header
 from dpublish.data.schema import Schema
@@ -52,7 +52,7 @@ class Reading(NamedTuple):
         return Part(axis.leaf_starts[axis.leaf_to_cell][codes].astype(codes.dtype), keep)
 
 
-def readings(kernel: Kernel[Any], *, by_unit: bool) -> tuple[Reading, ...]:
+def readings(kernel: Summable[Any], *, by_unit: bool) -> tuple[Reading, ...]:
     """List what a kernel reads, each reading once; `by_unit` also on which levels."""
     levels = kernel.levels if by_unit and isinstance(kernel, Leveled) else {}
     codes = [Reading(name, as_values=False, level=levels.get(name)) for name in kernel.codes]

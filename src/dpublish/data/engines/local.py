@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpublish.data.batch import Batch, Kernel, S, refuse_copy
+from dpublish.data.batch import Batch, S, Summable, refuse_copy
 from dpublish.data.draws import choose, draw_blocks, require_rate, require_rates
 from dpublish.data.engines.bounded import bound_rows
 from dpublish.data.engines.chosen import (
@@ -77,7 +77,7 @@ class LocalTable:
         """The change to the rows that a release must hide."""
         return self._schema.neighbors
 
-    def sum(self, kernel: Kernel[S]) -> S:
+    def sum(self, kernel: Summable[S]) -> S:
         """Add up a kernel over all records that its columns keep."""
         wanted = readings(kernel, by_unit=self._schema.unit is not None)
         for reading in wanted:
@@ -169,7 +169,7 @@ class LocalTable:
         if self._schema.unit is not None:
             raise InvalidParameter("rows belong to units here; only single records can be chosen")
 
-    def _add_all(self, kernel: Kernel[S], wanted: Sequence[Reading], out: S) -> None:
+    def _add_all(self, kernel: Summable[S], wanted: Sequence[Reading], out: S) -> None:
         with closing(self._columns.batches(wanted)) as batches:
             for batch in batches:
                 kernel.add(batch, out)

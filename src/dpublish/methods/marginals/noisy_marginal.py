@@ -214,4 +214,4 @@ def joint_half_width(
             return None
         pairs.append((marginal.rate, noise))
     rates, parts = zip(*pairs, strict=True)
-    return mixed_half_width(rates, parts, confidence, spread=spread)
+    return mixed_half_width(rates, parts, confidence, deviation=spread)

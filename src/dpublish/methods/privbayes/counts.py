@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpublish.accuracy.intervals import half_width, require_confidence
-from dpublish.accuracy.noise_distribution import noise_variance
-from dpublish.accuracy.noise_sums import Terms
+from dpublish.accuracy.noise_distribution import Terms, noise_variance
 from dpublish.core.answer import Answer
 from dpublish.core.query.axes import read_question
 from dpublish.core.query.cells import CellCounts, bounded

@@ -1,1 +1,1 @@
-"""Top-k: the most frequent values of a column, in order."""
+"""TopK: the most frequent values of a column, or items of baskets."""

@@ -1,45 +1,59 @@
 """A published ranking: the most frequent values of a column, in order."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dpublish.accuracy.intervals import half_width, require_confidence
 from dpublish.core.answer import Answer
+from dpublish.core.query.cells import bounded
 from dpublish.core.query.language import parse_query, require_columns
 from dpublish.core.query.weights import axis_weights
-from dpublish.core.released import Release, whole_column
+from dpublish.core.released import (
+    BOOL,
+    FIGURES,
+    RATE,
+    Codec,
+    Release,
+    in_metadata,
+    in_table,
+    optional,
+)
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
+from dpublish.types import IntArray
+
+ONE_AXIS = Codec(
+    lambda axis: {"column": axis.column, "level": axis.level},
+    lambda plain, schema: schema[plain["column"]].axis(plain["level"]),
+)
 
 
 @dataclass(frozen=True, eq=False)
 class TopKRelease(Release):
-    """Chosen cells of one axis, with noisy counts where they were bought.
+    """Chosen cells of one axis, with noisy counts if the release was made with counts.
 
-    They are listed most frequent first if `is_ranked`; else their order says nothing.
+    They are listed most frequent first if `is_ranked`; else their order means nothing.
     """
 
     kind: ClassVar[str] = "top-values"
 
     receipt: Receipt
     schema: Schema
-    axis: Axis
-    chosen: NDArray[np.int64]
-    counts: NDArray[np.int64] | None = None
-    noise_rate: Fraction | None = None
-    is_ranked: bool = True
-    expected: Mapping[str, float] = field(default_factory=dict)
+    axis: Axis = in_metadata(ONE_AXIS)
+    chosen: IntArray = in_table("values", "cell_number")
+    counts: IntArray | None = in_table("values", "noisy_count", optional=True, default=None)
+    noise_rate: Fraction | None = in_metadata(optional(RATE), default=None)
+    is_ranked: bool = in_metadata(BOOL, default=True)
+    expected: Mapping[str, float] = in_metadata(FIGURES, default=dict)
 
     def __post_init__(self) -> None:
         """Refuse what no method would publish: a release may come from anywhere."""
@@ -59,16 +73,6 @@ class TopKRelease(Release):
         if not all(isinstance(v, float) and isfinite(v) for v in dict(self.expected).values()):
             raise InvalidParameter("expected errors must be finite numbers")
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, TopKRelease)
-            and self.metadata() == other.metadata()
-            and self.receipt == other.receipt
-            and self.tables()["values"].equals(other.tables()["values"])
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
     @property
     def values(self) -> tuple[str, ...]:
         """The chosen values, in the order in which they are published."""
@@ -82,17 +86,17 @@ class TopKRelease(Release):
         parsed = parse_query(query)
         if parsed.columns != (self.axis.column,):
             require_columns(parsed, (self.axis.column,))
-            raise InvalidQuery(f"ask about published values of {self.axis.column!r}")
+            raise InvalidQuery(f"name published values of {self.axis.column!r}")
         weights = axis_weights(self.axis, parsed.about(self.axis.column))
-        asked = np.flatnonzero(weights)
-        if np.any(weights[asked] != 1) or not np.isin(asked, self.chosen).all():
-            raise InvalidQuery(f"ask about some of the {len(self.chosen)} published values only")
-        value = float(self.counts[np.isin(self.chosen, asked)].sum())
-        reach = half_width(self.noise_rate, np.ones(asked.size), confidence)
-        return Answer(value, max(value - reach, 0.0), max(value + reach, 0.0), confidence)
+        named = np.flatnonzero(weights)
+        if np.any(weights[named] != 1) or not np.isin(named, self.chosen).all():
+            raise InvalidQuery(f"name some of the {len(self.chosen)} published values only")
+        value = float(self.counts[np.isin(self.chosen, named)].sum())
+        width = half_width(self.noise_rate, np.ones(named.size), confidence)
+        return bounded(value, value - width, value + width, confidence)
 
     def tables(self) -> dict[str, pa.Table]:
-        """Give value, rank if there is one, and, where bought, the noisy count."""
+        """Return the values, with their rank if there is one, and their noisy counts if any."""
         columns: dict[str, Any] = {
             "cell_number": self.chosen,
             "value": pa.array(self.values, pa.string()),
@@ -103,41 +107,8 @@ class TopKRelease(Release):
             columns["noisy_count"] = self.counts
         return {"values": pa.table(columns)}
 
-    def metadata(self) -> dict[str, Any]:
-        """Give the axis and the rate of the counts' noise."""
-        return {
-            "axis": {"column": self.axis.column, "level": self.axis.level},
-            "noise_rate": None if self.noise_rate is None else format_epsilon(self.noise_rate),
-            "is_ranked": self.is_ranked,
-            "expected": dict(self.expected),
-        }
-
-    @classmethod
-    def from_parts(
-        cls,
-        *,
-        receipt: Receipt,
-        schema: Schema,
-        metadata: Mapping[str, Any],
-        tables: Mapping[str, pa.Table],
-    ) -> Self:
-        """Rebuild the ranking of a release folder."""
-        table = tables["values"]
-        rate = metadata["noise_rate"]
-        counted = "noisy_count" in table.column_names
-        return cls(
-            receipt=receipt,
-            schema=schema,
-            axis=schema[metadata["axis"]["column"]].axis(metadata["axis"]["level"]),
-            chosen=whole_column(table, "cell_number"),
-            counts=whole_column(table, "noisy_count") if counted else None,
-            noise_rate=None if rate is None else parse_epsilon(rate),
-            is_ranked=bool(metadata["is_ranked"]),
-            expected={str(k): float(v) for k, v in metadata["expected"].items()},
-        )
-
     def expected_error(self) -> dict[str, float]:
-        """Give the error predicted from public facts."""
+        """Return the error predicted from public facts."""
         return dict(self.expected)
 
     def summary(self) -> dict[str, str]:
@@ -156,6 +127,6 @@ class TopKRelease(Release):
                 f"{self.expected['comparison_deviation']:,.0f} (standard deviation)"
             )
         if self.noise_rate is not None:
-            reach = half_width(self.noise_rate, np.ones(1), 0.95)
-            lines["counts"] = f"each within {reach:,.0f} of the truth with probability 95 %"
+            width = half_width(self.noise_rate, np.ones(1), 0.95)
+            lines["counts"] = f"each within {width:,.0f} of the truth with probability 95 %"
         return lines

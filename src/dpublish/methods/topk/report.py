@@ -1,4 +1,4 @@
-"""The ranking's section: the values in order, with their counts where they were bought."""
+"""The ranking's section: the values in order, with their counts if there are any."""
 
 import shlex
 
@@ -24,9 +24,9 @@ def section(release: Release, with_charts: bool) -> Section:
     caption = "The chosen values" + (", most frequent first." if release.is_ranked else ".")
     python, shell = "ranking.values", ""
     if release.values and release.counts is not None:
-        question = f"{quote(release.axis.column)} = {quote(release.values[0])}"
-        python += f"\nranking.count({question!r})"
-        shell = f"dpublish count RELEASE {shlex.quote(question)}"
+        query = f"{quote(release.axis.column)} = {quote(release.values[0])}"
+        python += f"\nranking.count({query!r})"
+        shell = f"dpublish count RELEASE {shlex.quote(query)}"
     return Section(
         figures=_figures(release) if with_charts else [],
         listings=[Listing(headers, rows, caption)],

@@ -1,8 +1,4 @@
-"""Publish which values of a column, or which items of baskets, are the most frequent.
-
-Known as: top-k selection (EM top-k, SVT-ReTr); frequent items.
-Reference: D. Su, PhD thesis, Purdue, 2016, chapter 5.
-"""
+"""TopK: the most frequent values of a column, or the most frequent items of baskets."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -10,36 +6,72 @@ from math import ceil, expm1, log, log1p, sqrt
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpublish.accuracy.intervals import half_width
-from dpublish.accuracy.noise_distribution import noise_variance
+from dpublish.accuracy.noise_distribution import noise_variance, sum_quantile
 from dpublish.aggregates.counts import Counts
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema, parse_columns
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.sparse_vector.calibration import calibrate
-from dpublish.mechanisms.sparse_vector.retraversal import retraverse
-from dpublish.mechanisms.top_k import top_k
 from dpublish.methods.topk.released import TopKRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, Neighbors
-from dpublish.randomness import RandomSource
+from dpublish.types import IntArray
 
 Selection = Literal["one-shot", "peel-permute-and-flip", "peel-exponential", "sparse-vector"]
 HALF = Fraction(1, 2)
 LEVEL_SHARE = Fraction(1, 10)
-"""Part of the sparse vector's budget that buys its threshold."""
+"""Part of the sparse vector's budget that its threshold spends."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopK(Method[TopKRelease]):
-    """Method: choose the `count` most frequent values of `column`, with their counts if asked."""
+    """Publish the most frequent values of a column, or the most frequent items of baskets.
+
+    Choose it when the names of the frequent values matter more than their counts, or when rows
+    belong to units: a unit may own any number of rows, because each of its values counts once.
+    Choose `Histogram` when every value needs a count.  Known as: EM top-k, one-shot noisy
+    top-k, SVT-ReTr, frequent items.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record, or one unit with
+        all its rows if the schema names a unit.  Proofs: docs/proofs/top_k.md,
+        docs/proofs/sparse_vector.md.
+
+    Parameters:
+        column: Column whose values are ranked; `"education@1"` takes it at level 1 of its taxonomy.
+        count: How many values to publish.
+        selection: How to choose: `"one-shot"`, `"peel-permute-and-flip"`,
+            `"peel-exponential"` or `"sparse-vector"`, which may find fewer values.
+        with_counts: Whether each chosen value gets a noisy count.
+        counts_share: Part of epsilon that the counts spend, if they are wanted.
+
+    Returns:
+        A `TopKRelease` with `values`, `is_ranked`, `count(query)` (if it has counts) and
+        `tables()`.
+
+    Example:
+        >>> import tomllib
+        >>> from dpublish import Budget, TopK, open_table, seeded
+        >>> from dpublish.data.schema_file import from_dict
+        >>> from dpublish.datasets.census import SCHEMA, census
+        >>> table = open_table(census(2_000), from_dict(tomllib.loads(SCHEMA)))
+        >>> method = TopK(column="work", count=3, with_counts=True)
+        >>> release = method.release(table, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release.values
+        ('None', 'Care', 'Office')
+        >>> print(release.count("work = Care"))
+        273  (0.95 confidence: 267 to 279)
+
+    Reference:
+        D. Su, "Differentially private data publishing", PhD thesis, Purdue University, 2016,
+        chapter 5.
+    """
 
     name: ClassVar[str] = "topk"
+    hidden: ClassVar[tuple[type[Neighbors], ...]] = (AddRemoveRecord, AddRemoveUnit)
 
     column: str = setting("Column whose values are ranked; name@level takes a coarser level.")
     count: int = setting("How many values to publish (c).", default=10)
@@ -63,87 +95,77 @@ class TopK(Method[TopKRelease]):
             raise InvalidParameter(f"counts_share ({self.counts_share}) must lie between 0 and 1")
 
     def _release(self, run: Run) -> TopKRelease:
-        """Publish the most frequent values of `table`.
+        """Publish the most frequent values.
 
         Privacy:
-            `budget.epsilon`-differentially private.  One record, or one unit with all its
-            rows (each value counted once), moves every value's count by at most 1 and all
-            in one direction, so the range sensitivity is 1: selection by `top_k` or
-            `retraverse` costs its share.  The chosen counts are perturbed with a share of
-            their own: chosen values are by then public, and together their counts move by
-            1 for a record, which has one value, or by the number chosen for a unit.
+            `run.epsilon`-differentially private.  One record, or one unit with all its rows
+            (each value counted once), moves every value's count by at most 1 and all in one
+            direction, so the range sensitivity is 1: the selection spends its share.  The
+            chosen counts get noise from a share of their own: chosen values are by then
+            public, and together their counts move by 1 for a record, which has one value, or
+            by the number chosen for a unit.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        if not isinstance(table.neighbors, (AddRemoveRecord, AddRemoveUnit)):
-            raise InvalidParameter("topk hides a record or unit added or removed, nothing else")
-        axis = self._axis(table.schema)
-        kernel = Counts(table.schema, (((axis.column, axis.level),),))
-        reach = kernel.range_sensitivity(table.neighbors)
-        budgets = self._budgets(budget)
-        scores = table.sum(kernel)
-        chosen = self._choose(scores, reach, budget=budgets["selection"], rng=rng)
+        axis = self._axis(run.schema)
+        kernel = Counts(run.schema, (((axis.column, axis.level),),))
+        budgets = self._budgets(run)
+        scores = run.sum(kernel)
+        chosen = self._choose(run, scores, kernel, budget=budgets["selection"])
         counts = None
         rate = None
         if self.with_counts:
-            sensitivity = self._counts_sensitivity(table.neighbors, axis.size)
+            sensitivity = self._counts_sensitivity(run.neighbors, axis.size)
             rate = budgets["counts"].epsilon / sensitivity
-            counts = add_geometric(
-                scores[chosen], sensitivity=sensitivity, budget=budgets["counts"], rng=rng
+            counts = run.add_noise(
+                scores[chosen], sensitivity=sensitivity, budget=budgets["counts"]
             )
-        if progress is not None:
-            progress(1, 1, "most frequent values")
+        run.step(1, 1, "most frequent values")
         is_ranked = self.selection != "sparse-vector" or counts is not None
         if self.selection == "sparse-vector":
             # It finds values in random order: put them in that of their public noisy counts,
-            # or of their places on the axis, which claims nothing.
+            # or of their positions on the axis, which claims nothing.
             order = np.argsort(chosen if counts is None else -counts, kind="stable")
-            chosen = [chosen[place] for place in order]
+            chosen = [chosen[index] for index in order]
             counts = None if counts is None else counts[order]
         return TopKRelease(
             receipt=run.receipt(),
-            schema=replace(table.schema, columns=(table.schema[axis.column],)),
+            schema=replace(run.schema, columns=(run.schema[axis.column],)),
             axis=axis,
             chosen=np.asarray(chosen, dtype=np.int64),
             counts=counts,
             noise_rate=rate,
             is_ranked=is_ranked,
-            expected=dict(
-                self.expected_error(table.schema, None, budget.epsilon).figures,
-            ),
+            expected=run.expected,
         )
 
-    def _choose(
-        self, scores: NDArray[np.int64], reach: int, *, budget: Budget, rng: RandomSource
-    ) -> list[int]:
-        """Choose positions of frequent values; neighbors' counts move by at most `reach`.
+    def _choose(self, run: Run, scores: IntArray, kernel: Counts, *, budget: Budget) -> list[int]:
+        """Choose the positions of frequent values.
 
         Privacy:
-            That of `top_k` (range sensitivity `reach`) or `retraverse` (sensitivity `reach`,
+            That of `top_k` (range sensitivity R of the kernel) or `retraverse` (sensitivity R,
             monotonic, for all counts move one way when a record or unit is added or removed).
         """
+        limit = kernel.range_sensitivity(run.neighbors)
         if self.selection == "sparse-vector":
-            return retraverse(
+            return run.retraverse(
                 scores,
                 count=self.count,
                 threshold_share=LEVEL_SHARE,
-                sensitivity=reach,
+                sensitivity=limit,
                 monotonic=True,
                 budget=budget,
-                rng=rng,
             )
-        return top_k(
+        return run.top_k(
             scores,
             count=self.count,
-            sensitivity_range=reach,
+            sensitivity_range=limit,
             method=self.selection,
             budget=budget,
-            rng=rng,
         )
 
-    def _budgets(self, budget: Budget) -> dict[str, Budget]:
+    def _budgets(self, run: Run) -> dict[str, Budget]:
         if not self.with_counts:
-            return budget.split(selection=1)
-        return budget.split(selection=1 - self.counts_share, counts=self.counts_share)
+            return run.split(selection=1)
+        return run.split(selection=1 - self.counts_share, counts=self.counts_share)
 
     def _counts_sensitivity(self, neighbors: Neighbors, pool: int) -> int:
         return 1 if isinstance(neighbors, AddRemoveRecord) else min(self.count, pool)
@@ -154,7 +176,7 @@ class TopK(Method[TopKRelease]):
         """Predict how much more frequent a value can be than one that was preferred to it.
 
         The sparse vector has no such bound, for it may stop before it has seen every value;
-        for it the standard deviation of a comparison is given.
+        for it the standard deviation of a comparison is predicted.
         """
         axis = self._axis(schema)
         share = 1 - self.counts_share if self.with_counts else Fraction(1)
@@ -176,7 +198,7 @@ class TopK(Method[TopKRelease]):
             sensitivity = self._counts_sensitivity(schema.neighbors, axis.size)
             counts_rate = epsilon * self.counts_share / sensitivity
             require_rate(counts_rate)
-            figures["each_count_95"] = half_width(counts_rate, np.ones(1), 0.95)
+            figures["each_count_95"] = float(sum_quantile(counts_rate, 1, 0.95))
         if n_records:
             figures[f"{target}_per_record"] = figures[target] / n_records
         return ExpectedError(f"{count} of {axis.size:,} values; {claim}", figures, target=target)
@@ -200,11 +222,11 @@ class TopK(Method[TopKRelease]):
 
 
 def _comparison_deviation(epsilon: Fraction, count: int) -> float:
-    """Standard deviation of a count minus the bought and perturbed threshold."""
+    """Compute the standard deviation of a count minus the noisy threshold."""
     level = epsilon * LEVEL_SHARE
     require_rate(level)
     noise = calibrate(
-        sensitivity=1, max_positives=count, monotonic=True, budget=Budget(epsilon - level)
+        sensitivity=1, max_positives=count, monotonic=True, budget=Budget.seeded(epsilon - level)
     )
     variances = (
         noise_variance(level),

@@ -38,7 +38,7 @@ def count_tree(tree: "DecisionTreeRelease", query: str, confidence: float) -> An
         tree.count_rates,
         [weights[depths == depth].ravel() for depth in range(len(tree.count_rates))],
         confidence,
-        spread=sqrt(max(inner, 0.0)),
+        deviation=sqrt(max(inner, 0.0)),
     )
     note = _EVENLY if np.any(is_partial(weights)) else question.assumption
     return bounded(value, value - reach, value + reach, confidence, note)
