@@ -58,8 +58,8 @@ from dpublish.mechanisms.sparse_vector.vector import SparseVector
 from dpublish.mechanisms.top_k import ONE_SHOT, top_k
 from dpublish.mechanisms.weighted_choice import weighted_choice
 from dpublish.methods.dpcopula import mle
-from dpublish.methods.linear_models.fitting_passes import LOSSES, minimize_on
 from dpublish.methods.linear_models.kernel_gradients import LinearGradients
+from dpublish.methods.linear_models.minimizer import LOSSES, minimize_on
 from dpublish.methods.wavecluster.privthr_em import choose_threshold, rank_scale
 from dpublish.randomness import seeded
 
@@ -389,8 +389,8 @@ def _guard(sampler: Callable[..., Any], tape: Tape) -> Callable[..., Any]:
 class _Fit:
     """One problem of a minimizer on one table; a table cannot be copied, and need not be."""
 
-    def __init__(self, table, task, positive, ridge, pull):
-        self.given = (table, task, positive, ridge, pull)
+    def __init__(self, run, task, positive, ridge, pull):
+        self.given = (run, task, positive, ridge, pull)
         self.found = None
 
     def __deepcopy__(self, memo):
@@ -398,7 +398,7 @@ class _Fit:
 
     def slope_and_curvature(self, weights):
         """Give the gradient without the linear term, and the Hessian, at `weights`."""
-        table, task, positive, ridge, _ = self.given
+        run, task, positive, ridge, _ = self.given
         kernel = LinearGradients(
             task.schema,
             task.features,
@@ -408,17 +408,17 @@ class _Fit:
             LOSSES[task.model],
             second=True,
         )
-        sums = kernel.read(table.sum(kernel))
+        sums = kernel.read(run.sum(kernel))
         return sums.slope + ridge * weights, sums.curvature + ridge * np.eye(weights.size)
 
 
 def _minimize_stand_in(tape: Tape) -> Callable[..., Any]:
     @wraps(minimize_on)
-    def standing_in(table, task, positive, ridge, pull):
-        fit = _Fit(table, task, positive, ridge, pull)
+    def standing_in(run, task, positive, ridge, pull):
+        fit = _Fit(run, task, positive, ridge, pull)
 
         def find(_):
-            fit.found = minimize_on(table, task, positive, ridge, pull)
+            fit.found = minimize_on(run, task, positive, ridge, pull)
             return fit.found
 
         asked = (task.model, tuple(positive), float(ridge), pull.shape)

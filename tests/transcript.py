@@ -68,11 +68,13 @@ class Transcript:
         self.likelihood -= float(epsilon / units) * distance
         return output
 
-    def select(self, scores, *, sensitivity_range, budget, rng):
+    def select(self, scores, *, sensitivity_range, budget, rng, **further):
         rate = selection_rate(budget.epsilon, sensitivity_range)
         output = self._answer(
             ("choice", rate, scores.shape),
-            lambda: select(scores, sensitivity_range=sensitivity_range, budget=budget, rng=rng),
+            lambda: select(
+                scores, sensitivity_range=sensitivity_range, budget=budget, rng=rng, **further
+            ),
         )
         self.likelihood += log(choice_distribution(scores, float(rate))[output])
         return output

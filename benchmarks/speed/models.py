@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
+from dpublish.core.method import Run
 from dpublish.core.prediction import encode_rows
 from dpublish.data.features import FEATURE_UNIT
 from dpublish.data.schema import Schema, column
@@ -74,7 +75,7 @@ def main() -> None:
     schema, rows = adult()
     task = ModelTask.of(schema, "income")
     table = open_table(rows, schema)
-    models = first_models(CANDIDATES, task.features.size, seeded(1))
+    models = first_models(Run(table, rng=seeded(1)), CANDIDATES, task.features.size)
     kernel = LinearLosses(task.schema, task.features, "income", (1,), models)
     start = process_time()
     for _ in range(REPEATS):

@@ -17,7 +17,9 @@ from dpublish.data.batch import S, Summable
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
+from dpublish.mechanisms.continuous_noise import Shape, continuous_noise
 from dpublish.mechanisms.exact.lattice import LatticeValues
+from dpublish.mechanisms.exact.sampler import uniform_below
 from dpublish.mechanisms.noise import add_geometric, add_laplace, noisy_size
 from dpublish.mechanisms.quantile import quantile
 from dpublish.mechanisms.selection import (
@@ -35,7 +37,7 @@ from dpublish.privacy.epsilon import ExactNumber, format_epsilon
 from dpublish.privacy.neighbors import Neighbors
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import RandomSource, plain_generator
-from dpublish.types import IntArray
+from dpublish.types import FloatArray, IntArray
 
 Progress = Callable[[int, int, str], None]
 """Called with (done, total, label); all three are public."""
@@ -332,6 +334,32 @@ class Run:
             budget=budget,
             rng=self.rng,
         )
+
+    def continuous_noise(
+        self,
+        shape: Shape,
+        dimensions: int,
+        *,
+        sensitivity: Fraction,
+        reserve: Fraction = Fraction(0),
+        budget: Budget,
+    ) -> FloatArray:
+        """Draw a vector with a density; publish nothing that depends on it without more noise.
+
+        `reserve` is the part of epsilon that pays for something else, such as a change of volume.
+        """
+        return continuous_noise(
+            shape,
+            dimensions,
+            sensitivity=sensitivity,
+            reserve=reserve,
+            budget=budget,
+            rng=self.rng,
+        )
+
+    def uniform_below(self, bound: int, count: int) -> IntArray:
+        """Draw `count` integers from 0 to `bound` - 1; they have nothing to do with any record."""
+        return uniform_below(bound, count, self.rng)
 
     # --- What is shown --------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ density proportional to exp(-|b|_2 / scale).
 
 Known as: the noise of objective and output perturbation (Gamma-sphere noise).
 Reference: K. Chaudhuri, C. Monteleoni, A. Sarwate, "Differentially Private Empirical Risk
-Minimization", JMLR 12, 2011.  Proofs: docs/proofs/perturbed_objective.md.
+Minimization", JMLR 12, 2011.  Proofs: docs/proofs/private_erm.md.
 """
 
 from fractions import Fraction

@@ -7,6 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish.core import run as run_module
+from dpublish.core.method import Run
 from dpublish.data.features import FEATURE_UNIT
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
@@ -14,16 +16,14 @@ from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.methods.linear_models import functional
 from dpublish.methods.linear_models.functional import (
     FunctionalMechanism,
-    moment_kernel,
-    release_moments,
-)
-from dpublish.methods.linear_models.kernel_moments import LinearMoments
-from dpublish.methods.linear_models.moment_solution import (
     NoisyMoments,
+    moment_kernel,
     product_noise,
+    release_moments,
     solve,
     trimmed_inverse,
 )
+from dpublish.methods.linear_models.kernel_moments import LinearMoments
 from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -86,8 +86,8 @@ def worst_loss(monkeypatch, method, records):
     for seed, extra in enumerate(EXTREMES):
         pair = table_of(records), table_of([*records, extra])
         run = lambda table, seed=seed: release_of(method, table, seed=seed)  # noqa: E731
-        losses.append(privacy_loss(run, *pair, (functional,), monkeypatch))
-        losses.append(privacy_loss(run, *pair[::-1], (functional,), monkeypatch))
+        losses.append(privacy_loss(run, *pair, (run_module,), monkeypatch))
+        losses.append(privacy_loss(run, *pair[::-1], (run_module,), monkeypatch))
     return max(losses)
 
 
@@ -118,7 +118,7 @@ def test_both_sums_can_change_by_all_that_is_paid_for(method):
     losses = []
     for extra in EXTREMES:
         sums = np.abs(table_of([extra]).sum(kernel))
-        matrix, vector = sums[:, :size][kernel.places].sum(), sums[:, size:].sum()
+        matrix, vector = sums[:, :size][kernel.pairs].sum(), sums[:, size:].sum()
         losses.append(
             shares["matrix"] * Fraction(int(matrix), kernel.matrix_sensitivity(notion))
             + shares["vector"] * Fraction(int(vector), kernel.vector_sensitivity(notion))
@@ -130,7 +130,7 @@ def test_the_number_of_records_has_noise_too(rng):
     kernel = moment_kernel(TWO._task(SCHEMA))
     table = table_of(draw(50))
     budgets = Budget(1).split(vector=1, matrix=1)
-    moments = release_moments(table, kernel, rng=rng, **budgets)
+    moments = release_moments(Run(table, rng=rng), kernel, **budgets)
     assert moments.matrix[-1, -1] != 50
 
 
@@ -178,31 +178,31 @@ def test_many_classes_are_each_set_against_the_rest():
     records = draw(3000)
     found = release_of(MANY, table_of(records), epsilon=10**6)
     rows, codes = true_rows(MANY, records)
-    for place, weights in enumerate(found.weights):
-        signs = np.where(codes["town"] == place, 1.0, -1.0)
+    for code, weights in enumerate(found.weights):
+        signs = np.where(codes["town"] == code, 1.0, -1.0)
         best = 2 * np.linalg.lstsq(rows, signs, rcond=None)[0]
         assert rows @ weights == pytest.approx(rows @ best, abs=0.02)
 
 
 @CATALOG
-def test_the_spread_is_that_of_many_releases(method):
+def test_the_standard_deviation_is_that_of_many_releases(method):
     """Noise far smaller than the sums: first order is then all there is."""
     table = table_of(draw(3000))
     many = [release_of(method, table, epsilon=200, seed=seed) for seed in range(150)]
     measured = np.std([model.weights for model in many], axis=0)
-    told = np.mean([model.spread for model in many], axis=0)
-    ratio = measured / told
+    stated = np.mean([model.standard_deviation for model in many], axis=0)
+    ratio = measured / stated
     assert 0.8 < np.median(ratio) < 1.2
     assert ratio.min() > 0.6
     assert ratio.max() < 1.6
 
 
-def test_the_noise_of_products_is_told_exactly():
+def test_the_noise_of_products_is_computed_exactly():
     """Against a Jacobian by differences, product by product, with parts that are not kept."""
     kernel = moment_kernel(MANY._task(SCHEMA))
     size = kernel.features.size
     sums = table_of(draw(400)).sum(kernel)[:, :size] / FEATURE_UNIT**2
-    published = sums[kernel.places]
+    published = sums[kernel.pairs]
     vectors, weights = np.ones((1, size)), plain_generator(1).normal(size=size)
 
     def moments(values):
@@ -257,7 +257,7 @@ def test_degenerate_tables_have_a_model(method, case, epsilon):
     assert all(share.is_used for share in budget.account())
 
 
-def test_separable_classes_are_told_apart():
+def test_separable_classes_are_distinguished():
     records = [(age, 0, 0, int(age > 4), 0) for age in range(9)] * 200
     model = release_of(TWO, table_of(records), epsilon=50)
     codes = dict(zip(SCHEMA.names, np.array(records).T, strict=True))

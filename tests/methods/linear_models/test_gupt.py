@@ -8,18 +8,22 @@ import pytest
 from scipy.stats import kstest, laplace
 
 from dpublish.aggregates.complete_counts import CompleteCounts
+from dpublish.core import run as run_module
+from dpublish.core.method import Run
 from dpublish.data.features import FEATURE_UNIT
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.mechanisms import noise
-from dpublish.methods.linear_models import block_average as averaging
-from dpublish.methods.linear_models.block_average import (
+from dpublish.methods.linear_models.gupt import (
+    GUPT,
+    STEPS,
     answer_in_steps,
     average_deviation,
     block_average,
+    count_blocks,
+    fit_block,
 )
-from dpublish.methods.linear_models.gupt import GUPT, count_blocks, fit_block
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveUnit
 from dpublish.randomness import plain_generator, seeded
@@ -75,14 +79,13 @@ def count(block):
 
 def average(table, estimate, *, blocks=4, epsilon=EPSILON, low=(0.0,), high=(8.0,), seed=1):
     return block_average(
-        table,
+        Run(table, rng=seeded(seed)),
         estimate,
         low=np.array(low),
         high=np.array(high),
         blocks=blocks,
         columns=SCHEMA.names,
         budget=Budget(epsilon),
-        rng=seeded(seed),
     )
 
 
@@ -123,7 +126,7 @@ def losses_of(estimate, monkeypatch, *, blocks=2, coordinates=2):
             ends = {"low": (-1.0,) * coordinates, "high": (1.0,) * coordinates}
             return average(table, estimate, blocks=blocks, seed=seed, **ends)
 
-        found.append(privacy_loss(run, *pair, (averaging,), monkeypatch))
+        found.append(privacy_loss(run, *pair, (run_module,), monkeypatch))
     return max(found)
 
 
@@ -132,7 +135,7 @@ def jump(block):
     return np.full(2, 1.0 if count(block) % 2 else -1.0)
 
 
-def test_the_worst_function_tells_the_budget_and_no_more(monkeypatch):
+def test_the_worst_function_costs_the_budget_and_no_more(monkeypatch):
     found = losses_of(jump, monkeypatch)
     assert found <= float(EPSILON) * (1 + 1e-9)
     assert found == pytest.approx(float(EPSILON), rel=0.01)
@@ -164,8 +167,8 @@ def test_the_noise_is_laplace_with_the_scale_of_the_proof_and_no_other():
     assert kstest(found, laplace(scale=scale).cdf).pvalue > 1e-6
     for off in (0.7, 1.3):
         assert kstest(found, laplace(scale=off * scale).cdf).pvalue < 1e-20
-    told = 2 * average_deviation(coordinates, blocks, Fraction(lavish))
-    assert np.std(found) == pytest.approx(told, rel=0.05)
+    stated = 2 * average_deviation(coordinates, blocks, Fraction(lavish))
+    assert np.std(found) == pytest.approx(stated, rel=0.05)
 
 
 def test_what_goes_wrong_in_a_block_is_not_seen_outside():
@@ -184,7 +187,7 @@ def test_what_a_block_finds_outside_the_box_counts_as_its_end(found, steps):
     """Else one block could move the sum by more than the box is wide."""
     low, high = np.array([-2.0, 0.0]), np.array([4.0, 1.0])
     counted = answer_in_steps(table_of([]), lambda _: [found, 0.5], low, high)
-    assert counted.tolist() == [steps * averaging.STEPS, averaging.STEPS // 2]
+    assert counted.tolist() == [steps * STEPS, STEPS // 2]
 
 
 def test_the_mean_is_that_of_the_clipped_blocks():
@@ -206,7 +209,7 @@ def test_the_mean_is_that_of_the_clipped_blocks():
 )
 def test_what_cannot_be_averaged_is_refused(wrong, match):
     with pytest.raises(InvalidParameter, match=match):
-        average(table_of([]), lambda block: pytest.fail("asked"), **wrong)
+        average(table_of([]), lambda block: pytest.fail("evaluated"), **wrong)
 
 
 def test_only_single_records_are_hidden():
@@ -222,14 +225,13 @@ def test_a_used_budget_is_refused_before_any_row_is_read():
     budget.spend()
     with pytest.raises(BudgetAlreadyUsed):
         block_average(
-            table_of([]),
-            lambda block: pytest.fail("asked"),
+            Run(table_of([]), rng=seeded(1)),
+            lambda block: pytest.fail("evaluated"),
             low=np.zeros(1),
             high=np.ones(1),
             blocks=2,
             columns=SCHEMA.names,
             budget=budget,
-            rng=seeded(1),
         )
 
 
@@ -243,7 +245,7 @@ def test_no_release_tells_neighbors_apart_by_more_than_the_budget(method, monkey
         def run(table, seed=seed):
             return method.release(table, budget=Budget(EPSILON), rng=seeded(seed))
 
-        losses.append(privacy_loss(run, *pair, (averaging, noise), monkeypatch))
+        losses.append(privacy_loss(run, *pair, (run_module, noise), monkeypatch))
     assert max(losses) <= float(EPSILON) * (1 + 1e-9)
     assert max(losses) > 0
 
@@ -299,7 +301,7 @@ def test_the_noise_is_predicted_and_falls_with_the_budget(method):
     model = method.release(table_of(draw(50)), budget=Budget(1), rng=seeded(1))
     blocks = int(model.notes[0].split()[2])
     exact = one["weight_deviation"] * one["blocks"] / blocks
-    assert model.spread == pytest.approx(np.full(model.weights.shape, exact))
+    assert model.standard_deviation == pytest.approx(np.full(model.weights.shape, exact))
 
 
 def test_wrong_settings_are_refused():

@@ -101,17 +101,17 @@ def test_the_curvature_bounds_the_change_of_the_gradient_from_above(loss):
     weights, step = draw_weights(4, 0.5), 1e-5
     kernel = make(weights, loss)
     curvature = kernel.read(answer_of(kernel, batch)).curvature
-    for place in range(FEATURES.size):
+    for index in range(FEATURES.size):
         ahead, behind = weights.copy(), weights.copy()
-        ahead[place] += step
-        behind[place] -= step
+        ahead[index] += step
+        behind[index] -= step
         slopes = [
             k.read(answer_of(k, batch)).slope for k in (make(ahead, loss), make(behind, loss))
         ]
         change = (slopes[0] - slopes[1]) / (2 * step)
         slack = 300 * 2.0**-CURVATURE_BITS + 1e-4
-        assert np.abs(curvature[place] - change).max() <= slack
-        assert curvature[place, place] >= change[place] - 1e-4
+        assert np.abs(curvature[index] - change).max() <= slack
+        assert curvature[index, index] >= change[index] - 1e-4
 
 
 @pytest.mark.parametrize("loss", LOSSES)

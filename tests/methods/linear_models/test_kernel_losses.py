@@ -93,9 +93,9 @@ def test_losses_are_those_of_the_definition(loss, largest, cells, monkeypatch):
     expected = [0] * len(candidates)
     for record, code in zip(features.astype(int).tolist(), batch.codes("income"), strict=True):
         sign = 1 if code == 2 else -1
-        for place, weights in enumerate(candidates.tolist()):
+        for index, weights in enumerate(candidates.tolist()):
             margin = sign * sum(x * w for x, w in zip(record, weights, strict=True)) // FEATURE_UNIT
-            expected[place] += true_loss(margin, loss)
+            expected[index] += true_loss(margin, loss)
     assert answer_of(make(candidates, loss), batch).tolist() == expected
 
 

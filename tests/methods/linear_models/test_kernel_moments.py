@@ -39,7 +39,7 @@ def records_of(kernel):
     """Every record of the domain, as a batch of codes."""
     names = kernel.codes
     every = np.array(list(product(*(range(kernel.schema[name].size) for name in names))))
-    return {name: every[:, place] for place, name in enumerate(names)}
+    return {name: every[:, index] for index, name in enumerate(names)}
 
 
 def answers_of(kernel):
@@ -50,7 +50,7 @@ def answers_of(kernel):
     for row in range(size):
         out = kernel.zero()
         kernel.add(Batch(1, {name: column[[row]] for name, column in codes.items()}), out)
-        matrices.append(out[:, : kernel.features.size][kernel.places])
+        matrices.append(out[:, : kernel.features.size][kernel.pairs])
         vectors.append(out[:, kernel.features.size :])
     return np.array(matrices), np.array(vectors)
 
@@ -79,7 +79,7 @@ def test_sensitivities_are_the_largest_change_over_the_whole_domain(kinds, respo
 
 def test_the_sum_form_of_five_equal_features_is_that_of_the_specification():
     """Four columns that reach 1 and the intercept: d = 5, every |x| = 1 / sqrt(d)."""
-    columns = tuple(column(f"x{place}", "integer", bounds=[0, 1]) for place in range(4))
+    columns = tuple(column(f"x{index}", "integer", bounds=[0, 1]) for index in range(4))
     schema = Schema((*columns, TARGET))
     kernel = LinearMoments(schema, Features.of(schema, "pay"), "pay", SIGNS)
     matrix = kernel.matrix_sensitivity(AddRemoveRecord()) / FEATURE_UNIT**2 / 5
@@ -109,8 +109,8 @@ def test_the_matrix_is_made_whole_from_what_is_published(kinds):
     assert np.array_equal(out[:, :size], rows.T @ rows)
     assert np.array_equal(out[:, size:], rows.T @ SIGNS[drawn["pay"]])
     matrix = out[:, :size]
-    assert np.array_equal(kernel.fill(matrix[kernel.places].astype(float)), matrix)
-    assert len(kernel.places[0]) < size * (size + 1) / 2 or not len(kernel.indicators)
+    assert np.array_equal(kernel.fill(matrix[kernel.pairs].astype(float)), matrix)
+    assert len(kernel.pairs[0]) < size * (size + 1) / 2 or not len(kernel.indicators)
 
 
 def test_neither_the_cut_nor_the_merging_matters(monkeypatch):

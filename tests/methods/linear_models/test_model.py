@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish.core import run as run_module
 from dpublish.core.folder.folder import load
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
@@ -13,8 +14,7 @@ from dpublish.datasets.loans import loans
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms import noise
 from dpublish.methods.linear_models import model as synopsis_model
-from dpublish.methods.linear_models.model import LinearModel
-from dpublish.methods.linear_models.plain_fit import fit_weights
+from dpublish.methods.linear_models.model import LinearModel, fit_weights
 from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.privpfc import privpfc as grid_choice
 from dpublish.methods.privpfc import refine as refinement
@@ -53,8 +53,8 @@ def test_what_rises_and_falls_again_is_learned(model):
     table = open_table(rows, SCHEMA)
     method = LinearModel(target="class", predictors=("age", "work"), model=model)
     release = method.release(table, budget=Budget(2), rng=seeded(1))
-    told = np.array(release.predict(rows).to_pylist())
-    assert np.mean(told != np.array(rows["class"].to_pylist())) < 0.13
+    predicted = np.array(release.predict(rows).to_pylist())
+    assert np.mean(predicted != np.array(rows["class"].to_pylist())) < 0.13
     assert release.model == model
     assert release.receipt.method == "model"
 
@@ -94,7 +94,7 @@ def test_fitting_reads_no_rows_so_equal_synopses_give_equal_models(monkeypatch):
         found.append(method.release(table, budget=Budget(3), rng=seeded(4)))
 
     here, there = (open_table(make_table(60).slice(0, size), SCHEMA) for size in (60, 59))
-    modules = (noise, grid_choice, refinement)
+    modules = (noise, run_module, grid_choice, refinement)
     loss = privacy_loss(release, here, there, modules, monkeypatch)
     assert loss <= 3 * (1 + 1e-6)
     assert np.array_equal(found[0].weights, found[1].weights)
@@ -113,7 +113,7 @@ def test_a_model_that_looks_at_the_rows_again_is_noticed(monkeypatch):
         found.append(method.release(table, budget=Budget(3), rng=seeded(4)))
 
     here, there = (open_table(make_table(60).slice(0, size), SCHEMA) for size in (60, 59))
-    privacy_loss(release, here, there, (noise, grid_choice, refinement), monkeypatch)
+    privacy_loss(release, here, there, (noise, run_module, grid_choice, refinement), monkeypatch)
     assert not np.array_equal(found[0].weights, found[1].weights)
 
 
@@ -130,7 +130,7 @@ def test_separable_rows_have_a_finite_fit(model):
     [
         ({"target": "class", "model": "linear"}, "classes"),
         ({"target": "pay", "model": "svm"}, "numbers"),
-        ({"target": "nobody"}, "nobody"),
+        ({"target": "nowhere"}, "nowhere"),
         ({"target": "class", "predictors": ("class",)}, "class"),
     ],
 )
@@ -160,7 +160,7 @@ def test_loans_are_predicted_better_than_by_the_majority_class():
     assert wrong < 0.97 * (1 - counts.max() / truth.size)
 
 
-# --- what the budget is split by, and what a line cannot say ------------------------------------
+# --- what the budget is split by, and what a line cannot express --------------------------------
 
 
 def test_a_plan_without_a_size_states_no_error():
@@ -183,7 +183,7 @@ def test_a_release_states_the_error_of_its_own_plan():
 
 
 def interacting(rows, seed):
-    """Whether two columns match decides the class; neither of them tells anything alone."""
+    """Whether two columns match decides the class; neither of them predicts it alone."""
     draws = plain_generator(seed)
     first, second = draws.integers(0, 3, (2, rows))
     match = (first == second) ^ (draws.random(rows) < 0.1)
@@ -199,7 +199,7 @@ def interacting_schema():
 
 
 @pytest.mark.parametrize("epsilon", ["0.2", "1"])
-def test_what_a_line_cannot_say_is_handed_out_as_the_grid(epsilon, tmp_path):
+def test_what_a_line_cannot_express_is_published_as_the_grid(epsilon, tmp_path):
     table = open_table(interacting(2000, 1), interacting_schema())
     method = LinearModel(target="class")
     release = method.release(table, budget=Budget(epsilon), rng=seeded(2))
@@ -213,7 +213,7 @@ def test_what_a_line_cannot_say_is_handed_out_as_the_grid(epsilon, tmp_path):
     assert load(tmp_path / "model") == release
 
 
-def test_a_line_is_kept_where_it_says_what_the_grid_knows():
+def test_a_line_is_kept_where_it_expresses_what_the_grid_knows():
     table = open_table(make_table(3000), SCHEMA)
     method = LinearModel(target="class", predictors=("age", "work"))
     assert isinstance(method.release(table, budget=Budget(1), rng=seeded(1)), LinearModelRelease)

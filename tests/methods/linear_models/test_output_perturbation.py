@@ -6,11 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish.core.method import Run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.linear_models import output_perturbation as module
-from dpublish.methods.linear_models.fitting_passes import minimize_on
+from dpublish.methods.linear_models.minimizer import minimize_on
 from dpublish.methods.linear_models.output_perturbation import OutputNoise, OutputPerturbation
 from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
@@ -34,7 +35,8 @@ def table_of(records):
 
 def minimum(records, model, ridge):
     task = ModelTask.of(SMALL, "good", model=model)
-    return minimize_on(table_of(records), task, (1,), ridge, np.zeros(task.features.size))
+    run = Run(table_of(records), rng=seeded(1))
+    return minimize_on(run, task, (1,), ridge, np.zeros(task.features.size))
 
 
 ALL = [(town, good) for town in "ab" for good in ("no", "yes")]
@@ -61,7 +63,7 @@ def released(table, epsilon="1", seed=3, **settings):
     budget = Budget(epsilon)
     release = method.release(table, budget=budget, rng=seeded(seed))
     assert budget.cost() == budget.epsilon == release.receipt.epsilon
-    assert all(leaf.is_used for leaf in budget.account())
+    assert all(share.is_used for share in budget.account())
     return release
 
 
@@ -73,9 +75,9 @@ def test_degenerate_and_separable_rows_are_fitted(records, model):
 
 def test_the_noise_has_the_size_that_the_release_states(monkeypatch):
     monkeypatch.setattr(module, "minimize_on", lambda *given: np.zeros(3))
-    monkeypatch.setattr(module, "count_records", lambda *given, budget, rng: budget.spend() and 100)
+    monkeypatch.setattr(module, "count_records", lambda *given, budget: budget.spend() and 100)
     found = [released(table_of(ALL), seed=seed) for seed in range(300)]
-    stated = found[0].spread
+    stated = found[0].standard_deviation
     measured = np.concatenate([release.weights.ravel() for release in found]).std()
     assert measured == pytest.approx(stated[0, 0], rel=0.15)
     assert (stated == stated[0, 0]).all()

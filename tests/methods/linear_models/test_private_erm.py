@@ -8,13 +8,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish.core.method import Run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.linear_models import private_erm as module
 from dpublish.methods.linear_models.kernel_gradients import curvature_bound
-from dpublish.methods.linear_models.objective_noise import Perturb, least_ridge, volume_cost
-from dpublish.methods.linear_models.private_erm import PrivateERM
+from dpublish.methods.linear_models.private_erm import (
+    Perturb,
+    PrivateERM,
+    least_ridge,
+    volume_cost,
+)
 from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
@@ -161,7 +166,7 @@ def released(rows, epsilon="1", seed=3, **settings):
     budget = Budget(epsilon)
     release = method.release(open_table(rows, SMALL), budget=budget, rng=seeded(seed))
     assert budget.cost() == budget.epsilon == release.receipt.epsilon
-    assert all(leaf.is_used for leaf in budget.account())
+    assert all(share.is_used for share in budget.account())
     return release
 
 
@@ -175,12 +180,12 @@ def test_it_publishes_the_minimum_of_the_perturbed_objective(model, noise, monke
         drawn.append(continuous(*given, **named))
         return drawn[-1]
 
-    def unpublished(weights, **named):
-        found.append((weights, named["error"], publish(weights, **named)))
+    def unpublished(run, weights, **named):
+        found.append((weights, named["error"], publish(run, weights, **named)))
         return found[-1][2]
 
-    continuous, publish = module.continuous_noise, module.publish_weights
-    monkeypatch.setattr(module, "continuous_noise", remember)
+    continuous, publish = Run.continuous_noise, module.publish_weights
+    monkeypatch.setattr(Run, "continuous_noise", remember)
     monkeypatch.setattr(module, "publish_weights", unpublished)
     released(rows, model=model, noise=noise, predictors=("size", "town"))
     ((weights, error, published),) = found
@@ -190,15 +195,15 @@ def test_it_publishes_the_minimum_of_the_perturbed_objective(model, noise, monke
     for size, town, good in zip(
         *(rows[c].to_pylist() for c in ("size", "town", "good")), strict=True
     ):
-        place = (np.floor(size) + 0.5) / 4 - 1
-        x = np.array([place, town == "a", town == "b", town == "c", 1.0]) / 3**0.5
+        scaled = (np.floor(size) + 0.5) / 4 - 1
+        x = np.array([scaled, town == "a", town == "b", town == "c", 1.0]) / 3**0.5
         sign = 1 if good == "yes" else -1
         loss = "logistic" if model == "logistic" else "huber"
         falls, _ = slope_and_bend(loss, np.array(sign * x @ weights))
         gradient -= sign * falls * x
     assert np.linalg.norm(gradient) <= float(error * perturb.ridge)
-    spread = 2 * 5**0.5 * float(error) / 0.01
-    assert 0 < np.abs(published - weights).max() < 40 * spread
+    scale = 2 * 5**0.5 * float(error) / 0.01
+    assert 0 < np.abs(published - weights).max() < 40 * scale
 
 
 @pytest.mark.parametrize("model", ["logistic", "svm"])
@@ -278,7 +283,7 @@ def test_the_rounding_noise_is_far_below_the_noise_of_the_objective():
         {"target": "size"},
         {"target": "good", "predictors": ("good",)},
         {"target": "good", "model": "linear"},
-        {"target": "nobody"},
+        {"target": "nowhere"},
     ],
 )
 def test_what_cannot_be_fitted_is_refused_before_the_budget_opens(settings):

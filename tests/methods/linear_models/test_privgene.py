@@ -6,11 +6,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from dpublish.core import run as run_module
+from dpublish.core.method import Run
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.mechanisms import genetic_search, noise
-from dpublish.methods.linear_models import privgene as evolved_model
+from dpublish.methods.linear_models import privgene
 from dpublish.methods.linear_models.kernel_losses import LOSS_UNIT, WEIGHT_UNIT
-from dpublish.methods.linear_models.model_scores import REACH, largest_score, score_models
+from dpublish.methods.linear_models.model_scores import LARGEST_WEIGHT, largest_score, score_models
 from dpublish.methods.linear_models.privgene import PrivGene, first_models
 from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
@@ -22,11 +24,12 @@ from methods.linear_models.tiny_world import (
     make_table,
     random_records,
     range_of_records_present,
+    run_on,
     scaled_range,
     worst_loss,
 )
 
-MODULES = (noise, genetic_search)
+MODULES = (noise, run_module, genetic_search)
 EPSILON = Fraction(6)
 
 
@@ -64,31 +67,31 @@ def test_no_release_tells_neighbors_apart_by_more_than_the_budget(model, monkeyp
 
 @pytest.mark.usefixtures("replayable")
 def test_the_audit_notices_a_range_taken_too_small(monkeypatch):
-    scaled_range(monkeypatch, evolved_model, 0.2)
+    scaled_range(monkeypatch, privgene, 0.2)
     assert worst_loss(monkeypatch, method_of(), EPSILON, MODULES) > float(EPSILON)
 
 
 @pytest.mark.usefixtures("replayable")
 def test_the_audit_notices_a_range_of_the_records_present(monkeypatch):
-    range_of_records_present(monkeypatch, evolved_model)
+    range_of_records_present(monkeypatch, privgene)
     assert worst_loss(monkeypatch, method_of(), EPSILON, MODULES, runs=3) > float(EPSILON)
 
 
 @pytest.mark.parametrize("model", ["logistic", "svm"])
 def test_the_range_of_the_whole_box_covers_every_loss_and_is_nearly_reached(model):
     task = ModelTask.of(SCHEMA, "ill", (), model)
-    corners = REACH * (2 * np.array(list(np.ndindex(*[2] * task.features.size))) - 1)
+    corners = LARGEST_WEIGHT * (2 * np.array(list(np.ndindex(*[2] * task.features.size))) - 1)
     worst = 0
     for record in DOMAIN:
-        scores = score_models(make_table([record]), task, (1,))(corners)
-        ridge = score_models(make_table([]), task, (1,))(corners).values
+        scores = score_models(run_on([record]), task, (1,))(corners)
+        ridge = score_models(run_on([]), task, (1,))(corners).values
         worst = max(worst, int((ridge - scores.values).max()))
     assert 0.99 * largest_score(task) < worst <= largest_score(task)
 
 
 def test_generations_shrink_and_their_range_with_them(monkeypatch):
     seen = []
-    real = evolved_model.search
+    real = privgene.search
 
     def spy(score, first, plan, **more):
         def noted(generation):
@@ -98,7 +101,7 @@ def test_generations_shrink_and_their_range_with_them(monkeypatch):
 
         return real(noted, first, plan, **more)
 
-    monkeypatch.setattr(evolved_model, "search", spy)
+    monkeypatch.setattr(privgene, "search", spy)
     method_of().release(make_table(random_records(1, 20)), budget=Budget(1), rng=seeded(1))
     assert len(seen) == 3
     assert seen[0][1] > 3 * seen[1][1] > 0
@@ -106,17 +109,18 @@ def test_generations_shrink_and_their_range_with_them(monkeypatch):
     seen.clear()
     method_of(choice="plain").release(make_table([]), budget=Budget(1), rng=seeded(1))
     task = ModelTask.of(SCHEMA, "ill")
-    assert {reach for _, reach in seen} == {largest_score(task)}
+    assert {sensitivity for _, sensitivity in seen} == {largest_score(task)}
 
 
 def test_twenty_of_the_first_models_are_bare(rng):
-    models = first_models(200, 7, rng)
+    run = Run(make_table([]), rng=rng)
+    models = first_models(run, 200, 7)
     assert not models[:20, :-1].any()
     assert (models[:10, -1] > 0).all()
     assert (models[10:20, -1] < 0).all()
-    assert np.abs(models).max() <= REACH == 5 * WEIGHT_UNIT
+    assert np.abs(models).max() <= LARGEST_WEIGHT == 5 * WEIGHT_UNIT
     assert models[20:].any(axis=1).all()
-    assert first_models(3, 2, rng).shape == (3, 2)
+    assert first_models(run, 3, 2).shape == (3, 2)
 
 
 @pytest.mark.parametrize("choice", ["range", "plain"])

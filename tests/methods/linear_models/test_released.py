@@ -1,4 +1,4 @@
-"""A published model: what it predicts, in whose units it speaks, and what it refuses to be."""
+"""A published model: what it predicts, in which units, and what it refuses to be."""
 
 from dataclasses import replace
 
@@ -138,21 +138,21 @@ def test_a_model_survives_its_parts(first, noisy):
     rng = plain_generator(1)
     model = replace(model, weights=rng.normal(size=model.weights.shape), notes=("one", "two"))
     if noisy:
-        model = replace(model, spread=rng.uniform(size=model.weights.shape))
+        model = replace(model, standard_deviation=rng.uniform(size=model.weights.shape))
     found = again(model)
     assert found == model
     assert found.weights.tolist() == model.weights.tolist()
-    assert (found.spread is None) != noisy
+    assert (found.standard_deviation is None) != noisy
     assert found != replace(model, weights=model.weights + 1)
     assert found.expected_error() == {"excess_loss_95": 3.0}
 
 
-def test_the_summary_says_what_is_predicted_from_what():
-    said = make(notes=("warm start",)).summary()
-    assert said["model"] == "logistic regression"
-    assert said["predicts"] == "risk (low, high)"
-    assert said["from"] == "age, sex; 4 weights"
-    assert said["note"] == "warm start"
+def test_the_summary_states_what_is_predicted_from_what():
+    shown = make(notes=("warm start",)).summary()
+    assert shown["model"] == "logistic regression"
+    assert shown["predicts"] == "risk (low, high)"
+    assert shown["from"] == "age, sex; 4 weights"
+    assert shown["note"] == "warm start"
     assert make_linear().summary()["predicts"] == "wage (0 to 200)"
     assert make_many().summary()["predicts"] == "work (none, part, missing)"
 
@@ -167,8 +167,8 @@ def test_the_summary_says_what_is_predicted_from_what():
         {"weights": np.vstack([WEIGHTS, WEIGHTS])},
         {"weights": WEIGHTS.astype(np.float32)},
         {"weights": np.full_like(WEIGHTS, np.inf)},
-        {"spread": -np.ones((1, 4))},
-        {"spread": np.ones((1, 3))},
+        {"standard_deviation": -np.ones((1, 4))},
+        {"standard_deviation": np.ones((1, 3))},
         {"expected": {"error": "small"}},
         {"schema": Schema((AGE, SEX, column("risk", "category", values=["low"])))},
     ],

@@ -17,7 +17,7 @@ TOWNS = column("town", "category", values=["<b>", *(f"t{i}" for i in range(30))]
 RISK = column("risk", "category", values=["low", "high"])
 
 
-def make(weights, spread=None, target=RISK, model="svm"):
+def make(weights, deviation=None, target=RISK, model="svm"):
     budget = Budget(1)
     budget.spend()
     receipt = Receipt.issue(
@@ -30,7 +30,7 @@ def make(weights, spread=None, target=RISK, model="svm"):
         target=target.name,
         weights=weights,
         expected={},
-        spread=spread,
+        standard_deviation=deviation,
     )
 
 
@@ -52,7 +52,7 @@ def test_the_largest_weights_are_drawn_to_scale_without_the_intercept():
     assert section(make(WEIGHTS), False).figures == ()
 
 
-def test_error_lines_are_drawn_and_listed_where_theory_tells_them():
+def test_confidence_intervals_are_drawn_and_listed_where_theory_gives_them():
     plain, noisy = (section(make(WEIGHTS, s), True) for s in (None, np.full_like(WEIGHTS, 0.25)))
     assert "95 %" not in plain.figures[0].caption
     assert "95 %" in noisy.figures[0].caption

@@ -2,13 +2,11 @@
 
 from fractions import Fraction
 
-import pyarrow as pa
 import pytest
 
 from dpublish.data.schema import Schema, column
-from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.linear_models.task import ModelTask, require_single_records
+from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
 
 AGE = column("age", "integer", bounds=[0, 9])
@@ -74,10 +72,3 @@ def test_one_class_and_units_of_several_rows_are_refused():
         ModelTask.of(Schema((AGE, only)), "only")
     with pytest.raises(InvalidParameter, match="unit"):
         ModelTask.of(Schema((AGE, SEX), unit="person"), "sex")
-
-
-def test_tables_of_units_are_refused():
-    rows = pa.table({"age": [1], "person": ["a"]})
-    require_single_records(open_table(rows, Schema((AGE,))), "this")
-    with pytest.raises(InvalidParameter, match="one record"):
-        require_single_records(open_table(rows, Schema((AGE,), unit="person")), "this")

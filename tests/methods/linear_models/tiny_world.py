@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 
+from dpublish.core.method import Run
 from dpublish.core.prediction import encode_rows
 from dpublish.data.schema import Schema, column
 from dpublish.data.schema_file import from_dict
@@ -34,6 +35,11 @@ def make_table(records, schema=SCHEMA):
     return open_table(pa.table(dict(zip(schema.names, arrays, strict=True))), schema)
 
 
+def run_on(records):
+    """A run of no method on some records."""
+    return Run(make_table(records), rng=seeded(1))
+
+
 def random_records(seed, size):
     draws = plain_generator(seed).integers(0, len(DOMAIN), size=size)
     return [DOMAIN[draw] for draw in draws]
@@ -57,35 +63,35 @@ def worst_loss(monkeypatch, method, epsilon, modules, runs=24, sizes=(0, 1, 6, 3
 
 
 def scaled_range(monkeypatch, module, factor):
-    """Make `module` believe in a range that is `factor` of the true one."""
+    """Make `module` use a range that is `factor` of the true one."""
     real = module.score_models
 
-    def cheapened(table, task, positive):
-        score = real(table, task, positive)
+    def scaled(run, task, positive):
+        score = real(run, task, positive)
 
-        def cheaper(candidates):
+        def smaller(candidates):
             scores = score(candidates)
             return scores._replace(sensitivity_range=max(int(scores.sensitivity_range * factor), 1))
 
-        return cheaper
+        return smaller
 
-    monkeypatch.setattr(module, "score_models", cheapened)
+    monkeypatch.setattr(module, "score_models", scaled)
 
 
 def range_of_records_present(monkeypatch, module):
     """Take the range over the records of the table, as the thesis writes it."""
     real = module.score_models
 
-    def local(table, task, positive):
-        score = real(table, task, positive)
-        alone = [real(make_table([r]), task, positive) for r in set(RECORDS_OF[id(table)])]
+    def local(run, task, positive):
+        score = real(run, task, positive)
+        alone = [real(run_on([r]), task, positive) for r in set(RECORDS_OF[id(run.table)])]
 
-        def spread(candidates):
+        def present(candidates):
             scores = score(candidates)
             found = [int(np.ptp(one(candidates).values)) for one in alone]
             return scores._replace(sensitivity_range=max([1, *found]))
 
-        return spread
+        return present
 
     monkeypatch.setattr(module, "score_models", local)
 

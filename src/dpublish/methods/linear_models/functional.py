@@ -1,35 +1,35 @@
-"""Publish a linear or logistic model by perturbing the coefficients of its objective.
+"""Functional mechanism: a linear or logistic model from the noisy sums of its objective.
 
-Known as: functional mechanism (FM).
-Reference: J. Zhang, Z. Zhang, X. Xiao, Y. Yang, M. Winslett, "Functional Mechanism: Regression
-Analysis under Differential Privacy", PVLDB 5(11), 2012.
+A noisy matrix need not be positive definite.  It gets a ridge as high as its noise, and
+directions that are still not positive are left out (spectral trimming).  Nothing is drawn
+again until it fits: no budget would pay for that choice.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import sqrt
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.features import FEATURE_UNIT, scaled_leaves
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.noise import add_geometric
 from dpublish.methods.linear_models.kernel_moments import RESPONSE_UNIT, LinearMoments
-from dpublish.methods.linear_models.moment_solution import NoisyMoments, solve
 from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.linear_models.task import ModelTask, require_bound
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
-from dpublish.randomness import RandomSource
 from dpublish.types import FloatArray
 
 FACTORS = {"linear": 1.0, "logistic": 2.0}
 """What the solution of least squares is multiplied by to minimize each model's objective."""
+RIDGE_DEVIATIONS = 4.0
+"""The ridge is at least so many standard deviations of the noise of a product."""
 _UNIT = FEATURE_UNIT * RESPONSE_UNIT
 # The objective's vector is 2 Σ r x beside Σ x xᵀ, or half of Σ r x beside an eighth of Σ x xᵀ.
 _VECTOR_WEIGHTS = {"linear": 2, "logistic": 4}
@@ -37,7 +37,41 @@ _VECTOR_WEIGHTS = {"linear": 2, "logistic": 4}
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionalMechanism(Method[LinearModelRelease]):
-    """Method: perturb the sums of which the objective consists, then minimize it."""
+    """Publish a linear or logistic model from the noisy sums of its objective.
+
+    Adds noise once to the sums of which the objective consists, then minimizes it.  Choose it
+    to predict a number, or when every weight needs a confidence interval; for classes it needs
+    many records for each feature, and `LinearModel` is more accurate.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record.
+        Proof: docs/proofs/functional.md.
+
+    Parameters:
+        target: Column to predict: classes, or a number if the model is linear.
+        predictors: Columns to predict it from; all others unless named.
+        model: `"linear"` for linear regression of a number, `"logistic"` for logistic regression
+            of classes, whose loss is taken to the second order.
+        bound: Longest vector of weights that is published.
+
+    Returns:
+        A `LinearModelRelease` with `predict(rows)`, `predict_proba(rows)` (logistic regression),
+        `coefficients()` with the standard deviation of each weight's noise, and `save(folder)`.
+
+    Example:
+        >>> from dpublish import Budget, FunctionalMechanism, datasets, seeded
+        >>> loans = datasets.table("loans", 20_000)
+        >>> method = FunctionalMechanism(
+        ...     target="years_employed", predictors=("age",), model="linear"
+        ... )
+        >>> release = method.release(loans, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> [round(years) for years in release.predict({"age": [25, 60]}).to_pylist()]
+        [3, 11]
+
+    Reference:
+        J. Zhang, Z. Zhang, X. Xiao, Y. Yang, M. Winslett, "Functional Mechanism: Regression
+        Analysis under Differential Privacy", PVLDB 5(11), 2012.
+    """
 
     name: ClassVar[str] = "functional"
 
@@ -69,31 +103,26 @@ class FunctionalMechanism(Method[LinearModelRelease]):
             trimming, cutting - comes from the schema and the noisy sums.
             Proof: docs/proofs/functional.md.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        expected = self.expected_error(table.schema, None, budget.epsilon)
-        task = self._task(table.schema)
+        task = self._task(run.schema)
         kernel = moment_kernel(task)
-        # Opened before any row is read: a budget that is already used stops here.
-        budgets = budget.split(**self._shares(kernel))
-        moments = release_moments(
-            table, kernel, vector=budgets["vector"], matrix=budgets["matrix"], rng=rng
-        )
+        # Opened before any row is read: a share that is already used stops here.
+        budgets = run.split(**self._shares(kernel))
+        moments = release_moments(run, kernel, vector=budgets["vector"], matrix=budgets["matrix"])
         found = solve(
             moments,
             factor=FACTORS[self.model],
             longest=float(self.bound) / task.features.norms,
         )
-        if progress is not None:
-            progress(1, 1, "model")
+        run.step(1, 1, "model")
         return LinearModelRelease(
             receipt=run.receipt(),
             schema=task.schema,
             model=self.model,
             target=self.target,
             weights=found.weights,
-            expected=dict(expected.figures),
-            notes=("spreads tell of noise only, not of what the ridge takes away",),
-            spread=found.spread,
+            expected=run.expected,
+            notes=("standard deviations cover the noise, not what the ridge takes away",),
+            standard_deviation=found.standard_deviation,
         )
 
     def expected_error(
@@ -128,7 +157,7 @@ class FunctionalMechanism(Method[LinearModelRelease]):
 
 
 def moment_kernel(task: ModelTask) -> LinearMoments:
-    """Say which sums the model needs: with a number, with -1 and 1 for two classes, or by class."""
+    """Build the kernel of the model's sums: with a number, with -1 and 1, or by class."""
     if task.model == "linear":
         responses = scaled_leaves(task.target)[:, None]
     elif len(task.problems) == 1:
@@ -139,26 +168,26 @@ def moment_kernel(task: ModelTask) -> LinearMoments:
 
 
 def release_moments(
-    table: Table, kernel: LinearMoments, *, vector: Budget, matrix: Budget, rng: RandomSource
-) -> NoisyMoments:
+    run: Run, kernel: LinearMoments, *, vector: Budget, matrix: Budget
+) -> "NoisyMoments":
     """Publish the sums of a kernel, in units of records.
 
     Privacy:
         `vector.epsilon + matrix.epsilon`-differentially private when one record is added or
-        removed: integers with geometric noise (`add_geometric`) for sensitivities that
+        removed: integers with geometric noise (`add_noise`) for sensitivities that
         `LinearMoments` proves.  Products that are 0 or known from others get no noise of
-        their own: which those are, the schema says.
+        their own: which those are follows from the schema.
     """
     most = _sensitivities(kernel)
     variances = [
         noise_variance(vector.epsilon / most["vector"]) / _UNIT**2,
         noise_variance(matrix.epsilon / most["matrix"]) / _UNIT**2,
     ]
-    sums = table.sum(kernel)
+    sums = run.sum(kernel)
     size = kernel.features.size
-    vectors = add_geometric(sums[:, size:], sensitivity=most["vector"], budget=vector, rng=rng)
-    products = add_geometric(
-        sums[:, :size][kernel.places], sensitivity=most["matrix"], budget=matrix, rng=rng
+    vectors = run.add_noise(sums[:, size:], sensitivity=most["vector"], budget=vector)
+    products = run.add_noise(
+        sums[:, :size][kernel.pairs], sensitivity=most["matrix"], budget=matrix
     )
     return NoisyMoments(
         kernel=kernel,
@@ -185,3 +214,157 @@ def _sensitivities(kernel: LinearMoments) -> dict[str, int]:
         "vector": kernel.vector_sensitivity(neighbors),
         "matrix": kernel.matrix_sensitivity(neighbors),
     }
+
+
+# --- From noisy sums to weights, without the rows ------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyMoments:
+    """Published moments, in units of records: features and responses lie between -1 and 1.
+
+    Attributes:
+        kernel: What was summed up.
+        matrix: Sums of x xᵀ, symmetric.
+        vectors: Sums of r x, a row for each response.
+        matrix_variance: Of the noise of each product that was published.
+        vector_variance: Of the noise of each entry of a vector.
+    """
+
+    kernel: LinearMoments
+    matrix: FloatArray
+    vectors: FloatArray
+    matrix_variance: float
+    vector_variance: float
+
+    @property
+    def ridge(self) -> float:
+        """What is added to the diagonal: 4 deviations of the noise, or more for many features.
+
+        The eigenvalues of a symmetric p x p matrix of noise with deviation σ have the deviation
+        σ √p, so 4 σ would leave about half of the noisy directions in.
+        """
+        deviations = max(RIDGE_DEVIATIONS, sqrt(len(self.matrix)))
+        return deviations * sqrt(self.matrix_variance)
+
+    @cached_property
+    def means(self) -> FloatArray:
+        """Mean of each feature, by the intercept's products."""
+        sums = self.matrix[-1]
+        return np.asarray(np.clip(sums / max(sums[-1], 1.0), -1, 1))
+
+    @cached_property
+    def kept(self) -> FloatArray:
+        """How much of each product is believed, from 0 to 1, the same for two whole columns.
+
+        Independent columns would have the products n μ μᵀ.  What differs from these may be
+        noise: of a block of m products with noise of variance σ² and a sum of squared
+        differences Q, the part 1 - m σ² / Q is kept (James and Stein's rule).
+        """
+        difference = self.matrix - self.independent
+        squares = self._by_columns(difference**2)
+        sizes = self._by_columns(np.ones_like(difference))
+        noise = sizes * self.matrix_variance
+        part = 1 - np.divide(noise, squares, out=np.ones_like(noise), where=squares > noise)
+        np.fill_diagonal(part, 1.0)  # within a column, and with the intercept: all of it
+        part[-1], part[:, -1] = 1.0, 1.0
+        return np.asarray(part[np.ix_(self._columns, self._columns)])
+
+    @cached_property
+    def independent(self) -> FloatArray:
+        """The products that independent columns would have."""
+        return np.asarray(max(self.matrix[-1, -1], 1.0) * np.outer(self.means, self.means))
+
+    @property
+    def shrunk(self) -> FloatArray:
+        """The products with no more of their differences than is believed."""
+        return self.independent + self.kept * (self.matrix - self.independent)
+
+    @cached_property
+    def _columns(self) -> NDArray[np.int64]:
+        groups = self.kernel.features.groups
+        return np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+
+    def _by_columns(self, products: FloatArray) -> FloatArray:
+        """Add up the products of every two columns."""
+        starts = np.flatnonzero(np.diff(self._columns, prepend=-1))
+        rows = np.add.reduceat(products, starts, axis=0)
+        return np.asarray(np.add.reduceat(rows, starts, axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Weights, a row for each response, and the standard deviation that noise gives them."""
+
+    weights: FloatArray
+    standard_deviation: FloatArray
+
+
+def solve(moments: NoisyMoments, *, factor: float, longest: float) -> Solution:
+    """Minimize the noisy objective: factor (M + ridge I)⁻¹ v, cut to a length of `longest`.
+
+    The standard deviation is that of the first order in the noise (delta method) with the
+    ridge, the directions and the parts that are kept held fixed:
+    δw = (M + ridge I)⁻¹ (factor δv - δM w).
+    It covers the noise only, not what the ridge takes away.
+    """
+    inverse = trimmed_inverse(moments.shrunk, moments.ridge)
+    weights = factor * moments.vectors @ inverse
+    lengths = np.linalg.norm(weights, axis=1, keepdims=True)
+    shrink = longest / np.maximum(lengths, longest)
+    deviation = np.empty_like(weights)
+    for row, one in zip(deviation, weights, strict=True):
+        noise = moments.matrix_variance * product_noise(one, moments)
+        noise[np.diag_indices_from(noise)] += factor**2 * moments.vector_variance
+        row[:] = np.sqrt(np.maximum(np.sum((inverse @ noise) * inverse, axis=1), 0))
+    return Solution(weights * shrink, deviation * shrink)
+
+
+def trimmed_inverse(matrix: FloatArray, ridge: float) -> FloatArray:
+    """Invert a symmetric matrix plus a ridge in the directions in which that is positive.
+
+    >>> trimmed_inverse(np.diag([3.0, -9.0]), 1.0)
+    array([[0.25, 0.  ],
+           [0.  , 0.  ]])
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    raised = values + ridge
+    # What is positive by rounding only is not: its inverse would be huge.
+    positive = raised > 1e-12 * np.abs(raised).max(initial=1.0)
+    inverses = np.where(positive, 1 / np.where(positive, raised, 1.0), 0.0)
+    return np.asarray((vectors * inverses) @ vectors.T)
+
+
+def product_noise(weights: FloatArray, moments: NoisyMoments) -> FloatArray:
+    """Compute the covariance of δM w where every published product has noise of variance 1.
+
+    A product of features i < j of two columns stands in M twice: it adds κ w_j to entry i and
+    κ w_i to entry j, κ being the part that is kept.  The intercept's products
+    (sums of features) also stand on the diagonal, if the feature is an indicator, and in the
+    products n μ μᵀ of independent columns.
+    """
+    size = len(weights)
+    published = np.zeros((size, size))
+    published[moments.kernel.pairs] = 1.0
+    squares = np.diag(published).copy()
+    squares[-1] = 0.0
+    pairs = np.triu(published, 1)
+    pairs[:, -1] = 0.0
+    pairs = (pairs + pairs.T) * moments.kept**2
+    noise = pairs * np.outer(weights, weights)
+    noise[np.diag_indices(size)] += pairs @ weights**2 + squares * weights**2
+    sums = _sum_effects(weights, moments)
+    return np.asarray(noise + sums @ sums.T)
+
+
+def _sum_effects(weights: FloatArray, moments: NoisyMoments) -> FloatArray:
+    """Compute how much noise in the sum of each feature (a column) adds to each entry of δM w."""
+    means, lost = moments.means, 1 - moments.kept
+    reliance = lost @ (means * weights)
+    effects = np.diag(reliance) + lost * np.outer(means, weights)
+    effects[:, -1] -= means * reliance  # n also divides
+    effects[np.diag_indices_from(effects)] += weights[-1]
+    effects[-1, :-1] += weights[:-1]
+    indicators = moments.kernel.indicators
+    effects[indicators, indicators] += weights[indicators]
+    return effects

@@ -1,47 +1,84 @@
-"""Publish the mean of the models that random blocks of the records give.
+"""GUPT: the mean of the models that random blocks of the records give.
 
-Known as: GUPT, sample and aggregate.
-Reference: P. Mohan, A. Thakurta, E. Shi, D. Song, D. Culler, "GUPT: Privacy Preserving Data
-Analysis Made Easy", SIGMOD 2012.
+A function may do what it likes inside a block: one record lies in one block only, and what
+a block finds is moved into a public box before it counts.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.features import FEATURE_UNIT
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.noise import noisy_size
-from dpublish.methods.linear_models.block_average import (
-    FEWEST_BLOCKS,
-    MOST_BLOCKS,
-    average_deviation,
-    block_average,
-    require_average_rate,
-    require_blocks,
-)
 from dpublish.methods.linear_models.functional import FACTORS, against_rest, moment_kernel
 from dpublish.methods.linear_models.kernel_moments import RESPONSE_UNIT
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.linear_models.task import ModelTask, require_bound
+from dpublish.methods.linear_models.task import (
+    SIZE_SHARE,
+    ModelTask,
+    count_records,
+    require_bound,
+)
 from dpublish.privacy.budget import Budget
-from dpublish.randomness import RandomSource
-from dpublish.types import FloatArray
+from dpublish.privacy.neighbors import AddRemoveRecord
+from dpublish.types import FloatArray, IntArray
 
-SIZE_SHARE = Fraction(2, 100)
+Estimator = Callable[[Table], ArrayLike]
+"""Finds some numbers in a table, always equally many; a function of its records alone."""
+
 RIDGE = 1.0
-"""Records' worth of weight that a block's model has on being 0, so that there always is one."""
+"""Weight, in records, with which a block's model is drawn to 0, so that there always is one."""
+STEPS = 1 << 20
+"""Steps of the lattice between the ends of the box, in each coordinate."""
+FEWEST_BLOCKS, MOST_BLOCKS = 2, 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class GUPT(Method[LinearModelRelease]):
-    """Method: deal the records into blocks, fit a model in each, publish the noisy mean."""
+    """Publish the noisy mean of the linear models of random blocks of the records.
+
+    Choose it to compare with sample and aggregate, or for a few weights and very many records;
+    `FunctionalMechanism` was as good or better on every table tried.  `block_average` does the
+    same with any function of a table.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record.
+        Proof: docs/proofs/gupt.md.
+
+    Parameters:
+        target: Column to predict: classes, or a number if the model is linear.
+        predictors: Columns to predict it from; all others unless named.
+        model: `"linear"` for linear regression of a number, `"logistic"` for logistic regression
+            of classes.
+        blocks: Number of blocks, from 2 to 20,000.  Unless given, 2 % of epsilon pays for the
+            noisy number of records, from which it follows.
+        bound: Largest size of a weight; a block's weights are clipped to it, and the noise is in
+            proportion to it.
+
+    Returns:
+        A `LinearModelRelease` with `predict(rows)`, `predict_proba(rows)` (logistic regression),
+        `coefficients()` with the standard deviation of each weight's noise, and `save(folder)`.
+
+    Example:
+        >>> from dpublish import Budget, GUPT, datasets, seeded
+        >>> people = datasets.table("census", 20_000)
+        >>> method = GUPT(target="income", predictors=("education",), blocks=100)
+        >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release.predict({"education": ["Primary", "Master"]}).to_pylist()
+        ['<=50K', '>50K']
+
+    Reference:
+        P. Mohan, A. Thakurta, E. Shi, D. Song, D. Culler, "GUPT: Privacy Preserving Data
+        Analysis Made Easy", SIGMOD 2012.
+    """
 
     name: ClassVar[str] = "gupt"
 
@@ -58,7 +95,7 @@ class GUPT(Method[LinearModelRelease]):
         default=None,
     )
     bound: Fraction = setting(
-        "Largest size of a weight, for features from -1 to 1; a block's weights are cut to it.",
+        "Largest size of a weight, for features from -1 to 1; a block's weights are clipped to it.",
         default=Fraction(1),
     )
 
@@ -76,27 +113,21 @@ class GUPT(Method[LinearModelRelease]):
             share for the noisy number of complete records (none if `blocks` is given), the
             rest for the mean over blocks (`block_average`), in a box that the settings give.
             The number of blocks follows from the noisy number of records.
-            Proof: docs/proofs/block_average.md.
+            Proof: docs/proofs/gupt.md.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        expected = self.expected_error(table.schema, None, budget.epsilon)
-        task = self._task(table.schema)
-        # Opened before any row is read: a budget that is already used stops here.
-        budgets = budget.split(**self._shares())
-        blocks = self.blocks or count_blocks(
-            _noisy_records(table, task, budget=budgets["size"], rng=rng)
-        )
+        task = self._task(run.schema)
+        # Opened before any row is read: a share that is already used stops here.
+        budgets = run.split(**self._shares())
+        blocks = self.blocks or count_blocks(count_records(run, task, budget=budgets["size"]))
         high = np.full((len(task.problems), task.features.size), float(self.bound))
         weights = block_average(
-            table,
+            run,
             lambda block: fit_block(block, task),
             low=-high,
             high=high,
             blocks=blocks,
             columns=task.schema.names,
             budget=budgets["mean"],
-            rng=rng,
-            progress=progress,
         )
         deviation = average_deviation(high.size, blocks, budgets["mean"].epsilon)
         return LinearModelRelease(
@@ -105,15 +136,18 @@ class GUPT(Method[LinearModelRelease]):
             model=self.model,
             target=self.target,
             weights=weights,
-            expected=dict(expected.figures),
-            notes=(f"mean of {blocks:,} blocks; spreads before weights are moved into the bound",),
-            spread=2 * high * deviation,
+            expected=run.expected,
+            notes=(
+                f"mean of {blocks:,} blocks; standard deviations are those of the noise before "
+                "weights are clipped to the bound",
+            ),
+            standard_deviation=2 * high * deviation,
         )
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Predict the noise of a weight; how good the blocks' models are, nobody knows.
+        """Predict the noise of a weight; how good the blocks' models are is not predicted.
 
         If neither the blocks nor the records are known to be many, the fewest are assumed.
         """
@@ -130,7 +164,7 @@ class GUPT(Method[LinearModelRelease]):
         figures = {"blocks": float(blocks), "weight_deviation": deviation}
         summary = (
             f"each of {coordinates:,} weights with noise of {deviation:,.3g} (standard deviation) "
-            f"for {blocks:,} blocks, before it is moved into the bound of {float(self.bound):.3g}"
+            f"for {blocks:,} blocks, before it is clipped to the bound of {float(self.bound):,.3g}"
         )
         return ExpectedError(summary, figures, target="weight_deviation")
 
@@ -167,12 +201,93 @@ def count_blocks(records: int) -> int:
     return int(min(max(round(max(records, 1) ** 0.4), FEWEST_BLOCKS), MOST_BLOCKS))
 
 
-def _noisy_records(table: Table, task: ModelTask, *, budget: Budget, rng: RandomSource) -> int:
-    """Count the complete records, with noise.
+def block_average(
+    run: Run,
+    estimate: Estimator,
+    *,
+    low: FloatArray,
+    high: FloatArray,
+    blocks: int,
+    columns: tuple[str, ...],
+    budget: Budget,
+) -> FloatArray:
+    """Publish the noisy mean over blocks of what `estimate` finds, within a public box.
+
+    Known as: sample and aggregate.
+    Reference: K. Nissim, S. Raskhodnikova, A. Smith, "Smooth Sensitivity and Sampling in Private
+    Data Analysis", STOC 2007.
+
+    Args:
+        run: The release at work; `Run(table, rng=...)` makes one.
+        estimate: What is to be found.  Wherever it fails or finds no finite number, the
+            middle of the box counts instead, since an error would depend on the records.
+        low: Lowest value of each coordinate, public.
+        high: Highest value of each coordinate.
+        blocks: Number of blocks, public or found privately.
+        columns: Columns that `estimate` reads; a record must be complete in them.
+        budget: Budget to empty; all coordinates together cost exactly this.
 
     Privacy:
-        `budget.epsilon`-differentially private when one record is added or removed: a count
-        of sensitivity 1 with geometric noise (`noisy_size`).
+        `budget.epsilon`-differentially private when one record is added or removed.  Every
+        record draws its block by itself, so fix the draws of the others: one block changes,
+        in whatever way.  Its answer is moved into the box and counted in whole steps, of
+        which a coordinate has 0 to STEPS.  So the sums over blocks of all q coordinates
+        change by at most q STEPS (L1), attained, and get geometric noise for it.  Assumes
+        that `estimate` neither keeps nor sends anything.  Proof: docs/proofs/gupt.md.
     """
-    everyone = CompleteCounts(task.schema, (((task.target.name, 0),),), task.schema.names)
-    return noisy_size(int(table.sum(everyone).sum()), budget=budget, rng=rng)
+    require_blocks(blocks)
+    require_box(low, high)
+    if not isinstance(run.neighbors, AddRemoveRecord):
+        raise InvalidParameter("a mean over blocks hides one record added or removed, nothing else")
+    require_average_rate(low.size, budget.epsilon)
+    # Opened before any row is read: a share that is already used stops here.
+    share = budget.split(answers=1)["answers"]
+    total = np.zeros(low.shape, dtype=np.int64)
+    for number, block in enumerate(run.split_rows(blocks, columns), start=1):
+        total += answer_in_steps(block, estimate, low, high)
+        run.step(number, blocks, "blocks")
+    noisy = run.add_noise(total, sensitivity=low.size * STEPS, budget=share)
+    part = np.clip(noisy / (blocks * STEPS), 0, 1)
+    return np.asarray(low + part * (high - low))
+
+
+def answer_in_steps(
+    block: Table, estimate: Estimator, low: FloatArray, high: FloatArray
+) -> IntArray:
+    """Return where in the box the answer of one block lies; exact and therefore private."""
+    middle = (low + high) / 2
+    try:
+        found = np.asarray(estimate(block), dtype=np.float64).reshape(low.shape)
+    except Exception:  # noqa: BLE001 - whatever goes wrong in a block must not be seen outside
+        found = middle
+    inside = np.clip(np.where(np.isfinite(found), found, middle), low, high)
+    return np.rint((inside - low) / (high - low) * STEPS).astype(np.int64)
+
+
+def average_deviation(coordinates: int, blocks: int, epsilon: Fraction) -> float:
+    """Predict the noise of a coordinate, as a part of its range (standard deviation).
+
+    >>> round(average_deviation(10, 100, Fraction(1)), 3)
+    0.141
+    """
+    return 2**0.5 * coordinates / (blocks * float(epsilon))
+
+
+def require_average_rate(coordinates: int, epsilon: Fraction) -> None:
+    """Refuse so little budget that the noise would not fit."""
+    require_rate(epsilon / (coordinates * STEPS))
+
+
+def require_blocks(blocks: int) -> None:
+    """Refuse a number of blocks that is too small or too large."""
+    require_count(blocks=blocks, at_least=FEWEST_BLOCKS)
+    if blocks > MOST_BLOCKS:
+        raise InvalidParameter(f"blocks must be at most {MOST_BLOCKS:,}")
+
+
+def require_box(low: FloatArray, high: FloatArray) -> None:
+    """Refuse a box that has no width or no end."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(high - low).all()
+    if low.shape != high.shape or low.size == 0 or not finite or not (low < high).all():
+        raise InvalidParameter("the box must have a finite low end below the high end everywhere")

@@ -49,7 +49,7 @@ class Gradient(NamedTuple):
         loss: Sum of losses.
         slope: Gradient of that sum.
         curvature: Bound from above of its second derivative (tight to 2^-42 a record); None
-            if it was not asked for.
+            if it was not requested.
     """
 
     loss: float
@@ -95,7 +95,7 @@ class LinearGradients:
         _ = self._records  # refuses columns that do not fit
         if self.weights.dtype != np.float64 or self.weights.shape != (self.features.size,):
             raise InvalidParameter("there must be a weight for each feature")
-        if not np.isfinite(self.weights).all() or self._reach > LARGEST_MARGIN:
+        if not np.isfinite(self.weights).all() or self._largest_margin > LARGEST_MARGIN:
             raise InvalidParameter("weights must be finite, and margins at most 2^20")
 
     @property
@@ -122,7 +122,7 @@ class LinearGradients:
         return curvature_bound(self.loss) * margin + SLOPE_ERROR
 
     def zero(self) -> IntArray:
-        """Make the answer for no records."""
+        """Build the answer for no records."""
         size = self.features.size
         return np.zeros((2 + (_PARTS * size if self.second else 0), size + 1), dtype=np.int64)
 
@@ -143,8 +143,8 @@ class LinearGradients:
         curvature = None
         if self.second:
             parts = answer[2:, :-1].astype(np.float64).reshape(_PARTS, -1, self.features.size)
-            places = 2.0 ** (_PART * np.arange(_PARTS) - CURVATURE_BITS)
-            curvature = np.tensordot(places, parts, axes=1) / scale**2
+            scales = 2.0 ** (_PART * np.arange(_PARTS) - CURVATURE_BITS)
+            curvature = np.tensordot(scales, parts, axes=1) / scale**2
         return Gradient(
             float(whole[-1]) * 2.0**-LOSS_BITS, whole[:-1] * 2.0**-SLOPE_BITS / scale, curvature
         )
@@ -162,10 +162,10 @@ class LinearGradients:
         if self.second:
             left = np.ceil(curvatures * 2.0**CURVATURE_BITS)
             size = self.features.size
-            for place in range(_PARTS):
-                rest = np.floor(left * 2.0**-_PART) if place < _PARTS - 1 else np.zeros_like(left)
+            for digit in range(_PARTS):
+                rest = np.floor(left * 2.0**-_PART) if digit < _PARTS - 1 else np.zeros_like(left)
                 bent = (left - rest * 2.0**_PART) * block.counts
-                rows = slice(2 + place * size, 2 + (place + 1) * size)
+                rows = slice(2 + digit * size, 2 + (digit + 1) * size)
                 out[rows, :-1] += (matrix.T @ (matrix * bent[:, None])).astype(np.int64)
                 left = rest
 
@@ -186,7 +186,7 @@ class LinearGradients:
         return self.features.products(self.weights / self.features.norms)
 
     @cached_property
-    def _reach(self) -> float:
+    def _largest_margin(self) -> float:
         return float(self.features.reach(self.weights)) / self.features.norms
 
 

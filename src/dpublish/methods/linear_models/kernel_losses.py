@@ -25,7 +25,7 @@ LOSS_UNIT = 1 << 10
 Loss = Literal["logistic", "hinge"]
 
 _WIDEST = 256 * LOSS_UNIT  # beyond this margin a loss counts as a straight line
-_LARGEST_REACH = float(1 << 30)
+_LARGEST_MARGIN = float(1 << 30)
 _BLOCK = 1 << 21  # margins at a time: 16 MB
 
 
@@ -64,7 +64,10 @@ class LinearLosses:
             raise InvalidParameter("candidates are integers: a row for each model")
         if not len(self.candidates) or self.candidates.shape[1] != self.features.size:
             raise InvalidParameter("each candidate has a weight for each feature")
-        if np.abs(self.candidates).max() > _LARGEST_REACH or self._reach > _LARGEST_REACH:
+        if (
+            np.abs(self.candidates).max() > _LARGEST_MARGIN
+            or self._largest_margin > _LARGEST_MARGIN
+        ):
             raise InvalidParameter("weights are too large")  # for floats to hold exact sums
 
     @property
@@ -78,12 +81,12 @@ class LinearLosses:
         return ()
 
     def zero(self) -> IntArray:
-        """Make the answer for no records."""
+        """Build the answer for no records."""
         return np.zeros(len(self.candidates), dtype=np.int64)
 
     def add(self, batch: Batch, out: IntArray) -> None:
         """Add the losses of the records of `batch` to `out`, some records at a time."""
-        weights, places = self._distinct
+        weights, index = self._distinct
         losses = np.zeros(weights.shape[1], dtype=np.int64)
         rows = max(_BLOCK // max(weights.shape), 256)
         for codes, signs, counts in self._records.blocks(batch, rows):
@@ -91,16 +94,16 @@ class LinearLosses:
             signed *= (signs / FEATURE_UNIT)[:, None]
             # All products and partial sums are multiples of 2^-10 below 2^42: floats hold them
             # exactly, in whatever order they are added.
-            found = look_up_losses(signed @ weights, self._reach, self.loss)
+            found = look_up_losses(signed @ weights, self._largest_margin, self.loss)
             losses += (counts @ found).astype(np.int64)
-        out += losses[places]
+        out += losses[index]
 
     def merge(self, out: IntArray, other: IntArray) -> None:
         """Add another partial answer to `out`."""
         out += other
 
     def range_sensitivity(self, neighbors: Neighbors) -> int:
-        """Say by how much the changes of two losses differ at most (R), in whole units.
+        """Return by how much the changes of two losses differ at most (R), in whole units.
 
         An added record adds its own losses.  For two candidates whose margins lie at most d
         apart anywhere in the domain, the first of them at least -r, their losses differ by at
@@ -123,28 +126,28 @@ class LinearLosses:
 
     @cached_property
     def _distinct(self) -> tuple[FloatArray, NDArray[np.intp]]:
-        """The candidates that are not equal, a column each, and the place of every one there."""
-        rows, places = np.unique(self.candidates, axis=0, return_inverse=True)
-        return np.ascontiguousarray(rows.T, dtype=np.float64), places.reshape(-1)
+        """The distinct candidates, a column each, and the index of every candidate there."""
+        rows, index = np.unique(self.candidates, axis=0, return_inverse=True)
+        return np.ascontiguousarray(rows.T, dtype=np.float64), index.reshape(-1)
 
     @cached_property
-    def _reach(self) -> float:
+    def _largest_margin(self) -> float:
         return float(self.features.reach(self.candidates).max())
 
 
-def look_up_losses(margins: FloatArray, reach: float, loss: Loss) -> FloatArray:
+def look_up_losses(margins: FloatArray, largest: float, loss: Loss) -> FloatArray:
     """Round margins down to whole units and look up their losses; margins are overwritten.
 
     Args:
         margins: In units of 1 / `LOSS_UNIT`.
-        reach: A public bound of their size, which says how large a table is needed.
+        largest: A public bound of their size, which decides how large a table is needed.
         loss: Name of the loss.
     """
     width = LOSS_UNIT
-    while width < min(reach, _WIDEST):
+    while width < min(largest, _WIDEST):
         width *= 2
     beyond = None
-    if reach > width:
+    if largest > width:
         beyond = np.maximum(-width - np.floor(margins), 0)
         np.clip(margins, -width, width, out=margins)
     margins += width

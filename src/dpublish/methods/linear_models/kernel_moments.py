@@ -1,6 +1,6 @@
 """Sums of products of features, and of features with a response: what least squares needs.
 
-Many of these sums say the same thing twice.  Two indicators of one column are never both on,
+Many of these sums are redundant.  Two indicators of one column are never both on,
 so their product is 0; the square of an indicator is the indicator itself, so its sum stands
 in the intercept's column already.  Only the others have to be published.
 """
@@ -32,7 +32,7 @@ class LinearMoments:
         schema: What is publicly known about the records.
         features: How a record's features are looked up, in units of 1 / FEATURE_UNIT.
         target: Column that decides the responses.
-        responses: For each leaf of the target (a row) its responses, integers in units
+        responses: For each value of the target (a row) its responses, integers in units
             of 1 / RESPONSE_UNIT.
 
     The answer has a row for each feature: the products with every feature, then with every
@@ -48,9 +48,9 @@ class LinearMoments:
     def __post_init__(self) -> None:
         require_known("column", self.target, self.schema.names)
         if self.responses.dtype.kind != "i" or self.responses.ndim != 2:
-            raise InvalidParameter("responses must be integers, a row for each leaf")
+            raise InvalidParameter("responses must be integers, a row for each value")
         if len(self.responses) != self.schema[self.target].size:
-            raise InvalidParameter("responses must have a row for each leaf of the target")
+            raise InvalidParameter("responses must have a row for each value of the target")
         if int(np.abs(self.responses).max(initial=0)) > RESPONSE_UNIT:
             raise InvalidParameter(f"responses must be at most {RESPONSE_UNIT:,}")
 
@@ -65,7 +65,7 @@ class LinearMoments:
         return ()
 
     def zero(self) -> IntArray:
-        """Make the answer for no records."""
+        """Build the answer for no records."""
         size = self.features.size
         return np.zeros((size, size + self.responses.shape[1]), dtype=np.int64)
 
@@ -82,7 +82,7 @@ class LinearMoments:
         out += other
 
     @cached_property
-    def places(self) -> tuple[IntArray, IntArray]:
+    def pairs(self) -> tuple[IntArray, IntArray]:
         """Pairs of features (first <= second) whose sums are to be published.
 
         The intercept's square, the number of records, is the last of them.
@@ -94,9 +94,9 @@ class LinearMoments:
         return first.astype(np.int64), second.astype(np.int64)
 
     def fill(self, published: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Make the whole symmetric matrix of products from those at `places`."""
+        """Build the whole symmetric matrix of products from those of `pairs`."""
         matrix = np.zeros((self.features.size,) * 2)
-        matrix[self.places] = published
+        matrix[self.pairs] = published
         for feature in self.indicators:
             matrix[feature, feature] = matrix[feature, -1]
         return matrix + np.triu(matrix, 1).T
@@ -113,17 +113,17 @@ class LinearMoments:
         return np.array(found, dtype=np.int64)
 
     def matrix_sensitivity(self, neighbors: Neighbors) -> int:
-        """Say how much the sums at `places` change at most, in sum (L1); it is attained.
+        """Return how much the sums of `pairs` change at most, in sum (L1); it is attained.
 
-        A record picks one leaf in each column, which gives the column a sum u of sizes of
+        A record has one value in each column, which gives the column a sum u of sizes of
         its features and a sum s of sizes of its published squares.  All sums together
-        change by Σ_{c<c'} u_c u_c' + Σ s_c = ((Σ u)² + Σ (2 s - u²)) / 2.  For every leaf choice
+        change by Σ_{c<c'} u_c u_c' + Σ s_c = ((Σ u)² + Σ (2 s - u²)) / 2.  For all values
         (Σ u)² = max over τ of 2 τ Σ u - τ², attained at the integer τ = Σ u, so the
         largest change is found by going through τ, with each column choosing by itself.
         """
         self._require_records(neighbors)
         fronts = [_front(table) for _, table in self._blocks()]
-        # The intercept is the column with one leaf, whose square is published.
+        # The intercept is a column with one value, whose square is published.
         fronts.append(np.array([[FEATURE_UNIT, FEATURE_UNIT**2]]))
         slopes = np.arange(sum(int(front[:, 0].max()) for front in fronts) + 1)
         doubled = -(slopes**2)
@@ -132,13 +132,13 @@ class LinearMoments:
         return int(doubled.max()) // 2
 
     def vector_sensitivity(self, neighbors: Neighbors) -> int:
-        """Say how much the sums with the responses change at most, in sum (L1); attained."""
+        """Return how much the sums with the responses change at most, in sum (L1); attained."""
         self._require_records(neighbors)
         sizes = [int(np.abs(table).sum(axis=1).max()) for _, table in self._blocks()]
         return (sum(sizes) + FEATURE_UNIT) * int(np.abs(self.responses).sum(axis=1).max())
 
     def _blocks(self) -> list[tuple[list[int], IntArray]]:
-        """List the features of each column, with their values by leaf; not the intercept."""
+        """List the features of each column, with a row for each value; not the intercept."""
         groups = self.features.groups[: len(self.features.tables)]
         return [(list(g), t) for g, t in zip(groups, self.features.tables, strict=True)]
 
@@ -154,7 +154,7 @@ def _is_indicator(values: IntArray) -> bool:
 
 def _needed(table: IntArray) -> NDArray[np.bool_]:
     """Mark the pairs within one column whose products are neither 0 nor known otherwise."""
-    # Counting leaves in which both are on is enough, and never overflows.
+    # Counting values in which both are on is enough, and never overflows.
     together = (table != 0).astype(np.int64).T @ (table != 0).astype(np.int64)
     needed = np.triu(together > 0)
     for index, values in enumerate(table.T):
@@ -163,7 +163,7 @@ def _needed(table: IntArray) -> NDArray[np.bool_]:
 
 
 def _front(table: IntArray) -> IntArray:
-    """List u and 2 s - u² of the leaves that no other leaf exceeds in both."""
+    """List u and 2 s - u² of the values that no other value exceeds in both."""
     sizes = np.abs(table)
     needed = _needed(table).astype(np.int64)
     squares = np.einsum("ij,jk,ik->i", sizes, needed, sizes)

@@ -1,4 +1,4 @@
-"""Publish a linear model, by way of a private synopsis from which it is fitted for free.
+"""Model: a linear model fitted to a private synopsis, at no further cost.
 
 For classes the synopsis is the grid of `privpfc`: choosing and refining it costs the whole
 budget, and fitting a model to what it knows costs nothing, however many weights there are.
@@ -11,7 +11,8 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.core.prediction import UNKNOWN, encode_rows
@@ -19,31 +20,69 @@ from dpublish.data.features import FEATURE_UNIT, Features
 from dpublish.data.schema import Schema
 from dpublish.errors import require_known
 from dpublish.methods.linear_models.functional import FunctionalMechanism
-from dpublish.methods.linear_models.plain_fit import fit_weights
 from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.linear_models.task import ModelTask
 from dpublish.methods.privpfc.privpfc import PrivPfC
 from dpublish.methods.privpfc.released import PrivPfCRelease
+from dpublish.types import FloatArray
 
 Kind = Literal["auto", "logistic", "svm", "linear"]
 ROWS = 40_000
 """Synthetic rows to which a model is fitted."""
 RIDGE = 1e-4
 MOST_LOST = 0.2
-"""Part of the grid's information that a linear model may lose before the grid is handed out."""
-_FLAT = 1e-6  # a grid that knows less than this tells no classes apart
+"""Part of the grid's information that a linear model may lose before the grid is published."""
+_FLAT = 1e-6  # a grid that knows less than this does not distinguish the classes
 _SEED = 20_240_229  # the model is a function of the synopsis
+_WIDTH = 0.5  # of the rounded corner of the hinge
+_PASSES = 300
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinearModel(Method[LinearModelRelease | PrivPfCRelease]):
-    """Method: publish a linear model fitted to a private synopsis."""
+    """Publish a linear model fitted to a private synopsis of the records.
+
+    The default for models: it spends the whole budget on the grid of `PrivPfC` (for a number, on
+    the sums of `FunctionalMechanism`) and fits the model to what was published.  If a linear
+    model would lose more than a fifth of what the grid knows, the grid itself is published.
+    Choose `PrivateERM` when all columns matter a little and none much.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record.
+        Proofs: docs/proofs/grid_quality.md, docs/proofs/refinement.md; docs/proofs/functional.md
+        for a number.
+
+    Parameters:
+        target: Column to predict: classes, or a number.
+        predictors: Columns to predict it from; all others unless named.
+        model: `"logistic"`, `"svm"` or `"linear"`; `"auto"` takes logistic regression for classes
+            and linear regression for a number.
+        pool: Number of candidate grids to choose from, at most.
+
+    Returns:
+        A `LinearModelRelease` with `predict(rows)`, `predict_proba(rows)` (logistic regression),
+        `coefficients()` and `save(folder)`; or a `PrivPfCRelease`, which predicts likewise and
+        has no coefficients.
+
+    Example:
+        >>> from dpublish import Budget, LinearModel, datasets, seeded
+        >>> people = datasets.table("census", 2_000)
+        >>> method = LinearModel(target="income", predictors=("age", "education"), pool=50)
+        >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release.predict({"age": [30, 30], "education": ["Primary", "Master"]}).to_pylist()
+        ['<=50K', '>50K']
+
+    Reference:
+        D. Su, J. Cao, N. Li, M. Lyu, "PrivPfC: Differentially Private Data Publication for
+        Classification", VLDB Journal 27, 2018, for the grid.  Fitting a model to it is an
+        addition of this package.
+    """
 
     name: ClassVar[str] = "model"
 
     target: str = setting("Column to predict: classes, or a number.")
     predictors: tuple[str, ...] = setting(
-        "Columns from which it is predicted; all others, if none is named.", default=()
+        "Columns to predict it from; all others unless named.", default=()
     )
     model: Kind = setting(
         "Kind of model. auto: logistic regression for classes, linear regression for a number.",
@@ -56,25 +95,27 @@ class LinearModel(Method[LinearModelRelease | PrivPfCRelease]):
         self._grid()
 
     def _release(self, run: Run) -> LinearModelRelease | PrivPfCRelease:
-        """Publish a model of `table`, or the grid itself where a linear model would lose much.
+        """Publish a model of the records, or the grid where a linear model would lose much.
 
         Privacy:
             `budget.epsilon`-differentially private when one record is added or removed: that
-            of `PrivPfC.release`, which is handed the whole budget (`FunctionalMechanism` for
-            a number).  Which of them follows from the schema.  The model, and whether it or
-            the grid is handed out, is a function of what they give and of a fixed seed; the
-            rows are not looked at again.
+            of `PrivPfC.release`, which gets the whole budget (`FunctionalMechanism` for a
+            number).  Which of them follows from the schema.  The model, and whether it or
+            the grid is published, is a function of what they return and of a fixed seed; the
+            rows are not read again.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        task = self._task(table.schema)
+        task = self._task(run.schema)
         if task.model == "linear":
-            found = self._functional().release(table, budget=budget, rng=rng, progress=progress)
+            found = self._functional().release(
+                run.table, budget=run.budget, rng=run.rng, progress=run.progress
+            )
             return replace(found, receipt=run.receipt())
-        self._require(table.schema, budget.epsilon)
-        grid = self._grid().release(table, budget=budget, rng=rng, progress=progress)
+        grid = self._grid().release(
+            run.table, budget=run.budget, rng=run.rng, progress=run.progress
+        )
         features = Features.of(task.schema, self.target, by_cell=True)
         receipt = run.receipt()
-        error = self._grid().expected_error(table.schema, _size(grid), budget.epsilon)
+        error = self._grid().expected_error(run.schema, _size(grid), run.epsilon)
         model = LinearModelRelease(
             receipt=receipt,
             schema=task.schema,
@@ -97,7 +138,7 @@ class LinearModel(Method[LinearModelRelease | PrivPfCRelease]):
     ) -> ExpectedError:
         """Predict the error of the synopsis, which depends on the number of records.
 
-        Without that number no error of a class is given: how the budget is split is not known.
+        Without that number no error of a class is predicted: how the budget is split is not known.
         """
         if self._task(schema).model == "linear":
             return self._functional().expected_error(schema, n_records, epsilon)
@@ -132,7 +173,7 @@ class LinearModel(Method[LinearModelRelease | PrivPfCRelease]):
         return FunctionalMechanism(target=self.target, predictors=self.predictors, model="linear")
 
 
-def fit_to_grid(grid: PrivPfCRelease, task: ModelTask, features: Features) -> NDArray[np.float64]:
+def fit_to_grid(grid: PrivPfCRelease, task: ModelTask, features: Features) -> FloatArray:
     """Fit a model to the classes that a published grid gives to rows drawn from it."""
     rows = grid.rows(ROWS, seed=_SEED)
     known = [name for name in features.columns if name in rows.column_names]
@@ -155,7 +196,7 @@ def fit_to_grid(grid: PrivPfCRelease, task: ModelTask, features: Features) -> ND
 
 
 def lost_information(grid: PrivPfCRelease, model: LinearModelRelease) -> float:
-    """Say which part of what a grid knows of the classes a model fitted to it has lost.
+    """Compute which part of what a grid knows of the classes a model fitted to it has lost.
 
     Measured on rows of the grid, by the mean log-likelihood of its own probabilities: 0 if the
     model predicts as the grid does, 1 if it predicts no better than the shares of the classes.
@@ -174,9 +215,60 @@ def lost_information(grid: PrivPfCRelease, model: LinearModelRelease) -> float:
 
 
 def _size(grid: PrivPfCRelease) -> int:
-    """Give the noisy number of records that the plan of a grid was made for."""
+    """Return the noisy number of records that the plan of a grid was made for."""
     return 0 if grid.records is None else max(grid.records.value, 0)
 
 
-def _probabilities(grid: PrivPfCRelease, rows: pa.Table, task: ModelTask) -> NDArray[np.float64]:
+def _probabilities(grid: PrivPfCRelease, rows: pa.Table, task: ModelTask) -> FloatArray:
     return grid.predict_proba(rows) if rows.num_rows else np.zeros((0, task.target.size))
+
+
+def fit_weights(
+    features: FloatArray,
+    probabilities: FloatArray,
+    *,
+    model: Literal["logistic", "svm"],
+    ridge: float,
+) -> FloatArray:
+    """Find the weights that fit the probabilities of a class best, the last being the intercept.
+
+    Ordinary optimization on public rows, such as synthetic ones; it never sees private rows.
+
+    Args:
+        features: A row for each record, the intercept's feature last.
+        probabilities: How likely each record is to be of the class.
+        model: The loss: of logistic regression, or a hinge with a rounded corner.
+        ridge: Penalty on half the squared weights, for each record; the intercept is free.
+
+    >>> features = np.array([[-1.0, 1.0], [1.0, 1.0]])
+    >>> fit_weights(features, np.array([0.25, 0.75]), model="logistic", ridge=0.0).round(2) + 0.0
+    array([1.1, 0. ])
+    """
+    free = np.ones(features.shape[1])
+    free[-1] = 0.0
+
+    def objective(weights: FloatArray) -> tuple[float, FloatArray]:
+        scores = features @ weights
+        if model == "logistic":
+            losses = np.logaddexp(0.0, scores) - probabilities * scores
+            slopes = expit(scores) - probabilities
+        else:
+            positive, negative = _rounded_hinge(scores), _rounded_hinge(-scores)
+            losses = probabilities * positive[0] + (1 - probabilities) * negative[0]
+            slopes = probabilities * positive[1] - (1 - probabilities) * negative[1]
+        penalized = ridge * free * weights
+        value = losses.mean() + 0.5 * float(penalized @ weights)
+        return float(value), features.T @ slopes / len(features) + penalized
+
+    start = np.zeros(features.shape[1])
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": _PASSES})
+    return np.asarray(found.x, dtype=np.float64)
+
+
+def _rounded_hinge(margins: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Compute the Huber hinge and its slope."""
+    inner = 1 + _WIDTH - margins
+    middle = np.abs(1 - margins) <= _WIDTH
+    losses = np.where(middle, inner**2 / (4 * _WIDTH), np.maximum(1 - margins, 0.0))
+    slopes = np.where(middle, -inner / (2 * _WIDTH), np.where(margins < 1, -1.0, 0.0))
+    return losses, slopes

@@ -7,30 +7,24 @@ from typing import Literal
 
 import numpy as np
 
-from dpublish.aggregates.complete_counts import CompleteCounts
-from dpublish.core.method import Progress
-from dpublish.data.table import Table
+from dpublish.core.method import Run
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.genetic_search import MOST_ROUNDS, Scores, Watcher
-from dpublish.mechanisms.noise import noisy_size
 from dpublish.methods.linear_models.kernel_losses import LOSS_UNIT, WEIGHT_UNIT, LinearLosses
-from dpublish.methods.linear_models.task import ModelTask
-from dpublish.privacy.budget import Budget
-from dpublish.randomness import RandomSource
+from dpublish.methods.linear_models.task import SIZE_SHARE, ModelTask
 from dpublish.types import IntArray
 
 Scorer = Callable[[IntArray], Scores]
 LossName = Literal["logistic", "hinge"]
 
-REACH = 5 * WEIGHT_UNIT
+LARGEST_WEIGHT = 5 * WEIGHT_UNIT
 """Weights lie between -5 and 5: the public box that is searched."""
 
 LOSSES: dict[str, LossName] = {"logistic": "logistic", "svm": "hinge"}
-SIZE_SHARE = Fraction(2, 100)
 _SVM_COST = 10  # what a loss of 1 weighs against half the squared length of the weights (C)
 
 
-def score_models(table: Table, task: ModelTask, positive: tuple[int, ...]) -> Scorer:
+def score_models(run: Run, task: ModelTask, positive: tuple[int, ...]) -> Scorer:
     """Make a function that scores models of one two-class problem; higher is better.
 
     The score is minus the sum of losses; for a support vector machine also minus the squared
@@ -47,8 +41,8 @@ def score_models(table: Table, task: ModelTask, positive: tuple[int, ...]) -> Sc
             candidates,
             LOSSES[task.model],
         )
-        reach = kernel.range_sensitivity(table.neighbors)
-        return Scores(-table.sum(kernel) - _ridge(candidates, task.model), reach)
+        most = kernel.range_sensitivity(run.neighbors)
+        return Scores(-run.sum(kernel) - _ridge(candidates, task.model), most)
 
     return score
 
@@ -58,44 +52,32 @@ def largest_score(task: ModelTask) -> int:
 
     Each column and the intercept add at most 5 to a margin.  A look-up rounds by half a unit.
     """
-    farthest = REACH / WEIGHT_UNIT * len(task.features.groups)
+    farthest = LARGEST_WEIGHT / WEIGHT_UNIT * len(task.features.groups)
     loss = np.logaddexp(0.0, farthest) if task.model == "logistic" else 1 + farthest
     return ceil(LOSS_UNIT * float(loss)) + 1
 
 
-def count_complete(table: Table, task: ModelTask, *, budget: Budget, rng: RandomSource) -> int:
-    """Count the records that have all columns of the task, with noise.
-
-    Privacy:
-        `budget.epsilon`-differentially private when one record is added or removed: a count
-        of sensitivity 1 with geometric noise (`noisy_size`).
-    """
-    kernel = CompleteCounts(task.schema, (((task.target.name, None),),), task.schema.names)
-    return noisy_size(int(table.sum(kernel).sum()), budget=budget, rng=rng)
-
-
 def search_shares(rounds: int | None) -> dict[str, Fraction]:
-    """Say what the parts of a search get; a given number of rounds needs no noisy size."""
+    """Return the shares of a search; a given number of rounds needs no noisy size."""
     if rounds is not None:
         return {"search": Fraction(1)}
     return {"size": SIZE_SHARE, "search": 1 - SIZE_SHARE}
 
 
 def require_rounds(rounds: int | None) -> None:
-    """Refuse a number of rounds without sense."""
+    """Refuse a number of rounds below 1 or above the largest."""
     if rounds is None:
         return
     require_count(rounds=rounds)
     if rounds > MOST_ROUNDS:
-        raise InvalidParameter(f"rounds ({rounds}) must be at most {MOST_ROUNDS}")
+        raise InvalidParameter(f"rounds ({rounds:,}) must be at most {MOST_ROUNDS}")
 
 
-def watch_rounds(progress: Progress | None, problem: int, problems: int) -> Watcher:
+def watch_rounds(run: Run, problem: int, problems: int) -> Watcher:
     """Report the rounds of one of several problems as progress of all of them."""
 
     def watch(done: int, total: int) -> None:
-        if progress is not None:
-            progress(problem * total + done, problems * total, "rounds")
+        run.step(problem * total + done, problems * total, "rounds")
 
     return watch
 

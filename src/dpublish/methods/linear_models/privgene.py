@@ -1,9 +1,4 @@
-"""Publish a linear model found by a private genetic search.
-
-Known as: PrivGene, with the enhanced exponential mechanism (EEM), or without it (EM).
-Reference: J. Zhang, X. Xiao, Y. Yang, Z. Zhang, M. Winslett, "PrivGene: Differentially Private
-Model Fitting Using Genetic Algorithms", SIGMOD 2013.
-"""
+"""PrivGene: a linear model found by a private genetic search."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,9 +9,8 @@ import numpy as np
 
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_known
-from dpublish.mechanisms.exact.sampler import require_rate, uniform_below
+from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.genetic_search import (
     FEWEST_ROUNDS,
     MOST_ROUNDS,
@@ -31,9 +25,8 @@ from dpublish.mechanisms.genetic_search import (
 from dpublish.mechanisms.selection import selection_rate
 from dpublish.methods.linear_models.kernel_losses import LOSS_UNIT, WEIGHT_UNIT
 from dpublish.methods.linear_models.model_scores import (
-    REACH,
+    LARGEST_WEIGHT,
     Scorer,
-    count_complete,
     largest_score,
     require_rounds,
     score_models,
@@ -41,8 +34,7 @@ from dpublish.methods.linear_models.model_scores import (
     watch_rounds,
 )
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.linear_models.task import ModelTask
-from dpublish.randomness import RandomSource
+from dpublish.methods.linear_models.task import ModelTask, count_records
 from dpublish.types import IntArray
 
 PARENTS = {"range": 1, "plain": 10}
@@ -52,7 +44,46 @@ _BARE = 10  # models of zero weights and a positive intercept; as many of a nega
 
 @dataclass(frozen=True, kw_only=True)
 class PrivGene(Method[LinearModelRelease]):
-    """Method: breed models, choosing the best of each generation privately."""
+    """Publish a linear classifier that a genetic search finds by private choices.
+
+    A generation of 200 models is scored by the records, one of them is chosen privately, and
+    its mutated copies are the next generation.  Choose it to compare with PrivGene, or for a
+    linear support vector machine; choose `PrivLocal` for a logistic regression found by private
+    choices, and `LinearModel` for the most accurate model.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record.
+        Proofs: docs/proofs/linear_losses.md (the range), docs/proofs/center_losses.md (the
+        search).
+
+    Parameters:
+        target: Column of the classes.
+        predictors: Columns to predict it from; all others unless named.
+        model: `"logistic"` for logistic regression, `"svm"` for a linear support vector machine.
+        choice: `"range"` scales the noise of a choice to how far one record can move two models
+            of the generation apart; `"plain"` to the largest loss in the whole box, with ten
+            parents, as the baseline of the paper.
+        rounds: Number of generations, at most 500.  Unless given, 2 % of epsilon pays for the
+            noisy number of records, from which it follows.
+        population: Models in a generation, at most 2,000.
+
+    Returns:
+        A `LinearModelRelease` with `predict(rows)`, `predict_proba(rows)` (logistic regression),
+        `coefficients()` and `save(folder)`.
+
+    Example:
+        >>> from dpublish import Budget, PrivGene, datasets, seeded
+        >>> people = datasets.table("census", 2_000)
+        >>> method = PrivGene(target="income", predictors=("age", "education"), rounds=20)
+        >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release.predict({"age": [30, 30], "education": ["Primary", "Master"]}).to_pylist()
+        ['<=50K', '>50K']
+
+    Reference:
+        J. Zhang, X. Xiao, Y. Yang, Z. Zhang, M. Winslett, "PrivGene: Differentially Private
+        Model Fitting Using Genetic Algorithms", SIGMOD 2013; here with the enhanced exponential
+        mechanism (EEM).
+    """
 
     name: ClassVar[str] = "privgene"
 
@@ -64,8 +95,9 @@ class PrivGene(Method[LinearModelRelease]):
         "Logistic regression, or a linear support vector machine.", default="logistic"
     )
     choice: Literal["range", "plain"] = setting(
-        "Perturb choices by how far one record can pull the candidates apart (range), or by the "
-        "largest loss in the whole box and with ten parents, as the paper's baseline (plain).",
+        "Scale the noise of a choice to how far one record can move two candidates apart (range), "
+        "or to the largest loss in the whole box and with ten parents, as the paper's baseline "
+        "(plain).",
         default="range",
     )
     rounds: int | None = setting(
@@ -81,7 +113,7 @@ class PrivGene(Method[LinearModelRelease]):
         self._breeding(self.rounds or 1)
         if self.population > LARGEST_POPULATION:
             raise InvalidParameter(
-                f"population ({self.population}) must be at most {LARGEST_POPULATION:,}"
+                f"population ({self.population:,}) must be at most {LARGEST_POPULATION:,}"
             )
         object.__setattr__(self, "population", int(self.population))  # a NumPy integer, too
 
@@ -97,27 +129,25 @@ class PrivGene(Method[LinearModelRelease]):
             the largest loss of the box, which is as good for losses that are not negative.
             No score is published.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        expected = self.expected_error(table.schema, None, budget.epsilon)
-        task = ModelTask.of(table.schema, self.target, self.predictors, self.model)
-        # Opened before any row is read: a portion that is already used stops here.
-        budgets = budget.split(**search_shares(self.rounds))
+        task = ModelTask.of(run.schema, self.target, self.predictors, self.model)
+        # Opened before any row is read: a share that is already used stops here.
+        budgets = run.split(**search_shares(self.rounds))
         rounds = self.rounds
         if rounds is None:
-            records = count_complete(table, task, budget=budgets["size"], rng=rng)
+            records = count_records(run, task, budget=budgets["size"])
             share = task.share(budgets["search"].epsilon)
             rounds = count_rounds(records, share, PARENTS[self.choice])
         plan = self._breeding(rounds)
         found = [
             search(
-                self._scorer(table, task, positive),
-                first_models(self.population, task.features.size, rng),
+                self._scorer(run, task, positive),
+                first_models(run, self.population, task.features.size),
                 plan,
-                budget=portion,
-                rng=rng,
-                watcher=watch_rounds(progress, number, len(task.problems)),
+                budget=share,
+                rng=run.rng,
+                watcher=watch_rounds(run, number, len(task.problems)),
             )
-            for number, (positive, portion) in enumerate(
+            for number, (positive, share) in enumerate(
                 zip(task.problems, task.split(budgets["search"]), strict=True)
             )
         ]
@@ -127,7 +157,7 @@ class PrivGene(Method[LinearModelRelease]):
             model=self.model,
             target=self.target,
             weights=np.array(found) / WEIGHT_UNIT,
-            expected=dict(expected.figures),
+            expected=run.expected,
             notes=(f"{rounds:,} generations",),
         )
 
@@ -146,14 +176,14 @@ class PrivGene(Method[LinearModelRelease]):
         if "size" in shares:
             require_rate(epsilon * shares["size"])
         parents = PARENTS[self.choice]
-        farthest = largest_score(task)
-        selection_rate(share / ((self.rounds or MOST_ROUNDS) * parents), farthest)
+        largest = largest_score(task)
+        selection_rate(share / ((self.rounds or MOST_ROUNDS) * parents), largest)
         rounds = float(self.rounds or _predicted_rounds(n_records or 0, share, parents))
-        reach = farthest / LOSS_UNIT
+        sensitivity = largest / LOSS_UNIT
         if parents == 1 and rounds > 1:
-            first = 2 * 0.1 * REACH / WEIGHT_UNIT
-            reach = min(reach, first * float(SHRINK) ** (rounds - 2))
-        shortfall = reach * log(self.population / 0.05) * rounds / float(share)
+            first = 2 * 0.1 * LARGEST_WEIGHT / WEIGHT_UNIT
+            sensitivity = min(sensitivity, first * float(SHRINK) ** (rounds - 2))
+        shortfall = sensitivity * log(self.population / 0.05) * rounds / float(share)
         figures = {"rounds": rounds, "choice_shortfall_95": shortfall}
         if n_records:
             figures["choice_shortfall_per_record"] = shortfall / n_records
@@ -163,35 +193,35 @@ class PrivGene(Method[LinearModelRelease]):
         )
         return ExpectedError(summary, figures, target="choice_shortfall_95")
 
-    def _scorer(self, table: Table, task: ModelTask, positive: tuple[int, ...]) -> Scorer:
-        score = score_models(table, task, positive)
+    def _scorer(self, run: Run, task: ModelTask, positive: tuple[int, ...]) -> Scorer:
+        score = score_models(run, task, positive)
         if self.choice == "range":
             return score
-        farthest = largest_score(task)
-        return lambda generation: Scores(score(generation).values, farthest)
+        largest = largest_score(task)
+        return lambda generation: Scores(score(generation).values, largest)
 
     def _breeding(self, rounds: int) -> Breeding:
         return Breeding(
-            reach=REACH,
+            reach=LARGEST_WEIGHT,
             rounds=rounds,
             population=self.population,
             parents=PARENTS[self.choice],
         )
 
 
-def first_models(count: int, size: int, rng: RandomSource) -> IntArray:
-    """Draw models uniformly from the box; the first twenty only tell the classes' shares.
+def first_models(run: Run, count: int, size: int) -> IntArray:
+    """Draw models uniformly from the box; the first twenty only predict the classes' shares.
 
     Those have zero weights and an intercept that is positive, or negative.
     """
-    models = draw_uniform(count, size, REACH, rng)
+    models = draw_uniform(count, size, LARGEST_WEIGHT, run.rng)
     signs = np.repeat([1, -1], _BARE)[:count]
     models[: len(signs)] = 0
-    models[: len(signs), -1] = signs * (1 + uniform_below(REACH, len(signs), rng))
+    models[: len(signs), -1] = signs * (1 + run.uniform_below(LARGEST_WEIGHT, len(signs)))
     return models
 
 
 def _predicted_rounds(records: int, share: Fraction, parents: int) -> float:
-    """Give the number of rounds without rounding, so that more budget never predicts worse."""
+    """Compute the number of rounds unrounded, so that more budget never predicts a larger error."""
     wanted = records * float(share) / (RECORDS_PER_ROUND * parents)
     return min(max(wanted, float(FEWEST_ROUNDS)), float(MOST_ROUNDS))

@@ -31,6 +31,8 @@ MODELS = {
 class LinearModelRelease(Release):
     """Weights of a record's features; their sum is the score of a class, or a number.
 
+    `predict` and `predict_proba` predict rows, `coefficients` lists the weights.
+
     Attributes:
         receipt: What was guaranteed and paid.
         schema: The predictors and the target.
@@ -40,9 +42,9 @@ class LinearModelRelease(Release):
             against the first) or one for a number; a column for each feature, scaled to
             [-1, 1].  A number is predicted on the scale of its bounds, -1 to 1.
         expected: Error predicted from public facts, by name.
-        notes: What a user should know of how the model came about.
-        spread: Standard deviation that noise gives each weight, where theory tells it.
-        by_cell: Whether numbers of few cells are told by their cells.
+        notes: What a user should know of how the model was fitted.
+        standard_deviation: Of the noise of each weight, where theory gives it.
+        by_cell: Whether a number of few cells has a feature for each of them.
     """
 
     kind: ClassVar[str] = "linear-model"
@@ -54,7 +56,7 @@ class LinearModelRelease(Release):
     weights: FloatArray
     expected: Mapping[str, float]
     notes: tuple[str, ...] = ()
-    spread: FloatArray | None = None
+    standard_deviation: FloatArray | None = None
     by_cell: bool = False
 
     def __post_init__(self) -> None:
@@ -68,9 +70,9 @@ class LinearModelRelease(Release):
             raise InvalidParameter(f"the target {self.target!r} has one class only")
         shape = (len(self.scored), self.features.size)
         _require_numbers(self.weights, shape)
-        if self.spread is not None:
-            _require_numbers(self.spread, shape)
-            if self.spread.min() < 0:
+        if self.standard_deviation is not None:
+            _require_numbers(self.standard_deviation, shape)
+            if self.standard_deviation.min() < 0:
                 raise InvalidParameter("a standard deviation cannot be negative")
         if not all(isinstance(figure, (int, float)) for figure in self.expected.values()):
             raise InvalidParameter("expected errors must be numbers")
@@ -93,7 +95,7 @@ class LinearModelRelease(Release):
 
     @property
     def classes(self) -> Axis:
-        """The classes, on the leaves of the target's taxonomy."""
+        """The classes, at the finest level of the target."""
         return self.schema[self.target].axis()
 
     @property
@@ -104,7 +106,7 @@ class LinearModelRelease(Release):
         return self.classes.labels[1:] if self.classes.size == 2 else self.classes.labels
 
     def decision(self, codes: Mapping[str, NDArray[np.int64]]) -> FloatArray:
-        """Score records, given by leaf codes, for each row of weights; unknown (-1) adds 0."""
+        """Score records, given by codes, for each row of weights; an unknown value (-1) adds 0."""
         found = self.features.matrix(codes) @ (self.weights.T / FEATURE_UNIT)
         return np.asarray(found, dtype=np.float64)
 
@@ -116,7 +118,7 @@ class LinearModelRelease(Release):
         return label_rows(self.classes, self.predict_codes(codes))
 
     def predict_codes(self, codes: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
-        """Predict the target's codes from leaf codes; unknown values (-1) say nothing."""
+        """Predict the target's codes from codes; unknown values (-1) add nothing to a score."""
         column = self.schema[self.target]
         if isinstance(column, NumberColumn):
             return column.partition.locate(self.predict_numbers(codes)).astype(np.int64)
@@ -126,7 +128,7 @@ class LinearModelRelease(Release):
         return np.asarray(scores.argmax(axis=1), dtype=np.int64)
 
     def predict_numbers(self, codes: Mapping[str, NDArray[np.int64]]) -> FloatArray:
-        """Predict numbers in the owner's units from leaf codes, within the public bounds."""
+        """Predict numbers in the owner's units from codes, within the public bounds."""
         column = self.schema[self.target]
         if not isinstance(column, NumberColumn):
             raise InvalidQuery(f"this model predicts classes of {self.target!r}, not numbers")
@@ -135,13 +137,13 @@ class LinearModelRelease(Release):
         return np.asarray((low + high) / 2 + scores * (high - low) / 2)
 
     def predict_proba(self, rows: Any) -> pa.Table:
-        """Give the probability of each class for each of `rows`: a column a class."""
+        """Predict the probability of each class for each of `rows`: a column a class."""
         codes = encode_rows(rows, self.schema, self.features.columns)
         probabilities = self.probabilities(codes)
         return pa.table(dict(zip(self.classes.labels, probabilities.T, strict=True)))
 
     def probabilities(self, codes: Mapping[str, NDArray[np.int64]]) -> FloatArray:
-        """Give the probability of each class (a column each) for records given by leaf codes."""
+        """Predict the probability of each class (a column each) for records given by codes."""
         if self.model != "logistic":
             raise InvalidQuery(
                 f"{MODELS[self.model]} gives no probabilities; logistic regression does"
@@ -159,20 +161,20 @@ class LinearModelRelease(Release):
     def coefficients(self) -> pa.Table:
         """List the weights, also in the owner's units, with their error where it is known.
 
-        In the owner's units a weight says what one unit more adds to the score; for a linear
+        In the owner's units a weight is what one unit more adds to the score; for a linear
         model, to the number itself.
         """
         own = [self._own_weights(row) for row in self.weights]
         size = self.features.size
-        spread = None if self.spread is None else self.spread.ravel()
+        deviations = None if self.standard_deviation is None else self.standard_deviation.ravel()
         return pa.table(
             {
                 "feature": pa.array(self.features.names * len(own), pa.string()),
                 "class": pa.array(np.repeat(self.scored, size).tolist(), pa.string()),
                 "weight": pa.array(self.weights.ravel()),
                 "weight_in_own_units": pa.array(np.concatenate(own)),
-                "spread": pa.array(
-                    [None] * (size * len(own)) if spread is None else spread, pa.float64()
+                "standard_deviation": pa.array(
+                    [None] * (size * len(own)) if deviations is None else deviations, pa.float64()
                 ),
             }
         )
@@ -188,11 +190,11 @@ class LinearModelRelease(Release):
         return own / slope
 
     def tables(self) -> dict[str, pa.Table]:
-        """Give the weights with the names of features and classes."""
+        """Return the weights with the names of features and classes."""
         return {"weights": self.coefficients()}
 
     def metadata(self) -> dict[str, Any]:
-        """Give model, target, predicted error and notes."""
+        """Return model, target, predicted error and notes."""
         return {
             "model": self.model,
             "target": self.target,
@@ -218,7 +220,7 @@ class LinearModelRelease(Release):
         size = Features.of(schema, metadata["target"], by_cell=by_cell).size
         if table.num_rows % size or table["weight"].null_count:
             raise CorruptRelease("the table of weights does not list every feature")
-        spread = table["spread"]
+        deviations = table["standard_deviation"]
         return cls(
             receipt=receipt,
             schema=schema,
@@ -227,7 +229,9 @@ class LinearModelRelease(Release):
             weights=table["weight"].to_numpy().reshape(-1, size),
             expected=dict(metadata["expected"]),
             notes=tuple(metadata["notes"]),
-            spread=None if spread.null_count else spread.to_numpy().reshape(-1, size),
+            standard_deviation=(
+                None if deviations.null_count else deviations.to_numpy().reshape(-1, size)
+            ),
             by_cell=by_cell,
         )
 
@@ -251,7 +255,7 @@ class LinearModelRelease(Release):
         return f"{self.target} ({', '.join(shown)})"
 
     def expected_error(self) -> dict[str, float]:
-        """Give the error predicted from public facts, as figures by name."""
+        """Return the error predicted from public facts, as figures by name."""
         return {name: float(figure) for name, figure in self.expected.items()}
 
 

@@ -1,4 +1,4 @@
-"""The model's section: its largest weights, all coefficients, and how to use it."""
+"""The section of a linear model: its largest weights, all coefficients, and how to use it."""
 
 from collections.abc import Sequence
 from html import escape
@@ -15,14 +15,15 @@ from dpublish.report.section import Figure, Listing, Section
 _MAX_BARS, _MAX_CHARTS, _MAX_ROWS = 20, 6, 300
 _WIDTH, _LABELS, _LINE = 720.0, 220.0, 20.0
 _LONGEST = 34
+_DEVIATIONS = 2.12  # hold 95 % of Laplace noise, and more of noise that is nearer to normal
 
 
 class _Bar(NamedTuple):
-    """A weight, and 1.96 standard deviations of its noise (0 if unknown)."""
+    """A weight, and the half-width of its 95 % confidence interval (0 if unknown)."""
 
     label: str
     weight: float
-    reach: float
+    half_width: float
 
 
 def section(release: Release, with_charts: bool) -> Section:
@@ -46,15 +47,15 @@ def _coefficients(release: LinearModelRelease) -> Listing:
     shown = [
         [row["feature"], row["class"]]
         + [_number(row[name]) for name in ("weight", "weight_in_own_units")]
-        + ([] if release.spread is None else [_number(row["spread"])])
+        + ([] if release.standard_deviation is None else [_number(row["standard_deviation"])])
         for row in table.slice(0, _MAX_ROWS).to_pylist()
     ]
     headers = ["feature", "predicts", "weight", "weight in own units"]
-    if release.spread is not None:
+    if release.standard_deviation is not None:
         headers.append("standard deviation of the noise")
     caption = (
         f"Coefficients of the {MODELS[release.model]}. Weights belong to features scaled to "
-        "[-1, 1]; in own units a weight says what one unit more of the column adds."
+        "[-1, 1]; in own units a weight is what one unit more of the column adds."
     )
     if table.num_rows > _MAX_ROWS:
         caption += f" The first {_MAX_ROWS} of {table.num_rows:,} are shown."
@@ -73,8 +74,8 @@ def _figures(release: LinearModelRelease) -> list[Figure]:
             continue
         caption = f"The {len(bars)} largest weights for {release.target}"
         caption += "" if release.model == "linear" else f" = {name}"
-        if release.spread is not None:
-            caption += "; lines hold 95 % of the noise"
+        if release.standard_deviation is not None:
+            caption += "; lines are 95 % confidence intervals that cover the noise only"
         figures.append(Figure(caption + ".", _draw(bars)))
     return figures
 
@@ -83,22 +84,23 @@ def _largest(release: LinearModelRelease, row: int) -> list[_Bar]:
     weights = release.weights[row]
     order = np.argsort(-np.abs(weights), kind="stable")
     names = release.features.names
-    places = [int(place) for place in order if names[place] != INTERCEPT][:_MAX_BARS]
-    spread = np.zeros_like(weights) if release.spread is None else release.spread[row]
-    return [_Bar(names[p], float(weights[p]), 1.96 * float(spread[p])) for p in places]
+    largest = [int(index) for index in order if names[index] != INTERCEPT][:_MAX_BARS]
+    known = release.standard_deviation
+    deviations = np.zeros_like(weights) if known is None else known[row]
+    return [_Bar(names[i], float(weights[i]), _DEVIATIONS * float(deviations[i])) for i in largest]
 
 
 def _draw(bars: Sequence[_Bar]) -> str:
     """Draw bars from zero to the left or right, with lines for the noise."""
-    longest = max(abs(bar.weight) + bar.reach for bar in bars) or 1.0
+    longest = max(abs(bar.weight) + bar.half_width for bar in bars) or 1.0
     middle = (_WIDTH + _LABELS) / 2
     scale = (_WIDTH - _LABELS) / 2 / longest * 0.86  # leaves room for the numbers
     height = _LINE * len(bars)
     parts = [
         f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="0" y2="{height:.0f}" stroke="{GRID}"/>'
     ]
-    for place, bar in enumerate(bars):
-        parts.append(_draw_bar(bar, _LINE * place, middle, scale))
+    for line, bar in enumerate(bars):
+        parts.append(_draw_bar(bar, _LINE * line, middle, scale))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:.0f} {height:.0f}" '
         f'role="img" font-family="sans-serif" font-size="11">{"".join(parts)}</svg>'
@@ -115,11 +117,11 @@ def _draw_bar(bar: _Bar, top: float, middle: float, scale: float) -> str:
         f'<text x="{_LABELS - 8:.0f}" y="{line + 4:.1f}" text-anchor="end">{escape(label)}</text>'
         f'<rect x="{left:.1f}" y="{top + 3:.1f}" width="{width:.1f}" height="{_LINE - 6:.1f}" '
         f'fill="{PALE}" stroke="{INK}" stroke-width="0.6"/>'
-        f'<text x="{end + edge * (bar.reach * scale + 4):.1f}" y="{line + 4:.1f}" '
+        f'<text x="{end + edge * (bar.half_width * scale + 4):.1f}" y="{line + 4:.1f}" '
         f'text-anchor="{side}" fill="#555555">{bar.weight:.3g}</text>'
     )
-    if bar.reach:
-        low, high = end - bar.reach * scale, end + bar.reach * scale
+    if bar.half_width:
+        low, high = end - bar.half_width * scale, end + bar.half_width * scale
         drawn += (
             f'<line x1="{low:.1f}" x2="{high:.1f}" y1="{line:.1f}" y2="{line:.1f}" '
             'stroke="#333333"/>'

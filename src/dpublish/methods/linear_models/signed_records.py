@@ -1,4 +1,4 @@
-"""Records as a linear model sees them: features, and a class that is told as 1 or -1.
+"""Records as a linear model sees them: features, and a class that is 1 or -1.
 
 The kernels of model fitting share this.  They read the codes of all columns they use, so that
 a record which a missing rule leaves out in one of them is left out everywhere.
@@ -21,14 +21,14 @@ from dpublish.errors import InvalidParameter, require_known
 from dpublish.types import FloatArray
 
 _FEW_CELLS = 1 << 13
-"""Domains of at most so many combined leaves are counted first: a public choice."""
+"""Domains of at most so many combinations of values are counted first: a public choice."""
 
 
 class SignedBlock(NamedTuple):
     """Some records, or some distinct ones with their number.
 
     Attributes:
-        codes: Leaf codes of each predictor.
+        codes: Codes of each predictor.
         signs: 1 for records of the class that counts as positive, -1 for others.
         counts: How many records each stands for.
     """
@@ -40,13 +40,13 @@ class SignedBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class SignedRecords:
-    """The columns of a two-class problem, and how a batch is handed on in blocks.
+    """The columns of a two-class problem, and how a batch is cut into blocks.
 
     Attributes:
         schema: Columns of the table.
         features: Features of the predictors.
         target: Class column.
-        positive: Leaf codes of the target that count as 1; all others count as -1.
+        positive: Codes of the target that count as 1; all others count as -1.
     """
 
     schema: Schema
@@ -68,7 +68,7 @@ class SignedRecords:
         return (*self.features.columns, self.target)
 
     def blocks(self, batch: Batch, rows: int) -> Iterator[SignedBlock]:
-        """Hand on the records of a batch, at most `rows` at a time; equal ones once, if few.
+        """Yield the records of a batch, at most `rows` at a time; equal ones once, if few.
 
         The counts of a block add up to at most `BATCH_ROWS`.
         """

@@ -1,24 +1,26 @@
-"""What a model is to predict from what, as one or several two-class problems; all public."""
+"""What a model is to predict from what, as one or several two-class problems."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from dpublish.aggregates.complete_counts import CompleteCounts
+from dpublish.core.method import Run
 from dpublish.data.column import Column
 from dpublish.data.features import Features
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_known, require_positive
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbors import AddRemoveRecord
 
 CLASS_MODELS = ("logistic", "svm")
+SIZE_SHARE = Fraction(1, 50)
+"""Part of epsilon that pays for the number of records, where a method needs it."""
 _SMALLEST = Fraction(1, 1 << 100)
 
 
 @dataclass(frozen=True)
 class ModelTask:
-    """A target, the features that predict it, and the kind of model.
+    """A target, the features that predict it, and the kind of model; all public.
 
     Attributes:
         schema: The predictors, in order, and the target, last.
@@ -96,20 +98,25 @@ class ModelTask:
         )
 
     def share(self, epsilon: Fraction) -> Fraction:
-        """Say what each problem gets of `epsilon`."""
+        """Return what each problem gets of `epsilon`."""
         return epsilon / len(self.problems)
 
 
+def count_records(run: Run, task: ModelTask, *, budget: Budget) -> int:
+    """Count the records that have all columns of the task, with noise; it may be negative.
+
+    Privacy:
+        `budget.epsilon`-differentially private when one record is added or removed: a count
+        of sensitivity 1 with two-sided geometric noise (`noisy_size`).
+    """
+    kernel = CompleteCounts(task.schema, ((),), task.schema.names)
+    return run.noisy_size(int(run.sum(kernel).sum()), budget=budget)
+
+
 def require_bound(bound: Fraction) -> Fraction:
-    """Refuse a bound of the weights that is not positive, or that a float could not work with."""
+    """Refuse a bound of the weights that is not positive, or that a float cannot represent."""
     require_positive(bound=bound)
     exact = Fraction(bound)
     if not _SMALLEST <= exact <= 1 / _SMALLEST:
         raise InvalidParameter("bound must lie between 2^-100 and 2^100")
     return exact
-
-
-def require_single_records(table: Table, method: str) -> None:
-    """Refuse a table whose neighbors differ by more than one record."""
-    if not isinstance(table.neighbors, AddRemoveRecord):
-        raise InvalidParameter(f"{method} hides one record added or removed, nothing else")

@@ -56,11 +56,11 @@ def mean_model(parts: Sequence[Part]) -> LinearModelRelease | None:
     if not models or len(models) != len(parts) or any(not _alike(models[0], m) for m in models):
         return None
     first, weights = models[0], shares(parts)
-    spreads = [model.spread for model in models if model.spread is not None]
+    deviations = [m.standard_deviation for m in models if m.standard_deviation is not None]
     mean = np.tensordot(weights, np.stack([model.weights for model in models]), 1)
-    spread = None
-    if len(spreads) == len(models):
-        spread = np.sqrt(np.tensordot(weights**2, np.square(np.stack(spreads)), 1))
+    deviation = None
+    if len(deviations) == len(models):
+        deviation = np.sqrt(np.tensordot(weights**2, np.square(np.stack(deviations)), 1))
     return LinearModelRelease(
         receipt=first.receipt,
         schema=first.schema,
@@ -68,7 +68,7 @@ def mean_model(parts: Sequence[Part]) -> LinearModelRelease | None:
         target=first.target,
         weights=np.asarray(mean, dtype=np.float64),
         expected={},
-        spread=spread,
+        standard_deviation=deviation,
         by_cell=first.by_cell,
     )
 

@@ -1,21 +1,43 @@
-"""The solver: it meets its tolerance whatever the rows, and passes are counted."""
+"""The minimizer: it meets its tolerance whatever the rows, and what its proof assumes is stated."""
+
+import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from dpublish.core.folder.folder import load
+from dpublish.core.method import Run
 from dpublish.data.batch import Batch
 from dpublish.data.features import Features
 from dpublish.data.schema import Schema, column
-from dpublish.methods.linear_models import convex_solver
-from dpublish.methods.linear_models import kernel_gradients as linear_gradients
-from dpublish.methods.linear_models.convex_solver import FARTHEST, minimize
-from dpublish.methods.linear_models.fitting_passes import PASSES
+from dpublish.data.sources import open_table
+from dpublish.errors import InvalidParameter
+from dpublish.methods.linear_models import kernel_gradients, minimizer
+from dpublish.methods.linear_models import output_perturbation as output_module
+from dpublish.methods.linear_models import private_erm as objective_module
 from dpublish.methods.linear_models.kernel_gradients import (
     LARGEST_MARGIN,
     Gradient,
     LinearGradients,
 )
-from dpublish.methods.linear_models.solver_error import TOLERANCE
+from dpublish.methods.linear_models.minimizer import (
+    BEYOND,
+    FARTHEST,
+    PASSES,
+    TOLERANCE,
+    minimize,
+    publish_weights,
+)
+from dpublish.methods.linear_models.output_perturbation import OutputPerturbation
+from dpublish.methods.linear_models.private_erm import PrivateERM
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.receipt import Receipt
+from dpublish.randomness import seeded
+from dpublish.report.page import render_report
+from method_examples import ROWS, SCHEMA, arrow_table
+from methods.linear_models.tiny_world import make_table
+from replay import Tape, path_loss, playing
 
 SQUARES = np.diag([1.0, 100.0, 0.0])
 
@@ -143,14 +165,14 @@ _PULL = np.array(
 
 def _steepness_where_the_search_ends():
     rows = np.array([[*features, 0.5] for features, _, _ in _UNEVEN])
-    signs, counts = (np.array([float(row[place]) for row in _UNEVEN]) for place in (1, 2))
+    signs, counts = (np.array([float(row[part]) for row in _UNEVEN]) for part in (1, 2))
 
     def sums(weights):
-        losses, slopes, bends = linear_gradients._huber(signs * (rows @ weights))
+        losses, slopes, bends = kernel_gradients._huber(signs * (rows @ weights))
         curvature = (rows * (counts * bends)[:, None]).T @ rows
         return Gradient(float(counts @ losses), -(counts * slopes * signs) @ rows, curvature)
 
-    found = convex_solver.minimize(sums, ridge=2.0, pull=_PULL, tolerance=2.0**-16, passes=48)
+    found = minimizer.minimize(sums, ridge=2.0, pull=_PULL, tolerance=2.0**-16, passes=48)
     return float(np.linalg.norm(sums(found).slope + 2 * found + _PULL))
 
 
@@ -159,5 +181,89 @@ def test_a_hinge_over_very_uneven_kinds_of_records_is_searched_to_the_end():
 
 
 def test_a_search_that_is_broken_off_would_be_caught(monkeypatch):
-    monkeypatch.setattr(convex_solver, "MOST_PASSES", 400)
+    monkeypatch.setattr(minimizer, "MOST_PASSES", 400)
     assert _steepness_where_the_search_ends() > 100
+
+
+# --- Publishing weights -------------------------------------------------------------------------
+
+EPSILON = Fraction(1, 50)
+
+
+def published(weights, error):
+    tape = Tape()
+    with playing(tape):
+        run = Run(make_table([]), rng=tape.source)
+        publish_weights(run, weights, error=error, budget=Budget(EPSILON))
+    return tape
+
+
+@pytest.mark.parametrize("size", [1, 4, 17])
+@pytest.mark.parametrize("error", [Fraction(1, 3), Fraction(1, 10**6)])
+def test_weights_that_err_to_opposite_sides_cost_epsilon_and_no_more(size, error):
+    """Two tables give the same minimum, and both searches are off by as much as they may be."""
+    minimum = np.linspace(-1, 1, size)
+    apart = float(error) / np.sqrt(size) * np.where(np.arange(size) % 2, 1, -1)
+    here, there = (published(minimum + sign * apart, error) for sign in (1, -1))
+    assert 0.99 * EPSILON <= path_loss(here, there) <= EPSILON
+
+
+# --- What the proof assumes ---------------------------------------------------------------------
+
+CATALOG = [
+    PrivateERM(target="sex", noise="spherical"),
+    PrivateERM(target="sex", regularization=Fraction(1, 10), noise="laplace"),
+    OutputPerturbation(target="sex"),
+]
+
+
+def released(method):
+    table = open_table(arrow_table(ROWS), SCHEMA)
+    return method.release(table, budget=Budget(2), rng=seeded(1))
+
+
+@pytest.mark.parametrize("method", CATALOG, ids=lambda method: method.name)
+def test_the_receipt_the_page_and_the_folder_name_the_assumptions(method, tmp_path):
+    release = released(method)
+    named = release.receipt.assumptions
+    for words in ("16,777,216 (2^24) records", "10^-50", "16,384 passes"):
+        assert any(words in each for each in named)
+    is_spherical = any("square root" in each for each in named)
+    assert is_spherical == (getattr(method, "noise", "spherical") != "laplace")
+    assert BEYOND not in named
+    page = render_report(release, with_charts=False)
+    assert all(each.replace("'", "&#39;") in page for each in named)
+    release.save(tmp_path / "out")
+    head = json.loads((tmp_path / "out" / "release.json").read_text())
+    assert tuple(head["receipt"]["assumptions"]) == named
+    assert load(tmp_path / "out").receipt == release.receipt
+
+
+def test_other_receipts_look_as_they_did():
+    receipt = released(CATALOG[0]).receipt
+    plain = receipt.to_dict()
+    del plain["assumptions"]
+    bare = Receipt.from_dict(plain)
+    assert bare.assumptions == ()
+    assert bare.to_dict() == plain
+
+
+@pytest.mark.parametrize("method", CATALOG, ids=lambda method: method.name)
+def test_a_public_size_beyond_the_proof_is_refused(method):
+    method.expected_error(SCHEMA, 1 << 24, Fraction(2))
+    with pytest.raises(InvalidParameter, match=r"at most 16,777,216 \(2\^24\) records"):
+        method.expected_error(SCHEMA, (1 << 24) + 1, Fraction(2))
+
+
+@pytest.mark.parametrize(
+    ("module", "method"), [(objective_module, CATALOG[1]), (output_module, CATALOG[2])]
+)
+@pytest.mark.parametrize("extra", [0, 1])
+def test_a_noisy_size_beyond_the_proof_is_stamped_and_not_refused(
+    monkeypatch, module, method, extra
+):
+    def count(*_given, budget):
+        return budget.spend() and (1 << 24) + extra
+
+    monkeypatch.setattr(module, "count_records", count)
+    assert (BEYOND in released(method).receipt.assumptions) == bool(extra)
