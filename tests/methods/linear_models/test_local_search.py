@@ -42,7 +42,11 @@ def test_steps_shrink_and_never_vanish():
 
 def test_with_much_budget_single_moves_come_near_the_best():
     found = climb(
-        toward_the_goal, np.zeros(4, np.int64), plan_of(), budget=Budget(40_000), rng=seeded(1)
+        toward_the_goal,
+        np.zeros(4, np.int64),
+        plan_of(),
+        budget=Budget.seeded(40_000),
+        rng=seeded(1),
     )
     assert np.abs(found - GOAL).max() < 60
 
@@ -53,7 +57,7 @@ def test_with_much_budget_moves_of_groups_come_near_the_best():
         np.zeros(4, np.int64),
         GROUPS,
         plan_of(),
-        budget=Budget(40_000),
+        budget=Budget.seeded(40_000),
         rng=seeded(1),
     )
     assert np.abs(found - GOAL).max() < 60
@@ -68,7 +72,7 @@ def test_all_coordinates_of_the_chosen_group_move_in_one_round_and_no_others():
         np.zeros(4, np.int64),
         GROUPS,
         plan_of(rounds=1),
-        budget=Budget(10_000),
+        budget=Budget.seeded(10_000),
         rng=seeded(1),
     )
     assert found.tolist() == [200, -200, 0, 0]
@@ -77,17 +81,22 @@ def test_all_coordinates_of_the_chosen_group_move_in_one_round_and_no_others():
 def test_where_nothing_is_better_the_search_stays():
     for search, more in ((climb, ()), (climb_by_groups, (GROUPS,))):
         found = search(
-            toward_the_goal, GOAL, *more, plan_of(rounds=5), budget=Budget(10_000), rng=seeded(1)
+            toward_the_goal,
+            GOAL,
+            *more,
+            plan_of(rounds=5),
+            budget=Budget.seeded(10_000),
+            rng=seeded(1),
         )
         assert found.tolist() == GOAL.tolist()
 
 
 def test_every_round_costs_an_equal_share_and_groups_halve_it():
-    budget = Budget("0.9")
+    budget = Budget.seeded("0.9")
     climb(toward_the_goal, GOAL, plan_of(rounds=3), budget=budget, rng=seeded(1))
     assert [share.epsilon for share in budget.account()] == [Fraction(3, 10)] * 3
     assert all(share.is_used for share in budget.account())
-    budget = Budget("0.9")
+    budget = Budget.seeded("0.9")
     climb_by_groups(toward_the_goal, GOAL, GROUPS, plan_of(rounds=3), budget=budget, rng=seeded(1))
     assert {share.epsilon for share in budget.account()} == {Fraction(3, 20)}
     assert all(share.is_used for share in budget.account())
@@ -123,7 +132,7 @@ def test_a_record_moves_one_choice_of_each_stage_by_its_range_and_no_other(
         choices = Choices()
         monkeypatch.setattr(local_search, "select", choices)
         start = np.zeros(4, np.int64)
-        settings = {"budget": Budget(1), "rng": seeded(1)}
+        settings = {"budget": Budget.seeded(1), "rng": seeded(1)}
         climb_by_groups(score, start, GROUPS, plan_of(rounds=1), **settings)
         return choices.scores
 
@@ -148,7 +157,7 @@ def test_a_record_moves_two_single_moves_apart_by_its_range(monkeypatch):
         choices = Choices()
         monkeypatch.setattr(local_search, "select", choices)
         start = np.zeros(4, np.int64)
-        climb(score, start, plan_of(rounds=1), budget=Budget(1), rng=seeded(1))
+        climb(score, start, plan_of(rounds=1), budget=Budget.seeded(1), rng=seeded(1))
         return choices.scores
 
     [before], [after] = shown(0), shown(1)
@@ -163,7 +172,7 @@ def test_progress_counts_rounds():
             GOAL,
             *more,
             plan_of(rounds=2),
-            budget=Budget(1),
+            budget=Budget.seeded(1),
             rng=seeded(1),
             watcher=lambda *call: calls.append(call),
         )
@@ -205,7 +214,7 @@ def test_a_record_that_moves_the_best_gain_pays_for_its_own_coordinate_alone():
                 np.zeros(size, np.int64),
                 (tuple(range(size)),),
                 plan_of(rounds=3),
-                budget=Budget(3),
+                budget=Budget.seeded(3),
                 rng=tape.source,
             )
         return tape

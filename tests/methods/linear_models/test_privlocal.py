@@ -87,7 +87,7 @@ def test_the_audit_notices_a_choice_that_is_not_paid_for(monkeypatch):
         real(noted, start, plan, budget=budget, rng=rng, watcher=watcher)
         candidates, (values, reach) = last
         again = local_search.select(
-            values, sensitivity_range=reach, budget=Budget(3 * EPSILON), rng=rng
+            values, sensitivity_range=reach, budget=Budget.seeded(3 * EPSILON), rng=rng
         )
         return candidates[again]
 
@@ -111,7 +111,7 @@ def test_the_audit_notices_a_choice_that_is_not_paid_for(monkeypatch):
 )
 def test_odd_tables_work_and_all_is_spent(moves, model, records):
     for seed, epsilon in ((1, "0.01"), (2, "5")):  # the noisy size is often negative
-        budget = Budget(epsilon)
+        budget = Budget.seeded(epsilon)
         method = method_of(moves=moves, model=model, rounds=None)
         release = method.release(make_table(records), budget=budget, rng=seeded(seed))
         assert np.abs(release.weights).max() <= 5
@@ -123,7 +123,7 @@ def test_separable_records_are_told_apart_with_enough_budget():
     records = [(0, "a", "no"), (2, "c", "yes")] * 200
     for model in ("logistic", "svm"):
         method = method_of(model=model, rounds=None)
-        release = method.release(make_table(records), budget=Budget(20), rng=seeded(3))
+        release = method.release(make_table(records), budget=Budget.seeded(20), rng=seeded(3))
         codes = {"age": np.array([0, 2]), "town": np.array([0, 2])}
         assert release.predict_codes(codes).tolist() == [0, 1]
 
@@ -131,7 +131,7 @@ def test_separable_records_are_told_apart_with_enough_budget():
 def test_more_than_two_classes_get_a_row_of_weights_each():
     schema = Schema((SCHEMA["age"], SCHEMA["ill"], SCHEMA["town"]))
     records = [(age, "no", "abc"[age]) for age in (0, 1, 2)] * 300
-    budget = Budget(300)
+    budget = Budget.seeded(300)
     release = PrivLocal(target="town").release(
         make_table(records, schema), budget=budget, rng=seeded(1)
     )
@@ -166,7 +166,7 @@ def test_progress_counts_the_rounds_of_all_classes():
     calls = []
     PrivLocal(target="town", rounds=2).release(
         make_table(random_records(1, 9)),
-        budget=Budget(1),
+        budget=Budget.seeded(1),
         rng=seeded(1),
         progress=lambda *call: calls.append(call),
     )
@@ -189,14 +189,14 @@ def test_what_cannot_be_done_is_refused_before_anything_is_spent():
         ({"target": "nowhere"}, "1"),
         ({"predictors": ("ill",)}, "1"),
     ):
-        budget = Budget(epsilon)
+        budget = Budget.seeded(epsilon)
         method = method_of(**settings)
         with pytest.raises(InvalidParameter):
             method.release(table, budget=budget, rng=seeded(1))
         with pytest.raises(InvalidParameter):
             method.expected_error(SCHEMA, None, Fraction(epsilon))
         assert not budget.is_used
-    used = Budget(1)
+    used = Budget.seeded(1)
     used.spend()
     with pytest.raises(BudgetAlreadyUsed):
         method_of().release(table, budget=used, rng=seeded(1))

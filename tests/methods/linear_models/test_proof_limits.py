@@ -28,7 +28,7 @@ CATALOG = [
 
 def released(method):
     table = open_table(arrow_table(ROWS), SCHEMA)
-    return method.release(table, budget=Budget(2), rng=seeded(1))
+    return method.release(table, budget=Budget.seeded(2), rng=seeded(1))
 
 
 @pytest.mark.parametrize("method", CATALOG, ids=lambda method: method.name)

@@ -15,7 +15,7 @@ EPSILON = Fraction(1, 50)
 def published(weights, error):
     tape = Tape()
     with playing(tape):
-        publish_weights(weights, error=error, budget=Budget(EPSILON), rng=tape.source)
+        publish_weights(weights, error=error, budget=Budget.seeded(EPSILON), rng=tape.source)
     return tape
 
 

@@ -138,10 +138,9 @@ class Weighting(PersonalSettings):
         sizes = known_sizes(self, table) or self.sizes
         most = self.preferences.amounts(epsilon)[self._limit(epsilon, sizes)]
         weights = self._weights(epsilon, most)
-        exact = self._count(table, axes, weights)
-        share.spend()
         rate = most / UNITS / self.halves
-        paying = Budget(most, share.purpose, grant=share.grant, opened=share.opened)
+        paying = share.at_most(most, hides=AddRemoveRecord())
+        exact = self._count(table, axes, weights)
         noisy = add_geometric(exact, sensitivity=UNITS * self.halves, budget=paying, rng=rng)
         if progress is not None:
             progress(1, 1, "histogram")

@@ -204,7 +204,7 @@ def _comparison_deviation(epsilon: Fraction, count: int) -> float:
     level = epsilon * LEVEL_SHARE
     require_rate(level)
     noise = calibrate(
-        sensitivity=1, max_positives=count, monotonic=True, budget=Budget(epsilon - level)
+        sensitivity=1, max_positives=count, monotonic=True, budget=Budget.seeded(epsilon - level)
     )
     variances = (
         noise_variance(level),
