@@ -10,7 +10,7 @@ schema = from_dict(tomllib.loads(SCHEMA))
 table = dpublish.open_table(census(50_000), schema)
 columns = ("age", "sex", "education", "work", "hours", "region", "income")
 method = dpublish.Histogram(columns=columns, threshold="auto")
-release = method.release(table, budget=dpublish.Budget("1"), rng=dpublish.secure())
+release = method.release(table, budget=dpublish.Budget.seeded("1"), rng=dpublish.secure())
 
 for name, text in release.summary().items():
     print(f"{name}: {text}")

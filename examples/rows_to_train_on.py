@@ -10,7 +10,7 @@ schema = from_dict(tomllib.loads(SCHEMA))
 table = dpublish.open_table(loans(20_000), schema)
 
 method = dpublish.PrivPfC(target="repaid")
-release = method.release(table, budget=dpublish.Budget("0.5"), rng=dpublish.secure())
+release = method.release(table, budget=dpublish.Budget.seeded("0.5"), rng=dpublish.secure())
 for what, words in release.summary().items():
     print(f"{what:>10}: {words}")
 

@@ -12,7 +12,7 @@ outcomes = above_threshold(
     sensitivity=1,
     max_positives=3,
     monotonic=True,
-    budget=dpublish.Budget("1"),
+    budget=dpublish.Budget.seeded("1"),
     rng=dpublish.secure(),
 )
 for day, is_busy in enumerate(outcomes, start=1):

@@ -119,3 +119,40 @@ def test_the_project_names_no_machine_and_no_address():
             text = (root / name).read_text()
             for word in ("/work" + "/", "/root" + "/", "index-" + "url", "pypi" + ".org"):
                 assert word not in text, f"{name} names {word}"
+
+
+MINTS = ("privacy", "ledger")
+"""The packages that may make a budget out of nothing but a number."""
+
+
+def minted(tree):
+    """Yield the calls by which a module makes a budget: the constructor, `granted`, `_make`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func).split(".")
+            if called[-1] == "Budget" or (
+                called[-1] in ("granted", "_make") and "Budget" in called[:-1]
+            ):
+                yield f"line {node.lineno}: {ast.unparse(node)}"
+
+
+@pytest.mark.parametrize(
+    "module", [m for m in MODULES if m.split(".")[1] not in MINTS], ids=lambda m: m[9:]
+)
+def test_only_privacy_and_the_ledger_make_budgets(module):
+    assert list(minted(ast.parse(source(module)))) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "Budget(1)",
+        "share = Budget(epsilon, share.purpose, grant=share.grant)",
+        "dpublish.Budget(1)",
+        "Budget.granted(1, grant=grant)",
+        "budget.Budget._make(epsilon, 'ages')",
+    ],
+)
+def test_a_budget_made_elsewhere_is_noticed(code):
+    assert len(list(minted(ast.parse(code)))) == 1
+    assert list(minted(ast.parse("Budget.seeded(1).split(a=1)"))) == []

@@ -63,7 +63,9 @@ def test_a_count_shows_its_budget_and_no_more():
     def seen(count, sensitivity=1):
         counts = np.full(runs, count)
         # Every cell is a run of its own, so every cell gets the whole budget.
-        noisy = add_geometric(counts, sensitivity=sensitivity, budget=Budget(1), rng=secure())
+        noisy = add_geometric(
+            counts, sensitivity=sensitivity, budget=Budget.seeded(1), rng=secure()
+        )
         return Counter((noisy <= 0).tolist())
 
     assert 0.97 < least_loss(seen(0), seen(1), runs) <= 1
@@ -74,7 +76,11 @@ def test_a_count_shows_its_budget_and_no_more():
 def test_a_choice_shows_no_more_than_its_budget(method):
     def run(scores):
         return select(
-            np.array(scores), sensitivity_range=1, method=method, budget=Budget(1), rng=secure()
+            np.array(scores),
+            sensitivity_range=1,
+            method=method,
+            budget=Budget.seeded(1),
+            rng=secure(),
         )
 
     assert 0.5 < shown(run, (4, 0, 0), (4, 1, 0)) <= 1
@@ -83,7 +89,7 @@ def test_a_choice_shows_no_more_than_its_budget(method):
 
 def test_a_ranking_shows_no_more_than_its_budget():
     def run(scores):
-        options = {"count": 2, "sensitivity_range": 1, "budget": Budget(1), "rng": secure()}
+        options = {"count": 2, "sensitivity_range": 1, "budget": Budget.seeded(1), "rng": secure()}
         return tuple(top_k(np.array(scores), **options))
 
     assert 0.3 < shown(run, (6, 0, 0, 0), (6, 1, 1, 0)) <= 1
@@ -91,14 +97,18 @@ def test_a_ranking_shows_no_more_than_its_budget():
 
 def test_the_sparse_vector_shows_no_more_than_its_budget():
     def run(answers, positives=2, **changes):
-        settings = {"sensitivity": 1, "max_positives": positives, "budget": Budget(1)} | changes
+        settings = {
+            "sensitivity": 1,
+            "max_positives": positives,
+            "budget": Budget.seeded(1),
+        } | changes
         vector = SparseVector(**settings, rng=secure())
         return tuple(vector.above_each(np.array(answers), 0).tolist())
 
     here, there = (1, 1, 1, -8, -8), (0, 0, 0, -7, -7)
     assert 0.1 < shown(run, here, there) <= 1
     # The twin of Lee and Clifton pays for one positive and gives five.
-    assert shown(lambda a: run(a, budget=Budget(5), positives=5), here, there) > 1
+    assert shown(lambda a: run(a, budget=Budget.seeded(5), positives=5), here, there) > 1
 
 
 def test_a_sparse_release_shows_no_more_than_its_budget():
@@ -109,7 +119,7 @@ def test_a_sparse_release_shows_no_more_than_its_budget():
             np.ones_like(keys),
             domain_size=3,
             threshold=1,
-            budget=Budget(1),
+            budget=Budget.seeded(1),
             rng=secure(),
         )
         return tuple(found.keys.tolist())

@@ -28,7 +28,7 @@ EPSILON = "1.5"
 def run(name, settings, source=None, seed=7, budget=None):
     source = arrow_table() if source is None else source
     method = make_method(name, settings)
-    budget = Budget(EPSILON) if budget is None else budget
+    budget = Budget.seeded(EPSILON) if budget is None else budget
     return method.release(open_table(source, SCHEMA), budget=budget, rng=seeded(seed))
 
 
@@ -83,7 +83,7 @@ class TestMethod:
         assert any(other != content(first) for other in others)
 
     def test_the_budget_is_emptied_once_and_the_receipt_says_so(self, name, settings):
-        budget = Budget(EPSILON)
+        budget = Budget.seeded(EPSILON)
         receipt = run(name, settings, budget=budget).receipt
         assert budget.is_used
         assert all(leaf.is_used for leaf in budget.account())
@@ -100,7 +100,7 @@ class TestMethod:
             def sum(self, kernel):
                 pytest.fail("rows were read, though nothing paid for them")
 
-        budget = Budget(EPSILON)
+        budget = Budget.seeded(EPSILON)
         budget.spend()
         with pytest.raises(BudgetAlreadyUsed):
             make_method(name, settings).release(Untouchable(), budget=budget, rng=seeded(1))
@@ -125,7 +125,7 @@ class TestMethod:
             with pytest.raises(InvalidParameter) as caught:
                 make_method(name, settings).release(
                     open_table(arrow_table(rows), SCHEMA),
-                    budget=Budget("1e-30"),
+                    budget=Budget.seeded("1e-30"),
                     rng=seeded(1),
                 )
             return str(caught.value)
@@ -164,7 +164,7 @@ class TestMethod:
 
     def test_a_seeded_release_is_stamped_and_never_paid_for(self, name, settings):
         assert any("NOT PRIVATE" in stamp for stamp in run(name, settings).receipt.stamps)
-        granted = Budget(EPSILON, grant=Grant("people", 3, "ab" * 32))
+        granted = Budget.granted(EPSILON, grant=Grant("people", 3, "ab" * 32))
         with pytest.raises(InvalidParameter, match="secure"):
             run(name, settings, budget=granted)
         assert not granted.is_used
@@ -179,7 +179,7 @@ class TestMethod:
     def test_the_report_is_one_file_that_names_the_guarantee(self, name, settings):
         method = make_method(name, settings)
         table = open_table(arrow_table(), SCHEMA)
-        page = render_report(method.release(table, budget=Budget(EPSILON), rng=secure()))
+        page = render_report(method.release(table, budget=Budget.seeded(EPSILON), rng=secure()))
         assert "any one record" in page
         assert "NOT ACCOUNTED" in page
         assert "NOT PRIVATE" not in page

@@ -114,7 +114,7 @@ def runner(method):
     schema = method.prepare(SCHEMA) if hasattr(method, "prepare") else SCHEMA
 
     def run(rows, rng, progress):
-        budget = method.budget(EPSILON) if hasattr(method, "budget") else Budget(EPSILON)
+        budget = method.budget(EPSILON) if hasattr(method, "budget") else Budget.seeded(EPSILON)
         release = method.release(
             open_table(rows, schema), budget=budget, rng=rng, progress=progress
         )
@@ -227,7 +227,7 @@ def stream_runner(method):
     """Make the function that publishes a stream, stored and opened again after every step."""
 
     def run(snapshots, rng, progress):
-        stream = method.start(STREAM_SCHEMA, budget=Budget(STREAM_EPSILON), rng=rng)
+        stream = method.start(STREAM_SCHEMA, budget=Budget.seeded(STREAM_EPSILON), rng=rng)
         shown = []
         for counts in snapshots:
             step = stream.next_counts(counts, rng=rng)

@@ -58,7 +58,9 @@ def replayed(run, here=1000, there=3):
 
 
 def noisy(counts, rng, sensitivity=1, epsilon=1):
-    return noise.add_geometric(counts, sensitivity=sensitivity, budget=Budget(epsilon), rng=rng)
+    return noise.add_geometric(
+        counts, sensitivity=sensitivity, budget=Budget.seeded(epsilon), rng=rng
+    )
 
 
 def test_noise_of_a_mechanism_is_played_back():
@@ -125,7 +127,7 @@ def test_a_call_that_costs_more_than_it_was_paid_is_noticed(change):
 def test_a_choice_costs_the_range_of_its_changes():
     def run(scores, rng, progress):
         return selection.select(
-            np.array([0, *scores, 5]), sensitivity_range=2, budget=Budget(1), rng=rng
+            np.array([0, *scores, 5]), sensitivity_range=2, budget=Budget.seeded(1), rng=rng
         )
 
     same, first, second = replayed(run, 7, 8)
@@ -139,7 +141,7 @@ def test_comparisons_cost_what_their_proof_says(move):
 
     def run(answers, rng, progress):
         vector = sparse_vector.SparseVector(
-            sensitivity=1, max_positives=2, budget=Budget(40), rng=rng
+            sensitivity=1, max_positives=2, budget=Budget.seeded(40), rng=rng
         )
         asked = np.array([0, 0, 1000, 1000]) + answers
         return vector.above_each(asked, 500), vector.positives_left
@@ -155,7 +157,9 @@ def test_comparisons_cost_what_their_proof_says(move):
 
 def test_a_stored_vector_is_played_back():
     def run(answers, rng, progress):
-        vector = StoredVector.draw(sensitivity=1, max_positives=1, budget=Budget(20), rng=rng)
+        vector = StoredVector.draw(
+            sensitivity=1, max_positives=1, budget=Budget.seeded(20), rng=rng
+        )
         is_above, vector = vector.above(int(answers[0]), 500, rng)
         return is_above, vector.to_dict()
 

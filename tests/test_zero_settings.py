@@ -55,7 +55,9 @@ def test_a_method_takes_zero_or_refuses_it_before_anything_is_paid(name, setting
             continue
         [method] = {make_method(name, example | {setting: zero}) for zero in ZEROS}
         method.expected_error(SCHEMA, None, Fraction(3, 2))
-        method.release(open_table(arrow_table(), SCHEMA), budget=Budget("1.5"), rng=seeded(1))
+        method.release(
+            open_table(arrow_table(), SCHEMA), budget=Budget.seeded("1.5"), rng=seeded(1)
+        )
 
 
 @pytest.mark.parametrize(("name", "setting"), STREAM_CASES)
@@ -72,7 +74,7 @@ def test_a_stream_takes_zero_or_refuses_it_before_anything_is_paid(name, setting
     method = make_stream_method(name, given)
     assert getattr(method, setting) == 0
     method.expected_error(schema, None, Fraction(1))
-    stream = method.start(schema, budget=Budget(1), rng=seeded(1))
+    stream = method.start(schema, budget=Budget.seeded(1), rng=seeded(1))
     for _ in range(12):
         stream.next_counts(np.array([50, 3, 20]), rng=seeded(2))
 

@@ -41,7 +41,7 @@ def probabilities(shape, values):
 def error(shape, values, epsilon, method, run):
     counts = plain_generator(run).multinomial(RECORDS, probabilities(shape, values))
     marginal = release_marginal(
-        counts, method=method, budget=Budget(Fraction(epsilon)), rng=seeded(run + 1)
+        counts, method=method, budget=Budget.seeded(Fraction(epsilon)), rng=seeded(run + 1)
     )
     truth = np.cumsum(counts) / RECORDS
     return float(np.abs(np.cumsum(marginal.probabilities) - truth).max())

@@ -61,7 +61,7 @@ def measure(method: str, rows: pa.Table, schema: Schema, target: str, epsilon: s
     table = open_table(rows, schema)
     start = process_time()
     release = make_method(chosen, settings).release(
-        table, budget=Budget(epsilon), rng=seeded(1000 + seed)
+        table, budget=Budget.seeded(epsilon), rng=seeded(1000 + seed)
     )
     release_seconds = process_time() - start
     start = process_time()

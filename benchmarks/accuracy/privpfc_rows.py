@@ -73,7 +73,9 @@ def _measure(
     for fold in range(options.folds):
         train = open_table(rows.filter(pa.array(fold_of != fold)), schema)
         method = make_method("privpfc", {"target": benchmark.target})
-        release = method.release(train, budget=Budget(epsilon), rng=seeded(FIRST_SEED + fold))
+        release = method.release(
+            train, budget=Budget.seeded(epsilon), rng=seeded(FIRST_SEED + fold)
+        )
         test = rows.filter(pa.array(fold_of == fold))
         for name, error in _errors(release, test, fold, options.models.split(",")).items():
             found.setdefault(name, []).append(error)

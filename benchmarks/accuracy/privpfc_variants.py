@@ -89,7 +89,7 @@ def _measure(
     train = open_table(rows.filter(pa.array(~held)), schema)
     test = HeldOut.of(rows.filter(pa.array(held)), schema, target)
     method = make_method("privpfc", {"target": target, **settings})
-    release = method.release(train, budget=Budget(epsilon), rng=secure())
+    release = method.release(train, budget=Budget.seeded(epsilon), rng=secure())
     labels = pa.table({target: release.predict(test.rows, rule=rule)})
     return misclassification(encode_classes(labels, schema, target), test.classes)
 

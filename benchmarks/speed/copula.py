@@ -36,7 +36,7 @@ def ours(rows, method: str, draw: bool) -> tuple[float, float]:
     table = open_table(rows, gaussian_copula_schema(COLUMNS))
     chosen = make_method("dpcopula", {"correlation": method})
     start = process_time()
-    release = chosen.release(table, budget=Budget(1), rng=seeded(1))
+    release = chosen.release(table, budget=Budget.seeded(1), rng=seeded(1))
     seconds = process_time() - start
     start = process_time()
     if draw:

@@ -79,7 +79,7 @@ def ours(rows: Any) -> tuple[float, np.ndarray]:
     table = open_table(rows, SCHEMA)
     method = EUGkM(clusters=CLUSTERS, starts=STARTS)
     start = process_time()
-    release = method.release(table, budget=Budget(1), rng=seeded(1))
+    release = method.release(table, budget=Budget.seeded(1), rng=seeded(1))
     return process_time() - start, release.centers
 
 

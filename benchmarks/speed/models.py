@@ -102,7 +102,7 @@ def main() -> None:
     fits = {}
     for method in (PrivGene(target="income"), PrivLocal(target="income")):
         start = process_time()
-        release = method.release(table, budget=Budget(1), rng=seeded(1))
+        release = method.release(table, budget=Budget.seeded(1), rng=seeded(1))
         fits[method.name] = process_time() - start
         shown.add_row(f"{method.name}, epsilon 1", f"{fits[method.name]:.1f}", release.notes[0])
     Console().print(shown)

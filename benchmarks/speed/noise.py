@@ -38,7 +38,7 @@ def our_rows(counts: np.ndarray) -> list[tuple[str, float]]:
     rng = secure()
 
     def histogram(size: int) -> object:
-        return add_geometric(counts[:size], sensitivity=1, budget=Budget(EPSILON), rng=rng)
+        return add_geometric(counts[:size], sensitivity=1, budget=Budget.seeded(EPSILON), rng=rng)
 
     def sparse() -> object:
         size = 10**15
@@ -47,7 +47,7 @@ def our_rows(counts: np.ndarray) -> list[tuple[str, float]]:
             counts,
             domain_size=size,
             threshold=auto_threshold(size, EPSILON, 1000),
-            budget=Budget(EPSILON),
+            budget=Budget.seeded(EPSILON),
             rng=rng,
         )
 
@@ -59,7 +59,10 @@ def our_rows(counts: np.ndarray) -> list[tuple[str, float]]:
         rows.append((f"noise alone, {CELLS:,} draws, rate {rate}", draw))
     reals = counts / 7
     real_noise = seconds(
-        lambda: add_laplace(reals, sensitivity=1, touched=1, budget=Budget(EPSILON), rng=rng), 3
+        lambda: add_laplace(
+            reals, sensitivity=1, touched=1, budget=Budget.seeded(EPSILON), rng=rng
+        ),
+        3,
     )
     rows.append((f"reals on a lattice, {CELLS:,} values", real_noise))
     rows.append((f"sparse counts, {CELLS:,} of 10^15 cells", seconds(sparse, 3)))

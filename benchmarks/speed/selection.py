@@ -57,12 +57,14 @@ def methods(scores: np.ndarray) -> dict[str, Callable[[], object]]:
     public = {"sensitivity_range": RANGE, "rng": secure()}
     fine = {"sensitivity_range": RANGE << 20, "rng": secure()}  # a lattice a million times finer
     return {
-        "permute-and-flip": lambda: select(scores, **public, budget=Budget(1)),
-        "exponential": lambda: select(scores, **public, method="exponential", budget=Budget(1)),
-        "exponential, fine lattice": lambda: select(
-            scores << 20, **fine, method="exponential", budget=Budget(1)
+        "permute-and-flip": lambda: select(scores, **public, budget=Budget.seeded(1)),
+        "exponential": lambda: select(
+            scores, **public, method="exponential", budget=Budget.seeded(1)
         ),
-        TOP: lambda: top_k(scores, **public, count=WINNERS, budget=Budget(1)),
+        "exponential, fine lattice": lambda: select(
+            scores << 20, **fine, method="exponential", budget=Budget.seeded(1)
+        ),
+        TOP: lambda: top_k(scores, **public, count=WINNERS, budget=Budget.seeded(1)),
     }
 
 
@@ -84,9 +86,9 @@ def main() -> None:
     values = plain_generator(2).normal(50, 10, 10**6)
     settings = {"probability": Fraction(1, 2), "lower": 0, "upper": 100, "rng": secure()}
     for cells in (1000, 1 << 20, 1 << 50):
-        ms = milliseconds(lambda n=cells: quantile(values, **settings, cells=n, budget=Budget(1)))[
-            1
-        ]
+        ms = milliseconds(
+            lambda n=cells: quantile(values, **settings, cells=n, budget=Budget.seeded(1))
+        )[1]
         table.add_row(f"median of 10^6, {cells:,} cells", f"{ms:.1f}")
     Console(width=120).print(table)
 

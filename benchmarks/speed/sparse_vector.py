@@ -26,7 +26,7 @@ THRESHOLD = 10**9  # no answer gets near it, so that nothing ends early
 def new_vector(noise: NoiseKind) -> SparseVector:
     """Start a run with ten positives at epsilon 0.1."""
     return SparseVector(
-        sensitivity=1, max_positives=10, noise=noise, budget=Budget("0.1"), rng=secure()
+        sensitivity=1, max_positives=10, noise=noise, budget=Budget.seeded("0.1"), rng=secure()
     )
 
 

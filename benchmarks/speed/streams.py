@@ -54,7 +54,7 @@ def ours(name: str, steps: int) -> float:
     settings = {"columns": ("x", "y"), **contender.settings(steps, {})}
     rng = seeded(1)
     stream = make_stream_method(contender.method, settings).start(
-        SCHEMA, budget=Budget(EPSILON), rng=rng
+        SCHEMA, budget=Budget.seeded(EPSILON), rng=rng
     )
     seconds = 0.0
     for counts in snapshots(steps):

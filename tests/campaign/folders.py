@@ -41,7 +41,7 @@ def publish_examples(folder: Path, names: Iterable[str] = EXAMPLES) -> list[Path
     for name in names:
         method = make_method(name, EXAMPLES[name][0])
         table = open_table(arrow_table(), SCHEMA)
-        release = method.release(table, budget=Budget("1.5"), rng=seeded(3))
+        release = method.release(table, budget=Budget.seeded("1.5"), rng=seeded(3))
         release.save(folder / name, extras={"report.html": b"<p>page</p>"})
         kinds.append(folder / name)
     return kinds

@@ -19,7 +19,7 @@ def publish(method, path):
     middles = np.array([[-0.7, -0.7], [0.7, -0.6], [0.0, 0.7]])
     points = middles[rng.integers(0, 3, 9000)] + rng.normal(0, 0.05, (9000, 2))
     table = open_table(pa.table({"x": points[:, 0], "y": points[:, 1]}), SCHEMA)
-    return method.release(table, budget=Budget(1), rng=seeded(2)).save(path)
+    return method.release(table, budget=Budget.seeded(1), rng=seeded(2)).save(path)
 
 
 @pytest.fixture

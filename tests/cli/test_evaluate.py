@@ -29,7 +29,7 @@ def published(tmp_path_factory):
     schema = from_dict(tomllib.loads(SCHEMA))
     method = Histogram(columns=("late_payments", "home", "repaid"))
     table = open_table(loans(3_000), schema)
-    method.release(table, budget=Budget(2), rng=seeded(1)).save(place / "loans")
+    method.release(table, budget=Budget.seeded(2), rng=seeded(1)).save(place / "loans")
     pq.write_table(loans(3_000), place / "train.parquet")
     pq.write_table(loans(1_000, seed=1), place / "test.parquet")
     csv.write_csv(loans(1_000, seed=1), place / "test.csv")
@@ -44,7 +44,7 @@ def refined(published):
     schema = from_dict(tomllib.loads(SCHEMA))
     method = PrivPfC(target="repaid", rounds=4)
     release = method.release(
-        open_table(loans(3_000), schema), budget=Budget(Fraction(1, 5)), rng=seeded(1)
+        open_table(loans(3_000), schema), budget=Budget.seeded(Fraction(1, 5)), rng=seeded(1)
     )
     outside = {one.axis.column for one in release.refinements}
     outside -= {axis.column for axis in release.axes}

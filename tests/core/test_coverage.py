@@ -44,7 +44,7 @@ TRUTH = plain_generator(3).poisson(40, SHAPE)
 
 
 def receipt():
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budget.spend()
     return Receipt.issue(
         method="histogram", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=seeded(1)

@@ -27,7 +27,7 @@ WEIGHTS = np.array([[2.0, 0.0, 1.0, -0.5]])
 
 
 def make(values=("rich", "poor"), model="logistic", weights=WEIGHTS, target=None):
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budget.spend()
     receipt = Receipt.issue(
         method="model", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=seeded(1)
@@ -158,7 +158,7 @@ def test_a_model_of_numbers_is_no_classifier():
 
 
 def test_a_grid_classifier_gives_probabilities_as_well():
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budget.spend()
     receipt = Receipt.issue(
         method="model",

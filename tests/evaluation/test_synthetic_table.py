@@ -71,7 +71,7 @@ class Estimates(Rows):
 
 
 def rows_release(given, schema=CENSUS, kind=Rows):
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budget.spend()
     receipt = Receipt.issue(
         method="copy", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=seeded(1)
@@ -240,7 +240,7 @@ def test_range_counts_of_marginals_say_that_columns_are_taken_as_independent():
         (Marginals(columns=("x",)), ["x"]),
         (Histogram(columns=("x", "y")), ["x", "y"]),
     ):
-        release = method.release(open_table(rows, schema), budget=Budget(9), rng=seeded(1))
+        release = method.release(open_table(rows, schema), budget=Budget.seeded(9), rng=seeded(1))
         findings = evaluate(Request(release, rows.select(names)))
         (told,) = [finding.notes for finding in findings if finding.name == "queries"]
         notes.append(any("taken as independent" in note for note in told))

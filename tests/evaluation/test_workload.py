@@ -114,7 +114,7 @@ def test_a_release_that_gives_rows_only_is_asked_by_its_rows(monkeypatch):
     rows = pa.table({"age": [5, 6, None, 299] * 500, "size": [1, 2, 3, 4] * 500})
     rows = rows.append_column("town", pa.array(["A"] * 2_000))
     method = Histogram(columns=("size",))
-    release = method.release(open_table(rows, SCHEMA), budget=Budget(50), rng=seeded(1))
+    release = method.release(open_table(rows, SCHEMA), budget=Budget.seeded(50), rng=seeded(1))
     monkeypatch.setattr(type(release), "count_boxes", Release.count_boxes)
     workload = Workload(("size",), np.array([[1], [0]]), np.array([[3], [1]]))
     drawn = encode_rows(release.rows(seed=4), SCHEMA, ["size"])

@@ -333,7 +333,7 @@ def test_scores_follow_what_a_release_tells_of_its_certainty():
     table = open_table(rows, schema)
     for method in ("privgene", *REAL):
         made = make_method(method, {"target": "repaid"})
-        release = made.release(table, budget=Budget(1), rng=seeded(3))
+        release = made.release(table, budget=Budget.seeded(1), rng=seeded(3))
         scores = class_scores(release, rows, "repaid")
         predicted = np.array(schema["repaid"].axis().labels)[scores.argmax(axis=1)]
         assert predicted.tolist() == release.predict(rows).to_pylist()

@@ -55,7 +55,7 @@ def digest(case: str) -> str:
 def _publish(name, settings) -> list[str]:
     method = make_method(name, settings)
     schema = method.prepare(SCHEMA) if hasattr(method, "prepare") else SCHEMA
-    budget = method.budget(EPSILON) if hasattr(method, "budget") else Budget(EPSILON)
+    budget = method.budget(EPSILON) if hasattr(method, "budget") else Budget.seeded(EPSILON)
     table = open_table(_people(ROWS, 8), schema)
     release = method.release(table, budget=budget, rng=seeded(12))
     content = sorted(_numbers(release.metadata()))
@@ -78,7 +78,7 @@ def _publish(name, settings) -> list[str]:
 def _stream(name, settings) -> list[str]:
     method = make_stream_method(name, {"columns": ("zone", "hour"), **settings})
     rng = seeded(21)
-    stream = method.start(STREAM_SCHEMA, budget=Budget(STREAM_EPSILON), rng=rng)
+    stream = method.start(STREAM_SCHEMA, budget=Budget.seeded(STREAM_EPSILON), rng=rng)
     content = []
     for counts in _snapshots(5, 40, 8 if method.columns == ("hour",) else 24):
         step = stream.next_counts(counts, rng=rng)

@@ -38,7 +38,7 @@ class Words:
 
 
 def draw(shape, dimensions, rng, epsilon="1/2", sensitivity=Fraction(3), **further):
-    budget = Budget(Fraction(epsilon))
+    budget = Budget.seeded(Fraction(epsilon))
     return continuous_noise(
         shape, dimensions, sensitivity=sensitivity, budget=budget, rng=rng, **further
     )
@@ -106,7 +106,7 @@ def test_laplace_draws_lie_in_the_middle_of_cells_far_finer_than_the_noise(rng):
 
 
 def test_the_reserve_makes_noise_wider_and_the_budget_opens_once(rng):
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     given = {"sensitivity": Fraction(1), "reserve": Fraction(1, 2)}
     found = continuous_noise("laplace", DRAWS, budget=budget, rng=rng, **given)
     assert stats.kstest(found, stats.laplace(scale=2).cdf).pvalue > SURE
@@ -115,7 +115,7 @@ def test_the_reserve_makes_noise_wider_and_the_budget_opens_once(rng):
 
 
 def test_what_cannot_be_drawn_is_refused_before_the_budget_opens(rng):
-    budget = Budget("1/2")
+    budget = Budget.seeded("1/2")
     for shape, size, more in [
         ("gauss", 1, {}),
         ("laplace", 0, {}),

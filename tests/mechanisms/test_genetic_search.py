@@ -99,7 +99,7 @@ def test_runs_are_as_frequent_as_the_distribution_says():
             score_by(data),
             FIRST,
             Breeding(reach=REACH, rounds=2, population=2),
-            budget=Budget(epsilon),
+            budget=Budget.seeded(epsilon),
             rng=seeded(seed),
         )
         seen.append(int(found[0]))
@@ -129,7 +129,7 @@ def test_every_round_chooses_by_the_scores_and_the_range_that_it_was_told(monkey
     for name in ("select", "top_k"):
         monkeypatch.setattr(genetic_search, name, watched(name))
     plan = Breeding(reach=REACH, rounds=3, population=4)
-    search(score, FIRST, plan, budget=Budget(1), rng=seeded(1))
+    search(score, FIRST, plan, budget=Budget.seeded(1), rng=seeded(1))
     assert len(shown) == len(told) == 3
     for seen, said in zip(shown, told, strict=True):
         assert seen.values.tolist() == said.values.tolist()
@@ -138,7 +138,7 @@ def test_every_round_chooses_by_the_scores_and_the_range_that_it_was_told(monkey
 
 @pytest.mark.parametrize("parents", [1, 3])
 def test_every_round_costs_an_equal_share_and_the_budget_is_emptied(parents, rng):
-    budget = Budget("0.7")
+    budget = Budget.seeded("0.7")
     plan = Breeding(reach=REACH, rounds=5, population=6, parents=parents)
     calls = []
     search(
@@ -161,7 +161,7 @@ def test_with_much_budget_the_search_comes_near_the_best():
         return Scores(-np.square(generation - [300, -700]).sum(axis=1), 1)
 
     plan = Breeding(reach=1000, rounds=60, population=50)
-    found = search(score, start, plan, budget=Budget(10_000), rng=seeded(6))
+    found = search(score, start, plan, budget=Budget.seeded(10_000), rng=seeded(6))
     assert np.abs(found - [300, -700]).max() < 30
 
 

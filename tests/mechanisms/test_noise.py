@@ -47,7 +47,9 @@ def test_neighbors_learn_the_budget_and_no_more(sensitivity, here, there):
 
 def test_noisy_counts_are_as_frequent_as_the_proof_assumes():
     pairs = np.tile([1, 3], 20_000)
-    noisy = add_geometric(pairs, sensitivity=2, budget=Budget("1.5"), rng=seeded(1)).reshape(-1, 2)
+    noisy = add_geometric(pairs, sensitivity=2, budget=Budget.seeded("1.5"), rng=seeded(1)).reshape(
+        -1, 2
+    )
     seen = [y for y in map(tuple, noisy.tolist()) if set(y) <= set(WINDOW)]
     assert frequency_p_value(seen, distribution([1, 3], Fraction(3, 4))) > 1e-4
     assert (
@@ -58,7 +60,9 @@ def test_noisy_counts_are_as_frequent_as_the_proof_assumes():
 @pytest.mark.parametrize("sensitivity", [1, 3])
 def test_noise_has_the_scale_that_the_sensitivity_asks_for(sensitivity):
     zeros = np.zeros(200_000, dtype=np.int64)
-    noise = add_geometric(zeros, sensitivity=sensitivity, budget=Budget("0.1"), rng=seeded(2))
+    noise = add_geometric(
+        zeros, sensitivity=sensitivity, budget=Budget.seeded("0.1"), rng=seeded(2)
+    )
 
     def fit(share):
         return fit_p_value(noise, lambda k: two_sided_survival(0.1 / sensitivity / share, k))
@@ -70,7 +74,7 @@ def test_noise_has_the_scale_that_the_sensitivity_asks_for(sensitivity):
 
 def test_the_size_gets_noise_of_sensitivity_one():
     rng = seeded(3)
-    sizes = np.array([noisy_size(7, budget=Budget("0.5"), rng=rng) for _ in range(5000)])
+    sizes = np.array([noisy_size(7, budget=Budget.seeded("0.5"), rng=rng) for _ in range(5000)])
     assert fit_p_value(sizes - 7, lambda k: two_sided_survival(0.5, k), bins=30) > 1e-4
     assert fit_p_value(sizes - 7, lambda k: two_sided_survival(0.35, k), bins=30) < 1e-20
     assert (sizes < 1).any()  # left to the caller
@@ -79,14 +83,16 @@ def test_the_size_gets_noise_of_sensitivity_one():
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64, ">i8", ">u8"])
 def test_counts_of_any_width_and_shape_are_perturbed_and_left_unchanged(dtype):
     counts = np.arange(12, dtype=dtype).reshape(3, 2, 2)
-    noisy = add_geometric(counts, sensitivity=1, budget=Budget(30), rng=seeded(4))
+    noisy = add_geometric(counts, sensitivity=1, budget=Budget.seeded(30), rng=seeded(4))
     assert noisy.dtype == np.int64
     assert noisy.tolist() == counts.tolist() == np.arange(12).reshape(3, 2, 2).tolist()
 
 
 def test_absurd_counts_are_moved_into_range_without_a_word():
     for extreme in (np.uint64(2**64 - 1), np.int64(2**63 - 1), np.int64(-(2**63))):
-        noisy = add_geometric(np.array([extreme]), sensitivity=1, budget=Budget(50), rng=seeded(5))
+        noisy = add_geometric(
+            np.array([extreme]), sensitivity=1, budget=Budget.seeded(50), rng=seeded(5)
+        )
         assert abs(int(noisy[0])) == UNIT_LIMIT
 
 
@@ -94,10 +100,10 @@ def test_absurd_counts_are_moved_into_range_without_a_word():
 @pytest.mark.parametrize("drawn", [-LARGEST_NOISE - 1, LARGEST_NOISE])
 def test_noise_too_wide_to_be_told_apart_hides_every_count(count, drawn, monkeypatch):
     monkeypatch.setattr(module, "discrete_laplace", lambda rate, size, rng: np.full(size, drawn))
-    rest = {"sensitivity": 1, "budget": Budget(1), "rng": seeded(5)}
+    rest = {"sensitivity": 1, "budget": Budget.seeded(1), "rng": seeded(5)}
     noisy = add_geometric(np.array([count]), **rest)
     assert noisy.tolist() == [UNIT_LIMIT if drawn > 0 else -UNIT_LIMIT]
-    rest["budget"] = Budget(1)
+    rest["budget"] = Budget.seeded(1)
     reals = add_laplace(np.array([float(count)]), granularity=1, **rest)
     assert reals.units.tolist() == noisy.tolist()
 
@@ -120,11 +126,11 @@ def test_moving_noise_to_its_limit_changes_no_result():
 
 
 def test_empty_input_gives_empty_output_and_still_costs():
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     empty = np.empty((0, 4), dtype=np.int64)
     assert add_geometric(empty, sensitivity=1, budget=budget, rng=seeded(6)).shape == (0, 4)
     assert budget.is_used
-    reals = add_laplace(np.empty(0), sensitivity=1, budget=Budget(1), rng=seeded(6))
+    reals = add_laplace(np.empty(0), sensitivity=1, budget=Budget.seeded(1), rng=seeded(6))
     assert reals.values.shape == (0,)
 
 
@@ -144,7 +150,12 @@ def test_empty_input_gives_empty_output_and_still_costs():
     ],
 )
 def test_a_refused_call_costs_nothing(bad, match):
-    settings = {"counts": np.array([1]), "sensitivity": 1, "budget": Budget(1), "rng": seeded(7)}
+    settings = {
+        "counts": np.array([1]),
+        "sensitivity": 1,
+        "budget": Budget.seeded(1),
+        "rng": seeded(7),
+    }
     settings |= bad
     with pytest.raises(InvalidParameter, match=match):
         add_geometric(settings.pop("counts"), **settings)
@@ -156,7 +167,7 @@ def test_a_refused_call_costs_nothing(bad, match):
     [{"sensitivity": 0.1}, {"granularity": "1/3"}, {"granularity": 0.5}, {"touched": 0}],
 )
 def test_reals_refuse_inexact_settings_for_free(bad):
-    settings = {"sensitivity": 1, "budget": Budget(1), "rng": seeded(8)} | bad
+    settings = {"sensitivity": 1, "budget": Budget.seeded(1), "rng": seeded(8)} | bad
     with pytest.raises(InvalidParameter, match=next(iter(bad))):
         add_laplace([0.5, 0.25], **settings)
     assert not settings["budget"].is_used
@@ -164,7 +175,7 @@ def test_reals_refuse_inexact_settings_for_free(bad):
 
 def test_reals_refuse_noise_that_is_too_wide_for_free():
     settings = {"sensitivity": 1, "granularity": Fraction(1, 2**41), "rng": seeded(8)}
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     with pytest.raises(InvalidParameter, match="rate"):
         add_laplace(np.zeros(2), **settings, budget=budget)
     assert not budget.is_used
@@ -172,9 +183,9 @@ def test_reals_refuse_noise_that_is_too_wide_for_free():
 
 def test_sizes_of_any_whole_type_are_perturbed_and_others_refused_for_free():
     for size in (7, np.int64(7), np.uint8(7)):
-        assert noisy_size(size, budget=Budget(50), rng=seeded(9)) == 7
-    assert noisy_size(2**70, budget=Budget(50), rng=seeded(9)) == UNIT_LIMIT
-    budget = Budget(1)
+        assert noisy_size(size, budget=Budget.seeded(50), rng=seeded(9)) == 7
+    assert noisy_size(2**70, budget=Budget.seeded(50), rng=seeded(9)) == UNIT_LIMIT
+    budget = Budget.seeded(1)
     for bad in (7.0, "7", None):
         with pytest.raises(InvalidParameter, match="size must be an integer"):
             noisy_size(bad, budget=budget, rng=seeded(9))
@@ -182,19 +193,19 @@ def test_sizes_of_any_whole_type_are_perturbed_and_others_refused_for_free():
 
 
 def test_a_budget_pays_once_and_float_epsilons_do_not_exist():
-    budget = Budget("0.1")
+    budget = Budget.seeded("0.1")
     noisy_size(5, budget=budget, rng=seeded(9))
     with pytest.raises(BudgetAlreadyUsed):
         noisy_size(5, budget=budget, rng=seeded(9))
     with pytest.raises(InvalidParameter, match="float"):
-        Budget(0.1)
+        Budget.seeded(0.1)
 
 
 def test_words_drawn_do_not_depend_on_the_counts():
     used = set()
     for counts in (np.zeros(500, dtype=int), np.arange(500) * 10**12):
         source = CountingSource(seeded(10))
-        add_geometric(counts, sensitivity=1, budget=Budget("0.1"), rng=source)
+        add_geometric(counts, sensitivity=1, budget=Budget.seeded("0.1"), rng=source)
         used.add(source.used)
     assert used == {500}
 
@@ -204,7 +215,9 @@ def test_noise_on_reals_has_the_distribution_of_the_lattice(values):
     shape = np.shape(values)
     source, units = seeded(11), []
     for _ in range(3000):
-        noisy = add_laplace(values, sensitivity=2, budget=Budget("0.5"), rng=source, granularity=1)
+        noisy = add_laplace(
+            values, sensitivity=2, budget=Budget.seeded("0.5"), rng=source, granularity=1
+        )
         units.append(noisy.units - np.floor(values).astype(int))
     rate = 0.5 / (2 + len(values) - 1 if shape else 2)
     noise = np.ravel(units)
@@ -217,7 +230,7 @@ def test_only_the_coordinates_that_one_record_touches_widen_the_noise():
     values, source, units = np.array([0.3, -2.5, 7.0]), seeded(14), []
     settings = {"sensitivity": 1, "granularity": 1, "touched": 2, "rng": source}
     for _ in range(3000):
-        noisy = add_laplace(values, **settings, budget=Budget("0.5"))
+        noisy = add_laplace(values, **settings, budget=Budget.seeded("0.5"))
         units.append(noisy.units - np.floor(values).astype(int))
 
     def fit(rate):
@@ -231,7 +244,9 @@ def test_only_the_coordinates_that_one_record_touches_widen_the_noise():
 def test_published_reals_lie_on_a_lattice_that_does_not_depend_on_them():
     for value in (0.0, 1.0, 1 / 3, 5e-324, -(2**-40), Fraction(1, 3)):
         values = [value] * 4000
-        noisy = add_laplace(values, sensitivity=1, budget=Budget(1), rng=seeded(12), touched=1)
+        noisy = add_laplace(
+            values, sensitivity=1, budget=Budget.seeded(1), rng=seeded(12), touched=1
+        )
         assert noisy.exponent == -20
         assert all((f * 2**20).denominator == 1 for f in noisy.fractions()[:50])
         low_digits = np.bincount(noisy.units & 15, minlength=16)
@@ -248,7 +263,9 @@ def test_float_noise_would_have_given_the_value_away():
 
 
 def test_values_that_are_not_finite_raise_nothing_and_count_as_zero():
-    odd = add_laplace([np.nan, np.inf, -np.inf], sensitivity=1, budget=Budget(99), rng=seeded(13))
+    odd = add_laplace(
+        [np.nan, np.inf, -np.inf], sensitivity=1, budget=Budget.seeded(99), rng=seeded(13)
+    )
     assert np.abs(odd.values).max() < 2
 
 
@@ -256,9 +273,11 @@ def test_no_value_raises_a_floating_point_error():
     values = np.array([np.nan, np.inf, -5e-324, 1e308, -1e308, 2.0**-1040])
     with np.errstate(all="raise"):
         for kind in (values, values.astype(object), values.tolist()):
-            add_laplace(kind, sensitivity=1, granularity=2**20, budget=Budget(1), rng=seeded(13))
+            add_laplace(
+                kind, sensitivity=1, granularity=2**20, budget=Budget.seeded(1), rng=seeded(13)
+            )
         signaling = np.array([0x7FA00000], dtype=np.uint32).view(np.float32)  # a kind of NaN
-        add_laplace(signaling, sensitivity=1, budget=Budget(1), rng=seeded(13))
+        add_laplace(signaling, sensitivity=1, budget=Budget.seeded(1), rng=seeded(13))
 
 
 def test_a_forked_process_draws_other_noise():
@@ -267,7 +286,9 @@ def test_a_forked_process_draws_other_noise():
     for _ in range(2):
         read, write = os.pipe()
         if (child := fork()) == 0:
-            noise = add_geometric(counts, sensitivity=1, budget=Budget("0.000001"), rng=secure())
+            noise = add_geometric(
+                counts, sensitivity=1, budget=Budget.seeded("0.000001"), rng=secure()
+            )
             os.write(write, noise.tobytes())
             os._exit(0)
         secure_noise.append(os.read(read, 32))

@@ -49,7 +49,8 @@ def published(values, count, seed, *, budget=1, **changes):
     rng = seeded(seed)
     public = {"probability": HALF, "lower": 0, "upper": 6, "cells": 6} | changes
     return [
-        quantile(np.array(values), **public, budget=Budget(budget), rng=rng) for _ in range(count)
+        quantile(np.array(values), **public, budget=Budget.seeded(budget), rng=rng)
+        for _ in range(count)
     ]
 
 
@@ -128,9 +129,9 @@ def test_no_value_raises_a_floating_point_error():
     rest = {"probability": HALF, "cells": 1 << 50, "rng": seeded(1)}
     with np.errstate(all="raise"):
         for lower, upper in [(0, 6), (-5e-324, 1e-320), (-8e307, 8e307)]:
-            quantile(odd, lower=lower, upper=upper, **rest, budget=Budget(1))
+            quantile(odd, lower=lower, upper=upper, **rest, budget=Budget.seeded(1))
         signaling = np.array([0x7FA00000], dtype=np.uint32).view(np.float32)  # a kind of NaN
-        quantile(signaling, lower=0, upper=1, **rest, budget=Budget(1))
+        quantile(signaling, lower=0, upper=1, **rest, budget=Budget.seeded(1))
 
 
 def test_bounds_and_cells_of_any_numeric_type_are_the_same_settings():
@@ -160,7 +161,7 @@ def test_quantiles_of_many_values_are_near_the_truth():
 
 def test_one_budget_pays_for_one_quantile():
     call = {"probability": HALF, "lower": 0, "upper": 1, "cells": 10, "rng": seeded(1)}
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     quantile(np.array([], dtype=float), **call, budget=budget)
     with pytest.raises(BudgetAlreadyUsed):
         quantile(np.array([0.5]), **call, budget=budget)
@@ -196,5 +197,5 @@ def test_one_budget_pays_for_one_quantile():
 def test_a_refused_call_costs_nothing(bad):
     call = {"values": np.zeros(1), "probability": HALF, "lower": 0, "upper": 1, "cells": 9} | bad
     with pytest.raises(InvalidParameter):
-        quantile(**call, budget=(budget := Budget(1)), rng=seeded(1))
+        quantile(**call, budget=(budget := Budget.seeded(1)), rng=seeded(1))
     assert not budget.is_used

@@ -50,7 +50,7 @@ def loss(pairs, rate, method):
 def chosen(scores, count, seed, *, budget=1, **changes):
     rng, scores = seeded(seed), np.array(scores)
     public = {"sensitivity_range": 1} | changes
-    return [select(scores, **public, budget=Budget(budget), rng=rng) for _ in range(count)]
+    return [select(scores, **public, budget=Budget.seeded(budget), rng=rng) for _ in range(count)]
 
 
 # --- what it hides -----------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def test_a_candidate_without_weight_is_never_chosen_and_takes_no_time():
     script = iter(seeded(2).words(10))  # a search down from the score of 9000 would read hundreds
     rng = SimpleNamespace(words=lambda count: np.array([next(script) for _ in range(count)]))
     call = {"sensitivity_range": 1, "method": "exponential", "weights": weights}
-    assert select(scores, **call, budget=Budget(1), rng=rng) == 0
+    assert select(scores, **call, budget=Budget.seeded(1), rng=rng) == 0
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -185,7 +185,7 @@ def test_scores_may_lie_any_distance_apart():
 @pytest.mark.parametrize("method", METHODS)
 def test_even_a_single_candidate_empties_the_budget(method):
     call = {"sensitivity_range": 1, "method": method, "rng": seeded(1)}
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     assert select(np.array([5]), **call, budget=budget) == 0
     with pytest.raises(BudgetAlreadyUsed):
         select(np.array([5]), **call, budget=budget)
@@ -220,5 +220,5 @@ def test_even_a_single_candidate_empties_the_budget(method):
 def test_a_refused_call_costs_nothing(bad):
     call = {"scores": np.array([1, 2]), "sensitivity_range": 1} | bad
     with pytest.raises(InvalidParameter):
-        select(**call, budget=(budget := Budget(1)), rng=seeded(1))
+        select(**call, budget=(budget := Budget.seeded(1)), rng=seeded(1))
     assert not budget.is_used

@@ -56,7 +56,7 @@ def drawn(keys, counts, threshold, runs, budget="0.8", **changes):
     settings = {"domain_size": 3, "threshold": threshold} | changes
     for _ in range(runs):
         noisy = sparse_counts(
-            np.array(keys), np.array(counts), **settings, budget=Budget(budget), rng=rng
+            np.array(keys), np.array(counts), **settings, budget=Budget.seeded(budget), rng=rng
         )
         cells = np.full(3, HIDDEN)
         cells[noisy.keys] = np.minimum(noisy.counts, LAST)
@@ -91,7 +91,7 @@ def test_outcomes_are_as_frequent_as_noising_every_cell_makes_them(
 def test_dense_noise_gives_the_same_frequencies():
     true = np.array([3, 0, 1])
     stack = np.tile(true, 3000)
-    noisy = add_geometric(stack, sensitivity=1, budget=Budget("0.8"), rng=seeded(2))
+    noisy = add_geometric(stack, sensitivity=1, budget=Budget.seeded("0.8"), rng=seeded(2))
     shown = np.where(noisy >= 2, np.minimum(noisy, LAST), HIDDEN).reshape(-1, 3)
     distribution = joint([sparse_cell(c, 0.8, 2) for c in true])
     assert frequency_p_value(map(tuple, shown.tolist()), distribution) > 1e-4
@@ -123,7 +123,7 @@ def test_false_cells_of_a_huge_domain_are_as_many_as_expected_and_lie_anywhere()
         np.array([10**6]),
         domain_size=size,
         threshold=threshold,
-        budget=Budget(rate),
+        budget=Budget.seeded(rate),
         rng=seeded(3),
     )
     assert (np.diff(keys) > 0).all()
@@ -191,7 +191,7 @@ def test_noise_too_wide_to_be_told_apart_hides_every_count(threshold, monkeypatc
     settings = {"domain_size": 3, "threshold": threshold, "rng": seeded(8)}
     for keys, counts in [([], []), ([0, 2], [INT64, -INT64]), ([1], [-5])]:
         whole = np.array(keys, dtype=int), np.array(counts, dtype=int)
-        noisy = sparse_counts(*whole, **settings, budget=Budget(20))
+        noisy = sparse_counts(*whole, **settings, budget=Budget.seeded(20))
         assert noisy.keys.tolist() == [0, 1, 2]
         assert noisy.counts.tolist() == [UNIT_LIMIT] * 3
 
@@ -202,9 +202,9 @@ def test_numpy_integers_are_settings_like_any_other():
     module.require_sparse(size, np.int64(100), Fraction(1, 2))
     keys, counts = np.array([0]), np.array([90])
     narrow = {"domain_size": np.uint8(3), "threshold": np.uint8(4), "sensitivity": np.uint8(1)}
-    noisy = sparse_counts(keys, counts, **narrow, budget=Budget("0.01"), rng=seeded(1))
+    noisy = sparse_counts(keys, counts, **narrow, budget=Budget.seeded("0.01"), rng=seeded(1))
     plain = {"domain_size": 3, "threshold": 4, "sensitivity": 1}
-    same = sparse_counts(keys, counts, **plain, budget=Budget("0.01"), rng=seeded(1))
+    same = sparse_counts(keys, counts, **plain, budget=Budget.seeded("0.01"), rng=seeded(1))
     assert noisy.keys.tolist() == same.keys.tolist()
     assert noisy.counts.tolist() == same.counts.tolist() != []
 
@@ -217,7 +217,7 @@ def test_sensitivity_widens_the_noise():
         domain_size=50_000,
         threshold=1,
         sensitivity=4,
-        budget=Budget(1),
+        budget=Budget.seeded(1),
         rng=seeded(4),
     )
     assert noisy.counts.std() == pytest.approx((2 * exp(-0.25)) ** 0.5 / (1 - exp(-0.25)), rel=0.03)
@@ -236,7 +236,7 @@ def test_the_automatic_threshold_is_the_least_that_keeps_false_cells_few(size, r
 
 
 def test_too_low_a_threshold_is_refused_with_one_that_will_do():
-    settings = {"domain_size": 10**12, "budget": Budget(1), "rng": seeded(5)}
+    settings = {"domain_size": 10**12, "budget": Budget.seeded(1), "rng": seeded(5)}
     with pytest.raises(InvalidParameter, match="11 is the least that will do, 28 leaves one"):
         sparse_counts(np.array([1]), np.array([1]), threshold=3, **settings)
     assert not settings["budget"].is_used
@@ -261,7 +261,7 @@ def test_too_low_a_threshold_is_refused_with_one_that_will_do():
 def test_a_refused_call_costs_nothing(bad, match):
     one = np.array([1])
     settings = {"keys": one, "counts": one, "domain_size": 10, "threshold": 1} | bad
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     with pytest.raises(InvalidParameter, match=match):
         sparse_counts(**settings, budget=budget, rng=seeded(6))
     assert not budget.is_used

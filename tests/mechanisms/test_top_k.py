@@ -67,7 +67,9 @@ def loss(pairs, rate, count, distribution=one_shot_odds):
 def winners(scores, draws, seed, *, budget=1, **changes):
     rng, scores = seeded(seed), np.array(scores)
     public = {"sensitivity_range": 1, "count": 2} | changes
-    return [tuple(top_k(scores, **public, budget=Budget(budget), rng=rng)) for _ in range(draws)]
+    return [
+        tuple(top_k(scores, **public, budget=Budget.seeded(budget), rng=rng)) for _ in range(draws)
+    ]
 
 
 # --- what one-shot noise hides -----------------------------------------------------------------
@@ -213,7 +215,7 @@ def test_orders_are_equally_likely_and_drawn_afresh_on_equal_words():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("size", "count", "shares"), [(5, 3, 3), (3, 3, 2), (3, 8, 2), (1, 1, 1)])
 def test_one_budget_pays_for_one_list(method, size, count, shares):
-    budget = Budget("0.7")
+    budget = Budget.seeded("0.7")
     call = {"count": count, "sensitivity_range": 1, "method": method, "rng": seeded(1)}
     chosen = top_k(np.arange(size), **call, budget=budget)
     assert sorted(set(chosen)) == sorted(chosen)
@@ -242,5 +244,5 @@ def test_one_budget_pays_for_one_list(method, size, count, shares):
 def test_a_refused_call_costs_nothing(bad, method):
     call = {"scores": np.arange(3), "count": 2, "sensitivity_range": 1, "method": method} | bad
     with pytest.raises(InvalidParameter):
-        top_k(**call, budget=(budget := Budget(1)), rng=seeded(1))
+        top_k(**call, budget=(budget := Budget.seeded(1)), rng=seeded(1))
     assert not budget.is_used

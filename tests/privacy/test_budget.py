@@ -3,6 +3,7 @@ import pickle
 import subprocess
 import sys
 from fractions import Fraction
+from math import expm1, log1p
 from threading import Barrier, Thread
 
 import pytest
@@ -11,7 +12,10 @@ from hypothesis import strategies as st
 
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.privacy.budget import Budget, Grant
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit
 
+GRANT = Grant("shop", 3, "f" * 64, "2026-01-01T00:00:00+00:00")
+UNIT = AddRemoveUnit("basket")
 EPSILONS = st.fractions(min_value=Fraction(1, 10**9), max_value=100)
 WEIGHTS = st.dictionaries(
     st.text("abcdefgh", min_size=1, max_size=4),
@@ -23,7 +27,7 @@ WEIGHTS = st.dictionaries(
 
 @given(epsilon=EPSILONS, weights=WEIGHTS)
 def test_shares_are_in_proportion_and_add_up_to_the_whole_exactly(epsilon, weights):
-    whole = Budget(epsilon)
+    whole = Budget.seeded(epsilon)
     shares = whole.split(**weights)
     total = sum(weights.values(), Fraction(0))
     assert {name: share.epsilon for name, share in shares.items()} == {
@@ -35,7 +39,7 @@ def test_shares_are_in_proportion_and_add_up_to_the_whole_exactly(epsilon, weigh
 
 @given(epsilon=EPSILONS, count=st.integers(1, 40))
 def test_even_parts_are_equal_and_add_up(epsilon, count):
-    whole = Budget(epsilon)
+    whole = Budget.seeded(epsilon)
     parts = whole.split_evenly(count)
     assert {part.epsilon for part in parts} == {epsilon / count}
     assert len(whole.account()) == count
@@ -55,7 +59,7 @@ TREES = st.recursive(
 
 @given(epsilon=EPSILONS, tree=TREES)
 def test_however_a_budget_is_taken_apart_it_costs_its_epsilon(epsilon, tree):
-    whole = Budget(epsilon)
+    whole = Budget.seeded(epsilon)
     take_apart(whole, tree)
     assert whole.cost() == epsilon
 
@@ -71,7 +75,7 @@ def take_apart(budget, tree):
 
 
 def test_disjoint_parts_each_get_the_whole_and_cost_it_once():
-    whole = Budget("0.5")
+    whole = Budget.seeded("0.5")
     parts = whole.share_disjoint(["young", "old"])
     assert [part.spend() for part in parts.values()] == [Fraction(1, 2)] * 2
     assert whole.cost() == Fraction(1, 2)
@@ -80,13 +84,58 @@ def test_disjoint_parts_each_get_the_whole_and_cost_it_once():
 
 def test_parts_are_named_after_the_whole_and_keep_its_grant():
     grant = Grant("census", 3, "f" * 64)
-    shares = Budget("1", "ages", grant=grant).split(size=1, counts=9)
+    shares = Budget.granted("1", "ages", grant=grant).split(size=1, counts=9)
     part = shares["counts"].split_evenly(2, "round")[1]
     assert part.purpose == "ages/counts/round-2"
     assert part.grant is grant
 
 
+def test_a_budget_is_not_constructed():
+    with pytest.raises(TypeError, match=r"Budget\.seeded\(epsilon\)"):
+        Budget.seeded("1")
+
+
+@given(epsilon=EPSILONS, part=st.fractions(min_value=Fraction(1, 10**6), max_value=1))
+def test_what_may_cost_less_spends_the_whole_share_and_not_more(epsilon, part):
+    share = Budget.granted(epsilon, "ages", grant=GRANT, hides=UNIT)
+    inner = share.at_most(epsilon * part)
+    assert (inner.spend(), share.is_used, share.cost()) == (epsilon * part, True, epsilon)
+    assert (inner.purpose, inner.grant, inner.opened) == ("ages", GRANT, share.opened)
+
+
+def test_an_inner_release_may_hide_another_change_and_never_pays_by_level():
+    levels = ((Fraction(1, 2), Fraction(1, 2)), (Fraction(1), Fraction(1)))
+    share = Budget.granted("1", grant=GRANT, hides=UNIT, levels=levels)
+    kept, other = share.split(kept=1, other=1).values()
+    assert kept.at_most(kept.epsilon).hides == UNIT
+    inner = other.at_most(other.epsilon, hides=AddRemoveRecord())
+    assert (inner.hides, inner.levels) == (AddRemoveRecord(), None)
+
+
+RATES = [Fraction(1, 1000), Fraction(1, 7), Fraction(1, 2), Fraction(1)]
+
+
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1, 3), Fraction(5)])
+def test_a_sample_costs_at_most_the_budget_and_hardly_less(epsilon, rate):
+    share = Budget.granted(epsilon, "ages", grant=GRANT, hides=AddRemoveRecord())
+    inner = share.amplified(rate)
+    cost = log1p(float(rate) * expm1(float(inner.epsilon)))
+    assert float(epsilon) * (1 - 1e-9) <= cost <= float(epsilon) * (1 + 1e-12)
+    assert (share.is_used, share.cost()) == (True, epsilon)
+    assert (inner.purpose, inner.grant, inner.hides) == ("ages/sample", GRANT, AddRemoveRecord())
+
+
+def test_a_sample_of_rows_does_not_help_to_hide_a_unit():
+    share = Budget.granted("1", grant=GRANT, hides=UNIT)
+    with pytest.raises(InvalidParameter, match="all rows of one 'basket'"):
+        share.amplified(Fraction(1, 2))
+    assert not share.is_used
+
+
 OPENERS = {
+    "at_most": lambda budget: budget.at_most(budget.epsilon / 2),
+    "amplified": lambda budget: budget.amplified(Fraction(1, 2)),
     "spend": lambda budget: budget.spend(),
     "split": lambda budget: budget.split(one=1, other=2),
     "split_evenly": lambda budget: budget.split_evenly(2),
@@ -97,7 +146,7 @@ OPENERS = {
 @pytest.mark.parametrize("first", OPENERS)
 @pytest.mark.parametrize("second", OPENERS)
 def test_a_budget_opens_once(first, second):
-    budget = Budget("1", "ages")
+    budget = Budget.seeded("1", "ages")
     OPENERS[first](budget)
     before = budget.account()
     assert budget.is_used
@@ -108,7 +157,7 @@ def test_a_budget_opens_once(first, second):
 
 def test_a_budget_opens_once_for_threads_that_grab_it_together():
     for _ in range(50):
-        budget, barrier, got = Budget("1"), Barrier(4), []
+        budget, barrier, got = Budget.seeded("1"), Barrier(4), []
         threads = [Thread(target=grab, args=(budget, barrier, got)) for _ in range(4)]
         for thread in threads:
             thread.start()
@@ -128,7 +177,7 @@ def grab(budget, barrier, got):
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_a_budget_cannot_be_duplicated(duplicate):
     with pytest.raises(TypeError, match="cannot be copied or pickled"):
-        duplicate(Budget("1"))
+        duplicate(Budget.seeded("1"))
 
 
 @pytest.mark.parametrize(
@@ -142,10 +191,16 @@ def test_a_budget_cannot_be_duplicated(duplicate):
         lambda budget: budget.split_evenly(0),
         lambda budget: budget.split_evenly(1.5),
         lambda budget: budget.share_disjoint([]),
+        lambda budget: budget.at_most(Fraction(101, 100)),
+        lambda budget: budget.at_most(Fraction(0)),
+        lambda budget: budget.at_most(0.5),
+        lambda budget: budget.amplified(Fraction(0)),
+        lambda budget: budget.amplified(Fraction(3, 2)),
+        lambda budget: budget.amplified(0.5),
     ],
 )
 def test_a_refused_split_costs_nothing(refused):
-    budget = Budget("1")
+    budget = Budget.seeded("1")
     with pytest.raises(InvalidParameter):
         refused(budget)
     assert not budget.is_used
@@ -154,21 +209,21 @@ def test_a_refused_split_costs_nothing(refused):
 
 def test_a_budget_of_float_epsilon_does_not_exist():
     with pytest.raises(InvalidParameter, match="binary float"):
-        Budget(0.1)
+        Budget.seeded(0.1)
 
 
 def test_a_budget_shows_its_epsilon_its_purpose_and_whether_it_is_used():
-    budget = Budget("0.5", "ages")
-    assert repr(budget) == "Budget('0.5', 'ages', full)"
+    budget = Budget.seeded("0.5", "ages")
+    assert repr(budget) == "Budget.seeded('0.5', 'ages', full)"
     budget.spend()
-    assert repr(budget) == "Budget('0.5', 'ages', used)"
+    assert repr(budget) == "Budget.seeded('0.5', 'ages', used)"
 
 
 FORK = """
 import os
 from dpublish.errors import BudgetAlreadyUsed
 from dpublish.privacy.budget import Budget
-budget = Budget(1)
+budget = Budget.seeded(1)
 child = os.fork()
 if child == 0:
     try:
@@ -190,7 +245,7 @@ def test_a_budget_does_not_open_in_another_process():
     [("epsilon", Fraction(50)), ("purpose", "other"), ("grant", Grant("census", 3, "h"))],
 )
 def test_what_a_budget_holds_cannot_be_changed(name, value):
-    budget = Budget("0.1")
+    budget = Budget.seeded("0.1")
     with pytest.raises(AttributeError):
         setattr(budget, name, value)
     assert (budget.spend(), budget.purpose, budget.grant) == (Fraction(1, 10), "release", None)

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon, rational_weight
+from dpublish.privacy.epsilon import (
+    format_epsilon,
+    format_short,
+    parse_epsilon,
+    rational_weight,
+    read_exact,
+)
 
 UP_TO_30_DIGITS = st.integers(1, 10**30 - 1)
 
@@ -169,3 +175,9 @@ def test_a_number_in_a_message_is_short_and_never_more_than_it_is(value):
     text = format_short(value)
     assert len(text) <= 40
     assert Fraction(text) <= value <= Fraction(text) * (1 + Fraction(1, 10**10))
+
+
+@pytest.mark.parametrize("text", ["", "1e9", "-1", "1/0", "1/", ".5", "٣", "1 ", "nan"])
+def test_stored_amounts_are_read_strictly(text):
+    with pytest.raises(ValueError, match="not an exact number"):
+        read_exact(text)

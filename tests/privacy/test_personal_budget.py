@@ -20,13 +20,13 @@ HALVES = ((CENT, CENT / 2), (TENTH, TENTH / 2), (ONE, ONE / 2))
 PERSONAL = PersonalRecord("pref", ("0.01", "0.1", "1"), "levels")
 
 
-def budget(levels=HALVES):
-    return Budget(max(amount for _, amount in levels), "ages", grant=GRANT, levels=levels)
+def granted(levels=HALVES):
+    return Budget.granted(max(amount for _, amount in levels), "ages", grant=GRANT, levels=levels)
 
 
 def issue(budget=None, **changes):
     settings = {"method": "partitioning", "settings": {}, "rng": secure()}
-    settings |= {"budget": budget or budget(), "neighbors": PERSONAL}
+    settings |= {"budget": budget or granted(), "neighbors": PERSONAL}
     return Receipt.issue(**settings | changes)
 
 
@@ -38,7 +38,7 @@ def issue(budget=None, **changes):
     weight=st.integers(1, 9),
 )
 def test_groups_get_their_own_amounts_and_cost_the_largest(amounts, weight):
-    whole = Budget(max(amounts))
+    whole = Budget.seeded(max(amounts))
     groups = whole.share_groups({f"g{place}": amount for place, amount in enumerate(amounts)})
     assert [group.epsilon for group in groups.values()] == amounts
     for group in groups.values():
@@ -59,30 +59,30 @@ def test_groups_get_their_own_amounts_and_cost_the_largest(amounts, weight):
     ],
 )
 def test_groups_that_lose_or_invent_budget_are_refused_and_the_budget_stays_shut(amounts, message):
-    whole = Budget(ONE)
+    whole = Budget.seeded(ONE)
     with pytest.raises(InvalidParameter, match=message):
         whole.share_groups(amounts)
     assert not whole.is_used
 
 
 def test_a_budget_is_shared_over_groups_once():
-    whole = Budget(ONE)
+    whole = Budget.seeded(ONE)
     whole.share_groups({"a": ONE})
     with pytest.raises(BudgetAlreadyUsed):
         whole.share_groups({"a": ONE})
 
 
 def test_the_levels_of_a_grant_are_known_to_all_its_budgets():
-    whole = budget()
+    whole = granted()
     size, rest = whole.split(size=1, rest=3).values()
     (part,) = rest.share_groups({"all": rest.epsilon}).values()
     assert whole.levels == size.levels == part.levels == HALVES
-    assert Budget(ONE).split(only=1)["only"].levels is None
+    assert Budget.seeded(ONE).split(only=1)["only"].levels is None
 
 
 def test_a_budget_holds_what_its_highest_payer_pays():
     with pytest.raises(InvalidParameter, match="epsilon must be the largest amount"):
-        Budget(ONE, levels=HALVES)
+        Budget.seeded(ONE, levels=HALVES)
 
 
 @pytest.mark.parametrize(
@@ -95,14 +95,14 @@ def test_a_budget_holds_what_its_highest_payer_pays():
 )
 def test_no_level_pays_more_than_was_granted_there(amounts, message):
     with pytest.raises(InvalidParameter, match=message):
-        budget().require_levels(amounts)
+        granted().require_levels(amounts)
 
 
 def test_less_than_was_granted_is_fine_and_an_ordinary_budget_covers_all_levels_alike():
-    budget().require_levels(tuple((level, amount / 2) for level, amount in HALVES))
-    Budget(ONE / 2).require_levels(HALVES)
+    granted().require_levels(tuple((level, amount / 2) for level, amount in HALVES))
+    Budget.seeded(ONE / 2).require_levels(HALVES)
     with pytest.raises(InvalidParameter, match=r"level 1 0\.5, but only 0\.4"):
-        Budget("0.4").require_levels(HALVES)
+        Budget.seeded("0.4").require_levels(HALVES)
 
 
 # Receipts
@@ -129,7 +129,7 @@ def test_a_personal_receipt_survives_a_file():
 
 
 def test_other_receipts_are_written_and_read_as_they_always_were():
-    receipt = issue(Budget(ONE), neighbors=AddRemoveRecord())
+    receipt = issue(Budget.seeded(ONE), neighbors=AddRemoveRecord())
     assert "personal" not in receipt.to_dict()
     assert Receipt.from_dict(receipt.to_dict()).personal == ()
     assert "level" not in receipt.guarantee()
@@ -144,7 +144,7 @@ def test_a_receipt_cannot_claim_more_at_a_level_than_was_granted():
     thirds = tuple((level, level / 3) for level, _ in HALVES)
     with pytest.raises(InvalidParameter, match="but only"):
         issue(personal=((CENT, CENT), *HALVES[1:]))
-    assert issue(Budget(ONE / 3), personal=thirds).personal == thirds
+    assert issue(Budget.seeded(ONE / 3), personal=thirds).personal == thirds
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def issue(budget=None, **changes):
     settings = {
         "method": "histogram",
         "settings": {"columns": ["age"]},
-        "budget": budget or Budget("0.5", "ages", grant=GRANT),
+        "budget": budget or Budget.granted("0.5", "ages", grant=GRANT),
         "neighbors": AddRemoveRecord(),
         "rng": secure(),
     }
@@ -35,7 +35,7 @@ def round_trip(receipt):
 
 
 def test_a_receipt_states_the_budget_and_where_it_came_from():
-    budget = Budget("0.5", "ages", grant=GRANT)
+    budget = Budget.granted("0.5", "ages", grant=GRANT)
     budget.split(size=1, counts=4)
     receipt = issue(budget)
     assert receipt.epsilon == Fraction(1, 2)
@@ -50,7 +50,7 @@ def test_a_receipt_states_the_budget_and_where_it_came_from():
 
 
 def test_shares_over_disjoint_parts_are_marked_so_that_nobody_adds_them_up():
-    budget = Budget("0.5", "ages", grant=GRANT)
+    budget = Budget.granted("0.5", "ages", grant=GRANT)
     budget.split(size=1, groups=4)["groups"].share_disjoint(["young", "old"])
     receipt = issue(budget)
     assert receipt.parallel == ("ages/groups",)
@@ -72,7 +72,8 @@ def test_a_receipt_whose_shares_do_not_add_up_does_not_exist():
     ],
 )
 def test_stamps_say_what_the_release_lacks(grant, rng, stamps):
-    receipt = issue(Budget("1", grant=grant), rng=rng)
+    budget = Budget.granted("1", grant=grant) if grant else Budget.seeded("1")
+    receipt = issue(budget, rng=rng)
     assert receipt.stamps == stamps
     assert receipt.is_private == (SEEDED not in stamps)
     assert (receipt.anchor is None) == (grant is None)
@@ -84,18 +85,18 @@ def test_the_stamps_read_as_the_documentation_says():
 
 
 def test_a_granted_budget_is_never_spent_on_seeded_noise():
-    budget = Budget("1", grant=GRANT)
+    budget = Budget.granted("1", grant=GRANT)
     with pytest.raises(InvalidParameter, match=r"must come from randomness\.secure"):
         refuse_seeded_grant(budget, seeded(1))
     share = budget.split(only=1)["only"]
     with pytest.raises(InvalidParameter, match=r"must come from randomness\.secure"):
         issue(share, rng=seeded(1))
     refuse_seeded_grant(budget, secure())
-    refuse_seeded_grant(Budget("1"), seeded(1))
+    refuse_seeded_grant(Budget.seeded("1"), seeded(1))
 
 
 def test_two_receipts_for_the_same_release_differ_in_their_time_and_id_alone():
-    budget = Budget("1", grant=GRANT)
+    budget = Budget.granted("1", grant=GRANT)
     first, second = issue(budget), replace(issue(budget), created="1999-12-31T00:00:00+00:00")
     assert first == second
     assert first.release_id != second.release_id
@@ -109,19 +110,19 @@ def test_the_guarantee_is_in_plain_words():
         "more than a factor of e^ε = e^0.5 ≈ 1.64872."
     )
     assert "rows of any one 'person'" in issue(neighbors=AddRemoveUnit("person")).guarantee()
-    assert "e^(1/3) ≈ 1.39561" in issue(Budget("1/3", grant=GRANT)).guarantee()
-    assert "factor of e^ε = e^1000000." in issue(Budget("1e6", grant=GRANT)).guarantee()
+    assert "e^(1/3) ≈ 1.39561" in issue(Budget.granted("1/3", grant=GRANT)).guarantee()
+    assert "factor of e^ε = e^1000000." in issue(Budget.granted("1e6", grant=GRANT)).guarantee()
 
 
 def test_a_release_that_hides_nothing_guarantees_nothing():
-    guarantee = issue(Budget("0.5"), rng=seeded(1)).guarantee()
+    guarantee = issue(Budget.seeded("0.5"), rng=seeded(1)).guarantee()
     assert guarantee.startswith("This release guarantees nothing")
     assert "e^" not in guarantee
 
 
 def test_a_release_without_a_ledger_says_what_the_guarantee_leaves_out():
     assert (
-        issue(Budget("0.5"))
+        issue(Budget.seeded("0.5"))
         .guarantee()
         .endswith("No ledger adds it to other releases from the same data.")
     )
@@ -148,7 +149,7 @@ SETTINGS = st.dictionaries(
     weights=st.lists(st.integers(1, 10**20), min_size=1, max_size=6),
 )
 def test_a_receipt_survives_a_file_exactly(settings, epsilon, weights):
-    budget = Budget(epsilon, "ages", grant=GRANT)
+    budget = Budget.granted(epsilon, "ages", grant=GRANT)
     budget.split(**{f"part{place}": weight for place, weight in enumerate(weights)})
     receipt = issue(budget, settings=settings, neighbors=UserInWindow("person", 3))
     again = round_trip(receipt)
@@ -158,7 +159,7 @@ def test_a_receipt_survives_a_file_exactly(settings, epsilon, weights):
 
 def test_shares_of_any_length_survive_a_file():
     share = Fraction(1, 3**300)
-    receipt = issue(Budget(share, grant=GRANT))
+    receipt = issue(Budget.granted(share, grant=GRANT))
     assert round_trip(receipt).shares == (("release", share),)
 
 

@@ -48,7 +48,7 @@ def test_a_slow_release_shows_the_time_of_its_grant(tmp_path):
 
 def test_a_budget_without_a_ledger_shows_when_it_was_made():
     before = datetime.now(UTC).replace(microsecond=0)
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     time.sleep(1.1)
     method = make_method("histogram", {"columns": ("age",)})
     release = method.release(open_table(arrow_table(), SCHEMA), budget=budget, rng=secure())
@@ -70,9 +70,9 @@ def times_in(value):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_receipt_shows_the_time_of_the_grant(name, tmp_path):
     method = make_method(name, EXAMPLES[name][0])
-    budget = method.budget(1) if isinstance(method, PersonalSettings) else Budget(1)
+    budget = method.budget(1) if isinstance(method, PersonalSettings) else Budget.seeded(1)
     grant = Grant("people", 3, "ab" * 32, GRANTED.isoformat())
-    granted = Budget(budget.epsilon, grant=grant, levels=budget.levels)
+    granted = Budget.granted(budget.epsilon, grant=grant, levels=budget.levels)
     release = method.release(open_table(arrow_table(), SCHEMA), budget=granted, rng=secure())
     head = json.loads((release.save(tmp_path / "out") / "release.json").read_text())
     assert set(times_in(head)) == {GRANTED.isoformat()}

@@ -49,7 +49,7 @@ ROWS = pa.table({"a <i>": [NASTY, "plain"], "size": [1.0, 2.0]})
 
 def publish(method, **settings):
     chosen = make_method(method, settings)
-    return chosen.release(open_table(ROWS, SCHEMA), budget=Budget(1), rng=secure())
+    return chosen.release(open_table(ROWS, SCHEMA), budget=Budget.seeded(1), rng=secure())
 
 
 class Tags(HTMLParser):
@@ -104,7 +104,7 @@ def test_the_example_questions_of_the_page_work_as_they_stand(name):
     rows = pa.table({name: ["x y"], "n": [3], "r": [5.0]})
     for columns in ((name, "n"), ("n", name), ("r", name)):
         method = Histogram(columns=columns)
-        release = method.release(open_table(rows, schema), budget=Budget(1), rng=secure())
+        release = method.release(open_table(rows, schema), budget=Budget.seeded(1), rng=secure())
         assert "<svg" in render_report(release)
         section = section_of(release)
         command, question = shlex.split(section.shell.splitlines()[0])[1:4:2]
@@ -150,7 +150,7 @@ def test_the_budget_is_shown_by_name_and_adds_up():
 
 
 def test_parts_of_different_records_that_cost_the_same_are_one_row():
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budgets = budget.split(size=1, rounds=2, rest=1)
     for share in budgets["rounds"].split_evenly(2):
         parts = share.share_disjoint([*(f"box-{number}" for number in range(5)), "others"])
@@ -180,7 +180,9 @@ def test_parts_of_different_records_that_cost_the_same_are_one_row():
 def test_the_code_of_a_page_uses_the_variable_that_it_made(method):
     chosen = make_method(method, EXAMPLES[method][0])
     table = open_table(arrow_table(), method_examples.SCHEMA)
-    text = render_report(chosen.release(table, budget=Budget(1), rng=secure()), with_charts=False)
+    text = render_report(
+        chosen.release(table, budget=Budget.seeded(1), rng=secure()), with_charts=False
+    )
     code = unescape(re.search(r"<pre><code>(import dpublish.*?)</code>", text, re.DOTALL)[1])
     names = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)]
     made = {name.id for name in names if isinstance(name.ctx, ast.Store)}

@@ -95,7 +95,7 @@ class Method(ABC, Generic[R_co]):
             row is read: a seed where a ledger paid, neighbors that the method does not hide,
             another change than the ledger was told, settings that do not fit the schema or
             epsilon.  Then `_release` argues for itself.  At the end every share of the budget
-            must be spent, so that the receipt adds up.
+            must be spent and the receipt must name what ran.
         """
         refuse_seeded_grant(budget, rng)
         self.check_table(table)
@@ -104,7 +104,7 @@ class Method(ABC, Generic[R_co]):
         run = Run(
             table,
             rng=rng,
-            method=self,
+            method=self.runs,
             budget=budget,
             expected=expected.figures,
             progress=progress,
@@ -112,6 +112,14 @@ class Method(ABC, Generic[R_co]):
         released = self._release(run)
         run.require_spent(released.receipt)
         return released
+
+    @property
+    def runs(self) -> "Method[Any]":
+        """The method that a release of these settings runs, and that its receipt names.
+
+        Itself, unless its settings leave the work to another one.
+        """
+        return self
 
     @abstractmethod
     def _release(self, run: Run) -> R_co:

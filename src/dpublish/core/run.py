@@ -153,6 +153,8 @@ class Run:
             raise RuntimeError("a method must spend its whole budget; a share was left")
         if receipt.epsilon != self.budget.epsilon:
             raise RuntimeError("a method's receipt must state the epsilon of its budget")
+        if self._method is not None and receipt.method != self._method.name:
+            raise RuntimeError("a method's receipt must name the method that ran")
 
     # --- What reads rows ------------------------------------------------------------------
 

@@ -102,7 +102,7 @@ class Laboratory:
 def _release(trial: Trial, split: Split) -> Release:
     run = make_run(trial, split.schema, split.target)
     table = open_table(split.train, split.schema)
-    release = run.method.release(table, budget=Budget(run.epsilon), rng=trial.rng())
+    release = run.method.release(table, budget=Budget.seeded(run.epsilon), rng=trial.rng())
     twin = paid_twin(trial, release)
     return release if twin is None else _release(twin, split)
 

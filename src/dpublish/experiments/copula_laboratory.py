@@ -110,7 +110,7 @@ class Laboratory:
             return _figures(asked, [independent_counts(task.codes, x.workload) for x in asked])
         table = open_table(task.rows, task.schema)
         begin = process_time()
-        release = method(trial).release(table, budget=Budget(trial.epsilon), rng=trial.rng())
+        release = method(trial).release(table, budget=Budget.seeded(trial.epsilon), rng=trial.rng())
         published = process_time()
         given = [answers(release, x.workload, trial.seed) for x in asked]
         answered = process_time()

@@ -61,7 +61,7 @@ class Laboratory:
         method = make_method(trial.method, settings)
         table = open_table(task.rows, task.schema)
         begin = perf_counter()
-        release = method.release(table, budget=Budget(trial.epsilon), rng=trial.rng())
+        release = method.release(table, budget=Budget.seeded(trial.epsilon), rng=trial.rng())
         seconds = perf_counter() - begin
         if not isinstance(release, KMeansRelease):
             raise InvalidParameter(f"{trial.method} does not publish centers")

@@ -46,7 +46,7 @@ class ModelLaboratory(Laboratory):
         else:
             method = method_for(trial, split.target)
             table = open_table(split.train, split.schema)
-            release = method.release(table, budget=Budget(trial.epsilon), rng=trial.rng())
+            release = method.release(table, budget=Budget.seeded(trial.epsilon), rng=trial.rng())
             seconds = perf_counter() - begin
             figures = _measure(release, split)
         return figures | {SECONDS: round(seconds, 3)}

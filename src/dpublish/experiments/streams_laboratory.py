@@ -48,7 +48,7 @@ class Laboratory:
         method = make_stream_method(contender.method, settings)
         rng = trial.rng()
         begin = perf_counter()
-        opened = method.start(stream.schema, budget=Budget(trial.epsilon), rng=rng)
+        opened = method.start(stream.schema, budget=Budget.seeded(trial.epsilon), rng=rng)
         steps = [opened.next_counts(counts, rng=rng) for counts in stream.counts]
         seconds = perf_counter() - begin
         errors = [

@@ -68,7 +68,7 @@ def _textbook(task: Task) -> list[int]:
         threshold=task.threshold,
         sensitivity=1,
         max_positives=task.count,
-        budget=Budget(task.epsilon),
+        budget=Budget.seeded(task.epsilon),
         rng=task.rng,
     )
     return _chosen(order, flags)
@@ -84,7 +84,7 @@ def _standard(
         monotonic=True,
         noise=noise,
         ratio=None if ratio is None else ratio(task.count),
-        budget=Budget(task.epsilon),
+        budget=Budget.seeded(task.epsilon),
         rng=task.rng,
     )
     return _chosen(order, vector.above_each(task.scores[order], task.threshold))
@@ -105,7 +105,7 @@ def _retraversal(
         sensitivity=1,
         monotonic=True,
         noise=noise,
-        budget=Budget(task.epsilon),
+        budget=Budget.seeded(task.epsilon),
         rng=task.rng,
     )
 
@@ -116,7 +116,7 @@ def _selection(task: Task, *, method: str) -> list[int]:
         count=task.count,
         sensitivity_range=1,
         method=method,
-        budget=Budget(task.epsilon),
+        budget=Budget.seeded(task.epsilon),
         rng=task.rng,
     )
 

@@ -77,7 +77,7 @@ class Laboratory:
         common = {"cells": cells, "percentile": percentile, "adjacency": ADJACENCY}
         chosen = make_method(method.method, {**common, **method.settings})
         begin = perf_counter()
-        made = chosen.release(split.table, budget=Budget(trial.epsilon), rng=trial.rng())
+        made = chosen.release(split.table, budget=Budget.seeded(trial.epsilon), rng=trial.rng())
         figures = {SECONDS: round(perf_counter() - begin, 4)}
         release = cast("WaveClusterRelease", made)
         figures |= compare(truth.labels, release.labels, split.held_out) | _sizes(release.labels)

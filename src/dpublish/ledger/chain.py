@@ -7,16 +7,14 @@ follows.
 
 import json
 import os
-import re
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from hashlib import sha256
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
 from dpublish.privacy import neighbors as notions
-from dpublish.privacy.epsilon import format_epsilon
+from dpublish.privacy.epsilon import format_epsilon, read_exact
 from dpublish.privacy.levels import LevelAmounts
 from dpublish.privacy.neighbors import Neighbors
 
@@ -28,22 +26,6 @@ LevelsText = tuple[tuple[str, str], ...]
 
 NotionText = dict[str, Any]
 """What is hidden, as `neighbors.to_dict` writes it; before the first grant there is none."""
-
-_EXACT = re.compile(r"\d+(\.\d+|/\d+)?", re.ASCII)
-
-
-def read_exact(text: str) -> Fraction:
-    """Read a number of any length as `format_epsilon` wrote it; zero is allowed.
-
-    >>> read_exact("0.125"), read_exact("1/3")
-    (Fraction(1, 8), Fraction(1, 3))
-    """
-    if not _EXACT.fullmatch(text):  # an exponent could ask for more digits than memory holds
-        raise ValueError("not an exact number")
-    try:
-        return Fraction(text)
-    except ZeroDivisionError:
-        raise ValueError("not an exact number: it divides by zero") from None
 
 
 def read_levels(texts: LevelsText | msgspec.UnsetType) -> LevelAmounts:

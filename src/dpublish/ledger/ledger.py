@@ -338,6 +338,26 @@ class Ledger:
             intact_head(self._store)
             return self._require_grant(grant)
 
+    def reopen(self, grant: Grant) -> Budget:
+        """Make the budget of a grant again, for a start that stopped before any row was read.
+
+        Refused once something is published for the grant.
+
+        Privacy:
+            The grant was debited once.  The caller must know that no row was read for it yet, or
+            that all that was drawn from it is lost.
+        """
+        status = self.grant_status(grant)
+        if status.release_id is not None:
+            raise InvalidParameter(f"what grant {grant.entry} paid for is published already")
+        return Budget.granted(
+            status.epsilon,
+            status.purpose,
+            grant=Grant(grant.dataset, grant.entry, grant.entry_hash, status.time),
+            levels=status.levels or None,
+            hides=status.hides,
+        )
+
     def verify(
         self,
         expected_head: str | None = None,
@@ -390,7 +410,8 @@ class Ledger:
             )
             entry = self._append(dataset, body, fingerprint)
         paid_by = Grant(dataset, entry.number, entry.hash, entry.time)
-        return Budget(epsilon, purpose, grant=paid_by, levels=amounts or None, hides=hides)
+        levels = amounts or None
+        return Budget.granted(epsilon, purpose, grant=paid_by, levels=levels, hides=hides)
 
     @contextmanager
     def _changing(self) -> Iterator[None]:

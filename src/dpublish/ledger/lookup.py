@@ -21,12 +21,12 @@ from dpublish.ledger.chain import (
     Head,
     Published,
     Totals,
-    read_exact,
     read_levels,
     read_notion,
 )
 from dpublish.ledger.store import LedgerStore
 from dpublish.privacy.budget import Grant
+from dpublish.privacy.epsilon import read_exact
 
 
 def intact_head(store: LedgerStore) -> Head:

@@ -62,7 +62,7 @@ def continuous_noise(
         for apart, hides that distance.
 
     >>> from dpublish.randomness import seeded
-    >>> budget = Budget(1)
+    >>> budget = Budget.seeded(1)
     >>> continuous_noise("laplace", 3, sensitivity=Fraction(1), budget=budget, rng=seeded(7)).shape
     (3,)
     """

@@ -53,7 +53,7 @@ def add_geometric(
 
     >>> from dpublish.randomness import seeded
     >>> counts = np.array([10, 0, 250])
-    >>> add_geometric(counts, sensitivity=1, budget=Budget("0.5"), rng=seeded(7)).shape
+    >>> add_geometric(counts, sensitivity=1, budget=Budget.seeded("0.5"), rng=seeded(7)).shape
     (3,)
     """
     whole = require_whole(counts)
@@ -94,7 +94,7 @@ def add_laplace(
         that `sensitivity` covers rounding errors in how the values were computed.
 
     >>> from dpublish.randomness import seeded
-    >>> noisy = add_laplace(0.25, sensitivity=1, budget=Budget(1), rng=seeded(7))
+    >>> noisy = add_laplace(0.25, sensitivity=1, budget=Budget.seeded(1), rng=seeded(7))
     >>> noisy.exponent, noisy.values.shape
     (-20, ())
     """

@@ -70,7 +70,7 @@ def quantile(
     >>> from dpublish.randomness import seeded
     >>> ages = np.array([23, 35, 31, 64, 40, 38, 29, 51, 33] * 40)
     >>> median = {"probability": Fraction(1, 2), "lower": 0, "upper": 100, "cells": 100}
-    >>> quantile(ages, **median, budget=Budget("0.5"), rng=seeded(1))
+    >>> quantile(ages, **median, budget=Budget.seeded("0.5"), rng=seeded(1))
     35.0
     """
     _require_settings(values, probability, cells)

@@ -68,7 +68,7 @@ def select(
 
     >>> from dpublish.randomness import seeded
     >>> counts = np.array([12, 90, 31])
-    >>> select(counts, sensitivity_range=1, budget=Budget("0.5"), rng=seeded(1))
+    >>> select(counts, sensitivity_range=1, budget=Budget.seeded("0.5"), rng=seeded(1))
     1
     """
     require_scores(scores)

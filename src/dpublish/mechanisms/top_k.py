@@ -62,7 +62,7 @@ def top_k(
 
     >>> from dpublish.randomness import seeded
     >>> supports = np.array([310, 24, 870, 11, 522])
-    >>> top_k(supports, count=2, sensitivity_range=1, budget=Budget("0.5"), rng=seeded(1))
+    >>> top_k(supports, count=2, sensitivity_range=1, budget=Budget.seeded("0.5"), rng=seeded(1))
     [2, 4]
     """
     require_scores(scores)

@@ -1,8 +1,9 @@
 """A budget: an amount of epsilon that can be split or spent, once.
 
 An algorithm is handed one `Budget` and hands parts of it down.  No budget opens twice and
-shares are exact fractions, so the parts never add up to more than the whole.  Nobody keeps
-a running total by hand; nobody gets it wrong.
+shares are exact fractions, so the parts never add up to more than the whole, and no code keeps
+a running total by hand.  Budgets are made by the ledger (`granted`), for experiments
+(`seeded`), or from other budgets by the verbs below; there is no other way.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from dpublish.errors import (
     require_count,
     require_positive,
 )
+from dpublish.privacy.amplification import amplified_epsilon
 from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.levels import LevelAmounts, largest, require_amounts
-from dpublish.privacy.neighbors import Neighbors
+from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 
 
 @dataclass(frozen=True)
@@ -47,32 +49,23 @@ class Budget:
     [('release/size', '1/10'), ('release/counts', '2/5')]
     """
 
-    def __init__(
-        self,
-        epsilon: ExactNumber,
-        purpose: str = "release",
-        *,
-        grant: Grant | None = None,
-        levels: LevelAmounts | None = None,
-        hides: Neighbors | None = None,
-        opened: str | None = None,
-    ) -> None:
-        self._epsilon = parse_epsilon(epsilon)
-        if levels is not None:
-            require_amounts(levels)
-            if largest(levels) != self._epsilon:
-                raise InvalidParameter("epsilon must be the largest amount that any level pays")
-        self._purpose = purpose
-        self._grant = grant
-        self._levels = levels
-        self._hides = hides
-        granted = None if grant is None else grant.time
-        self._opened = opened or granted or datetime.now(UTC).isoformat(timespec="seconds")
-        self._lock = Lock()
-        self._process = os.getpid()
-        self._is_used = False
-        self._children: list[Budget] = []
-        self._is_parallel = False
+    _epsilon: Fraction
+    _purpose: str
+    _grant: Grant | None
+    _levels: LevelAmounts | None
+    _hides: Neighbors | None
+    _opened: str
+    _lock: Lock
+    _process: int
+    _is_used: bool
+    _children: list[Budget]
+    _is_parallel: bool
+
+    def __init__(self, *_: object, **__: object) -> None:
+        raise TypeError(
+            "budgets are not constructed: Ledger.grant(...) debits one, and "
+            "Budget.seeded(epsilon) makes one for experiments"
+        )
 
     @classmethod
     def seeded(
@@ -89,14 +82,58 @@ class Budget:
         >>> Budget.seeded("0.5").grant is None
         True
         """
-        return cls(epsilon, purpose, levels=levels)
+        exact = _require_largest(parse_epsilon(epsilon), levels)
+        return cls._make(exact, purpose, levels=levels)
+
+    @classmethod
+    def granted(
+        cls,
+        epsilon: ExactNumber,
+        purpose: str = "release",
+        *,
+        grant: Grant,
+        levels: LevelAmounts | None = None,
+        hides: Neighbors | None = None,
+    ) -> Budget:
+        """Make the budget that an entry of a ledger has debited; for the ledger alone.
+
+        Its time is that of the entry, so that it does not depend on any row.
+        """
+        exact = _require_largest(parse_epsilon(epsilon), levels)
+        opened = grant.time or None
+        return cls._make(exact, purpose, grant=grant, levels=levels, hides=hides, opened=opened)
+
+    @classmethod
+    def _make(
+        cls,
+        epsilon: Fraction,
+        purpose: str,
+        *,
+        grant: Grant | None = None,
+        levels: LevelAmounts | None = None,
+        hides: Neighbors | None = None,
+        opened: str | None = None,
+    ) -> Budget:
+        budget = object.__new__(cls)
+        budget._epsilon = epsilon
+        budget._purpose = purpose
+        budget._grant = grant
+        budget._levels = levels
+        budget._hides = hides
+        budget._opened = opened or datetime.now(UTC).isoformat(timespec="seconds")
+        budget._lock = Lock()
+        budget._process = os.getpid()
+        budget._is_used = False
+        budget._children = []
+        budget._is_parallel = False
+        return budget
 
     def __repr__(self) -> str:
         state = "used" if self._is_used else "full"
         return f"Budget({format_epsilon(self.epsilon)!r}, {self.purpose!r}, {state})"
 
     def __reduce__(self) -> NoReturn:
-        # A copy would be a second budget holding the same money.
+        # A copy would be a second budget with the same epsilon.
         raise TypeError("a budget cannot be copied or pickled")
 
     @property
@@ -128,8 +165,8 @@ class Budget:
     def opened(self) -> str:
         """When the ledger granted it, or when it was made: in any case before rows were read.
 
-        The only time that a release may show.  When it ended tells how long it took, and so how
-        many rows there are.
+        The only time that a release may show.  The time at which it ended would reveal how long
+        it took, and so how many rows there are.
         """
         return self._opened
 
@@ -167,7 +204,7 @@ class Budget:
         return list(self.split(**{f"{name}-{index + 1}": 1 for index in range(count)}).values())
 
     def share_disjoint(self, names: Iterable[str]) -> dict[str, Budget]:
-        """Give every one of several disjoint parts of the data the whole budget.
+        """Share the whole budget with every one of several disjoint parts of the data.
 
         Privacy:
             Parallel composition: under adding or removing one record, that record lies in one
@@ -183,7 +220,7 @@ class Budget:
         return self._hand_down(parts)
 
     def share_groups(self, amounts: Mapping[str, Fraction]) -> dict[str, Budget]:
-        """Give every one of several disjoint parts of the data an amount of its own.
+        """Share the budget with several disjoint parts of the data, each with its own amount.
 
         The largest amount is the whole budget, so that nothing is left over.
 
@@ -204,6 +241,50 @@ class Budget:
         self._open()
         self._is_parallel = True
         return self._hand_down(dict(amounts))
+
+    def at_most(self, epsilon: Fraction, *, hides: Neighbors | None = None) -> Budget:
+        """Empty the budget, and return one of `epsilon`, which is not more, to spend instead.
+
+        For a release within a release that costs less than its share, or that costs its share
+        by an argument of the caller's: names the change that it `hides` itself, if that is not
+        what the whole grant hides.
+
+        Privacy:
+            The whole budget is spent, and what is spent with the one returned is at most that.
+            If the inner release hides another change than the grant (a row, where the grant
+            hides all rows of a unit), the caller must argue that it costs the grant's change
+            no more than this budget.
+        """
+        if not isinstance(epsilon, Fraction) or not 0 < epsilon <= self.epsilon:
+            raise InvalidParameter(
+                f"a share of {format_short(self.epsilon)} pays for a Fraction above 0 and at most "
+                "that, nothing else"
+            )
+        self._open()
+        return self._derive(epsilon, self.purpose, hides or self.hides)
+
+    def amplified(self, rate: Fraction) -> Budget:
+        """Empty the budget, and return the larger one that may be spent on a random sample.
+
+        >>> budget = Budget.seeded("0.1").amplified(Fraction(1, 10))
+        >>> round(float(budget.epsilon), 4)
+        0.7187
+
+        Privacy:
+            Amplification by sampling.  The caller keeps each record with probability `rate`,
+            exactly, independently and unseen.  A mechanism that is y-private for one record of
+            the sample added or removed is ln(1 + rate (e^y - 1))-private for one of the table;
+            y is chosen such that this is at most the budget (`amplified_epsilon` rounds down).
+            It does not hold when a record is exchanged, or where a unit owns several rows.
+        """
+        if not isinstance(rate, Fraction) or not 0 < rate <= 1:
+            raise InvalidParameter("a sampling rate must be a Fraction above 0 and at most 1")
+        if not isinstance(self.hides, AddRemoveRecord | None):
+            raise InvalidParameter(f"sampling does not help to hide {self.hides.brief()}")
+        self._open()
+        return self._derive(
+            amplified_epsilon(self.epsilon, rate), f"{self.purpose}/sample", self.hides
+        )
 
     def require_levels(self, amounts: LevelAmounts) -> None:
         """Refuse to cost any level more than was granted there; call it before rows are read."""
@@ -242,18 +323,27 @@ class Budget:
 
     def _hand_down(self, shares: dict[str, Fraction]) -> dict[str, Budget]:
         budgets = {
-            name: Budget(share, f"{self.purpose}/{name}", grant=self.grant, opened=self.opened)
+            name: self._derive(share, f"{self.purpose}/{name}", self.hides, self.levels)
             for name, share in shares.items()
         }
-        for budget in budgets.values():
-            budget._levels = self._levels  # what they say is said of the whole grant
-            budget._hides = self._hides
         self._children = list(budgets.values())
         return budgets
 
+    def _derive(
+        self,
+        epsilon: Fraction,
+        purpose: str,
+        hides: Neighbors | None,
+        levels: LevelAmounts | None = None,
+    ) -> Budget:
+        """Make a budget of the same grant and time; levels are what the whole grant cost."""
+        return self._make(
+            epsilon, purpose, grant=self.grant, levels=levels, hides=hides, opened=self.opened
+        )
+
     def _open(self) -> None:
         if os.getpid() != self._process:
-            # Parent and child hold the same money after a fork; only one may have it.
+            # Parent and child hold the same budget after a fork; only one may spend it.
             raise BudgetAlreadyUsed(f"the budget for {self.purpose!r} belongs to another process")
         with self._lock:
             if self._is_used:
@@ -261,3 +351,11 @@ class Budget:
                     f"the budget for {self.purpose!r} is already used; grant a new one"
                 )
             self._is_used = True
+
+
+def _require_largest(epsilon: Fraction, levels: LevelAmounts | None) -> Fraction:
+    if levels is not None:
+        require_amounts(levels)
+        if largest(levels) != epsilon:
+            raise InvalidParameter("epsilon must be the largest amount that any level pays")
+    return epsilon

@@ -18,6 +18,7 @@ _RATIO = re.compile(r"\s*\d{1,1000}\s*/\s*\d{1,1000}\s*")  # shares of shares ha
 _LIKE_NUMBER = re.compile(
     r"\s*(\d+(\.\d+)?|\.\d+)(?P<exponent>[eE][+-]?\d+)?\s*|(?P<ratio>\s*\d+\s*/\s*\d+\s*)"
 )
+_WRITTEN = re.compile(r"\d+(\.\d+|/\d+)?", re.ASCII)
 _EXPONENT_DIGITS = 2
 _SHOWN = 40  # characters of what was given that a message repeats
 _READABLE = 8  # characters of an exact number that people read at a glance
@@ -99,6 +100,20 @@ def _why_not(text: str) -> str:
     if found["ratio"]:
         return "has too many digits: 1000 on either side of the / at most"
     return "has too many digits: 30 before the point and 30 after it at most"
+
+
+def read_exact(text: str) -> Fraction:
+    """Read a number of any length as `format_epsilon` wrote it; zero is allowed.
+
+    >>> read_exact("0.125"), read_exact("1/3")
+    (Fraction(1, 8), Fraction(1, 3))
+    """
+    if not _WRITTEN.fullmatch(text):  # an exponent could need more digits than memory holds
+        raise ValueError("not an exact number")
+    try:
+        return Fraction(text)
+    except ZeroDivisionError:
+        raise ValueError("not an exact number: it divides by zero") from None
 
 
 def format_epsilon(value: Fraction) -> str:

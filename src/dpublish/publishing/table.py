@@ -78,7 +78,7 @@ def publish(
         ledger=ledger,
         dataset=dataset,
         epsilon=exact,
-        purpose=purpose or method.name,
+        purpose=purpose or method.runs.name,
         rng=rng,
         all_have_levels=all_have_levels,
     )

@@ -48,7 +48,7 @@ def claim(value, number):
 def publish_example(name, settings):
     method = make_method(name, settings)
     is_personal = isinstance(method, PersonalSettings)
-    budget = method.budget(Fraction(1)) if is_personal else Budget(1)
+    budget = method.budget(Fraction(1)) if is_personal else Budget.seeded(1)
     return method.release(open_table(arrow_table(), SCHEMA), budget=budget, rng=seeded(1))
 
 
@@ -125,7 +125,7 @@ def test_no_claim_takes_memory(tmp_path, part):
 )
 def test_claims_that_multiply_take_no_memory(tmp_path, name, settings):
     table = open_table(pa.table({"x": [0.1, 0.9], "y": [0.2, 0.8]}), PLANE)
-    release = make_method(name, settings).release(table, budget=Budget(1), rng=seeded(1))
+    release = make_method(name, settings).release(table, budget=Budget.seeded(1), rng=seeded(1))
     save_forged(release, tmp_path / name)
     require_modest_memory(tmp_path, 15)
 

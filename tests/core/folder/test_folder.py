@@ -23,7 +23,7 @@ from method_examples import SCHEMA, arrow_table
 @pytest.fixture
 def release():
     method = make_method("histogram", {"columns": ("age", "sex")})
-    return method.release(open_table(arrow_table(), SCHEMA), budget=Budget(1), rng=secure())
+    return method.release(open_table(arrow_table(), SCHEMA), budget=Budget.seeded(1), rng=secure())
 
 
 def test_what_was_saved_is_what_is_loaded(release, tmp_path):
@@ -170,7 +170,7 @@ def test_a_forged_histogram_does_not_load(release, tmp_path, forgery):
 def test_a_forged_ranking_does_not_load(tmp_path, forgery):
     method = make_method("topk", {"column": "age", "count": 3, "with_counts": True})
     table = open_table(arrow_table(), SCHEMA)
-    path = method.release(table, budget=Budget(1), rng=secure()).save(tmp_path / "out")
+    path = method.release(table, budget=Budget.seeded(1), rng=secure()).save(tmp_path / "out")
     assert load(path)
     forge(path, **forgery)
     with pytest.raises(CorruptRelease):

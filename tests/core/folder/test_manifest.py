@@ -18,7 +18,9 @@ from method_examples import SCHEMA, arrow_table
 @pytest.fixture
 def folder(tmp_path):
     method = make_method("histogram", {"columns": ("age", "sex")})
-    release = method.release(open_table(arrow_table(), SCHEMA), budget=Budget(1), rng=secure())
+    release = method.release(
+        open_table(arrow_table(), SCHEMA), budget=Budget.seeded(1), rng=secure()
+    )
     return release.save(tmp_path / "out", extras={"report.html": b"<p>What people read</p>"})
 
 

@@ -38,7 +38,7 @@ def keys(tmp_path):
 @pytest.fixture
 def release():
     method = make_method("histogram", {"columns": ("age",)})
-    return method.release(open_table(arrow_table(), SCHEMA), budget=Budget(1), rng=secure())
+    return method.release(open_table(arrow_table(), SCHEMA), budget=Budget.seeded(1), rng=secure())
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ AGES, SEXES = PEOPLE["age"].to_numpy(), PEOPLE["sex"].to_numpy(zero_copy_only=Fa
 
 def publish(method, **settings):
     chosen = make_method(method, settings)
-    return chosen.release(open_table(PEOPLE, SCHEMA), budget=Budget(500), rng=seeded(1))
+    return chosen.release(open_table(PEOPLE, SCHEMA), budget=Budget.seeded(500), rng=seeded(1))
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def test_a_tree_of_marginals_is_asked_through_its_rows(monkeypatch):
     schema = Schema(tuple(column(name, "numeric", bounds=[0, 1], bins=10) for name in names))
     table = open_table(pa.table({name: rng.random(3000) ** 2 for name in names}), schema)
     method = make_method("kmeans", {"clusters": 2})
-    centers = method.release(table, budget=Budget(500), rng=seeded(1))
+    centers = method.release(table, budget=Budget.seeded(500), rng=seeded(1))
     assert isinstance(centers, TreeKMeansRelease)
     answer = centers.count("a < 0.25")  # half of them
     assert answer.low is None
@@ -122,7 +122,7 @@ def test_columns_that_refine_a_grid_are_counted_in_its_rows(monkeypatch):
     job = column("job", "category", values=["paid", "unpaid"])
     sex = column("sex", "category", values=["F", "M"])
     counts = np.array([60, 20, 3, 31])
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budget.spend()
     receipt = Receipt.issue(
         method="privpfc", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=seeded(1)

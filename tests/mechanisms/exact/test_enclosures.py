@@ -14,15 +14,15 @@ from dpublish.mechanisms import weighted_choice
 from dpublish.mechanisms.exact import enclosures
 from dpublish.mechanisms.exact import sampler as exact
 from dpublish.mechanisms.exact.enclosures import (
-    Bounds,
     Distribution,
     ExpRate,
     SkipRate,
-    exp_bounds,
     floor_exp,
     floor_survival,
     floor_survivals,
 )
+from dpublish.privacy import exponentials
+from dpublish.privacy.exponentials import Bounds, exp_bounds
 from noise_oracle import real
 
 RATES = [
@@ -153,7 +153,7 @@ EXPONENTS = [Fraction(top, bottom) for top in range(1, 40) for bottom in (1, 7, 
 
 def misses(monkeypatch, context_type=decimal.Context, turned=False):
     """Count the exponents whose enclosure, computed with four digits only, fails to hold."""
-    accurate = enclosures._context(4, decimal.ROUND_FLOOR)
+    accurate = exponentials._context(4, decimal.ROUND_FLOOR)
 
     def coarse(digits, rounding):
         if turned:
@@ -162,7 +162,7 @@ def misses(monkeypatch, context_type=decimal.Context, turned=False):
         limits = {"Emin": accurate.Emin, "Emax": accurate.Emax}
         return context_type(prec=4, rounding=rounding, traps=[], **limits)
 
-    monkeypatch.setattr(enclosures, "_context", coarse)
+    monkeypatch.setattr(exponentials, "_context", coarse)
     missed = 0
     with mpmath.workprec(400):
         for exponent in EXPONENTS:
@@ -221,7 +221,7 @@ def test_extreme_exponents_are_decided_at_once():
     assert floor_survival(barely_ever, 1, 64) == (1 << 64) - 1
 
 
-@pytest.mark.parametrize("module", [enclosures, exact, weighted_choice])
+@pytest.mark.parametrize("module", [exponentials, enclosures, exact, weighted_choice])
 def test_no_float_is_on_the_path_of_the_noise(module):
     tree = ast.parse(Path(module.__file__).read_text())
     for node in ast.walk(tree):

@@ -50,7 +50,7 @@ def standard(monotonic: bool, noise: str) -> Variant:
         max_positives=POSITIVES,
         monotonic=monotonic,
         noise=noise,
-        budget=Budget(EPSILON),
+        budget=Budget.seeded(EPSILON),
     )
     return variant_of(calibration, POSITIVES)
 
@@ -73,7 +73,9 @@ def test_calling_answers_monotonic_that_are_not_is_rejected(noise):
 
 
 def test_the_audit_accepts_the_textbook_algorithm():
-    calibration = calibrate_book(sensitivity=1, max_positives=POSITIVES, budget=Budget(EPSILON))
+    calibration = calibrate_book(
+        sensitivity=1, max_positives=POSITIVES, budget=Budget.seeded(EPSILON)
+    )
     assert 0.95 < loss(variant_of(calibration, POSITIVES, redraws=True)) <= 1 + 1e-9
     perturbed_once_for_all = variant_of(
         calibration, POSITIVES, redraws=True, threshold_rate=POSITIVES * calibration.threshold_rate
@@ -84,7 +86,7 @@ def test_the_audit_accepts_the_textbook_algorithm():
 @pytest.mark.parametrize("noise", ["exponential", "laplace"])
 def test_the_audit_accepts_retraversal_but_no_fresh_start_in_a_pass(noise):
     calibration = calibrate(
-        sensitivity=1, max_positives=1, monotonic=False, noise=noise, budget=Budget(EPSILON)
+        sensitivity=1, max_positives=1, monotonic=False, noise=noise, budget=Budget.seeded(EPSILON)
     )
     variant, size, passes = variant_of(calibration, 1), 4, 5
     walk = Walk(order=tuple(range(size)), passes=passes)

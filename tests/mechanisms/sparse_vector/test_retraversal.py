@@ -21,14 +21,19 @@ SCORES = np.array([4, -6, 9])
 
 
 def choose(seed=1, scores=SCORES, **changes):
-    settings = {"count": 2, "sensitivity": 1, "budget": Budget(1), "rng": seeded(seed)} | changes
+    settings = {
+        "count": 2,
+        "sensitivity": 1,
+        "budget": Budget.seeded(1),
+        "rng": seeded(seed),
+    } | changes
     return retraverse(scores, **settings)
 
 
 @pytest.mark.parametrize("noise", ["exponential", "laplace"])
 def test_choices_are_as_frequent_as_the_proof_assumes(noise):
     settings = {"sensitivity": 1, "monotonic": True, "noise": noise}
-    calibration = calibrate(max_positives=2, **settings, budget=Budget(1))
+    calibration = calibrate(max_positives=2, **settings, budget=Budget.seeded(1))
     rise = round(calibration.answer_deviation)
     gaps = (SCORES - rise).tolist()
     expected = retraversal_distribution(variant_of(calibration, 2), gaps, passes=3)
@@ -48,7 +53,9 @@ def test_choices_are_as_frequent_as_the_proof_assumes(noise):
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_an_order_statistic_has_noise_for_one_sensitivity(rank):
     settings = {"rank": rank, "sensitivity": 2, "rng": seeded(5)}
-    values = [noisy_order_statistic(SCORES, **settings, budget=Budget(1)) for _ in range(6000)]
+    values = [
+        noisy_order_statistic(SCORES, **settings, budget=Budget.seeded(1)) for _ in range(6000)
+    ]
     center = sorted(SCORES.tolist())[-rank]
     places = np.arange(-90, 91)
     for rate, holds in ((0.5, True), (0.35, False), (0.65, False)):
@@ -65,7 +72,7 @@ def test_no_record_moves_an_order_statistic_by_more_than_it_moves_a_score():
 
 
 def test_a_bought_threshold_and_the_search_add_up_to_the_budget():
-    budget = Budget(1, "search")
+    budget = Budget.seeded(1, "search")
     choose(budget=budget)
     spent = {leaf.purpose: leaf.epsilon for leaf in budget.account()}
     assert spent["search/level"] == Fraction(1, 10)
@@ -77,7 +84,7 @@ def test_a_bought_threshold_and_the_search_add_up_to_the_budget():
 
 
 def test_a_given_threshold_leaves_the_whole_budget_to_the_search():
-    budget = Budget(1, "search")
+    budget = Budget.seeded(1, "search")
     choose(budget=budget, threshold=3)
     assert {leaf.purpose for leaf in budget.account()} == {"search/threshold", "search/answers"}
 
@@ -121,14 +128,14 @@ def test_scores_beyond_all_thresholds_are_no_obstacle():
     ],
 )
 def test_a_refused_call_costs_nothing(bad):
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     with pytest.raises(InvalidParameter):
         choose(**bad, budget=budget)
     assert not budget.is_used
 
 
 def test_a_rank_that_is_not_there_is_refused_for_free():
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     with pytest.raises(InvalidParameter, match="rank"):
         noisy_order_statistic(SCORES, rank=4, sensitivity=1, budget=budget, rng=seeded(1))
     assert not budget.is_used

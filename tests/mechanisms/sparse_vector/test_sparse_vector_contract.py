@@ -18,12 +18,17 @@ from dpublish.randomness import seeded
 
 
 def vector(seed=1, **changes):
-    defaults = {"sensitivity": 1, "max_positives": 2, "budget": Budget(1), "rng": seeded(seed)}
+    defaults = {
+        "sensitivity": 1,
+        "max_positives": 2,
+        "budget": Budget.seeded(1),
+        "rng": seeded(seed),
+    }
     return SparseVector(**(defaults | changes))
 
 
 def test_one_budget_pays_for_one_run_which_ends_at_the_last_positive():
-    answers, budget = iter([-(10**6), 10**6, 10**6, 7]), Budget(1)
+    answers, budget = iter([-(10**6), 10**6, 10**6, 7]), Budget.seeded(1)
     settings = {"threshold": 0, "sensitivity": 1, "max_positives": 2, "rng": seeded(1)}
     assert list(above_threshold(answers, **settings, budget=budget)) == [False, True, True]
     assert next(answers) == 7  # it was never read
@@ -54,7 +59,7 @@ def test_nothing_is_answered_after_the_last_positive(ask):
 
 
 def test_each_positive_pays_for_one_value_and_none_without_a_share():
-    run = vector(values_share=Fraction(1, 2), budget=Budget(1))
+    run = vector(values_share=Fraction(1, 2), budget=Budget.seeded(1))
     with pytest.raises(BudgetAlreadyUsed):
         run.noisy_value(5)
     run.above_each(np.array([10**6, 10**6]), 0)
@@ -84,7 +89,7 @@ def test_each_positive_pays_for_one_value_and_none_without_a_share():
     ],
 )
 def test_a_refused_call_costs_nothing(bad):
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     with pytest.raises(InvalidParameter):
         vector(**bad, budget=budget)
     assert not budget.is_used
@@ -94,7 +99,7 @@ def test_a_refused_call_costs_nothing(bad):
 def test_a_refused_stream_costs_nothing(bad):
     settings = {"threshold": 0, "sensitivity": 1, "max_positives": 2, "rng": seeded(1)} | bad
     for run in (above_threshold, above_threshold_book):
-        budget = Budget(1)
+        budget = Budget.seeded(1)
         with pytest.raises(InvalidParameter):
             run(np.array([0]), **settings, budget=budget)
         assert not budget.is_used
@@ -131,7 +136,7 @@ def test_extreme_answers_do_not_wrap_around():
 
 def test_no_noise_serves_twice():
     words = CountingSource()
-    run = vector(rng=words, budget=Budget("0.001"))
+    run = vector(rng=words, budget=Budget.seeded("0.001"))
     run.above(-(10**9), 0)
     run.above_each(np.full(5, -(10**9)), 0)
     drawn = words.count
@@ -172,8 +177,8 @@ from dpublish.mechanisms.sparse_vector.vector import SparseVector
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import secure
 
-run = SparseVector(sensitivity=1, max_positives=2, values_share=Fraction(1, 2), budget=Budget(1),
-                   rng=secure())
+run = SparseVector(sensitivity=1, max_positives=2, values_share=Fraction(1, 2),
+                   budget=Budget.seeded(1), rng=secure())
 run.above(10**9, 0)
 asks = [
     lambda: run.above(0, 0),
@@ -199,7 +204,7 @@ def test_a_run_does_not_cross_a_fork():
 
 
 def test_threads_together_get_no_more_positives_than_were_paid_for():
-    run = vector(max_positives=50, budget=Budget(100))
+    run = vector(max_positives=50, budget=Budget.seeded(100))
 
     def ask(_):
         try:
@@ -213,6 +218,6 @@ def test_threads_together_get_no_more_positives_than_were_paid_for():
 
 @pytest.mark.parametrize("threshold", [-(2**63), 2**63 - 1, MAX_THRESHOLD + 1, -MAX_THRESHOLD - 1])
 def test_thresholds_that_would_wrap_around_are_refused(threshold, rng):
-    vector = SparseVector(sensitivity=1, max_positives=1, budget=Budget(1), rng=rng)
+    vector = SparseVector(sensitivity=1, max_positives=1, budget=Budget.seeded(1), rng=rng)
     with pytest.raises(InvalidParameter, match="at most"):
         vector.above_each(np.array([0, -1]), threshold)

@@ -18,7 +18,7 @@ TERMS = {"sensitivity": 1, "max_positives": 2}
 
 
 def ask(rng, answers=ANSWERS, stores=False):
-    vector = StoredVector.draw(**TERMS, budget=Budget(1), rng=rng)
+    vector = StoredVector.draw(**TERMS, budget=Budget.seeded(1), rng=rng)
     told = ()
     for answer in answers:
         if not vector.positives_left:
@@ -31,7 +31,7 @@ def ask(rng, answers=ANSWERS, stores=False):
 
 
 def test_outcomes_are_as_frequent_as_the_proof_assumes(rng):
-    calibration = calibrate(**TERMS, monotonic=False, budget=Budget(1))
+    calibration = calibrate(**TERMS, monotonic=False, budget=Budget.seeded(1))
     samples = [ask(rng) for _ in range(4000)]
     assert (
         frequency_p_value(samples, distribution(variant_of(calibration, 2), in_turn(ANSWERS)))
@@ -47,7 +47,7 @@ def test_a_vector_that_was_stored_answers_as_one_that_was_not():
 
 
 def test_the_budget_is_spent_when_the_threshold_is_drawn(rng):
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     StoredVector.draw(**TERMS, budget=budget, rng=rng)
     assert budget.cost() == 1
     with pytest.raises(BudgetAlreadyUsed):
@@ -55,7 +55,7 @@ def test_the_budget_is_spent_when_the_threshold_is_drawn(rng):
 
 
 def test_positives_are_counted_and_the_last_one_ends_the_run(rng):
-    vector = StoredVector.draw(**TERMS, budget=Budget(1), rng=rng)
+    vector = StoredVector.draw(**TERMS, budget=Budget.seeded(1), rng=rng)
     is_above, vector = vector.above(-(10**9), 0, rng)
     assert (is_above, vector.positives_left) == (False, 2)
     for left in (1, 0):
@@ -66,7 +66,7 @@ def test_positives_are_counted_and_the_last_one_ends_the_run(rng):
 
 
 def test_the_noisy_threshold_is_not_shown(rng):
-    vector = StoredVector.draw(**TERMS, budget=Budget(Fraction(1, 1000)), rng=rng)
+    vector = StoredVector.draw(**TERMS, budget=Budget.seeded(Fraction(1, 1000)), rng=rng)
     assert str(vector.bar) not in repr(vector)
 
 

@@ -33,13 +33,18 @@ def calibrated(noise, *, monotonic=False, sensitivity=1, max_positives=2, epsilo
         max_positives=max_positives,
         monotonic=monotonic,
         noise=noise,
-        budget=Budget(epsilon),
+        budget=Budget.seeded(epsilon),
     )
     return variant_of(calibration, max_positives)
 
 
 def vector(seed=1, **changes):
-    defaults = {"sensitivity": 1, "max_positives": 2, "budget": Budget(1), "rng": seeded(seed)}
+    defaults = {
+        "sensitivity": 1,
+        "max_positives": 2,
+        "budget": Budget.seeded(1),
+        "rng": seeded(seed),
+    }
     return SparseVector(**(defaults | changes))
 
 
@@ -88,7 +93,7 @@ def test_the_default_split_makes_the_comparison_least_noisy(noise):
             monotonic=False,
             noise=noise,
             ratio=ratio,
-            budget=Budget(1),
+            budget=Budget.seeded(1),
         )
         # var of one-sided noise: exp(-r) / (1 - exp(-r))^2
         return sum(
@@ -111,7 +116,7 @@ def test_the_default_split_makes_the_comparison_least_noisy(noise):
     ],
 )
 def test_the_budget_is_split_by_name_and_spent_to_the_last(changes, shares):
-    budget = Budget(1, "run")
+    budget = Budget.seeded(1, "run")
     calibrate(
         **({"sensitivity": 1, "max_positives": 4, "monotonic": False} | changes), budget=budget
     )
@@ -127,7 +132,7 @@ def test_values_have_noise_for_all_the_positives_together():
         max_positives=4,
         monotonic=True,
         values_share=Fraction(1, 4),
-        budget=Budget(2),
+        budget=Budget.seeded(2),
     )
     assert found.value_rate == Fraction(1, 2) / 12
 
@@ -157,7 +162,7 @@ def in_two_ways(noise, seed):
 
 def by_generator(noise, seed):
     settings = {"threshold": 0, "sensitivity": 1, "max_positives": 2, "noise": noise}
-    flags = above_threshold(ANSWERS, **settings, budget=Budget(1), rng=seeded(seed))
+    flags = above_threshold(ANSWERS, **settings, budget=Budget.seeded(1), rng=seeded(seed))
     return tuple(flag or None for flag in flags)
 
 
@@ -186,7 +191,11 @@ def test_a_published_value_has_noise_of_its_own_and_not_the_compared_one():
     values = []
     for seed in range(12_000):
         run = vector(
-            seed, max_positives=1, values_share=Fraction(1, 2), budget=Budget(2), noise="laplace"
+            seed,
+            max_positives=1,
+            values_share=Fraction(1, 2),
+            budget=Budget.seeded(2),
+            noise="laplace",
         )
         if run.above(0, 3):  # the compared value of a positive would seldom be below 0
             values.append(run.noisy_value(0))
@@ -200,7 +209,7 @@ def test_a_published_value_has_noise_of_its_own_and_not_the_compared_one():
 
 
 def test_the_textbook_run_is_as_frequent_as_its_proof_assumes():
-    calibration = calibrate_book(sensitivity=1, max_positives=2, budget=Budget(1))
+    calibration = calibrate_book(sensitivity=1, max_positives=2, budget=Budget.seeded(1))
     expected = distribution(variant_of(calibration, 2, redraws=True), in_turn(ANSWERS))
     samples = [book_flags(seed) for seed in range(12_000)]
     assert frequency_p_value(samples, expected) > 1e-3
@@ -216,5 +225,5 @@ def test_the_textbook_run_is_as_frequent_as_its_proof_assumes():
 def book_flags(seed):
     settings = {"threshold": 9, "sensitivity": 1, "max_positives": 2}
     answers = np.array(ANSWERS) + 9
-    flags = above_threshold_book(answers, **settings, budget=Budget(1), rng=seeded(seed))
+    flags = above_threshold_book(answers, **settings, budget=Budget.seeded(1), rng=seeded(seed))
     return tuple(bool(flag) or None for flag in flags)

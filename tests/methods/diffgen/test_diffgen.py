@@ -143,7 +143,7 @@ def test_cells_are_chosen_with_the_probabilities_of_the_proof():
     drawn = Counter()
     for seed in range(500):
         release = DiffGen(target="risk", steps=2).release(
-            private, budget=Budget(1), rng=seeded(seed)
+            private, budget=Budget.seeded(1), rng=seeded(seed)
         )
         drawn[tuple((a.column, *a.leaf_starts.tolist()) for a in release.predictors)] += 1
     samples = list(drawn.elements())
@@ -169,7 +169,7 @@ def test_noise_has_the_rate_that_is_published():
     drawn = []
     for seed in range(150):
         release = DiffGen(target="risk", steps=1).release(
-            nothing, budget=Budget(1), rng=seeded(seed)
+            nothing, budget=Budget.seeded(1), rng=seeded(seed)
         )
         assert release.noise_rate == Fraction(1, 2)
         drawn.extend(release.counts.tolist())
@@ -183,7 +183,7 @@ def test_noise_has_the_rate_that_is_published():
 def test_counts_are_right_when_noise_is_negligible(threshold):
     counts = [3, 0, 1, 2, 0, 1, 2, 2, 5, 1, 0, 0, 1, 3, 0, 1]
     release = DiffGen(target="risk", steps=4, threshold=threshold).release(
-        table(counts), budget=Budget(400), rng=seeded(1)
+        table(counts), budget=Budget.seeded(400), rng=seeded(1)
     )
     assert [axis.size for axis in release.axes] == [4, 2, 2]  # all four nodes are used up
     found = np.zeros(16, dtype=np.int64)
@@ -193,7 +193,7 @@ def test_counts_are_right_when_noise_is_negligible(threshold):
 
 def test_steps_that_cannot_be_made_are_paid_out_to_the_counts():
     # The work column has three inner nodes and sex has one: four steps of nine can be made.
-    budget = Budget("0.9")
+    budget = Budget.seeded("0.9")
     release = DiffGen(target="risk", steps=9).release(table([1] * 16), budget=budget, rng=seeded(1))
     shares = dict(release.receipt.shares)
     assert len(shares) == 5
@@ -206,7 +206,9 @@ def test_steps_that_cannot_be_made_are_paid_out_to_the_counts():
 def test_predictors_of_one_value_leave_all_to_the_counts():
     one = Schema((column("sex", "category", values=["F"]), RISK))
     rows = pa.table({"sex": ["F"] * 9, "risk": ["high"] * 9})
-    release = DiffGen(target="risk").release(open_table(rows, one), budget=Budget(5), rng=seeded(1))
+    release = DiffGen(target="risk").release(
+        open_table(rows, one), budget=Budget.seeded(5), rng=seeded(1)
+    )
     assert release.receipt.shares == (("release/counts", Fraction(5)),)
     assert release.predictors == ()
     assert release.predict({"sex": ["F"]}).to_pylist() == ["high"]
@@ -223,7 +225,7 @@ def test_a_clear_rule_is_learned():
         }
     )
     release = DiffGen(target="risk", steps=2).release(
-        open_table(rows, SCHEMA), budget=Budget(1), rng=seeded(4)
+        open_table(rows, SCHEMA), budget=Budget.seeded(1), rng=seeded(4)
     )
     assert release.predict(rows).to_pylist() == rows["risk"].to_pylist()
     assert release.schema.names == ("work", "sex", "risk")
@@ -239,13 +241,13 @@ def test_many_cells_are_published_above_a_threshold():
     schema, names = wide_schema()
     rows = pa.table({**dict.fromkeys(names, ["0"] * 300), "risk": ["low"] * 300})
     release = DiffGen(target="risk", steps=8).release(
-        open_table(rows, schema), budget=Budget(1), rng=seeded(1)
+        open_table(rows, schema), budget=Budget.seeded(1), rng=seeded(1)
     )
     assert release.size == 2 * 8**8 > MAX_DENSE_CELLS
     assert release.threshold > 20
     assert release.counts.max() > 250
     few = DiffGen(target="risk", steps=2).release(
-        open_table(rows, schema), budget=Budget(1), rng=seeded(1)
+        open_table(rows, schema), budget=Budget.seeded(1), rng=seeded(1)
     )
     assert few.threshold is None
 
@@ -312,7 +314,7 @@ def test_progress_tells_steps_only():
     seen = []
     DiffGen(target="risk", steps=2).release(
         table([1] * 16),
-        budget=Budget(2),
+        budget=Budget.seeded(2),
         rng=seeded(1),
         progress=lambda *step: seen.append(step),
     )

@@ -48,7 +48,7 @@ def publish(rows, epsilon, seed, numbers=("age",), categories=("sex",), least_re
         least_records=least_records,
         method="test",
         settings={},
-        budget=more.pop("budget", None) or Budget(epsilon),
+        budget=more.pop("budget", None) or Budget.seeded(epsilon),
         rng=seeded(seed),
         **more,
     )
@@ -218,7 +218,7 @@ def test_marginals_paid_in_parallel_across_columns_would_give_away_more(monkeypa
 
 def test_all_of_the_budget_is_spent_and_groups_share_it():
     for numbers, shares in (((), 1), (("age",), 2), (("age", "pay"), 3)):
-        budget = Budget("12.5")
+        budget = Budget.seeded("12.5")
         release = publish(
             [["a", 0, 0, 0]] * 60 + [["b", 1, 1, 1]], None, 2, numbers=numbers, budget=budget
         )
@@ -351,7 +351,7 @@ def test_other_neighbors_small_budgets_and_used_budgets_are_refused():
     for numbers in ((), ("age",), ("age", "pay")):
         with pytest.raises(InvalidParameter):
             cells_error(SMALL, numbers, ("sex",), None, Fraction(1, 10**15))
-    used = Budget(1)
+    used = Budget.seeded(1)
     used.spend()
     with pytest.raises(BudgetAlreadyUsed):
         publish(Untouchable(), None, 1, budget=used)

@@ -16,7 +16,6 @@ from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
-from dpublish.mechanisms.amplification import amplified_epsilon
 from dpublish.mechanisms.exact.lattice import floor_units
 from dpublish.methods.dpcopula import kendall, mle, spearman
 from dpublish.methods.dpcopula.expected_correlation import expected_spread
@@ -28,6 +27,7 @@ from dpublish.methods.dpcopula.mle import release_mle
 from dpublish.methods.dpcopula.score_bridge import score_table
 from dpublish.methods.dpcopula.spearman import release_spearman
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
+from dpublish.privacy.amplification import amplified_epsilon
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 
@@ -75,7 +75,7 @@ def publish(method, table, marginals, records, *, epsilon=1, rng=None, **options
         tuple(marginals),
         marginals,
         NoisySize(records, RATE),
-        budget=Budget(epsilon),
+        budget=Budget.seeded(epsilon),
         rng=rng or seeded(3),
         **options,
     )
@@ -219,7 +219,7 @@ def test_the_spread_is_that_of_repeated_releases(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_budget_in_is_budget_spent(method):
     table, marginals = world(200, 3, 0.5, "five")
-    budget = Budget("0.3")
+    budget = Budget.seeded("0.3")
     size = NoisySize(200, RATE)
     publish_once = partial(METHODS[method], table, tuple(marginals), marginals, size, rng=seeded(1))
     publish_once(budget=budget)
@@ -327,7 +327,7 @@ def test_noise_scaled_by_the_private_number_of_records_is_caught():
 
 def test_a_sample_is_taken_above_a_public_amount_of_work_and_still_tells():
     table, marginals = world(30_000, 3, 0.6, "five")
-    budget = Budget(2)
+    budget = Budget.seeded(2)
     noisy = release_kendall(
         table,
         tuple(marginals),
@@ -355,7 +355,7 @@ def test_records_that_another_marginal_leaves_out_are_left_out():
     marginals = true_marginals(table, codes)
     options = {"size": NoisySize(-9, RATE), "rng": seeded(1)}
     found = [
-        release_kendall(table, ("a", "b"), used, budget=Budget(10**6), **options)
+        release_kendall(table, ("a", "b"), used, budget=Budget.seeded(10**6), **options)
         for used in (marginals, {name: marginals[name] for name in ("a", "b")})
     ]
     assert [round(np.ldexp(float(x.units[0]), x.exponent), 2) for x in found] == [0.0, 0.67]
@@ -368,11 +368,11 @@ def test_units_with_several_rows_and_single_columns_are_refused(method):
     marginals = true_marginals(table, codes)
     with pytest.raises(InvalidParameter, match="two columns"):
         METHODS[method](
-            table, ("c0",), marginals, NoisySize(3, RATE), budget=Budget(1), rng=seeded(1)
+            table, ("c0",), marginals, NoisySize(3, RATE), budget=Budget.seeded(1), rng=seeded(1)
         )
     schema = Schema(table.schema.columns, unit="who")
     rows = pa.table({"c0": [0, 1], "c1": [0, 1], "who": ["a", "a"]})
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     with pytest.raises(InvalidParameter, match="single records"):
         METHODS[method](
             open_table(rows, schema),

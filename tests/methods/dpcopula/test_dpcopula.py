@@ -56,7 +56,7 @@ def worst_loss(monkeypatch, method, runs=30, sizes=(0, 2, 15, 40)):
         records, extra = random_records(seed, sizes[seed % len(sizes)])
 
         def release(table, seed=seed):
-            return method.release(table, budget=Budget(EPSILON), rng=seeded(seed))
+            return method.release(table, budget=Budget.seeded(EPSILON), rng=seeded(seed))
 
         pair = make_table(records), make_table([*records, extra])
         losses.append(privacy_loss(release, *pair, MODULES, monkeypatch))
@@ -78,7 +78,7 @@ def test_the_audit_notices_marginals_that_each_take_the_whole_share(monkeypatch)
         weighed_marginals,
         "release_marginal",
         lambda counts, *, method, budget, rng: marginals.release_marginal(
-            counts, method=method, budget=Budget(4 * budget.epsilon), rng=rng
+            counts, method=method, budget=Budget.seeded(4 * budget.epsilon), rng=rng
         ),
     )
     assert worst_loss(monkeypatch, DPCopula()) > float(EPSILON)
@@ -87,7 +87,7 @@ def test_the_audit_notices_marginals_that_each_take_the_whole_share(monkeypatch)
 @pytest.mark.parametrize("method", ["spearman", "kendall", "mle"])
 @pytest.mark.parametrize("size", [0, 1, 30])
 def test_every_share_is_spent_and_costs_the_budget(method, size):
-    budget = Budget("0.7")
+    budget = Budget.seeded("0.7")
     release = DPCopula(correlation=method).release(
         make_table(random_records(5, size)[0]), budget=budget, rng=seeded(2)
     )
@@ -103,7 +103,7 @@ def test_marginals_and_correlations_come_back_with_much_budget():
     normals = draws.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], size=20_000)
     schema = Schema(tuple(column(x, "numeric", bounds=[-4, 4], bins=400) for x in "xy"))
     table = open_table(pa.table({"x": normals[:, 0], "y": np.exp(normals[:, 1]) - 3}), schema)
-    release = DPCopula().release(table, budget=Budget(50), rng=seeded(1))
+    release = DPCopula().release(table, budget=Budget.seeded(50), rng=seeded(1))
     assert release.matrix[0, 1] == pytest.approx(0.7, abs=0.02)
     rows = release.rows(20_000, seed=3)
     for name, true in (("x", normals[:, 0]), ("y", np.clip(np.exp(normals[:, 1]) - 3, -4, 4))):
@@ -117,7 +117,7 @@ def test_columns_without_an_order_stand_alone():
     assert ordered_columns(SCHEMA.columns) == ("age", "pay", "sex")
     assert ordered_columns((SCHEMA["sex"], SCHEMA["town"])) == ()
     release = DPCopula(columns=("town", "sex")).release(
-        make_table(random_records(1, 50)[0]), budget=Budget(1), rng=seeded(1)
+        make_table(random_records(1, 50)[0]), budget=Budget.seeded(1), rng=seeded(1)
     )
     assert release.correlation is None
     assert [share.purpose.split("/")[1] for share in release_shares(release)] == [
@@ -167,7 +167,7 @@ def test_settings_that_make_no_sense_are_refused(bad):
 @pytest.mark.parametrize("columns", [("age", "age"), ("wealth",)])
 def test_what_a_release_would_refuse_the_plan_refuses_and_nothing_is_spent(columns):
     method = DPCopula(columns=columns)
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     with pytest.raises(InvalidParameter):
         method.expected_error(SCHEMA, 10, Fraction(1))
     with pytest.raises(InvalidParameter):

@@ -69,7 +69,7 @@ def worst_loss(monkeypatch, method, runs=24, sizes=(0, 3, 25, 60)):
         records, extra = random_records(seed, sizes[seed % len(sizes)])
 
         def release(table, seed=seed):
-            return method.release(table, budget=Budget(EPSILON), rng=seeded(seed))
+            return method.release(table, budget=Budget.seeded(EPSILON), rng=seeded(seed))
 
         pair = make_table(records), make_table([*records, extra])
         losses.append(privacy_loss(release, *pair, MODULES, monkeypatch))
@@ -115,7 +115,7 @@ def test_the_audit_notices_classes_from_exact_marginals(monkeypatch):
             return honest(exact if ordinary == len(counts) else probabilities, ordinary)
 
         monkeypatch.setattr(mixed_network, "rank_levels", peeking)
-        coarse.release(table, budget=Budget(EPSILON), rng=seeded(1))
+        coarse.release(table, budget=Budget.seeded(EPSILON), rng=seeded(1))
 
     coarse = method_of("network", theta=Fraction(8), max_degree=1)  # two classes a number
     records = [[0, pay % 2, pay, 0] for pay in (0, 3, 7)] * 40  # the middle of 3 is the middle
@@ -130,7 +130,7 @@ def test_the_audit_notices_classes_from_exact_marginals(monkeypatch):
 @pytest.mark.parametrize("size", [0, 1, 60])
 @pytest.mark.parametrize("theta", [Fraction(1, 4), Fraction(10**6)])
 def test_every_share_is_spent_whatever_the_table_holds(design, size, theta):
-    budget = Budget("0.9")
+    budget = Budget.seeded("0.9")
     release = method_of(design, theta=theta).release(
         make_table(random_records(4, size)[0]), budget=budget, rng=seeded(3)
     )
@@ -161,7 +161,7 @@ def mixed_rows(rows=30_000):
 def test_marginals_and_dependence_come_back(design):
     rows, schema = mixed_rows()
     table = open_table(rows, schema)
-    release = DPCopulaHybrid(design=design).release(table, budget=Budget(3), rng=seeded(2))
+    release = DPCopulaHybrid(design=design).release(table, budget=Budget.seeded(3), rng=seeded(2))
     drawn = release.rows(30_000, seed=5)
     assert release.records == pytest.approx(30_000, rel=0.02)
     for name in ("age", "pay"):
@@ -189,7 +189,7 @@ def test_numbers_follow_their_own_marginal_not_the_noisier_joint():
     gaps, raw_gaps = [], []
     for seed in range(8):
         release = DPCopulaHybrid(design="network").release(
-            table, budget=Budget(1), rng=seeded(seed)
+            table, budget=Budget.seeded(1), rng=seeded(seed)
         )
         target = release.numbers.distributions["age"].probabilities
         starts = release.network.axes["age"].leaf_starts[:-1]
@@ -208,7 +208,7 @@ def test_numbers_follow_their_own_marginal_not_the_noisier_joint():
 def test_a_saved_release_gives_the_same_rows_and_answers(design, tmp_path):
     rows, schema = mixed_rows(2000)
     release = DPCopulaHybrid(design=design).release(
-        open_table(rows, schema), budget=Budget(1), rng=seeded(2)
+        open_table(rows, schema), budget=Budget.seeded(1), rng=seeded(2)
     )
     release.save(tmp_path / "mixed")
     again = load(tmp_path / "mixed")
@@ -232,11 +232,11 @@ def test_records_without_a_category_are_left_out_of_everything():
         Schema((*schema.columns[:3], town)),
     )
     release = DPCopulaHybrid(design="numbers-first").release(
-        table, budget=Budget(20), rng=seeded(2)
+        table, budget=Budget.seeded(20), rng=seeded(2)
     )
     assert release.records == pytest.approx(8000, rel=0.05)
     whole = DPCopulaHybrid(design="numbers-first").release(
-        open_table(rows, schema), budget=Budget(20), rng=seeded(2)
+        open_table(rows, schema), budget=Budget.seeded(20), rng=seeded(2)
     )
     assert release.numbers.matrix[0, 1] == pytest.approx(whole.numbers.matrix[0, 1], abs=0.03)
 
@@ -246,7 +246,9 @@ def test_classes_get_names_that_no_value_has():
     schema = Schema((column("x", "ordinal", values=values), column("s", "category", values=["F"])))
     drawn = np.repeat(values[:4], [250, 250, 500, 1000])
     table = open_table(pa.table({"x": drawn, "s": ["F"] * 2000}), schema)
-    release = DPCopulaHybrid(design="network").release(table, budget=Budget(5), rng=seeded(1))
+    release = DPCopulaHybrid(design="network").release(
+        table, budget=Budget.seeded(5), rng=seeded(1)
+    )
     assert release.rows(10, seed=1).num_rows == 10
 
 
@@ -263,7 +265,9 @@ def test_long_categories_keep_their_marginals_at_a_small_budget(design):
         rows.append_column("land", pa.array(np.array(values)[drawn])),
         Schema((*schema.columns, land)),
     )
-    release = DPCopulaHybrid(design=design).release(table, budget=Budget("0.3"), rng=seeded(5))
+    release = DPCopulaHybrid(design=design).release(
+        table, budget=Budget.seeded("0.3"), rng=seeded(5)
+    )
     found = release.rows(20_000, seed=1)["land"].to_pylist()
     share = np.array([found.count(value) for value in values]) / 20_000
     assert np.abs(share - np.bincount(drawn, minlength=40) / 20_000).sum() / 2 < 0.12
@@ -273,10 +277,10 @@ def test_long_categories_keep_their_marginals_at_a_small_budget(design):
 def test_the_design_follows_from_the_schema():
     rows, schema = mixed_rows(500)
     table = open_table(rows, schema)
-    both = DPCopulaHybrid().release(table, budget=Budget(1), rng=seeded(1))
+    both = DPCopulaHybrid().release(table, budget=Budget.seeded(1), rng=seeded(1))
     assert both.numbers_first
     one = DPCopulaHybrid(columns=("age", "sex", "town"))
-    assert not one.release(table, budget=Budget(1), rng=seeded(1)).numbers_first
+    assert not one.release(table, budget=Budget.seeded(1), rng=seeded(1)).numbers_first
 
 
 @pytest.mark.parametrize(
@@ -284,7 +288,7 @@ def test_the_design_follows_from_the_schema():
 )
 def test_tables_of_one_sort_are_sent_elsewhere(columns, advice):
     method = method_of("auto", columns=columns)
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     with pytest.raises(InvalidParameter, match=advice):
         method.release(make_table([]), budget=budget, rng=seeded(1))
     with pytest.raises(InvalidParameter, match=advice):
@@ -323,7 +327,9 @@ def test_every_marginal_of_a_real_table_is_sensible(name, real_data):
     benchmark = BENCHMARKS[name]
     schema = benchmark.schema(real_data)
     rows = benchmark.rows(real_data).select(schema.names)
-    release = DPCopulaHybrid().release(open_table(rows, schema), budget=Budget(1), rng=seeded(1))
+    release = DPCopulaHybrid().release(
+        open_table(rows, schema), budget=Budget.seeded(1), rng=seeded(1)
+    )
     for marginal in Comparison.of(release, rows, seed=1).marginals:
         assert marginal.total_variation < 0.1
 
@@ -371,7 +377,7 @@ def test_rows_keep_the_share_of_a_rare_class(design, share):
     errors = []
     for seed in range(3):
         release = DPCopulaHybrid(design=design).release(
-            open_table(rows, schema), budget=Budget(1), rng=seeded(seed)
+            open_table(rows, schema), budget=Budget.seeded(1), rng=seeded(seed)
         )
         drawn = release.rows(rows.num_rows, seed=1)
         found = np.sum(drawn["fraud"].to_numpy(zero_copy_only=False) == "yes")

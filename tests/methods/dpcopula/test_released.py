@@ -56,7 +56,7 @@ def correlation(products=PRODUCTS, noise=Fraction(1)):
 
 
 def copula(**changes):
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budget.spend()
     receipt = Receipt.issue(
         method="dpcopula",

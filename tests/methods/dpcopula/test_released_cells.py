@@ -61,7 +61,7 @@ def publish(seed=1, epsilon=4, numbers=("age", "pay"), least_records=100, margin
         least_records=least_records,
         method="test",
         settings={},
-        budget=Budget(epsilon),
+        budget=Budget.seeded(epsilon),
         rng=seeded(seed),
     )
 

@@ -29,7 +29,7 @@ def release(columns=3, leaves=300, joined=True):
             column("weight", "numeric", bounds=[-1.5, 1.5], bins=3, missing="category"),
         )
     )
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budget.spend()
     receipt = Receipt.issue(
         method="dpcopula", settings={}, budget=budget, neighbors=schema.neighbors, rng=seeded(1)

@@ -24,7 +24,7 @@ TWO_CELLS = Schema((column("x", "integer", bounds=[0, 1]),))
 def publish(values, seed=1, rng=None, schema=TWO_CELLS, **settings):
     table = open_table(pa.table({"x": pa.array(values, pa.int64())}), schema)
     method = FilterPriority(**settings)
-    return method.release(table, budget=Budget("0.8"), rng=rng or seeded(seed))
+    return method.release(table, budget=Budget.seeded("0.8"), rng=rng or seeded(seed))
 
 
 def probability_of_first(first, second):
@@ -122,7 +122,9 @@ def test_a_domain_of_2_to_the_60_cells_is_no_obstacle():
     names = "abcdef"
     schema = Schema(tuple(column(name, "integer", bounds=[0, 1023]) for name in names))
     rows = pa.table({name: np.r_[np.full(500, 7), np.arange(300)] for name in names})
-    release = FilterPriority().release(open_table(rows, schema), budget=Budget(1), rng=seeded(3))
+    release = FilterPriority().release(
+        open_table(rows, schema), budget=Budget.seeded(1), rng=seeded(3)
+    )
     assert release.size == 2**60
     assert 1 <= release.cells.size <= 6
     assert release.count("a = 7 and f = 7").value == pytest.approx(500, abs=30)

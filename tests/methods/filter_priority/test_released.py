@@ -38,7 +38,7 @@ PEOPLE = people()
 
 def publish(epsilon="1", seed=1, source=PEOPLE, **settings):
     return FilterPriority(**settings).release(
-        open_table(source, SCHEMA), budget=Budget(epsilon), rng=seeded(seed)
+        open_table(source, SCHEMA), budget=Budget.seeded(epsilon), rng=seeded(seed)
     )
 
 

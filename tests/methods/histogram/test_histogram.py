@@ -60,7 +60,7 @@ def worst_loss(rate, epsilon):
 
 def test_the_noise_rate_keeps_the_guarantee_and_a_greater_one_would_not():
     release = Histogram(columns=("sex",)).release(
-        open_table(arrow_table(), SCHEMA), budget=Budget("0.5"), rng=seeded(1)
+        open_table(arrow_table(), SCHEMA), budget=Budget.seeded("0.5"), rng=seeded(1)
     )
     assert worst_loss(release.noise_rate, release.receipt.epsilon)
     assert not worst_loss(release.noise_rate * Fraction(101, 100), release.receipt.epsilon)
@@ -72,7 +72,7 @@ def noise_of_many_releases(epsilon, threshold=None):
     exact = exact_counts(ROWS, ("age", "sex"))
     samples = []
     for _ in range(400):
-        release = method.release(table, budget=Budget(epsilon), rng=rng)
+        release = method.release(table, budget=Budget.seeded(epsilon), rng=rng)
         samples.extend((release.counts - exact[release.cells]).tolist())
     return samples
 
@@ -113,7 +113,7 @@ def test_a_sparse_release_has_the_distribution_of_perturbing_every_cell_and_drop
     method = Histogram(columns=columns, threshold=3)
     samples = []
     for _ in range(3000):
-        release = method.release(table, budget=Budget("0.8"), rng=rng)
+        release = method.release(table, budget=Budget.seeded("0.8"), rng=rng)
         capped = np.minimum(release.counts, 4).tolist()
         samples.append(tuple(zip(release.cells.tolist(), capped, strict=True)))
     assert frequency_p_value(samples, thresholded_distribution(counts, 0.8, 3, 4)) > 1e-4
@@ -148,7 +148,7 @@ def test_odd_names_of_columns_are_no_obstacle():
     odd = Schema(tuple(column(name, "category", values=["x", "y"]) for name in names))
     table = open_table(pa.table({name: ["x", "y"] for name in names}), odd)
     for chosen in (("a,b", "a@1"), ("a", "a@1"), ("a@0", "a,b@1")):
-        release = Histogram(columns=chosen).release(table, budget=Budget(1), rng=seeded(1))
+        release = Histogram(columns=chosen).release(table, budget=Budget.seeded(1), rng=seeded(1))
         assert len(release.axes) == 2
         release.count(f"{quote(release.axes[0].column)} = x")
     with pytest.raises(InvalidParameter, match="rename"):
@@ -175,7 +175,7 @@ def test_published_cells_of_a_sparse_release_are_as_near_as_it_says():
     method = Histogram(columns=("a", "b"), threshold="auto")
     misses = 0
     for _ in range(60):
-        release = method.release(table, budget=Budget("0.5"), rng=rng)
+        release = method.release(table, budget=Budget.seeded("0.5"), rng=rng)
         first, second = release.indices()
         misses += np.any(
             np.abs(release.counts - (first == second)) > release.expected_error()["all_cells_95"]
@@ -184,7 +184,7 @@ def test_published_cells_of_a_sparse_release_are_as_near_as_it_says():
 
 
 def test_a_refused_release_costs_nothing():
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     with pytest.raises(InvalidParameter, match="no column"):
         Histogram(columns=("wealth",)).release(
             open_table(arrow_table(), SCHEMA), budget=budget, rng=seeded(1)

@@ -33,7 +33,9 @@ PEOPLE = people()
 
 def publish(seed=1, epsilon="1", **settings):
     method = make_method("histogram", settings)
-    return method.release(open_table(PEOPLE, SCHEMA), budget=Budget(epsilon), rng=seeded(seed))
+    return method.release(
+        open_table(PEOPLE, SCHEMA), budget=Budget.seeded(epsilon), rng=seeded(seed)
+    )
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ COUNTS = np.array(
 
 
 def receipt():
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budget.spend()
     return Receipt.issue(
         method="diffgen", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=secure()

@@ -23,7 +23,7 @@ def publish(method, count=20_000, epsilon=1):
     rng = plain_generator(8)
     points = FIVE[rng.integers(0, 5, count)] + rng.normal(0, 0.06, (count, 2))
     table = open_table(pa.table({"x": points[:, 0], "y": points[:, 1]}), SCHEMA)
-    return method.release(table, budget=Budget(epsilon), rng=seeded(2))
+    return method.release(table, budget=Budget.seeded(epsilon), rng=seeded(2))
 
 
 @pytest.fixture(scope="module")

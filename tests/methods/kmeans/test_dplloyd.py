@@ -39,12 +39,12 @@ def table_of(points):
 
 
 def publish(method, points, epsilon=EPSILON, seed=3):
-    return method.release(table_of(points), budget=Budget(epsilon), rng=seeded(seed))
+    return method.release(table_of(points), budget=Budget.seeded(epsilon), rng=seeded(seed))
 
 
 def replay(monkeypatch, method, points, dimensions=2, seed=1, size=1000):
     def play(table):
-        method.release(table, budget=Budget(EPSILON), rng=seeded(9))
+        method.release(table, budget=Budget.seeded(EPSILON), rng=seeded(9))
 
     return Replay(seed, size).run(monkeypatch, Points(points, dimensions), play)
 
@@ -88,7 +88,7 @@ def test_rounds_that_follow_from_the_exact_number_of_records_are_caught(monkeypa
 
 @pytest.mark.parametrize("method", CATALOG, ids=repr)
 def test_the_receipt_lists_what_was_spent(method):
-    budget = Budget(EPSILON)
+    budget = Budget.seeded(EPSILON)
     receipt = method.release(table_of(clouds(50)), budget=budget, rng=seeded(1)).receipt
     assert budget.cost() == receipt.epsilon == EPSILON
     assert all(leaf.is_used for leaf in budget.account())
@@ -129,7 +129,7 @@ def test_progress_tells_the_public_number_of_rounds():
     told = []
     DPLloyd(clusters=2, rounds=3).release(
         table_of(clouds(20)),
-        budget=Budget(1),
+        budget=Budget.seeded(1),
         rng=seeded(1),
         progress=lambda *told_now: told.append(told_now),
     )
@@ -167,11 +167,11 @@ def test_centers_come_in_the_owners_units():
     )
     table = open_table(pa.table(columns | {"who": ["a"] * 400}), schema)
     for method in (DPLloyd(clusters=1), DPLloydImpr(clusters=1)):
-        release = method.release(table, budget=Budget(200), rng=seeded(1))
+        release = method.release(table, budget=Budget.seeded(200), rng=seeded(1))
         assert release.schema.names == ("n", "x")
         assert release.centers == pytest.approx(np.array([[7.0, 150.0]]), abs=0.1)
     named = DPLloyd(clusters=1, columns=("x",))
-    release = named.release(table, budget=Budget(200), rng=seeded(1))
+    release = named.release(table, budget=Budget.seeded(200), rng=seeded(1))
     assert release.centers == pytest.approx(np.array([[150.0]]), abs=0.1)
 
 
@@ -225,7 +225,7 @@ def test_what_the_release_refuses_is_refused_beforehand(make):
         (make(clusters=2, columns=("y",)), Fraction(1)),
         (make(clusters=2), Fraction(1, 10**8)),
     ):
-        budget = Budget(epsilon)
+        budget = Budget.seeded(epsilon)
         with pytest.raises(InvalidParameter) as predicted:
             method.expected_error(schema_of(2), 100, epsilon)
         with pytest.raises(InvalidParameter) as refused:

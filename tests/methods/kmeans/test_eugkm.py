@@ -41,7 +41,7 @@ def table_of(points, dimensions):
 def publish(kind, points, dimensions=2, epsilon=EPSILON, seed=3, **settings):
     method = kind(**{"clusters": 3, "starts": 5, **settings})
     table = table_of(points, dimensions)
-    return method.release(table, budget=Budget(epsilon), rng=seeded(seed))
+    return method.release(table, budget=Budget.seeded(epsilon), rng=seeded(seed))
 
 
 def clouds(size, seed=4):
@@ -53,7 +53,7 @@ def clouds(size, seed=4):
 def replay(monkeypatch, kind, points, seed=1, size=1000, dimensions=2, epsilon=EPSILON):
     def play(table):
         method = kind(clusters=2, starts=2)
-        method.release(table, budget=Budget(epsilon), rng=seeded(9))
+        method.release(table, budget=Budget.seeded(epsilon), rng=seeded(9))
 
     return GridReplay(seed, size).run(monkeypatch, Points(points, dimensions), play)
 
@@ -213,7 +213,7 @@ def test_records_without_a_number_lie_in_no_cell_and_are_not_counted():
     )
     rows = pa.table({"x": [0.5, None, 0.5] * 30, "y": [0.5, 0.5, None] * 30})
     release = EUGkM(clusters=1).release(
-        open_table(rows, schema), budget=Budget(1000), rng=seeded(1)
+        open_table(rows, schema), budget=Budget.seeded(1000), rng=seeded(1)
     )
     assert release.synopsis.records.value == release.synopsis.counts.sum() == 30
 
@@ -231,14 +231,16 @@ def test_clear_clusters_are_found(kind):
 def test_centers_come_in_the_owners_units():
     schema = Schema((column("income", "numeric", bounds=[0, 80_000]),))
     rows = pa.table({"income": [20_000.0, 60_000.0] * 3000})
-    release = EUGkM(clusters=2).release(open_table(rows, schema), budget=Budget(2), rng=seeded(1))
+    release = EUGkM(clusters=2).release(
+        open_table(rows, schema), budget=Budget.seeded(2), rng=seeded(1)
+    )
     assert np.allclose(np.sort(release.centers[:, 0]), [20_000, 60_000], atol=1000)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_budget_is_spent_and_the_receipt_says_so(kind):
     for size in (10, 20_000):
-        budget = Budget(EPSILON)
+        budget = Budget.seeded(EPSILON)
         table = table_of(clouds(size), 2)
         release = kind(clusters=2, starts=2).release(table, budget=budget, rng=seeded(1))
         assert all(leaf.is_used for leaf in budget.account())
@@ -264,7 +266,7 @@ def test_what_a_release_refuses_is_refused_before_it_is_paid_for(kind):
     method, tiny = kind(clusters=2), Fraction(1, 10**20)
     with pytest.raises(InvalidParameter):
         method.expected_error(schema_of(2), None, tiny)
-    budget = Budget(tiny)
+    budget = Budget.seeded(tiny)
     with pytest.raises(InvalidParameter):
         method.release(table_of([], 2), budget=budget, rng=seeded(1))
     assert not budget.is_used

@@ -93,7 +93,7 @@ CLUSTERS, BLOCKS, LAVISH = 12_000, 4, 4 * 10**6
 def noise_of_mean(ranges):
     """The noise of the coordinates of many centers, with so much budget that none is clipped."""
     centers = [np.zeros((CLUSTERS, 2), dtype=np.int64)] * BLOCKS
-    return mean_of_blocks(centers, ranges, budget=Budget(LAVISH), rng=seeded(1))
+    return mean_of_blocks(centers, ranges, budget=Budget.seeded(LAVISH), rng=seeded(1))
 
 
 def test_the_noise_is_laplace_with_the_scale_of_the_proof_and_no_other():
@@ -109,13 +109,13 @@ def test_the_noise_is_laplace_with_the_scale_of_the_proof_and_no_other():
 def test_the_mean_is_that_of_the_clipped_blocks():
     ranges = np.array([[0, UNIT], [-UNIT, UNIT]])
     centers = [np.array([[-UNIT, UNIT // 2]]), np.array([[UNIT // 2, 0]])]
-    mean = mean_of_blocks(centers, ranges, budget=Budget(10_000), rng=seeded(1))
+    mean = mean_of_blocks(centers, ranges, budget=Budget.seeded(10_000), rng=seeded(1))
     assert mean == pytest.approx(np.array([[0.25, 0.25]]), abs=0.01)
 
 
 def test_noise_beyond_the_range_is_moved_to_its_end(rng):
     mean = mean_of_blocks(
-        [np.zeros((50, 2), dtype=np.int64)] * 2, BOX_RANGE, budget=Budget("0.01"), rng=rng
+        [np.zeros((50, 2), dtype=np.int64)] * 2, BOX_RANGE, budget=Budget.seeded("0.01"), rng=rng
     )
     assert set(np.abs(mean).ravel().tolist()) == {1.0}
 
@@ -134,7 +134,7 @@ def test_a_block_is_clustered_from_the_public_start():
 def test_ranges_hold_the_middle_of_the_records():
     points = plain_generator(3).uniform(-0.5, 0.25, (4000, 2))
     box = Box.of(schema_of())
-    budget = Budget(40)
+    budget = Budget.seeded(40)
     ranges = find_ranges(table_of(points), box, budget=budget, rng=seeded(1)) / UNIT
     expected = np.quantile(points, [0.05, 0.95], axis=0).T
     assert ranges == pytest.approx(expected, abs=3 * 2 / RANGE_CELLS)
@@ -147,7 +147,7 @@ def test_ranges_of_nothing_are_still_ranges():
     widest = 0
     for seed in range(30):
         nothing = table_of(np.empty((0, 2)))
-        ranges = find_ranges(nothing, box, budget=Budget(1), rng=seeded(seed))
+        ranges = find_ranges(nothing, box, budget=Budget.seeded(1), rng=seeded(seed))
         assert (ranges[:, 0] < ranges[:, 1]).all()
         assert np.abs(ranges).max() <= UNIT
         widest += (ranges == [-UNIT, UNIT]).all(axis=1).sum()
@@ -157,7 +157,7 @@ def test_ranges_of_nothing_are_still_ranges():
 @pytest.mark.parametrize("output_range", ["tight", "loose"])
 @pytest.mark.parametrize("blocks", [None, 5])
 def test_what_is_spent_is_what_was_granted(output_range, blocks):
-    budget = Budget("0.8")
+    budget = Budget.seeded("0.8")
     method = GkM(clusters=3, blocks=blocks, output_range=output_range)
     release = method.release(table_of(uniform_points(50)), budget=budget, rng=seeded(1))
     assert budget.cost() == budget.epsilon == release.receipt.epsilon
@@ -176,7 +176,7 @@ def test_with_much_budget_the_centers_are_those_of_the_heaps():
     points = np.clip(heaps[rng.integers(2, size=3000)] + rng.normal(0, 0.05, (3000, 2)), -1, 1)
     for output_range in ("tight", "loose"):
         method = GkM(clusters=2, blocks=30, output_range=output_range)
-        release = method.release(table_of(points), budget=Budget(200), rng=seeded(2))
+        release = method.release(table_of(points), budget=Budget.seeded(200), rng=seeded(2))
         apart = np.linalg.norm(heaps[:, None] - release.centers, axis=2).min(axis=1)
         assert apart.max() < 0.1
 
@@ -196,7 +196,7 @@ def test_with_much_budget_the_centers_are_those_of_the_heaps():
 def test_it_works_on_odd_tables_with_more_clusters_than_records(points, output_range):
     for seed in range(3):  # the noisy size is often negative
         method = GkM(clusters=9, output_range=output_range)
-        release = method.release(table_of(points), budget=Budget("0.01"), rng=seeded(seed))
+        release = method.release(table_of(points), budget=Budget.seeded("0.01"), rng=seeded(seed))
         assert release.centers.shape == (9, np.shape(points)[1])
         assert np.abs(release.centers).max() <= 1
 
@@ -211,11 +211,11 @@ def test_columns_are_chosen_and_centers_come_in_their_units():
     )
     rows = pa.table({"job": ["a"] * 40, "age": [50] * 40, "pay": [3000.0] * 40})
     method = GkM(clusters=1, blocks=4)
-    release = method.release(open_table(rows, schema), budget=Budget(5000), rng=seeded(1))
+    release = method.release(open_table(rows, schema), budget=Budget.seeded(5000), rng=seeded(1))
     assert release.schema.names == ("age", "pay")
     assert release.centers == pytest.approx(np.array([[50, 3000]]), rel=0.01)
     one = GkM(clusters=1, blocks=4, columns=("pay",))
-    release = one.release(open_table(rows, schema), budget=Budget(5000), rng=seeded(1))
+    release = one.release(open_table(rows, schema), budget=Budget.seeded(5000), rng=seeded(1))
     assert release.schema.names == ("pay",)
 
 
@@ -259,13 +259,13 @@ def test_a_budget_too_small_and_other_neighbors_are_refused_before_anything_is_s
     table = table_of(uniform_points(5))
     for output_range in ("tight", "loose"):
         method = GkM(clusters=2, output_range=output_range)
-        budget = Budget("1e-9")
+        budget = Budget.seeded("1e-9")
         with pytest.raises(InvalidParameter, match="2\\*\\*-40"):
             method.release(table, budget=budget, rng=seeded(1))
         with pytest.raises(InvalidParameter, match="2\\*\\*-40"):
             method.expected_error(table.schema, None, Fraction("1e-9"))
         assert not budget.is_used
-    used = Budget(1)
+    used = Budget.seeded(1)
     used.spend()
     with pytest.raises(BudgetAlreadyUsed):
         GkM(clusters=2).release(table, budget=used, rng=seeded(1))
@@ -275,7 +275,7 @@ def test_progress_counts_blocks():
     calls = []
     GkM(clusters=2, blocks=3).release(
         table_of(uniform_points(9)),
-        budget=Budget(1),
+        budget=Budget.seeded(1),
         rng=seeded(1),
         progress=lambda *call: calls.append(call),
     )

@@ -33,7 +33,7 @@ def release(points, dimensions, clusters=3, epsilon="1", seed=1, budget=None):
     table = open_table(
         pa.table({f"x{i}": one for i, one in enumerate(columns)}), schema_of(dimensions)
     )
-    share = Budget(epsilon) if budget is None else budget
+    share = Budget.seeded(epsilon) if budget is None else budget
     return KMeans(clusters=clusters).release(table, budget=share, rng=seeded(seed))
 
 
@@ -61,7 +61,7 @@ def test_clear_clusters_are_found(dimensions):
 def test_it_works_on_odd_tables_whatever_the_number_of_columns(dimensions, kind, points):
     rows = {"none": 0, "one": 1, "same": 40, "two": 2}[points]
     table = np.full((rows, dimensions), 0.25)
-    budget = Budget("0.3")
+    budget = Budget.seeded("0.3")
     found = release(table, dimensions, clusters=7, budget=budget)
     assert type(found) is kind
     assert found.centers.shape == (7, dimensions)
@@ -144,7 +144,7 @@ def grid_loss(monkeypatch):
     """The largest exact loss of a release in two columns, over small worlds."""
 
     def play(table):
-        KMeans(clusters=2).release(table, budget=Budget(EPSILON), rng=seeded(9))
+        KMeans(clusters=2).release(table, budget=Budget.seeded(EPSILON), rng=seeded(9))
 
     def replay(points):
         return GridReplay(1, 400).run(monkeypatch, Points(points, 2), play)
@@ -201,7 +201,7 @@ def tree_loss(monkeypatch, table_share=1):
         for rows in (others, [*others, added]):
             asked.clear()
             chosen.clear()
-            release(rows, 4, budget=Budget(EPSILON))
+            release(rows, 4, budget=Budget.seeded(EPSILON))
             answers.append(list(asked))
         steps = zip(*answers, strict=True)
         losses.append(sum(r * int(np.abs(a - b).sum()) for (a, r), (b, _) in steps) + sum(chosen))

@@ -37,7 +37,7 @@ def play_round(centers, weight=WEIGHT, budgets=None):
     box = Box.of(schema_of(len(centers[0])))
 
     def play(table):
-        for budget in budgets or [Budget(EPSILON)]:
+        for budget in budgets or [Budget.seeded(EPSILON)]:
             lloyd_round(
                 table, box, np.array(centers), count_weight=weight, budget=budget, rng=seeded(1)
             )
@@ -78,13 +78,13 @@ def test_counting_a_record_in_all_of_equals_loses_twice_the_budget(monkeypatch):
 
 def test_a_round_for_each_cluster_loses_the_budget_of_all(monkeypatch):
     def play(centers):
-        return play_round(centers, budgets=[Budget(EPSILON) for _ in centers])
+        return play_round(centers, budgets=[Budget.seeded(EPSILON) for _ in centers])
 
     assert worst_loss(monkeypatch, 1, play) == 2 * EPSILON
 
 
 def test_a_round_for_each_cluster_cannot_be_paid_from_one_budget():
-    budget = Budget(EPSILON)
+    budget = Budget.seeded(EPSILON)
     with pytest.raises(BudgetAlreadyUsed):
         play_round([(0.0,), (0.5,)], budgets=[budget, budget])(Points([], 1))
 
@@ -98,7 +98,7 @@ def test_each_number_gets_the_noise_of_its_share(monkeypatch):
 
 
 def test_the_budget_opens_before_any_row_is_read():
-    table, budget = Points([], 1), Budget(1)
+    table, budget = Points([], 1), Budget.seeded(1)
     budget.spend()
     with pytest.raises(BudgetAlreadyUsed):
         play_round([(0.0,)], budgets=[budget])(table)
@@ -117,7 +117,7 @@ def test_an_empty_cluster_gets_noise_like_any_other(monkeypatch, rng):
     table, box = Points([(0.9,)] * 4, 1), Box.of(schema_of(1))
     for _ in range(3000):
         centers = np.array([[-1.0], [1.0]])
-        lloyd_round(table, box, centers, count_weight=1, budget=Budget(2 * rate), rng=rng)
+        lloyd_round(table, box, centers, count_weight=1, budget=Budget.seeded(2 * rate), rng=rng)
     for column, exact in enumerate((0, 4)):
         distribution = dict(zip(range(-40, 41), noise_pmf(rate, np.arange(-40, 41)), strict=True))
         noise = [counts[column] - exact for counts in kept]
@@ -154,7 +154,7 @@ def test_with_much_budget_a_round_gives_the_means_of_the_nearest_records(rng):
         Box.of(schema_of(1)),
         np.array([[-1.0], [1.0]]),
         count_weight=1,
-        budget=Budget(1000),
+        budget=Budget.seeded(1000),
         rng=rng,
     )
     assert found == pytest.approx(np.array([[-0.55], [0.9]]), abs=0.01)
@@ -166,7 +166,7 @@ def test_with_much_budget_a_round_gives_the_means_of_the_nearest_records(rng):
 def test_the_predicted_noise_holds_95_percent_and_no_more(rng):
     box = Box.of(schema_of(2))
     figures = round_errors(box, 3, EPSILON, WEIGHT, None)
-    shares = Budget(EPSILON).split(counts=WEIGHT, sums=2)
+    shares = Budget.seeded(EPSILON).split(counts=WEIGHT, sums=2)
     zeros = np.zeros(20_000, dtype=np.int64)
     counts = np.abs(module.add_geometric(zeros, sensitivity=1, budget=shares["counts"], rng=rng))
     sums = np.abs(module.add_geometric(zeros, sensitivity=2 * UNIT, budget=shares["sums"], rng=rng))

@@ -25,7 +25,7 @@ def publish_map(seed, epsilon="0.5", clusters=12):
     schema = Schema(tuple(column(name, "numeric", bounds=[-1, 1]) for name in "xy"))
     table = open_table(pa.table({"x": points[:, 0], "y": points[:, 1]}), schema)
     method = KMeans(clusters=clusters)
-    return method.release(table, budget=Budget(epsilon), rng=seeded(seed)), points
+    return method.release(table, budget=Budget.seeded(epsilon), rng=seeded(seed)), points
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -53,7 +53,7 @@ def small_clusters_found(seed):
     )
     schema = Schema(tuple(column(name, "numeric", bounds=[-1, 1]) for name in "xy"))
     table = open_table(pa.table({"x": points[:, 0], "y": points[:, 1]}), schema)
-    release = KMeans(clusters=8).release(table, budget=Budget("0.2"), rng=seeded(seed))
+    release = KMeans(clusters=8).release(table, budget=Budget.seeded("0.2"), rng=seeded(seed))
     apart = np.linalg.norm(SMALL[:, None] - release.centers[None], axis=2).min(axis=1)
     return np.count_nonzero(apart < 0.2)
 
@@ -99,7 +99,7 @@ def publish_ages(epsilon="5"):
     schema = Schema((column("age", "integer", bounds=[0, 99]),))
     table = open_table(pa.table({"age": np.repeat(np.arange(100), 60)}), schema)
     method = KMeans(clusters=2)
-    return method.release(table, budget=Budget(epsilon), rng=seeded(1))
+    return method.release(table, budget=Budget.seeded(epsilon), rng=seeded(1))
 
 
 def test_grid_and_rows_of_an_integer_column_show_no_stripes():
@@ -141,6 +141,6 @@ def test_without_a_grid_no_sizes_are_shown():
     schema = Schema(tuple(column(f"x{i}", "numeric", bounds=[-1, 1]) for i in range(5)))
     points = plain_generator(1).uniform(-1, 1, (500, 5))
     table = open_table(pa.table({f"x{i}": points[:, i] for i in range(5)}), schema)
-    release = KMeans(clusters=2).release(table, budget=Budget(Fraction(1)), rng=seeded(1))
+    release = KMeans(clusters=2).release(table, budget=Budget.seeded(Fraction(1)), rng=seeded(1))
     assert release.cluster_sizes is None
     assert section(release, False).listings[0].headers == ["cluster", *release.box.names]

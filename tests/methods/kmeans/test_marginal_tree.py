@@ -33,7 +33,7 @@ def opened(points):
 
 
 def publish(points, epsilon="1", records=MANY, seed=1, budget=None):
-    share = Budget(epsilon) if budget is None else budget
+    share = Budget.seeded(epsilon) if budget is None else budget
     return publish_tree(opened(points), BOX, records, budget=share, rng=seeded(seed))
 
 
@@ -63,14 +63,14 @@ def test_rows_drawn_from_the_tree_follow_it():
 
 def test_all_of_the_budget_is_spent_with_and_without_a_choice():
     for records in (MANY, NoisySize(-5, Fraction(1)), NoisySize(0, Fraction(1))):
-        budget = Budget("0.7")
+        budget = Budget.seeded("0.7")
         publish(linked(50), records=records, budget=budget)
         assert all(leaf.is_used for leaf in budget.account())
         assert budget.cost() == Fraction(7, 10)
 
 
 def test_without_enough_records_columns_are_published_one_by_one():
-    budget = Budget("0.1")
+    budget = Budget.seeded("0.1")
     tree = publish(linked(50), records=NoisySize(10, Fraction(1)), budget=budget)
     assert (tree.bins, tree.coarse_bins) == (16, 1)
     assert [leaf.purpose for leaf in budget.account()] == ["release/counts"]

@@ -58,7 +58,7 @@ def generations_of(monkeypatch, points, budget, **settings):
 
     monkeypatch.setattr(evolved, "search", spy)
     method = PGkM(**({"clusters": 2} | settings))
-    release = method.release(table_of(points), budget=Budget(budget), rng=seeded(1))
+    release = method.release(table_of(points), budget=Budget.seeded(budget), rng=seeded(1))
     return seen, release
 
 
@@ -93,7 +93,7 @@ def test_the_range_shrinks_with_the_mutations_and_ignores_the_records(monkeypatc
 
 @pytest.mark.parametrize("settings", [{}, {"rounds": 5}, {"parents": 3, "population": 20}])
 def test_what_is_spent_is_what_was_granted(settings):
-    budget = Budget("0.8")
+    budget = Budget.seeded("0.8")
     method = PGkM(clusters=2, **settings)
     release = method.release(table_of(uniform_points(50)), budget=budget, rng=seeded(1))
     assert budget.cost() == budget.epsilon == release.receipt.epsilon
@@ -113,7 +113,9 @@ def test_more_budget_brings_centers_nearer():
         found = []
         for seed in range(3):
             method = PGkM(clusters=3, rounds=30)
-            release = method.release(table_of(points), budget=Budget(epsilon), rng=seeded(seed))
+            release = method.release(
+                table_of(points), budget=Budget.seeded(epsilon), rng=seeded(seed)
+            )
             found.append(normalized_intra_cluster_variance(points, release.centers))
         return np.mean(found)
 
@@ -134,7 +136,7 @@ def test_more_budget_brings_centers_nearer():
 def test_it_works_on_odd_tables_with_more_clusters_than_records(points):
     for seed in range(3):  # the noisy size is often negative
         release = PGkM(clusters=9).release(
-            table_of(points), budget=Budget("0.01"), rng=seeded(seed)
+            table_of(points), budget=Budget.seeded("0.01"), rng=seeded(seed)
         )
         assert release.centers.shape == (9, np.shape(points)[1])
         assert np.abs(release.centers).max() <= 1
@@ -143,7 +145,7 @@ def test_it_works_on_odd_tables_with_more_clusters_than_records(points):
 
 def test_one_center_in_one_column_can_be_bred():
     release = PGkM(clusters=1, population=1).release(
-        table_of(uniform_points(9, 1)), budget=Budget(1), rng=seeded(1)
+        table_of(uniform_points(9, 1)), budget=Budget.seeded(1), rng=seeded(1)
     )
     assert release.centers.shape == (1, 1)
 
@@ -186,14 +188,14 @@ def test_what_cannot_be_done_is_refused_before_anything_is_spent():
         ({"clusters": 100_000}, "1", "coordinates"),
     ):
         method = PGkM(**settings)
-        budget = Budget(epsilon)
+        budget = Budget.seeded(epsilon)
         with pytest.raises(InvalidParameter, match=word) as of_release:
             method.release(table, budget=budget, rng=seeded(1))
         with pytest.raises(InvalidParameter) as of_plan:
             method.expected_error(table.schema, None, Fraction(epsilon))
         assert str(of_release.value) == str(of_plan.value)
         assert not budget.is_used
-    used = Budget(1)
+    used = Budget.seeded(1)
     used.spend()
     with pytest.raises(BudgetAlreadyUsed):
         PGkM(clusters=2).release(table, budget=used, rng=seeded(1))
@@ -203,7 +205,7 @@ def test_progress_counts_generations():
     calls = []
     PGkM(clusters=2, rounds=3).release(
         table_of(uniform_points(9)),
-        budget=Budget(1),
+        budget=Budget.seeded(1),
         rng=seeded(1),
         progress=lambda *call: calls.append(call),
     )

@@ -30,7 +30,7 @@ GRID = GridSynopsis((3, 3), COUNTS, Fraction(1, 2), NoisySize(117, Fraction(1, 3
 
 
 def make(**changes):
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budget.spend()
     receipt = Receipt.issue(
         method="dplloyd", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=seeded(1)

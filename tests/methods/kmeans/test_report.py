@@ -27,7 +27,7 @@ def publish(dimensions, clusters=3):
     points = plain_generator(1).uniform(0, 10, (50, dimensions))
     rows = pa.table(dict(zip(names, points.T, strict=True)))
     method = DPLloyd(clusters=clusters)
-    return method.release(open_table(rows, schema), budget=Budget(5), rng=seeded(2))
+    return method.release(open_table(rows, schema), budget=Budget.seeded(5), rng=seeded(2))
 
 
 def with_grid(release, sizes):
@@ -136,5 +136,5 @@ def test_other_releases_show_nothing_here():
     schema = Schema((column("sex", "category", values=["F", "M"]),))
     method = make_method("histogram", {"columns": ("sex",)})
     table = open_table(pa.table({"sex": ["F"]}), schema)
-    shown = section(method.release(table, budget=Budget(1), rng=seeded(1)), True)
+    shown = section(method.release(table, budget=Budget.seeded(1), rng=seeded(1)), True)
     assert (shown.figures, shown.listings) == ((), ())

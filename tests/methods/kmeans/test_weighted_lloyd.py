@@ -228,6 +228,6 @@ def test_a_thousand_clusters_of_a_small_table_take_seconds():
     table = open_table(pa.table({n: places[:, i] for i, n in enumerate(names)}), schema)
     method = make_method("kmeans", {"clusters": "1000"})
     begun = time.process_time()
-    release = method.release(table, budget=Budget("1"), rng=seeded(1))
+    release = method.release(table, budget=Budget.seeded("1"), rng=seeded(1))
     assert time.process_time() - begun < 60  # it took many minutes
     assert release.centers.shape == (1000, 2)

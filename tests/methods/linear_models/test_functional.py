@@ -72,7 +72,7 @@ def draw(count, seed=0):
 
 
 def release_of(method, table, epsilon=EPSILON, seed=1):
-    return method.release(table, budget=Budget(epsilon), rng=seeded(seed))
+    return method.release(table, budget=Budget.seeded(epsilon), rng=seeded(seed))
 
 
 EXTREMES = [
@@ -129,7 +129,7 @@ def test_both_sums_can_change_by_all_that_is_paid_for(method):
 def test_the_number_of_records_has_noise_too(rng):
     kernel = moment_kernel(TWO._task(SCHEMA))
     table = table_of(draw(50))
-    budgets = Budget(1).split(vector=1, matrix=1)
+    budgets = Budget.seeded(1).split(vector=1, matrix=1)
     moments = release_moments(Run(table, rng=rng), kernel, **budgets)
     assert moments.matrix[-1, -1] != 50
 
@@ -249,7 +249,7 @@ def test_weights_are_no_longer_than_the_bound():
 def test_degenerate_tables_have_a_model(method, case, epsilon):
     records = {"none": [], "one": [(1, 4, 0, 0, 3)], "same": [(8, 0, 2, 1, 40)] * 30}
     records["one class"] = [(age, age % 5, 0, 1, 40) for age in range(9)]
-    budget = Budget(epsilon)
+    budget = Budget.seeded(epsilon)
     model = method.release(table_of(records[case]), budget=budget, rng=seeded(3))
     assert np.isfinite(model.weights).all()
     assert budget.cost() == budget.epsilon
@@ -277,7 +277,7 @@ def test_the_noise_is_predicted_and_falls_with_the_budget(method):
 
 def test_what_cannot_be_fitted_is_refused_before_anything_is_spent():
     for wrong in ({"target": "pay"}, {"target": "sex", "model": "linear"}):
-        budget = Budget(1)
+        budget = Budget.seeded(1)
         with pytest.raises(InvalidParameter):
             FunctionalMechanism(**wrong).release(table_of([]), budget=budget, rng=seeded(1))
         assert not budget.is_used
@@ -291,7 +291,7 @@ def test_what_cannot_be_fitted_is_refused_before_anything_is_spent():
 
 def test_a_used_budget_is_refused_before_any_row_is_read(monkeypatch):
     monkeypatch.setattr(functional, "release_moments", lambda *_, **__: pytest.fail("read"))
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budget.spend()
     with pytest.raises(BudgetAlreadyUsed):
         TWO.release(table_of([]), budget=budget, rng=seeded(1))

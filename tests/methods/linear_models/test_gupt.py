@@ -85,7 +85,7 @@ def average(table, estimate, *, blocks=4, epsilon=EPSILON, low=(0.0,), high=(8.0
         high=np.array(high),
         blocks=blocks,
         columns=SCHEMA.names,
-        budget=Budget(epsilon),
+        budget=Budget.seeded(epsilon),
     )
 
 
@@ -221,7 +221,7 @@ def test_only_single_records_are_hidden():
 
 
 def test_a_used_budget_is_refused_before_any_row_is_read():
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budget.spend()
     with pytest.raises(BudgetAlreadyUsed):
         block_average(
@@ -243,7 +243,7 @@ def test_no_release_tells_neighbors_apart_by_more_than_the_budget(method, monkey
         pair = table_of(records[:-1]), table_of(records)
 
         def run(table, seed=seed):
-            return method.release(table, budget=Budget(EPSILON), rng=seeded(seed))
+            return method.release(table, budget=Budget.seeded(EPSILON), rng=seeded(seed))
 
         losses.append(privacy_loss(run, *pair, (run_module, noise), monkeypatch))
     assert max(losses) <= float(EPSILON) * (1 + 1e-9)
@@ -255,7 +255,7 @@ def test_no_release_tells_neighbors_apart_by_more_than_the_budget(method, monkey
 def test_degenerate_tables_have_a_model(method, case):
     records = {"none": [], "one": [(1, 0, 0, 3)], "same": [(8, 2, 1, 40)] * 30}
     records["missing"] = [(age, 3, 1, 40) for age in range(9)]
-    budget = Budget("0.001")
+    budget = Budget.seeded("0.001")
     model = method.release(table_of(records[case]), budget=budget, rng=seeded(3))
     assert np.abs(model.weights).max() <= method.bound
     assert budget.cost() == budget.epsilon
@@ -280,7 +280,7 @@ def test_a_block_is_fitted_by_least_squares():
 def test_with_much_budget_the_mean_predicts_well():
     method = GUPT(target="pay", model="linear", predictors=("age", "town"), blocks=20)
     records = draw(4000)
-    model = method.release(table_of(records), budget=Budget(10**4), rng=seeded(1))
+    model = method.release(table_of(records), budget=Budget.seeded(10**4), rng=seeded(1))
     codes = dict(zip(SCHEMA.names, np.array(records).T, strict=True))
     assert np.abs(model.predict_numbers(codes) - codes["pay"]).mean() < 1.6
 
@@ -288,7 +288,9 @@ def test_with_much_budget_the_mean_predicts_well():
 def test_the_number_of_blocks_follows_from_the_noisy_number_of_records():
     assert [count_blocks(records) for records in (-9, 0, 10, 10**6)] == [2, 2, 3, 251]
     assert count_blocks(10**12) == 20_000
-    model = GUPT(target="sex").release(table_of(draw(1000)), budget=Budget(50), rng=seeded(1))
+    model = GUPT(target="sex").release(
+        table_of(draw(1000)), budget=Budget.seeded(50), rng=seeded(1)
+    )
     assert "16 blocks" in model.notes[0]
     shares = dict(model.receipt.shares)
     assert shares == {"release/size": 1, "release/mean/answers": 49}
@@ -298,7 +300,7 @@ def test_the_number_of_blocks_follows_from_the_noisy_number_of_records():
 def test_the_noise_is_predicted_and_falls_with_the_budget(method):
     one, two = (method.expected_error(SCHEMA, 1000, Fraction(e)).figures for e in (1, 2))
     assert one["weight_deviation"] == pytest.approx(2 * two["weight_deviation"])
-    model = method.release(table_of(draw(50)), budget=Budget(1), rng=seeded(1))
+    model = method.release(table_of(draw(50)), budget=Budget.seeded(1), rng=seeded(1))
     blocks = int(model.notes[0].split()[2])
     exact = one["weight_deviation"] * one["blocks"] / blocks
     assert model.standard_deviation == pytest.approx(np.full(model.weights.shape, exact))

@@ -194,7 +194,7 @@ def published(weights, error):
     tape = Tape()
     with playing(tape):
         run = Run(make_table([]), rng=tape.source)
-        publish_weights(run, weights, error=error, budget=Budget(EPSILON))
+        publish_weights(run, weights, error=error, budget=Budget.seeded(EPSILON))
     return tape
 
 
@@ -219,7 +219,7 @@ CATALOG = [
 
 def released(method):
     table = open_table(arrow_table(ROWS), SCHEMA)
-    return method.release(table, budget=Budget(2), rng=seeded(1))
+    return method.release(table, budget=Budget.seeded(2), rng=seeded(1))
 
 
 @pytest.mark.parametrize("method", CATALOG, ids=lambda method: method.name)

@@ -52,7 +52,7 @@ def test_what_rises_and_falls_again_is_learned(model):
     rows = make_table()
     table = open_table(rows, SCHEMA)
     method = LinearModel(target="class", predictors=("age", "work"), model=model)
-    release = method.release(table, budget=Budget(2), rng=seeded(1))
+    release = method.release(table, budget=Budget.seeded(2), rng=seeded(1))
     predicted = np.array(release.predict(rows).to_pylist())
     assert np.mean(predicted != np.array(rows["class"].to_pylist())) < 0.13
     assert release.model == model
@@ -62,7 +62,7 @@ def test_what_rises_and_falls_again_is_learned(model):
 def test_a_number_gets_a_line():
     rows = make_table(20_000)
     release = LinearModel(target="pay", predictors=("age", "work")).release(
-        open_table(rows, SCHEMA), budget=Budget(5), rng=seeded(1)
+        open_table(rows, SCHEMA), budget=Budget.seeded(5), rng=seeded(1)
     )
     assert release.model == "linear"
     errors = np.abs(np.array(release.predict(rows).to_pylist()) - rows["pay"].to_numpy())
@@ -72,7 +72,7 @@ def test_a_number_gets_a_line():
 @pytest.mark.parametrize("size", [0, 1, 40])
 @pytest.mark.parametrize("target", ["class", "work", "pay"])
 def test_every_share_is_spent_whatever_the_table_holds(target, size, tmp_path):
-    budget = Budget("0.7")
+    budget = Budget.seeded("0.7")
     release = LinearModel(target=target, pool=20).release(
         open_table(make_table(size), SCHEMA), budget=budget, rng=seeded(3)
     )
@@ -91,7 +91,7 @@ def test_fitting_reads_no_rows_so_equal_synopses_give_equal_models(monkeypatch):
 
     def release(table):
         method = LinearModel(target="class", predictors=("age", "work"), pool=10)
-        found.append(method.release(table, budget=Budget(3), rng=seeded(4)))
+        found.append(method.release(table, budget=Budget.seeded(3), rng=seeded(4)))
 
     here, there = (open_table(make_table(60).slice(0, size), SCHEMA) for size in (60, 59))
     modules = (noise, run_module, grid_choice, refinement)
@@ -110,7 +110,7 @@ def test_a_model_that_looks_at_the_rows_again_is_noticed(monkeypatch):
             synopsis_model, "fit_to_grid", lambda *parts: honest(*parts) + count / 1000
         )
         method = LinearModel(target="class", predictors=("age", "work"), pool=10)
-        found.append(method.release(table, budget=Budget(3), rng=seeded(4)))
+        found.append(method.release(table, budget=Budget.seeded(3), rng=seeded(4)))
 
     here, there = (open_table(make_table(60).slice(0, size), SCHEMA) for size in (60, 59))
     privacy_loss(release, here, there, (noise, run_module, grid_choice, refinement), monkeypatch)
@@ -135,7 +135,7 @@ def test_separable_rows_have_a_finite_fit(model):
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_paid(settings, advice):
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     method = LinearModel(**settings)
     with pytest.raises(InvalidParameter, match=advice):
         method.expected_error(SCHEMA, None, Fraction(1))
@@ -151,7 +151,7 @@ def test_loans_are_predicted_better_than_by_the_majority_class():
     schema = simulated.schema(None)
     rows = loans(6000, 7)
     release = LinearModel(target=simulated.target).release(
-        open_table(rows, schema), budget=Budget(1), rng=seeded(2)
+        open_table(rows, schema), budget=Budget.seeded(1), rng=seeded(2)
     )
     fresh = loans(4000, 8)
     truth = np.array(fresh[simulated.target].to_pylist())
@@ -176,7 +176,7 @@ def test_a_release_states_the_error_of_its_own_plan():
     """Refinements take from the grid's budget; a plan for no records would not know of them."""
     rows = make_table(22_000)
     method = LinearModel(target="class", predictors=("age", "work"), pool=20)
-    release = method.release(open_table(rows, SCHEMA), budget=Budget(1), rng=seeded(1))
+    release = method.release(open_table(rows, SCHEMA), budget=Budget.seeded(1), rng=seeded(1))
     planned = method.expected_error(SCHEMA, 22_000, Fraction(1))
     assert release.expected_error()["rounds"] == planned.figures["rounds"] > 0
     assert release.expected_error()["one_cell_95"] == planned.figures["one_cell_95"]
@@ -202,7 +202,7 @@ def interacting_schema():
 def test_what_a_line_cannot_express_is_published_as_the_grid(epsilon, tmp_path):
     table = open_table(interacting(2000, 1), interacting_schema())
     method = LinearModel(target="class")
-    release = method.release(table, budget=Budget(epsilon), rng=seeded(2))
+    release = method.release(table, budget=Budget.seeded(epsilon), rng=seeded(2))
     assert isinstance(release, PrivPfCRelease)
     assert release.receipt.method == "model"
     assert release.receipt.epsilon == Fraction(epsilon)
@@ -216,4 +216,6 @@ def test_what_a_line_cannot_express_is_published_as_the_grid(epsilon, tmp_path):
 def test_a_line_is_kept_where_it_expresses_what_the_grid_knows():
     table = open_table(make_table(3000), SCHEMA)
     method = LinearModel(target="class", predictors=("age", "work"))
-    assert isinstance(method.release(table, budget=Budget(1), rng=seeded(1)), LinearModelRelease)
+    assert isinstance(
+        method.release(table, budget=Budget.seeded(1), rng=seeded(1)), LinearModelRelease
+    )

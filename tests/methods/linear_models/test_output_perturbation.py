@@ -60,7 +60,7 @@ def test_the_bound_is_attained_and_half_of_it_is_too_little():
 
 def released(table, epsilon="1", seed=3, **settings):
     method = OutputPerturbation(**{"target": "good", **settings})
-    budget = Budget(epsilon)
+    budget = Budget.seeded(epsilon)
     release = method.release(table, budget=budget, rng=seeded(seed))
     assert budget.cost() == budget.epsilon == release.receipt.epsilon
     assert all(share.is_used for share in budget.account())
@@ -95,13 +95,13 @@ def test_noise_and_rounding_are_calibrated_to_the_ridge():
 def test_each_of_many_classes_has_its_own_weights():
     method = OutputPerturbation(target="town", regularization=Fraction(1, 100))
     table = open_table(arrow_table(ROWS), SCHEMA)
-    release = method.release(table, budget=Budget("1.5"), rng=seeded(1))
+    release = method.release(table, budget=Budget.seeded("1.5"), rng=seeded(1))
     assert len(release.weights) == release.classes.size > 2
     assert len(np.unique(release.weights)) == release.weights.size
 
 
 def test_what_cannot_be_fitted_is_refused_before_the_budget_opens():
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     with pytest.raises(InvalidParameter):
         OutputPerturbation(target="x").release(table_of([]), budget=budget, rng=seeded(1))
     assert not budget.is_used

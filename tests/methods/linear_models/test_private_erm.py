@@ -163,7 +163,7 @@ def small_table(size, seed=1, separable=False):
 
 def released(rows, epsilon="1", seed=3, **settings):
     method = PrivateERM(**{"target": "good", **settings})
-    budget = Budget(epsilon)
+    budget = Budget.seeded(epsilon)
     release = method.release(open_table(rows, SMALL), budget=budget, rng=seeded(seed))
     assert budget.cost() == budget.epsilon == release.receipt.epsilon
     assert all(share.is_used for share in budget.account())
@@ -288,7 +288,7 @@ def test_the_rounding_noise_is_far_below_the_noise_of_the_objective():
 )
 def test_what_cannot_be_fitted_is_refused_before_the_budget_opens(settings):
     method = PrivateERM(**settings)
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     with pytest.raises(InvalidParameter):
         method.expected_error(SMALL, None, Fraction(1))
     with pytest.raises(InvalidParameter):
@@ -315,6 +315,6 @@ def test_a_tiny_epsilon_is_refused_and_errors_fall_with_epsilon():
 def test_the_example_table_of_all_methods_is_fitted():
     method = PrivateERM(target="town")
     release = method.release(
-        open_table(arrow_table(ROWS), SCHEMA), budget=Budget("1.5"), rng=seeded(1)
+        open_table(arrow_table(ROWS), SCHEMA), budget=Budget.seeded("1.5"), rng=seeded(1)
     )
     assert len(release.weights) == release.classes.size

@@ -102,12 +102,12 @@ def test_generations_shrink_and_their_range_with_them(monkeypatch):
         return real(noted, first, plan, **more)
 
     monkeypatch.setattr(privgene, "search", spy)
-    method_of().release(make_table(random_records(1, 20)), budget=Budget(1), rng=seeded(1))
+    method_of().release(make_table(random_records(1, 20)), budget=Budget.seeded(1), rng=seeded(1))
     assert len(seen) == 3
     assert seen[0][1] > 3 * seen[1][1] > 0
     assert seen[2][1] <= seen[1][1] <= 2 * 0.5 * LOSS_UNIT + 1
     seen.clear()
-    method_of(choice="plain").release(make_table([]), budget=Budget(1), rng=seeded(1))
+    method_of(choice="plain").release(make_table([]), budget=Budget.seeded(1), rng=seeded(1))
     task = ModelTask.of(SCHEMA, "ill")
     assert {sensitivity for _, sensitivity in seen} == {largest_score(task)}
 
@@ -137,7 +137,7 @@ def test_twenty_of_the_first_models_are_bare(rng):
 )
 def test_odd_tables_work_and_all_is_spent(choice, records):
     for model, target, epsilon in (("logistic", "ill", "0.01"), ("svm", "town", "5")):
-        budget = Budget(epsilon)
+        budget = Budget.seeded(epsilon)
         method = method_of(choice=choice, model=model, target=target, rounds=None)
         release = method.release(make_table(records), budget=budget, rng=seeded(2))
         assert np.abs(release.weights).max() <= 5
@@ -191,14 +191,14 @@ def test_what_cannot_be_done_is_refused_before_anything_is_spent():
         ({"model": "linear"}, "1"),
         ({"target": "age"}, "1"),
     ):
-        budget = Budget(epsilon)
+        budget = Budget.seeded(epsilon)
         method = method_of(**settings)
         with pytest.raises(InvalidParameter):
             method.release(table, budget=budget, rng=seeded(1))
         with pytest.raises(InvalidParameter):
             method.expected_error(SCHEMA, None, Fraction(epsilon))
         assert not budget.is_used
-    used = Budget(1)
+    used = Budget.seeded(1)
     used.spend()
     with pytest.raises(BudgetAlreadyUsed):
         method_of().release(table, budget=used, rng=seeded(1))

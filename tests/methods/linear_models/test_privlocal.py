@@ -96,7 +96,7 @@ def test_the_audit_notices_a_choice_that_is_not_paid_for(monkeypatch):
 
         real(run, noted, start, plan, budget=budget, watcher=watcher)
         candidates, (values, most) = last
-        again = run.select(values, sensitivity_range=most, budget=Budget(3 * EPSILON))
+        again = run.select(values, sensitivity_range=most, budget=Budget.seeded(3 * EPSILON))
         return candidates[again]
 
     monkeypatch.setattr(privlocal, "climb", once_more)
@@ -119,7 +119,7 @@ def test_the_audit_notices_a_choice_that_is_not_paid_for(monkeypatch):
 )
 def test_odd_tables_work_and_all_is_spent(moves, model, records):
     for seed, epsilon in ((1, "0.01"), (2, "5")):  # the noisy size is often negative
-        budget = Budget(epsilon)
+        budget = Budget.seeded(epsilon)
         method = method_of(moves=moves, model=model, rounds=None)
         release = method.release(make_table(records), budget=budget, rng=seeded(seed))
         assert np.abs(release.weights).max() <= 5
@@ -131,7 +131,7 @@ def test_separable_records_are_distinguished_with_enough_budget():
     records = [(0, "a", "no"), (2, "c", "yes")] * 200
     for model in ("logistic", "svm"):
         method = method_of(model=model, rounds=None)
-        release = method.release(make_table(records), budget=Budget(20), rng=seeded(3))
+        release = method.release(make_table(records), budget=Budget.seeded(20), rng=seeded(3))
         codes = {"age": np.array([0, 2]), "town": np.array([0, 2])}
         assert release.predict_codes(codes).tolist() == [0, 1]
 
@@ -139,7 +139,7 @@ def test_separable_records_are_distinguished_with_enough_budget():
 def test_more_than_two_classes_get_a_row_of_weights_each():
     schema = Schema((SCHEMA["age"], SCHEMA["ill"], SCHEMA["town"]))
     records = [(age, "no", "abc"[age]) for age in (0, 1, 2)] * 300
-    budget = Budget(300)
+    budget = Budget.seeded(300)
     release = PrivLocal(target="town").release(
         make_table(records, schema), budget=budget, rng=seeded(1)
     )
@@ -174,7 +174,7 @@ def test_progress_counts_the_rounds_of_all_classes():
     calls = []
     PrivLocal(target="town", rounds=2).release(
         make_table(random_records(1, 9)),
-        budget=Budget(1),
+        budget=Budget.seeded(1),
         rng=seeded(1),
         progress=lambda *call: calls.append(call),
     )
@@ -197,14 +197,14 @@ def test_what_cannot_be_done_is_refused_before_anything_is_spent():
         ({"target": "nowhere"}, "1"),
         ({"predictors": ("ill",)}, "1"),
     ):
-        budget = Budget(epsilon)
+        budget = Budget.seeded(epsilon)
         method = method_of(**settings)
         with pytest.raises(InvalidParameter):
             method.release(table, budget=budget, rng=seeded(1))
         with pytest.raises(InvalidParameter):
             method.expected_error(SCHEMA, None, Fraction(epsilon))
         assert not budget.is_used
-    used = Budget(1)
+    used = Budget.seeded(1)
     used.spend()
     with pytest.raises(BudgetAlreadyUsed):
         method_of().release(table, budget=used, rng=seeded(1))
@@ -243,7 +243,7 @@ def test_steps_shrink_and_never_vanish():
 
 def test_with_much_budget_single_moves_come_near_the_best():
     start = np.zeros(4, np.int64)
-    found = climb(a_run(), toward_the_goal, start, plan_of(), budget=Budget(40_000))
+    found = climb(a_run(), toward_the_goal, start, plan_of(), budget=Budget.seeded(40_000))
     assert np.abs(found - GOAL).max() < 60
 
 
@@ -254,7 +254,7 @@ def test_with_much_budget_moves_of_groups_come_near_the_best():
         np.zeros(4, np.int64),
         GROUPS,
         plan_of(),
-        budget=Budget(40_000),
+        budget=Budget.seeded(40_000),
     )
     assert np.abs(found - GOAL).max() < 60
 
@@ -269,7 +269,7 @@ def test_all_coordinates_of_the_chosen_group_move_in_one_round_and_no_others():
         np.zeros(4, np.int64),
         GROUPS,
         plan_of(rounds=1),
-        budget=Budget(10_000),
+        budget=Budget.seeded(10_000),
     )
     assert found.tolist() == [200, -200, 0, 0]
 
@@ -277,17 +277,17 @@ def test_all_coordinates_of_the_chosen_group_move_in_one_round_and_no_others():
 def test_where_nothing_is_better_the_search_stays():
     for search, more in ((climb, ()), (climb_by_groups, (GROUPS,))):
         found = search(
-            a_run(), toward_the_goal, GOAL, *more, plan_of(rounds=5), budget=Budget(10_000)
+            a_run(), toward_the_goal, GOAL, *more, plan_of(rounds=5), budget=Budget.seeded(10_000)
         )
         assert found.tolist() == GOAL.tolist()
 
 
 def test_every_round_costs_an_equal_share_and_groups_halve_it():
-    budget = Budget("0.9")
+    budget = Budget.seeded("0.9")
     climb(a_run(), toward_the_goal, GOAL, plan_of(rounds=3), budget=budget)
     assert [share.epsilon for share in budget.account()] == [Fraction(3, 10)] * 3
     assert all(share.is_used for share in budget.account())
-    budget = Budget("0.9")
+    budget = Budget.seeded("0.9")
     climb_by_groups(a_run(), toward_the_goal, GOAL, GROUPS, plan_of(rounds=3), budget=budget)
     assert {share.epsilon for share in budget.account()} == {Fraction(3, 20)}
     assert all(share.is_used for share in budget.account())
@@ -323,7 +323,7 @@ def test_a_record_moves_one_choice_of_each_stage_by_its_range_and_no_other(
         choices = Choices()
         monkeypatch.setattr(run_module, "select", choices)
         start = np.zeros(4, np.int64)
-        climb_by_groups(a_run(), score, start, GROUPS, plan_of(rounds=1), budget=Budget(1))
+        climb_by_groups(a_run(), score, start, GROUPS, plan_of(rounds=1), budget=Budget.seeded(1))
         return choices.scores
 
     changes = [after - before for before, after in zip(shown(0), shown(1), strict=True)]
@@ -347,7 +347,7 @@ def test_a_record_moves_two_single_moves_apart_by_its_range(monkeypatch):
         choices = Choices()
         monkeypatch.setattr(run_module, "select", choices)
         start = np.zeros(4, np.int64)
-        climb(a_run(), score, start, plan_of(rounds=1), budget=Budget(1))
+        climb(a_run(), score, start, plan_of(rounds=1), budget=Budget.seeded(1))
         return choices.scores
 
     [before], [after] = shown(0), shown(1)
@@ -363,7 +363,7 @@ def test_a_watcher_counts_rounds():
             GOAL,
             *more,
             plan_of(rounds=2),
-            budget=Budget(1),
+            budget=Budget.seeded(1),
             watcher=lambda *call: calls.append(call),
         )
     assert calls == [(1, 2), (2, 2)] * 2
@@ -405,7 +405,7 @@ def test_a_record_that_moves_the_best_gain_pays_for_its_own_coordinate_alone():
                 np.zeros(size, np.int64),
                 (tuple(range(size)),),
                 plan_of(rounds=3),
-                budget=Budget(3),
+                budget=Budget.seeded(3),
             )
         return tape
 

@@ -25,7 +25,7 @@ WEIGHTS = np.array([[2.0, 0.0, 1.0, -0.5]])
 
 
 def receipt():
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budget.spend()
     return Receipt.issue(
         method="model",

@@ -18,7 +18,7 @@ RISK = column("risk", "category", values=["low", "high"])
 
 
 def make(weights, deviation=None, target=RISK, model="svm"):
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budget.spend()
     receipt = Receipt.issue(
         method="model", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=seeded(1)

@@ -21,7 +21,7 @@ def test_two_classes_make_one_problem_that_gets_the_whole_budget():
     assert task.schema.names == ("work", "age", "sex")
     assert task.features.columns == ("work", "age")
     assert task.problems == ((1,),)
-    budget = Budget("0.5")
+    budget = Budget.seeded("0.5")
     assert task.split(budget) == (budget,)
     assert not budget.is_used
 
@@ -29,7 +29,7 @@ def test_two_classes_make_one_problem_that_gets_the_whole_budget():
 def test_more_classes_make_a_problem_each_and_their_budgets_add_up():
     task = ModelTask.of(SCHEMA, "work")
     assert task.problems == ((0,), (1,), (2,))
-    budget = Budget("0.5")
+    budget = Budget.seeded("0.5")
     budgets = task.split(budget)
     assert [share.purpose for share in budgets] == [
         f"release/class {x}" for x in ("none", "part", "full")

@@ -53,7 +53,7 @@ def worst_loss(monkeypatch, method, epsilon, modules, runs=24, sizes=(0, 1, 6, 3
         extra = DOMAIN[seed % len(DOMAIN)]
 
         def release(table, seed=seed):
-            return method.release(table, budget=Budget(epsilon), rng=seeded(seed))
+            return method.release(table, budget=Budget.seeded(epsilon), rng=seeded(seed))
 
         pair = make_table(records), make_table([*records, extra])
         RECORDS_OF.update({id(pair[0]): records, id(pair[1]): [*records, extra]})
@@ -105,7 +105,9 @@ def loans_errors(methods, epsilon, runs=4, records=8000):
     errors = []
     for method in methods:
         found = [
-            method.release(table, budget=Budget(epsilon), rng=seeded(seed)).predict_codes(codes)
+            method.release(table, budget=Budget.seeded(epsilon), rng=seeded(seed)).predict_codes(
+                codes
+            )
             for seed in range(runs)
         ]
         errors.append(float(np.mean(np.array(found) != codes["repaid"])))

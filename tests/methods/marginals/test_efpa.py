@@ -104,7 +104,7 @@ def test_counts_beyond_all_tables_do_not_wrap_around():
     units = Spectrum(9).transform(huge)
     assert 0 < units[0] < 2**62
     assert np.abs(units[1:]).max() < 2**50
-    assert release_efpa(huge, budget=Budget(1), rng=seeded(1)).leaves == 9
+    assert release_efpa(huge, budget=Budget.seeded(1), rng=seeded(1)).leaves == 9
 
 
 def test_candidates_are_odd_and_end_at_a_two_thirds_power():
@@ -148,7 +148,7 @@ def worst_loss(monkeypatch, leaves, most=2):
     for choice in range(len(Spectrum(leaves).candidates) + 1):
         tape, seen = Tape(monkeypatch, choice), {}
         for counts in product(range(most + 1), repeat=leaves):
-            efpa.release_efpa(np.array(counts), budget=Budget(EPSILON), rng=seeded(1))
+            efpa.release_efpa(np.array(counts), budget=Budget.seeded(EPSILON), rng=seeded(1))
             seen[counts] = (tape.log_probability, tape.exact, tape.rate)
         for counts, (probability, exact, rate) in seen.items():
             for leaf in range(leaves):
@@ -171,7 +171,7 @@ def test_the_choice_costs_its_share_where_the_range_is_reached(monkeypatch):
     plan = Spectrum(100)
     counts = worst_counts(plan, plan.candidates[-1], 0)
     tape = Tape(monkeypatch, len(plan.candidates))
-    efpa.release_efpa(counts, budget=Budget(EPSILON), rng=seeded(1))
+    efpa.release_efpa(counts, budget=Budget.seeded(EPSILON), rng=seeded(1))
     cost = tape.choice_rate * moves_apart(plan, counts, 0)
     assert 0.97 < cost / (EPSILON * Fraction(3, 10)) <= 1
 
@@ -195,7 +195,7 @@ def test_a_reach_in_the_wrong_norm_is_caught(monkeypatch):
 
 def noisy_phase(counts, seed):
     """The phase of the first wave as we publish it, if waves were chosen."""
-    marginal = release_efpa(counts, budget=Budget("0.5"), rng=seeded(seed))
+    marginal = release_efpa(counts, budget=Budget.seeded("0.5"), rng=seeded(seed))
     if marginal.kept is None or marginal.kept < 3:
         return None
     return round(float(np.angle(marginal.units[1] - 1j * marginal.units[2])), 9)
@@ -235,7 +235,7 @@ def test_published_numbers_carry_just_the_noise_of_the_proof():
     exact = plan.transform(SMOOTH)
     noise = []
     for seed in range(200):
-        marginal = release_efpa(SMOOTH, budget=Budget(1), rng=seeded(seed))
+        marginal = release_efpa(SMOOTH, budget=Budget.seeded(1), rng=seeded(seed))
         if marginal.kept:
             assert marginal.rate == Fraction(7, 10) / plan.reaches[marginal.kept]
             # Steps of a fifth of the noise: a distribution on units has too many outcomes to count.
@@ -252,7 +252,7 @@ def test_published_numbers_carry_just_the_noise_of_the_proof():
 
 
 def test_the_whole_budget_is_spent():
-    budget = Budget("0.7")
+    budget = Budget.seeded("0.7")
     release_efpa(np.arange(20), budget=budget, rng=seeded(1))
     assert all(leaf.is_used for leaf in budget.account())
     assert budget.cost() == Fraction(7, 10)
@@ -261,8 +261,10 @@ def test_the_whole_budget_is_spent():
 
 def test_few_waves_are_chosen_for_smooth_counts_and_none_for_jagged_ones():
     jagged = plain_generator(1).permutation(np.arange(500)) * 100
-    kept = [release_efpa(SMOOTH, budget=Budget(1), rng=seeded(seed)).kept for seed in range(20)]
+    kept = [
+        release_efpa(SMOOTH, budget=Budget.seeded(1), rng=seeded(seed)).kept for seed in range(20)
+    ]
     assert all(number is not None and number >= 5 for number in kept)
     assert np.median(kept) < 20
     for seed in range(20):
-        assert release_efpa(jagged, budget=Budget(1), rng=seeded(seed)).kept is None
+        assert release_efpa(jagged, budget=Budget.seeded(1), rng=seeded(seed)).kept is None

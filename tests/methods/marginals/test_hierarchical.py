@@ -39,7 +39,7 @@ def noise_is_as_told(release):
     counts = plain_generator(1).integers(0, 50, LEAVES)
     noise = []
     for seed in range(150):
-        marginal = release(counts, budget=Budget(EPSILON), rng=seeded(seed))
+        marginal = release(counts, budget=Budget.seeded(EPSILON), rng=seeded(seed))
         exact = count_hierarchy(LEAVES, marginal.branching).totals(counts)
         noise += (marginal.units - exact).tolist()
     outcomes = np.arange(-120, 121)
@@ -49,7 +49,9 @@ def noise_is_as_told(release):
 
 def worst_loss(release):
     """Largest loss between neighbors: rate times how far all nodes move together."""
-    marginal = release(np.zeros(LEAVES, dtype=np.int64), budget=Budget(EPSILON), rng=seeded(1))
+    marginal = release(
+        np.zeros(LEAVES, dtype=np.int64), budget=Budget.seeded(EPSILON), rng=seeded(1)
+    )
     tree = count_hierarchy(LEAVES, marginal.branching)
     moves = [int(tree.totals(one).sum()) for one in np.eye(LEAVES, dtype=np.int64)]
     return marginal.rate * max(moves)
@@ -66,7 +68,7 @@ def test_noise_for_one_level_only_is_caught(twin):
 
 
 def test_the_whole_budget_is_spent():
-    budget = Budget("0.3")
+    budget = Budget.seeded("0.3")
     marginal = release_hierarchical(np.arange(200), budget=budget, rng=seeded(1))
     assert budget.is_used
     assert marginal.rate == Fraction(3, 20)  # two levels

@@ -16,13 +16,13 @@ from method_examples import ROWS, SCHEMA, arrow_table
 
 def publish(rows=ROWS, epsilon="1", budget=None, **settings):
     table = open_table(arrow_table(rows), SCHEMA)
-    budget = budget or Budget(epsilon)
+    budget = budget or Budget.seeded(epsilon)
     return Marginals(**settings).release(table, budget=budget, rng=seeded(1))
 
 
 @pytest.mark.parametrize("method", ["auto", "hierarchical", "efpa", "noise-first"])
 def test_every_column_gets_an_even_share_and_nothing_is_left(method):
-    budget = Budget("0.7")
+    budget = Budget.seeded("0.7")
     release = publish(budget=budget, marginal=method)
     assert all(leaf.is_used for leaf in budget.account())
     assert budget.cost() == release.receipt.epsilon == Fraction(7, 10)
@@ -98,7 +98,7 @@ def test_progress_tells_how_many_columns_are_done():
     told = []
     table = open_table(arrow_table(), SCHEMA)
     Marginals().release(
-        table, budget=Budget(1), rng=seeded(1), progress=lambda *step: told.append(step)
+        table, budget=Budget.seeded(1), rng=seeded(1), progress=lambda *step: told.append(step)
     )
     assert told == [(done, 4, "marginals") for done in (1, 2, 3, 4)]
 

@@ -29,7 +29,7 @@ def bell(leaves, records=5000):
 
 
 def publish(counts, method, epsilon="0.5", seed=1):
-    return release_marginal(counts, method=method, budget=Budget(epsilon), rng=seeded(seed))
+    return release_marginal(counts, method=method, budget=Budget.seeded(epsilon), rng=seeded(seed))
 
 
 # --- probabilities

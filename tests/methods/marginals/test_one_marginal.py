@@ -27,7 +27,9 @@ def test_the_method_depends_on_the_number_of_leaves_only():
         assert choose_marginal(method, 4096) == method
         empty, full = np.zeros(150, dtype=np.int64), np.full(150, 10**6)
         for counts in (empty, full):
-            marginal = release_marginal(counts, method=method, budget=Budget(1), rng=seeded(1))
+            marginal = release_marginal(
+                counts, method=method, budget=Budget.seeded(1), rng=seeded(1)
+            )
             assert marginal.method == method
 
 
@@ -47,7 +49,7 @@ def test_an_unknown_method_is_refused():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("leaves", [1, 2, 40, 200])
 def test_the_budget_is_spent_once_and_to_the_end(method, leaves):
-    budget = Budget("0.9")
+    budget = Budget.seeded("0.9")
     counts = np.arange(leaves)
     release_marginal(counts, method=method, budget=budget, rng=seeded(1))
     assert all(leaf.is_used for leaf in budget.account())
@@ -58,7 +60,7 @@ def test_the_budget_is_spent_once_and_to_the_end(method, leaves):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_budget_that_buys_no_noise_is_refused_unopened(method):
-    budget = Budget(Fraction(1, 2**41))
+    budget = Budget.seeded(Fraction(1, 2**41))
     with pytest.raises(InvalidParameter):
         release_marginal(np.arange(20), method=method, budget=budget, rng=seeded(1))
     with pytest.raises(InvalidParameter):
@@ -71,7 +73,9 @@ def test_counts_leaf_by_leaf_carry_just_the_noise_of_the_proof(method):
     counts = plain_generator(2).integers(0, 9, 30)
     noise = []
     for seed in range(200):
-        marginal = release_marginal(counts, method=method, budget=Budget("0.5"), rng=seeded(seed))
+        marginal = release_marginal(
+            counts, method=method, budget=Budget.seeded("0.5"), rng=seeded(seed)
+        )
         noise += (marginal.units - counts).tolist()
     outcomes = np.arange(-80, 81)
     distribution = dict(zip(outcomes.tolist(), noise_pmf(marginal.rate, outcomes), strict=True))
@@ -97,7 +101,9 @@ def test_the_error_predicted_is_the_error_met(method, leaves):
     middle = slice(leaves // 4, leaves // 4 + leaves // 2)
     inside = 0
     for seed in range(400):
-        marginal = release_marginal(counts, method=method, budget=Budget("0.1"), rng=seeded(seed))
+        marginal = release_marginal(
+            counts, method=method, budget=Budget.seeded("0.1"), rng=seeded(seed)
+        )
         inside += abs(float((marginal.bins - counts)[middle].sum())) <= reach
     assert 0.91 < inside / 400 < 0.985
 

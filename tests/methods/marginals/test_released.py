@@ -44,7 +44,7 @@ TABLE = open_table(PEOPLE, SCHEMA)
 
 
 def publish(seed=1, epsilon="4", **settings):
-    return Marginals(**settings).release(TABLE, budget=Budget(epsilon), rng=seeded(seed))
+    return Marginals(**settings).release(TABLE, budget=Budget.seeded(epsilon), rng=seeded(seed))
 
 
 # --- counts ------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def test_rows_have_the_marginals_and_as_many_records_as_were_counted():
 def test_an_empty_table_gives_rows_of_some_kind():
     empty = open_table(PEOPLE.slice(0, 0), SCHEMA)
     for seed in range(10):
-        release = Marginals().release(empty, budget=Budget(1), rng=seeded(seed))
+        release = Marginals().release(empty, budget=Budget.seeded(1), rng=seeded(seed))
         assert release.records >= 0
         assert release.rows(5).num_rows == 5
 

@@ -507,7 +507,9 @@ class TestMethod:
 
     def test_a_plain_budget_gives_every_level_its_share(self):
         method = counting()
-        release = method.release(people_table([], method), budget=Budget("0.5"), rng=seeded(1))
+        release = method.release(
+            people_table([], method), budget=Budget.seeded("0.5"), rng=seeded(1)
+        )
         assert dict(release.receipt.personal)[LEVELS[0]] == Fraction(1, 20)
 
 

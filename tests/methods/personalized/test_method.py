@@ -52,16 +52,16 @@ class TestEveryMethod:
         for epsilon in (Fraction(1), Fraction(1, 7)):
             budget = method.budget(epsilon)
             assert full_epsilon(method, budget) == epsilon
-            assert full_epsilon(method, Budget(budget.epsilon)) == epsilon
+            assert full_epsilon(method, Budget.seeded(budget.epsilon)) == epsilon
 
     def test_a_budget_of_other_amounts_is_refused(self, method):
         amounts = tuple((level, amount / 2) for level, amount in method.spending(1).items())
         amounts = ((LEVELS[0], Fraction(1, 2000)), *amounts[1:])
-        budget = Budget(max(amount for _, amount in amounts), levels=amounts)
+        budget = Budget.seeded(max(amount for _, amount in amounts), levels=amounts)
         with pytest.raises(InvalidParameter, match="other amounts"):
             full_epsilon(method, budget)
         with pytest.raises(InvalidParameter, match="may spend with these levels"):
-            full_epsilon(method, Budget("1.5"))
+            full_epsilon(method, Budget.seeded("1.5"))
 
     def test_budget_in_is_budget_spent_and_stands_in_the_receipt(self, method):
         budget = method.budget(Fraction(1, 2))
@@ -100,7 +100,9 @@ class TestEveryMethod:
         assert abs(release.count("sex = F").value) < 5000
 
     def test_granted_money_buys_no_seeded_noise(self, method):
-        granted = Budget(method.budget(Fraction(1)).epsilon, grant=Grant("people", 3, "ab" * 32))
+        granted = Budget.granted(
+            method.budget(Fraction(1)).epsilon, grant=Grant("people", 3, "ab" * 32)
+        )
         with pytest.raises(InvalidParameter, match="secure"):
             method.release(open_rows(method), budget=granted, rng=seeded(1))
         assert not granted.is_used
@@ -133,7 +135,7 @@ def test_the_mode_follows_from_the_sizes():
 
 def test_an_inner_release_cannot_spend_more_than_its_budget():
     table = open_table(pa.table({"sex": ["F"]}), SCHEMA)
-    budget = Budget("0.5")
+    budget = Budget.seeded("0.5")
     with pytest.raises(InvalidParameter, match="more than its budget"):
         inner_release(INNER, table, budget, Fraction(1), seeded(1))
     assert not budget.is_used

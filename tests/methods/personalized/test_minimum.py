@@ -101,7 +101,7 @@ def test_exchanged_values_are_hidden_as_well(monkeypatch):
 
     def release_of(table):
         return method.release(
-            open_table(table, method.prepare(SCHEMA)), budget=Budget("0.1"), rng=seeded(4)
+            open_table(table, method.prepare(SCHEMA)), budget=Budget.seeded("0.1"), rng=seeded(4)
         )
 
     here, there = source(OWN), source(OWN, ["M", "F", "F", "F"])

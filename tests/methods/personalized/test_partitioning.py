@@ -254,7 +254,7 @@ def test_settings_that_make_no_sense_are_refused(settings, complaint):
 def test_a_budget_of_other_amounts_is_refused_before_rows_are_read(rng):
     method = weighted(sizes=SIZES)
     with pytest.raises(InvalidParameter):
-        method.release(table_of(method, (1, 1, 1)), budget=Budget(2), rng=rng)
+        method.release(table_of(method, (1, 1, 1)), budget=Budget.seeded(2), rng=rng)
 
 
 def test_what_inner_refuses_is_refused_before_the_ledger_pays():

@@ -49,7 +49,7 @@ def people(count, seed=8):
 
 
 def receipt_of(mode="frame", amounts=((LOW, LOW), (HIGH, HIGH))):
-    budget = Budget(max(amount for _, amount in amounts), levels=amounts)
+    budget = Budget.seeded(max(amount for _, amount in amounts), levels=amounts)
     budget.spend()
     neighbors = PersonalRecord("own", tuple(str(level) for level, _ in amounts), mode)
     return Receipt.issue(
@@ -60,7 +60,9 @@ def receipt_of(mode="frame", amounts=((LOW, LOW), (HIGH, HIGH))):
 def inner(table, epsilon, seed=1, method="histogram", **settings):
     settings = settings or {"columns": ("age", "sex")}
     chosen = make_method(method, settings)
-    return chosen.release(open_table(table, SCHEMA), budget=Budget(epsilon), rng=seeded(seed))
+    return chosen.release(
+        open_table(table, SCHEMA), budget=Budget.seeded(epsilon), rng=seeded(seed)
+    )
 
 
 def part(level, size, epsilon=None, *, weight=1.0, scale=1.0, seed=1, table=None, **settings):

@@ -14,7 +14,8 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram.histogram import Histogram
-from dpublish.methods.personalized.sampling import CORRECTED, NOT_CORRECTED, Sampling, sampling_rate
+from dpublish.methods.personalized.sampling import CORRECTED, NOT_CORRECTED, Sampling
+from dpublish.privacy.amplification import sampling_rate
 from dpublish.randomness import seeded
 
 LEVELS = (Fraction(1, 10), Fraction(1, 2), Fraction(2))

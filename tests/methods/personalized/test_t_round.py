@@ -73,7 +73,7 @@ def test_rounds_that_forget_what_was_spent_are_caught(rng, monkeypatch):
 def pay(plan):
     from dpublish.privacy.budget import Budget  # money out of nowhere, for the broken twin
 
-    return [[Budget(group.epsilon)] for group in plan]
+    return [[Budget.seeded(group.epsilon)] for group in plan]
 
 
 def test_budgets_alone_refuse_rounds_that_forget(rng):

@@ -14,8 +14,10 @@ from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
+from dpublish.ledger.ledger import Ledger
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.methods.personalized import weighting
+from dpublish.publishing.table import publish as publish_table
 from dpublish.randomness import plain_generator, seeded
 from dpublish.report.page import render_report
 
@@ -215,6 +217,37 @@ def test_partitioning_groups_where_people_are_counted_by_what_gives_their_level(
     rule = {"preference": "home", "rule": "a=0.07; b=0.3; c=1", "derived": True}
     method = configured("partitioning", combine="weighted", sizes=(400,) * 3, **rule)
     assert method.weighing is None
+
+
+def test_partitioning_that_weighs_says_so_wherever_the_method_is_named(tmp_path):
+    method = configured("partitioning", combine="weighted", sizes=(400,) * 3)
+    assert method.runs == method.weighing
+    assert "weighting" in method.expected_error(PEOPLE, None, Fraction(1)).summary
+    rows = pa.table({"home": ["a", "b"], "own": [0.3, 1.0]})
+    folder = tmp_path / "weighed"
+    with Ledger.create(tmp_path / "books.db") as ledger:
+        ledger.add("people", levels=LEVELS)
+        release = publish_table(
+            method,
+            open_table(rows, method.prepare(PEOPLE)),
+            folder,
+            ledger=ledger,
+            dataset="people",
+            epsilon="1",
+        )
+        [granted] = ledger.status("people").grants
+    assert (granted.purpose, granted.release_id) == ("weighting", release.receipt.release_id)
+    receipt = json.loads((folder / "release.json").read_text())["receipt"]
+    assert receipt["method"] == release.receipt.method == "weighting"
+    assert make_method(receipt["method"], receipt["settings"]) == method.weighing
+    assert release.summary()["note"].startswith("partitioning runs weighting")
+    assert "method <b>weighting</b>" in (folder / "report.html").read_text()
+
+
+def test_partitioning_that_groups_is_named_so():
+    method = configured("partitioning", combine="weighted", sizes=(400,) * 3, within="least")
+    release = publish(method, [("a", 0.3)])
+    assert (method.runs, release.receipt.method) == (method, "partitioning")
 
 
 def test_files_page_and_data_package_count_records_not_weights(tmp_path):

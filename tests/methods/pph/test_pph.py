@@ -188,7 +188,7 @@ def test_columns_are_chosen_with_the_probabilities_of_the_proof():
     for seed in range(500):
         release = PPH(
             target="risk", attributes=1, size_share=Fraction(4, 5), selection_share=Fraction(1, 10)
-        ).release(private, budget=Budget(6), rng=seeded(seed))
+        ).release(private, budget=Budget.seeded(6), rng=seeded(seed))
         (axis,) = release.predictors
         drawn[SCHEMA.names.index(axis.column)] += 1
     samples = list(drawn.elements())
@@ -200,7 +200,7 @@ def test_columns_are_chosen_with_the_probabilities_of_the_proof():
 def release(rows, schema=SCHEMA, epsilon=2, seed=1, budget=None, **settings):
     method = PPH(**{"target": "risk", **settings})
     return method.release(
-        open_table(rows, schema), budget=budget or Budget(epsilon), rng=seeded(seed)
+        open_table(rows, schema), budget=budget or Budget.seeded(epsilon), rng=seeded(seed)
     )
 
 
@@ -241,7 +241,7 @@ def test_counts_are_right_when_noise_is_negligible():
 
 
 def test_the_budget_pays_for_size_rounds_and_counts():
-    budget = Budget("0.8")
+    budget = Budget.seeded("0.8")
     published = release(wide_rows(), WIDE, budget=budget, attributes=2)
     shares = dict(published.receipt.shares)
     assert shares == {
@@ -291,7 +291,7 @@ def test_the_size_has_the_noise_that_is_published():
 def test_empty_cells_rise_above_the_threshold_as_noise_of_the_rate_does(threshold, rng):
     nothing = np.array([], dtype=np.int64)
     cells, counts = add_noise_to_cells(
-        OccupiedCells(nothing, nothing), 20_000, threshold, budget=Budget("0.5"), rng=rng
+        OccupiedCells(nothing, nothing), 20_000, threshold, budget=Budget.seeded("0.5"), rng=rng
     )
     decay = np.exp(-0.5)
     expected = 20_000 * decay**threshold / (1 + decay)
@@ -408,7 +408,7 @@ def test_progress_tells_rounds_only():
     seen = []
     PPH(target="risk", attributes=2).release(
         open_table(wide_rows(), WIDE),
-        budget=Budget(2),
+        budget=Budget.seeded(2),
         rng=seeded(1),
         progress=lambda *step: seen.append(step),
     )

@@ -118,7 +118,7 @@ def first_choices(epsilon, count):
     table = tied_table()
     method = PrivBayes(target="a", max_degree=1)
     rng = seeded(3)
-    releases = [method.release(table, budget=Budget(epsilon), rng=rng) for _ in range(count)]
+    releases = [method.release(table, budget=Budget.seeded(epsilon), rng=rng) for _ in range(count)]
     assert all(len(release.nodes) == 3 for release in releases)
     assert all(release.nodes[1].parents == (("a", 1),) for release in releases)
     return [release.nodes[1].column for release in releases]
@@ -158,7 +158,7 @@ def test_counts_carry_just_the_noise_of_the_proof(theta, share, joints):
     method = PrivBayes(target="a", max_degree=1, theta=Fraction(theta))
     samples = []
     for _ in range(300):
-        release = method.release(table, budget=Budget("0.6"), rng=rng)
+        release = method.release(table, budget=Budget.seeded("0.6"), rng=rng)
         assert len(release.joints) == joints
         samples.extend((release.counts - exact(table, release)).tolist())
     rate = Fraction("0.6") * share / joints
@@ -173,7 +173,7 @@ def test_counts_carry_just_the_noise_of_the_proof(theta, share, joints):
 @pytest.mark.parametrize(("rows", "theta"), [(0, 4), (1, 4), (2000, 4), (2000, 10**6)])
 @pytest.mark.parametrize("score", ["R", "F"])
 def test_every_share_is_spent_with_and_without_a_network(rows, theta, score):
-    budget = Budget("0.7")
+    budget = Budget.seeded("0.7")
     release = PrivBayes(score=score, theta=Fraction(theta)).release(
         tied_table(rows), budget=budget, rng=seeded(rows)
     )
@@ -189,14 +189,16 @@ def test_every_share_is_spent_with_and_without_a_network(rows, theta, score):
 def test_a_record_that_lacks_a_column_is_counted_nowhere():
     table = open_table(arrow_table(ROWS), SCHEMA)
     method = PrivBayes(columns=("sex", "town", "age"))
-    release = method.release(table, budget=Budget(10**9), rng=seeded(1))
+    release = method.release(table, budget=Budget.seeded(10**9), rng=seeded(1))
     assert release.size == 4
     assert all(joint.sum() == 4 for joint in release.joints)
 
 
 @pytest.mark.parametrize("score", ["R", "F"])
 def test_with_much_budget_rows_keep_the_dependence(score):
-    release = PrivBayes(score=score).release(tied_table(), budget=Budget(1000), rng=seeded(1))
+    release = PrivBayes(score=score).release(
+        tied_table(), budget=Budget.seeded(1000), rng=seeded(1)
+    )
     rows = release.rows(20_000, seed=1)
     agree = np.mean(np.asarray(rows["a"]) == np.asarray(rows["b"]))
     assert agree == pytest.approx(0.6, abs=0.03)
@@ -250,7 +252,7 @@ def test_what_a_release_would_refuse_the_plan_refuses_and_nothing_is_spent(
         def sum(self, kernel):
             pytest.fail("rows were read")
 
-    table, budget = Untouchable(), Budget(epsilon)
+    table, budget = Untouchable(), Budget.seeded(epsilon)
     table.schema = schema
     method = PrivBayes(**settings)
     with pytest.raises(InvalidParameter) as predicted:
@@ -264,6 +266,6 @@ def test_what_a_release_would_refuse_the_plan_refuses_and_nothing_is_spent(
 def test_the_predicted_noise_is_never_less_than_the_published():
     method = PrivBayes()
     for rows in (0, 2000):
-        release = method.release(tied_table(rows), budget=Budget("0.5"), rng=seeded(2))
+        release = method.release(tied_table(rows), budget=Budget.seeded("0.5"), rng=seeded(2))
         predicted = method.expected_error(release.schema, rows, Fraction(1, 2))
         assert release.expected_error()["one_cell_95"] <= predicted.figures["one_cell_95"]

@@ -34,7 +34,7 @@ NODES = (
 
 
 def network(nodes=NODES, counts=None, **changes):
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budget.spend()
     receipt = Receipt.issue(
         method="privbayes",

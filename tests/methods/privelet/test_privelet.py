@@ -29,7 +29,7 @@ def publish(schema, rows, epsilon="1", seed=1, **settings):
     names = schema.names
     arrow = pa.table({name: pa.array([row[name] for row in rows]) for name in names})
     return Privelet(**settings).release(
-        open_table(arrow, schema), budget=Budget(epsilon), rng=seeded(seed)
+        open_table(arrow, schema), budget=Budget.seeded(epsilon), rng=seeded(seed)
     )
 
 

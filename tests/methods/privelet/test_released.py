@@ -44,7 +44,9 @@ ALL = ("age", "height", "sex")
 
 def publish(epsilon="1", seed=1, source=PEOPLE, **settings):
     method = Privelet(**{"columns": ALL, "transform": "haar"} | settings)
-    return method.release(open_table(source, SCHEMA), budget=Budget(epsilon), rng=seeded(seed))
+    return method.release(
+        open_table(source, SCHEMA), budget=Budget.seeded(epsilon), rng=seeded(seed)
+    )
 
 
 def truth_of(inside):

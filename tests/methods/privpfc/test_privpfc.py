@@ -70,7 +70,7 @@ class Watched:
 
 
 def publish(rows, epsilon=2, seed=1, schema=SCHEMA, budget=None, method=PrivPfC, **settings):
-    budget = budget or Budget(epsilon)
+    budget = budget or Budget.seeded(epsilon)
     table = Watched(rows, budget, schema)
     made = method(**{"target": "class", **settings})
     return made.release(table, budget=budget, rng=seeded(seed))
@@ -91,7 +91,7 @@ def shares_of(release):
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_the_shares_are_those_of_the_settings_and_add_up(rounds):
     method = PrivPfC(target="class", rounds=rounds)
-    budget = Budget("1.7")
+    budget = Budget.seeded("1.7")
     release = publish(random_rows(3000), budget=budget, rounds=rounds)
     shares = shares_of(release)
     assert sum(shares.values()) == budget.cost() == budget.epsilon == Fraction("1.7")
@@ -113,7 +113,7 @@ def test_the_shares_are_those_of_the_settings_and_add_up(rounds):
 
 
 def test_counts_of_values_have_noise_for_all_columns_together():
-    names, budget = SCHEMA.names[:2], Budget(3)
+    names, budget = SCHEMA.names[:2], Budget.seeded(3)
     table = Watched(random_rows(50), None)
     found = grid_choice._count_values(table, names, budget=budget, rng=seeded(1))
     assert [(one.axis.column, one.rate) for one in found] == [(n, Fraction(3, 2)) for n in names]
@@ -141,7 +141,7 @@ def fixed_size(monkeypatch, value):
 def test_with_one_grid_only_its_share_goes_to_the_counts(size, monkeypatch):
     """Known from the noisy size alone: no grid but that of one cell fits."""
     fixed_size(monkeypatch, size)
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     release = publish(random_rows(500), budget=budget)
     assert set(shares_of(release)) == {"size", "rest/grid/counts"}
     assert release.noise_rate == Fraction(97, 100)
@@ -306,7 +306,7 @@ class Transcript:
                 patch.setattr(module, "add_geometric", self.add_geometric)
                 patch.setattr(module, "select", self.select)
             made = method(target="class", cells_per_record=Fraction(20), **settings)
-            made.release(open_table(rows, SCHEMA), budget=Budget(epsilon), rng=seeded(seed))
+            made.release(open_table(rows, SCHEMA), budget=Budget.seeded(epsilon), rng=seeded(seed))
         if self.played is not None and len(self.calls) != len(self.played.calls):
             raise Diverged
         return sum(likelihood for _, _, likelihood in self.calls)
@@ -346,7 +346,10 @@ def test_a_record_that_misses_a_predictor_costs_no_more_either():
 
 def test_the_audit_notices_counts_that_are_paid_for_twice_as_well(monkeypatch):
     def generous(self, budget, grids):
-        return {"selection": Budget(budget.epsilon), "counts": Budget(4 * budget.epsilon)}
+        return {
+            "selection": Budget.seeded(budget.epsilon),
+            "counts": Budget.seeded(4 * budget.epsilon),
+        }
 
     monkeypatch.setattr(PrivPfC, "_split_grid", generous)
     assert worst_loss(4, rounds=0) > 4
@@ -381,7 +384,7 @@ def test_the_grid_is_chosen_with_the_range_of_its_quality_and_all_cells_are_publ
 
 
 def test_rows_are_read_after_the_budget_is_opened_and_each_pass_is_known():
-    budget = Budget(2)
+    budget = Budget.seeded(2)
     table = Watched(random_rows(300), budget)
     PrivPfC(target="class", rounds=2).release(table, budget=budget, rng=seeded(1))
     kinds = [type(kernel).__name__ for kernel in table.kernels]
@@ -392,7 +395,7 @@ def test_rows_are_read_after_the_budget_is_opened_and_each_pass_is_known():
 
 
 def test_a_used_budget_reads_nothing():
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budget.spend()
     table = Watched(random_rows(10))
     with pytest.raises(BudgetAlreadyUsed):
@@ -407,7 +410,7 @@ def test_progress_tells_public_numbers_only(monkeypatch):
         steps = []
         PrivPfC(target="class", rounds=2).release(
             open_table(rows, SCHEMA),
-            budget=Budget(2),
+            budget=Budget.seeded(2),
             rng=seeded(1),
             progress=lambda *step, steps=steps: steps.append(step),
         )
@@ -437,7 +440,7 @@ def test_several_classes_with_others_and_missing_ones(size, rounds):
 def test_predictors_of_one_value_leave_nothing_to_choose(rounds):
     schema = Schema((column("one", "category", values=["a"]), SCHEMA["class"]))
     rows = pa.table({"one": ["a"] * 50, "class": ["yes"] * 40 + ["no"] * 10})
-    budget = Budget(5)
+    budget = Budget.seeded(5)
     release = publish(rows, budget=budget, rounds=rounds, schema=schema)
     assert all(leaf.is_used for leaf in budget.account())
     assert release.predict(pa.table({"one": ["a"]})).to_pylist() == ["yes"]
@@ -521,7 +524,7 @@ def test_what_release_refuses_the_forecast_refuses_too_and_nothing_is_spent(
     table = Untouchable()
     table.schema = schema
     method = PrivPfC(**{"target": "class", **settings})
-    budget = Budget(epsilon)
+    budget = Budget.seeded(epsilon)
     with pytest.raises(InvalidParameter) as predicted:
         method.expected_error(schema, None, Fraction(epsilon))
     with pytest.raises(InvalidParameter) as refused:
@@ -556,7 +559,7 @@ def test_tables_whose_neighbors_replace_records_are_refused():
     table = Watched(random_rows(5))
     table.__class__ = type("Replacing", (Watched,), {"neighbors": ReplaceRecord()})
     with pytest.raises(InvalidParameter, match="added or removed"):
-        PrivPfC(target="class").release(table, budget=Budget(1), rng=seeded(1))
+        PrivPfC(target="class").release(table, budget=Budget.seeded(1), rng=seeded(1))
     assert table.kernels == []
 
 

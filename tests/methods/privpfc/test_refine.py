@@ -111,7 +111,7 @@ class Script:
                 task,
                 card,
                 rounds=rounds,
-                budget=Budget(EPSILON),
+                budget=Budget.seeded(EPSILON),
                 rng=seeded(1),
             )
         return self
@@ -256,11 +256,23 @@ def test_columns_are_chosen_and_sums_perturbed_by_the_distributions_of_the_proof
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(refinement, "select", script.select)
         patch.setattr(refinement, "add_geometric", script.add_geometric)
-        refine(Records(records, task), task, card, rounds=1, budget=Budget(budget), rng=seeded(1))
+        refine(
+            Records(records, task),
+            task,
+            card,
+            rounds=1,
+            budget=Budget.seeded(budget),
+            rng=seeded(1),
+        )
     drawn, noise = [], []
     for seed in range(1500):
         (one,) = refine(
-            Records(records, task), task, card, rounds=1, budget=Budget(budget), rng=seeded(seed)
+            Records(records, task),
+            task,
+            card,
+            rounds=1,
+            budget=Budget.seeded(budget),
+            rng=seeded(seed),
         )
         drawn.append((one.axis.column, one.axis.size))
         if one.axis.column == "sex":
@@ -287,7 +299,7 @@ def test_columns_are_chosen_and_sums_perturbed_by_the_distributions_of_the_proof
 
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_every_budget_is_spent_and_each_round_reads_the_rows_once(rounds, rng):
-    task, budget = task_of(2), Budget("0.7")
+    task, budget = task_of(2), Budget.seeded("0.7")
     table = Records(BALANCED, task)
     found = refine(table, task, card_of([[0, 0]]), rounds=rounds, budget=budget, rng=rng)
     assert len(found) == table.reads == rounds
@@ -299,7 +311,7 @@ def test_every_budget_is_spent_and_each_round_reads_the_rows_once(rounds, rng):
 
 
 def test_rows_are_read_only_after_the_budget_is_opened(rng):
-    task, budget = task_of(2), Budget(1)
+    task, budget = task_of(2), Budget.seeded(1)
 
     class Watched(Records):
         def sum(self, kernel):
@@ -315,7 +327,7 @@ def test_neighbors_that_replace_records_are_refused(rng):
     table = Records([], task)
     table.neighbors = ReplaceRecord()
     with pytest.raises(InvalidParameter, match="single records"):
-        refine(table, task, card_of([[0, 0]]), rounds=1, budget=Budget(1), rng=rng)
+        refine(table, task, card_of([[0, 0]]), rounds=1, budget=Budget.seeded(1), rng=rng)
     assert table.reads == 0
 
 
@@ -326,7 +338,7 @@ def test_progress_tells_rounds_only(rng):
         task,
         card_of([[0, 0]]),
         rounds=2,
-        budget=Budget(1),
+        budget=Budget.seeded(1),
         rng=rng,
         progress=lambda *step: steps.append(step),
     )
@@ -354,7 +366,7 @@ def test_each_level_that_tells_more_apart_is_a_candidate_once():
 def test_columns_that_tell_nothing_apart_refine_all_records_together(rng):
     single = column("one", "category", values=["a"])
     task = Task.of(Schema((single, column("y", "category", values=["n", "j"]))), target="y")
-    table, budget = Records([(0, 1)] * 500, task), Budget(5)
+    table, budget = Records([(0, 1)] * 500, task), Budget.seeded(5)
     (one,) = refine(table, task, card_of([[0, 0]]), rounds=1, budget=budget, rng=rng)
     assert one.axis.size == 1
     assert one.term.scores[0, 1] > STEP
@@ -379,7 +391,7 @@ def test_rounds_bring_the_card_closer_to_the_classes(classes, rng):
         return -np.log(np.maximum(probabilities, 1) / UNIT).mean()
 
     table = Records(records, task)
-    found = refine(table, task, card, rounds=3, budget=Budget(5), rng=rng)
+    found = refine(table, task, card, rounds=3, budget=Budget.seeded(5), rng=rng)
     assert found[0].axis.column == "sex"
     assert surprise([one.term for one in found]) < surprise([]) - 0.3
 
@@ -394,7 +406,7 @@ def test_noise_alone_teaches_little(classes):
             task,
             card_of([[0] * classes]),
             rounds=1,
-            budget=Budget(1),
+            budget=Budget.seeded(1),
             rng=seeded(seed),
         )
         sizes.append(np.abs(one.term.scores[:, -1]).mean())

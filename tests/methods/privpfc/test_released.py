@@ -41,7 +41,7 @@ RATE = Fraction(1, 2)
 
 
 def receipt():
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budget.spend()
     return Receipt.issue(
         method="privpfc", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=seeded(1)
@@ -491,7 +491,7 @@ def refined_release():
         }
     )
     method = PrivPfC(target="risk", rounds=1, cells_per_record=Fraction(1, 5000))
-    release = method.release(open_table(true, schema), budget=Budget(1), rng=seeded(3))
+    release = method.release(open_table(true, schema), budget=Budget.seeded(1), rng=seeded(3))
     return release, true.to_pandas()
 
 

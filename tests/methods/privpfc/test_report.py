@@ -37,7 +37,7 @@ ROWS = pa.table(
 
 def publish(rounds, rng=None):
     method = PrivPfC(target="risk", rounds=rounds)
-    return method.release(open_table(ROWS, SCHEMA), budget=Budget(5), rng=rng or seeded(1))
+    return method.release(open_table(ROWS, SCHEMA), budget=Budget.seeded(5), rng=rng or seeded(1))
 
 
 def with_refinements(count, axis):
@@ -83,6 +83,6 @@ def test_the_page_names_refinements_and_escapes_values():
 @pytest.mark.parametrize("with_charts", [True, False])
 def test_other_releases_show_nothing_here(with_charts):
     method = make_method("histogram", {"columns": ("sex",)})
-    release = method.release(open_table(ROWS, SCHEMA), budget=Budget(1), rng=seeded(1))
+    release = method.release(open_table(ROWS, SCHEMA), budget=Budget.seeded(1), rng=seeded(1))
     shown = section(release, with_charts)
     assert (shown.figures, shown.listings, shown.python) == ((), (), "")

@@ -32,7 +32,9 @@ def codes():
 @pytest.fixture(scope="module")
 def releases(codes):
     table = open_table(pa.table({"x": codes[:, 0]}), SMALL)
-    return [AG().release(table, budget=Budget(EPSILON), rng=seeded(seed)) for seed in range(12)]
+    return [
+        AG().release(table, budget=Budget.seeded(EPSILON), rng=seeded(seed)) for seed in range(12)
+    ]
 
 
 def test_no_neighbor_changes_the_probability_of_a_release_by_more_than_epsilon(codes, releases):
@@ -73,7 +75,7 @@ def test_the_first_grid_follows_from_the_noisy_number_of_records(noisy, side, mo
     monkeypatch.setattr(two_level_grid, "release_size", release_size)
     schema = Schema(tuple(column(name, "integer", bounds=[0, 9999]) for name in "xy"))
     nobody = open_table(pa.table({name: pa.array([], pa.int64()) for name in "xy"}), schema)
-    release = AG().release(nobody, budget=Budget(2), rng=seeded(2))
+    release = AG().release(nobody, budget=Budget.seeded(2), rng=seeded(2))
     assert np.count_nonzero(release.levels == 0) == side**2
 
 
@@ -81,7 +83,7 @@ def test_two_columns_are_cut_as_the_specification_says():
     schema = Schema(tuple(column(name, "integer", bounds=[0, 9999]) for name in "xy"))
     rng = plain_generator(2)
     rows = pa.table({name: rng.binomial(9999, 0.3, 50_000) for name in "xy"})
-    release = AG().release(open_table(rows, schema), budget=Budget(2), rng=seeded(2))
+    release = AG().release(open_table(rows, schema), budget=Budget.seeded(2), rng=seeded(2))
     rest = 2 * 0.98
     side = max(10, int(np.ceil(np.sqrt(release.size.value * rest / 10) / 4)))
     first = release.levels == 0
@@ -114,7 +116,7 @@ def test_many_records_never_make_too_many_boxes():
 @pytest.mark.parametrize("rows", [[], ROWS[:1], ROWS[:1] * 6, ROWS])
 def test_small_tables_and_other_numbers_of_columns_are_no_error(rows, columns):
     for seed in range(3):
-        budget = Budget("1.5")
+        budget = Budget.seeded("1.5")
         table = open_table(arrow_table(rows), SCHEMA)
         method = AG(columns=columns)
         release = method.release(table, budget=budget, rng=seeded(seed))

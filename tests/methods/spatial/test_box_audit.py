@@ -39,7 +39,7 @@ def losses(name, monkeypatch, sizes=(1, 2, 3, 5, 6, 12, 40), seeds=4):
         for seed in range(seeds):
 
             def release(table, seed=seed):
-                return CATALOG[name].release(table, budget=Budget(EPSILON), rng=seeded(seed))
+                return CATALOG[name].release(table, budget=Budget.seeded(EPSILON), rng=seeded(seed))
 
             pair = make_table(codes), make_table(codes[:-1])
             yield privacy_loss(release, *pair, MODULES, monkeypatch)

@@ -124,7 +124,7 @@ def test_a_cut_that_is_chosen_again_without_paying_is_caught():
 def test_cuts_are_drawn_with_the_distribution_of_the_proof(rng):
     counts = np.array([[5, 0, 1], [1, 3, 0]])
     parts = [Box((0, 0), (1, 3)), Box((1, 0), (2, 3))]
-    drawn = [choose_cuts(counts, parts, budget=Budget("0.7"), rng=rng) for _ in range(4000)]
+    drawn = [choose_cuts(counts, parts, budget=Budget.seeded("0.7"), rng=rng) for _ in range(4000)]
     for place, part in enumerate(parts):
         samples = [numbers[place] for numbers in drawn]
         scores = cut_scores(counts[part.slices])
@@ -134,7 +134,7 @@ def test_cuts_are_drawn_with_the_distribution_of_the_proof(rng):
 
 def publish(schema, rows, epsilon="1", seed=1, **settings):
     arrow = pa.table({name: pa.array(rows[name]) for name in schema.names})
-    budget = Budget(epsilon)
+    budget = Budget.seeded(epsilon)
     release = PHP(**settings).release(open_table(arrow, schema), budget=budget, rng=seeded(seed))
     return release, budget
 
@@ -189,7 +189,7 @@ def test_noise_of_final_counts_is_what_is_said():
 def test_progress_tells_levels_only(rng):
     told = []
     counts = np.array([4, 0, 0, 1])
-    cut_again(counts, 2, budget=Budget(1), rng=rng, progress=lambda *step: told.append(step))
+    cut_again(counts, 2, budget=Budget.seeded(1), rng=rng, progress=lambda *step: told.append(step))
     assert told == [(1, 2, "levels"), (2, 2, "levels")]
 
 

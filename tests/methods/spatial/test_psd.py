@@ -41,7 +41,9 @@ def codes():
 def releases(codes):
     table = open_table(pa.table({"x": codes[:, 0], "y": codes[:, 1]}), SMALL)
     method = PSD(median_share=Fraction(1, 2))
-    made = [method.release(table, budget=Budget(EPSILON), rng=seeded(seed)) for seed in range(30)]
+    made = [
+        method.release(table, budget=Budget.seeded(EPSILON), rng=seeded(seed)) for seed in range(30)
+    ]
     return [release for release in made if len(release.rates) == 5]  # two levels of medians
 
 
@@ -122,7 +124,7 @@ def test_medians_are_drawn_by_the_distribution_of_the_proof():
     rng, seen = seeded(6), []
     for _ in range(3000):
         growth = Growth(domain)
-        cut_at_medians(growth, table, budget=Budget("1.5"), rng=rng)
+        cut_at_medians(growth, table, budget=Budget.seeded("1.5"), rng=rng)
         seen.append(int(growth.cuts[0][0]))
     scores = [-abs(2 * sum(v < cut for v in values) - 7) for cut in range(1, 5)]
     assert scores == median_scores(np.bincount(values)).tolist()
@@ -154,7 +156,7 @@ def test_counts_carry_just_the_noise_of_their_level(codes):
     table = open_table(pa.table({"x": codes[:, 0], "y": codes[:, 1]}), SMALL)
     rng, noise, heights = seeded(7), Counter(), []
     for _ in range(400):
-        release = PSD().release(table, budget=Budget(12), rng=rng)
+        release = PSD().release(table, budget=Budget.seeded(12), rng=rng)
         heights.append(len(release.rates) - 1)
         if heights[-1] != 2:
             continue
@@ -175,7 +177,7 @@ def test_boxes_of_every_level_are_a_partition_and_columns_take_turns():
     schema = Schema(tuple(column(name, "integer", bounds=[0, 99]) for name in "xyz"))
     rng = plain_generator(8)
     rows = pa.table({name: rng.zipf(1.7, 20_000).clip(0, 99) for name in "xyz"})
-    release = PSD().release(open_table(rows, schema), budget=Budget(1), rng=seeded(8))
+    release = PSD().release(open_table(rows, schema), budget=Budget.seeded(1), rng=seeded(8))
     stacked = np.stack([rows[name].to_numpy() for name in "xyz"], axis=1)
     for level in range(len(release.rates)):
         boxes = np.flatnonzero(release.levels == level)
@@ -198,7 +200,7 @@ def test_domains_of_any_size_are_cut_into_boxes_that_fit():
     schema = Schema(tuple(column(name, "numeric", bounds=[0, 1], bins=100_000) for name in names))
     rng = plain_generator(9)
     rows = pa.table({name: rng.random(3000) for name in names})
-    release = PSD().release(open_table(rows, schema), budget=Budget(2), rng=seeded(9))
+    release = PSD().release(open_table(rows, schema), budget=Budget.seeded(2), rng=seeded(9))
     assert 100 < release.parents.size <= 1 << 18
     assert abs(release.total - 3000) < 150
     assert release.rows(10, seed=1).num_rows == 10
@@ -209,7 +211,7 @@ def test_domains_of_any_size_are_cut_into_boxes_that_fit():
 
 
 def test_a_tree_of_one_box_spends_all_on_its_count():
-    budget = Budget(4)
+    budget = Budget.seeded(4)
     table = open_table(pa.table({"x": [0], "y": [3]}), SMALL)
     release = PSD().release(table, budget=budget, rng=seeded(10))
     assert release.rates == (Fraction(4) * 49 / 50,)
@@ -221,7 +223,7 @@ def test_a_tree_of_one_box_spends_all_on_its_count():
 def test_after_the_medians_boxes_are_cut_in_the_middle():
     schema = Schema((column("x", "integer", bounds=[0, 1023]),))
     table = open_table(pa.table({"x": np.arange(4000) % 50}), schema)
-    release = PSD().release(table, budget=Budget(4), rng=seeded(10))
+    release = PSD().release(table, budget=Budget.seeded(4), rng=seeded(10))
     extents = (release.highs - release.lows).ravel()
     medians = (len(release.rates) - 1 + 1) // 2
     halves = [
@@ -237,7 +239,7 @@ def test_after_the_medians_boxes_are_cut_in_the_middle():
 @pytest.mark.parametrize("rows", [[], ROWS[:1], ROWS[:1] * 6, ROWS, ROWS[:1] * 300])
 def test_small_tables_are_no_error(rows):
     for seed, epsilon in enumerate(("0.1", "1.5", "60")):
-        budget = Budget(epsilon)
+        budget = Budget.seeded(epsilon)
         table = open_table(arrow_table(rows), SCHEMA)
         release = PSD().release(table, budget=budget, rng=seeded(seed))
         assert all(leaf.is_used for leaf in budget.account())
@@ -251,7 +253,7 @@ def test_small_tables_are_no_error(rows):
 def test_a_level_without_choices_is_paid_all_the_same():
     schema = Schema((column("x", "integer", bounds=[0, 0]),))
     growth = Growth(BoxDomain.choose((), schema))
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     cut_at_medians(growth, open_table(pa.table({"x": [0]}), schema), budget=budget, rng=seeded(1))
     assert budget.is_used
     assert growth.last.lows.tolist() == [[0]]
@@ -287,7 +289,7 @@ def test_missing_values_share_no_box_with_others():
             for place, name in enumerate("xy")
         }
     )
-    release = PSD().release(open_table(rows, schema), budget=Budget(1), rng=seeded(1))
+    release = PSD().release(open_table(rows, schema), budget=Budget.seeded(1), rng=seeded(1))
     ends = np.delete(np.arange(release.parents.size), release.parents[release.parents >= 0])
     for place in range(2):
         low, high = release.lows[ends, place], release.highs[ends, place]

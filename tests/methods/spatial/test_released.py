@@ -32,7 +32,7 @@ SIZES = np.array([16, 9])
 
 
 def receipt():
-    budget, rng = Budget(1), seeded(1)
+    budget, rng = Budget.seeded(1), seeded(1)
     budget.spend()
     return Receipt.issue(
         method="test", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=rng

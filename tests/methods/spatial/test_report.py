@@ -24,7 +24,7 @@ def publish(names, records=500, method=None, epsilon=5):
     points = plain_generator(1).beta(1, 4, (records, len(names))) * 10
     rows = pa.table(dict(zip(names, points.T, strict=True)))
     method = method or AG()
-    return method.release(open_table(rows, schema), budget=Budget(epsilon), rng=seeded(2))
+    return method.release(open_table(rows, schema), budget=Budget.seeded(epsilon), rng=seeded(2))
 
 
 def test_two_columns_are_drawn_box_by_box_the_denser_the_darker():
@@ -88,5 +88,5 @@ def test_other_releases_show_nothing_here():
     schema = Schema((column("sex", "category", values=["F", "M"]),))
     method = make_method("histogram", {"columns": ("sex",)})
     table = open_table(pa.table({"sex": ["F"]}), schema)
-    shown = section(method.release(table, budget=Budget(1), rng=seeded(1)), True)
+    shown = section(method.release(table, budget=Budget.seeded(1), rng=seeded(1)), True)
     assert (shown.figures, shown.listings, shown.python) == ((), (), "")

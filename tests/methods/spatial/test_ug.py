@@ -39,7 +39,7 @@ def some_codes(records, seed=1):
 
 
 def publish(codes, epsilon, seed):
-    return UG().release(small_table(codes), budget=Budget(epsilon), rng=seeded(seed))
+    return UG().release(small_table(codes), budget=Budget.seeded(epsilon), rng=seeded(seed))
 
 
 def test_no_neighbor_changes_the_probability_of_a_release_by_more_than_epsilon():
@@ -69,7 +69,7 @@ def test_releases_have_the_distribution_of_the_proof():
     rng, epsilon = seeded(3), Fraction(25)
     seen = []
     for _ in range(1200):
-        release = UG().release(table, budget=Budget(epsilon), rng=rng)
+        release = UG().release(table, budget=Budget.seeded(epsilon), rng=rng)
         seen.append((min(max(release.size.value, 0), 6), release.parents.size))
     probabilities = Counter()
     for size in range(-40, 41):
@@ -94,7 +94,7 @@ def test_the_grid_follows_from_the_noisy_number_of_records():
     schema = Schema(tuple(column(name, "integer", bounds=[0, 999]) for name in "xy"))
     rng = plain_generator(4)
     rows = pa.table({name: rng.integers(0, 1000, 40_000) for name in "xy"})
-    release = UG().release(open_table(rows, schema), budget=Budget(1), rng=seeded(4))
+    release = UG().release(open_table(rows, schema), budget=Budget.seeded(1), rng=seeded(4))
     side = int(np.ceil(np.sqrt(release.size.value * 0.98 / 10)))
     assert release.parents.size == side**2
     assert np.ptp(release.highs - release.lows) <= 1
@@ -109,7 +109,7 @@ def test_domains_of_any_size_are_cut_into_boxes_that_fit():
     schema = Schema(tuple(column(name, "numeric", bounds=[0, 1], bins=10) for name in names))
     rng = plain_generator(5)
     rows = pa.table({name: rng.random(3000) for name in names})
-    release = UG().release(open_table(rows, schema), budget=Budget(2), rng=seeded(5))
+    release = UG().release(open_table(rows, schema), budget=Budget.seeded(2), rng=seeded(5))
     assert 1 << 10 < release.parents.size <= 1 << 18
     assert abs(release.total - 3000) < 100
     assert release.rows(10, seed=1).num_rows == 10
@@ -135,7 +135,7 @@ def test_columns_are_cut_alike_as_far_as_they_have_leaves(wanted, extents, sides
 def test_small_tables_are_no_error(rows):
     for seed in range(5):
         release = UG().release(
-            open_table(arrow_table(rows), SCHEMA), budget=Budget("1.5"), rng=seeded(seed)
+            open_table(arrow_table(rows), SCHEMA), budget=Budget.seeded("1.5"), rng=seeded(seed)
         )
         assert release.schema.names == ("age", "height")
         assert release.summary()
@@ -143,7 +143,7 @@ def test_small_tables_are_no_error(rows):
 
 
 def test_the_budget_is_emptied_and_unfit_budgets_are_refused():
-    budget = Budget("0.7")
+    budget = Budget.seeded("0.7")
     table = open_table(arrow_table(), SCHEMA)
     release = UG(columns=("height",)).release(table, budget=budget, rng=seeded(1))
     assert all(leaf.is_used for leaf in budget.account())
@@ -152,7 +152,7 @@ def test_the_budget_is_emptied_and_unfit_budgets_are_refused():
     with pytest.raises(BudgetAlreadyUsed):
         UG().release(table, budget=budget, rng=seeded(1))
     for refuse in (
-        lambda: UG().release(table, budget=Budget("1e-30"), rng=seeded(1)),
+        lambda: UG().release(table, budget=Budget.seeded("1e-30"), rng=seeded(1)),
         lambda: UG().expected_error(SCHEMA, None, Fraction("1e-30")),
         lambda: UG(columns=("shoe",)).expected_error(SCHEMA, None, Fraction(1)),
         lambda: UG(columns="age"),
@@ -173,7 +173,7 @@ def test_more_columns_than_an_array_has_axes_can_be_cut_and_asked():
     names = [f"c{i}" for i in range(70)]
     schema = Schema(tuple(column(name, "integer", bounds=[0, 9]) for name in names))
     rows = pa.table({name: plain_generator(1).integers(0, 10, 500) for name in names})
-    release = UG().release(open_table(rows, schema), budget=Budget(1), rng=seeded(1))
+    release = UG().release(open_table(rows, schema), budget=Budget.seeded(1), rng=seeded(1))
     lows, highs = np.array([[0, 0], [3, 3]]), np.array([[10, 10], [5, 10]])
     assert release.count_boxes(("c0", "c1"), lows, highs).shape == (2,)
 

@@ -128,7 +128,7 @@ class Audit:
 
     @cached_property
     def receipt(self):
-        started = self.method.start(SCHEMA, budget=Budget(self.epsilon), rng=seeded(1))
+        started = self.method.start(SCHEMA, budget=Budget.seeded(self.epsilon), rng=seeded(1))
         return started.receipt
 
     def loss(self, places, aboves) -> float:

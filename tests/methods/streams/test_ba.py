@@ -98,7 +98,9 @@ def test_no_publication_takes_more_than_a_window():
 
 
 def run(snapshots, *, window, epsilon=Fraction(1), seed=1, **settings):
-    opened = method(window, **settings).start(SCHEMA, budget=Budget(epsilon), rng=seeded(seed))
+    opened = method(window, **settings).start(
+        SCHEMA, budget=Budget.seeded(epsilon), rng=seeded(seed)
+    )
     rng = seeded(seed)
     return opened, [opened.next_counts(counts, rng=rng) for counts in snapshots]
 
@@ -170,7 +172,7 @@ def test_a_resumed_stream_goes_on_as_if_it_had_not_stopped():
     snapshots = random_snapshots(4, 20, high=1000)
     opened, steps = run(snapshots, window=6)
     rng = seeded(1)
-    again = method(6).start(SCHEMA, budget=Budget(1), rng=seeded(1))
+    again = method(6).start(SCHEMA, budget=Budget.seeded(1), rng=seeded(1))
     found = []
     for counts in snapshots:
         again = method(6).resume(SCHEMA, again.state(), again.receipt)
@@ -208,4 +210,4 @@ def test_settings_that_make_no_sense_are_refused(settings, reason):
 
 def test_an_epsilon_too_small_for_one_unit_is_refused_at_the_start():
     with pytest.raises(InvalidParameter, match="rate"):
-        method(3).start(SCHEMA, budget=Budget(Fraction(1, 2**39)), rng=seeded(1))
+        method(3).start(SCHEMA, budget=Budget.seeded(Fraction(1, 2**39)), rng=seeded(1))

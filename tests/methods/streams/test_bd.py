@@ -123,7 +123,9 @@ def test_with_many_bins_the_comparisons_get_a_smaller_part():
 
 
 def run(snapshots, *, window, epsilon=Fraction(1), seed=1, **settings):
-    opened = method(window, **settings).start(SCHEMA, budget=Budget(epsilon), rng=seeded(seed))
+    opened = method(window, **settings).start(
+        SCHEMA, budget=Budget.seeded(epsilon), rng=seeded(seed)
+    )
     rng = seeded(seed)
     return opened, [opened.next_counts(counts, rng=rng) for counts in snapshots]
 
@@ -218,6 +220,6 @@ def test_settings_that_make_no_sense_are_refused(settings, reason):
 def test_an_epsilon_too_small_for_the_smallest_publication_is_refused_at_the_start():
     epsilon = Fraction(1, 2**22)
     with pytest.raises(InvalidParameter, match="rate"):
-        method(3).start(SCHEMA, budget=Budget(epsilon), rng=seeded(1))
+        method(3).start(SCHEMA, budget=Budget.seeded(epsilon), rng=seeded(1))
     with pytest.raises(InvalidParameter, match="rate"):
         method(10**12, decision_share=Fraction(1, 10**6)).expected_error(SCHEMA, None, Fraction(1))

@@ -23,7 +23,7 @@ def configured(name, **settings):
 
 
 def follow(method, counts, epsilon="1", seed=1):
-    stream = method.start(SCHEMA, budget=Budget(epsilon), rng=seeded(seed))
+    stream = method.start(SCHEMA, budget=Budget.seeded(epsilon), rng=seeded(seed))
     rng = seeded(seed + 1000)
     return stream, [stream.next_counts(row, rng=rng) for row in counts]
 
@@ -133,7 +133,7 @@ def test_a_snapshot_without_the_users_is_refused():
     """A table opened without the unit would slip past the contribution bound."""
     owned = Schema(SCHEMA.columns, unit="user")
     method = make_stream_method("dsat", {"columns": ("x", "y"), "horizon": 3})
-    stream = method.start(owned, budget=Budget(1), rng=seeded(1))
+    stream = method.start(owned, budget=Budget.seeded(1), rng=seeded(1))
     rows = pa.table({"x": [1, 1], "y": [2, 2], "user": ["ann", "ann"]})
     with pytest.raises(InvalidParameter, match="schema"):
         stream.next(open_table(rows, SCHEMA), rng=seeded(2))
@@ -148,7 +148,7 @@ def test_what_is_not_refused_beforehand_can_be_run_and_is_as_noisy_as_predicted(
         predicted = method.expected_error(SCHEMA, None, Fraction(1)).figures["one_bin_95"]
     except InvalidParameter:
         with pytest.raises(InvalidParameter):
-            method.start(SCHEMA, budget=Budget(1), rng=seeded(1))
+            method.start(SCHEMA, budget=Budget.seeded(1), rng=seeded(1))
         return
     _, steps = follow(method, STATIC[:3])
     # A bin's noise is within about 2.1 standard deviations in 95 of 100 publications.

@@ -45,7 +45,7 @@ def history_of(published, number, *, size=1000.0, noise=8.0):
 def test_all_is_spent_on_every_path(releases, monkeypatch):
     """All answers of six steps, through the real loop and account."""
     for answers in product([False, True], repeat=6):
-        opened = dsft(6, releases=releases).start(SCHEMA, budget=Budget(1), rng=seeded(1))
+        opened = dsft(6, releases=releases).start(SCHEMA, budget=Budget.seeded(1), rng=seeded(1))
         side = Side(frozenset(n for n, is_above in enumerate(answers, 1) if is_above))
         with monkeypatch.context() as patch:
             patch.setattr(stream, "StoredVector", side)
@@ -99,7 +99,7 @@ def test_the_automatic_threshold_is_three_deviations_of_all_noise():
         sensitivity=1,
         max_positives=terms.positives,
         monotonic=False,
-        budget=Budget(terms.epsilon),
+        budget=Budget.seeded(terms.epsilon),
     )
     mean, spread = absolute_noise(8.0)
     deviation = (comparison_deviation(calibration) ** 2 + BINS * spread) ** 0.5
@@ -169,7 +169,7 @@ def test_a_threshold_may_be_written_as_text(text, value):
 
 
 def test_too_small_an_epsilon_is_refused_before_anything_is_spent():
-    budget = Budget(Fraction(1, 2**45))
+    budget = Budget.seeded(Fraction(1, 2**45))
     with pytest.raises(InvalidParameter, match="rate"):
         dsft(50).start(SCHEMA, budget=budget, rng=seeded(1))
     assert not budget.is_used
@@ -179,7 +179,7 @@ def test_it_publishes_after_a_jump_and_not_before():
     """The counts jump once, by far more than the threshold, which is far beyond all noise."""
     method = dsft(30, releases=3, threshold=Fraction(1, 10))
     for seed in range(5):
-        opened = method.start(SCHEMA, budget=Budget(5), rng=seeded(seed))
+        opened = method.start(SCHEMA, budget=Budget.seeded(5), rng=seeded(seed))
         rng = seeded(1000 + seed)
         counts = [np.full(BINS, 5000 if n < 15 else 9000, dtype=np.int64) for n in range(30)]
         times = [s.number for c in counts if (s := opened.next_counts(c, rng=rng)).epsilon]

@@ -35,7 +35,7 @@ class Choosy(IdentityHistogram):
 def test_small_publications_are_skipped_whatever_the_counts_are(monkeypatch, name, span, jump):
     method = make_stream_method(name, {"columns": "a", "trust_rows": True, **span})
     monkeypatch.setattr(type(method), "static_histogram", lambda _: Choosy())
-    stream = method.start(SCHEMA, budget=Budget("0.05"), rng=seeded(1))
+    stream = method.start(SCHEMA, budget=Budget.seeded("0.05"), rng=seeded(1))
     rng, counts = seeded(2), np.zeros(64, dtype=np.int64)
     for step in range(60):
         counts[step % 64] += jump
@@ -46,7 +46,7 @@ def test_without_the_precaution_a_step_would_fail_by_what_it_saw(monkeypatch):
     """The broken twin: plans are carried out unseen, and the error depends on the counts."""
     method = make_stream_method("dsat", {"columns": "a", "trust_rows": True, "horizon": 2000})
     monkeypatch.setattr(type(method), "static_histogram", lambda _: Choosy())
-    stream = method.start(SCHEMA, budget=Budget("0.05"), rng=seeded(1))
+    stream = method.start(SCHEMA, budget=Budget.seeded("0.05"), rng=seeded(1))
     monkeypatch.setattr(stream, "_feasible", lambda plan: plan)
     rng, counts = seeded(2), np.zeros(64, dtype=np.int64)
 

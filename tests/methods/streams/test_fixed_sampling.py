@@ -14,7 +14,9 @@ from methods.streams.stream_distribution import BINS, SCHEMA, SHARED
 
 def published(steps, **settings):
     """Publish so many steps: when histograms came out, at what price, and the stream."""
-    opened = FixedSampling(**SHARED, **settings).start(SCHEMA, budget=Budget(1), rng=seeded(1))
+    opened = FixedSampling(**SHARED, **settings).start(
+        SCHEMA, budget=Budget.seeded(1), rng=seeded(1)
+    )
     counts = np.zeros(BINS, dtype=np.int64)
     found = [opened.next_counts(counts, rng=seeded(2)) for _ in range(steps)]
     times = [step.number for step in found if step.released is not None]

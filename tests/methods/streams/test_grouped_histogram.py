@@ -32,7 +32,7 @@ def make_bins(size):
 def publish(counts, *, epsilon=EPSILON, contribution=1, seed=1):
     counts = np.asarray(counts, dtype=np.int64)
     bins = make_bins(counts.size)
-    budget = Budget(epsilon)
+    budget = Budget.seeded(epsilon)
     found = GroupedHistogram().publish(
         Reading.of_counts(counts, bins),
         contribution=contribution,
@@ -95,7 +95,7 @@ def test_the_audit_notices_shares_that_are_both_the_whole(monkeypatch):
         perturb = grouped_histogram.add_geometric
 
         def twice(values, *, sensitivity, budget, rng):
-            share = Budget(2 * budget.spend())
+            share = Budget.seeded(2 * budget.spend())
             return perturb(values, sensitivity=sensitivity, budget=share, rng=rng)
 
         with monkeypatch.context() as patch:

@@ -58,7 +58,7 @@ def bins_for(name):
 def publish(name, counts, bins, *, contribution=1, epsilon=EPSILON, seed=1):
     reading = Reading.of_counts(counts, bins)
     return MethodHistogram(name).publish(
-        reading, contribution=contribution, budget=Budget(epsilon), rng=seeded(seed)
+        reading, contribution=contribution, budget=Budget.seeded(epsilon), rng=seeded(seed)
     )
 
 
@@ -127,7 +127,7 @@ def test_a_sample_of_cells_counts_what_it_kept():
 def test_bins_are_counted_as_the_release_counts_boxes(name):
     counts = plain_generator(6).integers(0, 50, SQUARE.size)
     method = MethodHistogram(name)._method(SQUARE)
-    release = method.release(rows_of(counts, SQUARE), budget=Budget(1), rng=seeded(1))
+    release = method.release(rows_of(counts, SQUARE), budget=Budget.seeded(1), rng=seeded(1))
     lows = np.stack(np.unravel_index(np.arange(SQUARE.size), SQUARE.shape), axis=1)
     asked = release.count_boxes(SQUARE.names, lows, lows + 1)
     found = method_histogram._count_bins(release, SQUARE)
@@ -170,8 +170,8 @@ def test_a_granted_budget_takes_secure_noise_only():
     grant = Grant("town", 1, "0" * 64)
     with pytest.raises(InvalidParameter, match="secure"):
         MethodHistogram("ug").publish(
-            reading, contribution=1, budget=Budget(1, grant=grant), rng=seeded(1)
+            reading, contribution=1, budget=Budget.granted(1, grant=grant), rng=seeded(1)
         )
-    budget = Budget(1, grant=grant)
+    budget = Budget.granted(1, grant=grant)
     MethodHistogram("ug").publish(reading, contribution=1, budget=budget, rng=secure())
     assert budget.is_used

@@ -82,7 +82,9 @@ def test_false_alarms_are_rare():
     rng, fired, steps = seeded(5), 0, 100
     margin = round(comparison_margin(Fraction(1, 10), 3, 1, steps))
     for _ in range(100):
-        vector = StoredVector.draw(sensitivity=1, max_positives=3, budget=Budget("0.1"), rng=rng)
+        vector = StoredVector.draw(
+            sensitivity=1, max_positives=3, budget=Budget.seeded("0.1"), rng=rng
+        )
         for _ in range(steps):
             is_above, vector = vector.above(0, margin, rng)
             if is_above:

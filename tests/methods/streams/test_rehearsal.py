@@ -28,7 +28,7 @@ def published(monkeypatch):
 
 
 def steps(method, snapshots, source):
-    stream = method.start(SCHEMA, budget=Budget(EPSILON), rng=source)
+    stream = method.start(SCHEMA, budget=Budget.seeded(EPSILON), rng=source)
     return stream, [stream.next_counts(counts, rng=source) for counts in snapshots]
 
 

@@ -50,7 +50,7 @@ def record(number=1, **changes):
 @pytest.fixture
 def folder(tmp_path):
     """A stream with a published step, t1, and a repeated one, t2."""
-    receipt = METHOD.start(SCHEMA, budget=Budget(2), rng=secure()).receipt
+    receipt = METHOD.start(SCHEMA, budget=Budget.seeded(2), rng=secure()).receipt
     axes = [{"column": name, "level": level} for name, level in BINS.columns]
     metadata = {"axes": axes, "horizon": None, "window": 4}
     place = tmp_path / "out"

@@ -27,7 +27,7 @@ EPSILON = Fraction(1, 2)
 
 def publish(name, counts, *, epsilon=EPSILON, contribution=1, seed=1, bins=BINS):
     reading = Reading.of_counts(np.asarray(counts, dtype=np.int64), bins)
-    budget = Budget(epsilon)
+    budget = Budget.seeded(epsilon)
     found = static_histogram(name).publish(
         reading, contribution=contribution, budget=budget, rng=seeded(seed)
     )

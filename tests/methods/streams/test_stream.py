@@ -47,7 +47,7 @@ METHODS = {
 
 
 def start(method, schema=SCHEMA, epsilon=20):
-    return method.start(schema, budget=Budget(epsilon), rng=seeded(7))
+    return method.start(schema, budget=Budget.seeded(epsilon), rng=seeded(7))
 
 
 def snapshots(kind="bursts"):
@@ -197,7 +197,7 @@ def test_a_stream_from_a_ledger_wants_secure_noise(rng):
 
 
 def test_the_budget_is_spent_when_a_stream_is_opened():
-    budget = Budget(2)
+    budget = Budget.seeded(2)
     opened = METHODS["dsft"].start(SCHEMA, budget=budget, rng=seeded(1))
     assert budget.cost() == opened.receipt.epsilon == 2
     assert opened.spent == 0

@@ -35,7 +35,7 @@ def snapshots(seed=1):
 
 
 def open_stream(name, epsilon="0.8", **settings):
-    return method(name, **settings).start(SCHEMA, budget=Budget(epsilon), rng=seeded(1))
+    return method(name, **settings).start(SCHEMA, budget=Budget.seeded(epsilon), rng=seeded(1))
 
 
 @pytest.mark.parametrize("name", STREAMS)
@@ -88,7 +88,7 @@ def test_a_stream_that_is_stored_and_opened_again_goes_on_as_if_nothing_had_happ
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_the_budget_is_taken_once(name):
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     method(name).start(SCHEMA, budget=budget, rng=seeded(1))
     assert budget.cost() == 1
     with pytest.raises(BudgetAlreadyUsed):

@@ -44,7 +44,9 @@ def test_one_basket_moves_every_count_by_at_most_one_and_all_upwards(pairs, item
 
 def release(source, schema=BASKETS, epsilon="1", seed=1, **settings):
     method = TopK(**{"column": "item", "count": 3} | settings)
-    return method.release(open_table(source, schema), budget=Budget(epsilon), rng=seeded(seed))
+    return method.release(
+        open_table(source, schema), budget=Budget.seeded(epsilon), rng=seeded(seed)
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_tables_that_hide_something_else_are_refused():
     class Replacing:
         schema, neighbors = BASKETS, ReplaceRecord()
 
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     with pytest.raises(InvalidParameter, match="nothing else"):
         TopK(column="item").release(Replacing(), budget=budget, rng=seeded(1))
     assert not budget.is_used

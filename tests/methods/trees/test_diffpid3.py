@@ -41,7 +41,7 @@ def loans(size=2000):
 
 def release(table, epsilon=2, seed=1, schema=LOANS, budget=None, **settings):
     method = DiffPID3(**{"target": "risk", **settings})
-    budget = budget or Budget(epsilon)
+    budget = budget or Budget.seeded(epsilon)
     return method.release(open_table(table, schema), budget=budget, rng=seeded(seed))
 
 
@@ -57,7 +57,7 @@ def test_a_clear_rule_is_learned(settings):
 
 
 def test_the_budget_pays_for_every_path_and_the_receipt_says_so():
-    budget = Budget("0.8")
+    budget = Budget.seeded("0.8")
     tree = release(loans(), budget=budget, depth=3)
     assert len(tree.shape.leaves) > 3
     assert budget.cost() == budget.epsilon == tree.receipt.epsilon == Fraction(4, 5)
@@ -113,7 +113,7 @@ def test_progress_tells_levels_only():
     seen = []
     DiffPID3(target="risk", depth=2).release(
         open_table(loans(), LOANS),
-        budget=Budget(2),
+        budget=Budget.seeded(2),
         rng=seeded(1),
         progress=lambda *step: seen.append(step),
     )
@@ -152,7 +152,7 @@ def test_bad_settings_are_refused_at_once(settings):
 )
 def test_what_release_refuses_the_forecast_refuses_too_and_nothing_is_spent(settings, epsilon):
     method = DiffPID3(**{"target": "risk", **settings})
-    budget = Budget(epsilon)
+    budget = Budget.seeded(epsilon)
     with pytest.raises(InvalidParameter) as predicted:
         method.expected_error(LOANS, None, Fraction(epsilon))
     with pytest.raises(InvalidParameter) as refused:

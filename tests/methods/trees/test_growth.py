@@ -97,7 +97,7 @@ class Transcript:
         with monkeypatch.context() as patch:
             patch.setattr(tree_growth, "add_geometric", self.add_geometric)
             patch.setattr(tree_growth, "select", self.select)
-            grow(make_table(records), plan, budget=Budget(EPSILON), rng=seeded(seed))
+            grow(make_table(records), plan, budget=Budget.seeded(EPSILON), rng=seeded(seed))
         if self.played is not None and len(self.calls) != len(self.played.calls):
             raise Diverged
         return sum(likelihood for _, _, likelihood in self.calls)
@@ -160,7 +160,7 @@ def test_the_audit_notices_choices_that_forget_the_range(monkeypatch):
 
 def test_the_audit_notices_leaves_that_spend_what_was_spent_above(monkeypatch):
     def generous(budget, **parts):
-        return {name: Budget(2 * EPSILON) for name, nodes in parts.items() if nodes}
+        return {name: Budget.seeded(2 * EPSILON) for name, nodes in parts.items() if nodes}
 
     monkeypatch.setattr(tree_growth, "_part", generous)
     assert worst_loss(make_plan(2), monkeypatch) > EPSILON
@@ -187,7 +187,7 @@ def test_the_audit_notices_a_tree_that_stops_when_purity_stops_improving(monkeyp
 @pytest.mark.parametrize("plan", PLANS, ids=["1", "2", "3", "gini", "entropy", "staged"])
 @pytest.mark.parametrize("size", [0, 1, 200])
 def test_every_budget_is_used_and_the_tree_of_budgets_costs_the_budget(plan, size, rng):
-    budget = Budget("1.5")
+    budget = Budget.seeded("1.5")
     growth = grow(make_table(random_records(1, size)[0]), plan, budget=budget, rng=rng)
     assert all(leaf.is_used for leaf in budget.account())
     assert budget.cost() == budget.epsilon
@@ -222,7 +222,9 @@ def test_the_first_split_is_chosen_with_the_probabilities_of_the_proof():
     distribution = choice_distribution(scores, float(plan.share(epsilon)))
     drawn, rng = [], seeded(11)
     for _ in range(800):
-        branches = tree_growth.choose(root, plan, budget=Budget(plan.share(epsilon)), rng=rng)
+        branches = tree_growth.choose(
+            root, plan, budget=Budget.seeded(plan.share(epsilon)), rng=rng
+        )
         drawn.append(splits.index(branches))
     assert frequency_p_value(drawn, dict(enumerate(distribution))) > 1e-3
     doubled = choice_distribution(scores, 2 * float(plan.share(epsilon)))
@@ -261,7 +263,7 @@ def test_the_least_size_that_goes_on_is_exact():
 def test_counting_in_several_passes_gives_the_same_tree(monkeypatch):
     def publish():
         records = random_records(3, 150)[0]
-        return grow(make_table(records), make_plan(3), budget=Budget(50), rng=seeded(4))
+        return grow(make_table(records), make_plan(3), budget=Budget.seeded(50), rng=seeded(4))
 
     once = publish()
     assert len(once.branches) > 4
@@ -273,7 +275,7 @@ def test_counting_in_several_passes_gives_the_same_tree(monkeypatch):
 
 def test_with_ample_budget_the_tree_finds_the_rule_that_made_the_classes():
     records = [[*r[:3], int(r[0] >= 2 and r[1] == 1)] for r in random_records(9, 400)[0]]
-    growth = grow(make_table(records), make_plan(2), budget=Budget(10_000), rng=seeded(1))
+    growth = grow(make_table(records), make_plan(2), budget=Budget.seeded(10_000), rng=seeded(1))
     root = growth.branches[0]
     assert (root.column, root.starts) in {("age", (0, 2)), ("work", (0, 1, 2))}
     wrong = sum(min(counts) for counts in growth.counts.values())

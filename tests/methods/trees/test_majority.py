@@ -32,7 +32,7 @@ def table(a, b, c=0):
 
 def release(counts, epsilon=1, seed=1):
     method = Majority(target="class")
-    return method.release(table(*counts), budget=Budget(epsilon), rng=seeded(seed))
+    return method.release(table(*counts), budget=Budget.seeded(epsilon), rng=seeded(seed))
 
 
 def distribution(counts, epsilon):

@@ -31,7 +31,7 @@ COUNTS = np.array([[50, 1], [9, 1], [-2, 12], [4, 4]])  # of the nodes 2, 3, 4, 
 
 
 def make(**changes):
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budget.spend()
     receipt = Receipt.issue(
         method="diffpid3",

@@ -31,7 +31,7 @@ POINTS = [(0.1, 0.1), (0.1, 0.15), (0.2, 0.1), (0.9, 0.9), (0.6, 0.9)]
 
 
 def run(method, table, epsilon=1, seed=7):
-    return method.release(table, budget=Budget(epsilon), rng=seeded(seed))
+    return method.release(table, budget=Budget.seeded(epsilon), rng=seeded(seed))
 
 
 @pytest.mark.parametrize("kind", CATALOG)
@@ -60,7 +60,7 @@ class TestEveryVariant:
             assert release.labels.shape == (8 >> levels,) * 2
 
     def test_the_budget_is_emptied(self, kind):
-        budget = Budget("0.7")
+        budget = Budget.seeded("0.7")
         release = kind(cells=4).release(square(POINTS), budget=budget, rng=seeded(1))
         assert all(leaf.is_used for leaf in budget.account())
         shares = sum((share for _, share in release.receipt.shares), Fraction(0))
@@ -88,7 +88,7 @@ class TestEveryVariant:
             kind(**settings).expected_error(SQUARE, None, Fraction(1))
 
     def test_what_expected_error_refuses_release_refuses_with_a_full_budget(self, kind):
-        budget = Budget(1)
+        budget = Budget.seeded(1)
         with pytest.raises(InvalidParameter):
             kind(cells=5).release(square(POINTS), budget=budget, rng=seeded(1))
         assert not budget.is_used

@@ -42,7 +42,7 @@ def draw(exact, highest, percentile, sensitivity, runs=3000):
             highest=highest,
             percentile=percentile,
             sensitivity=sensitivity,
-            budget=Budget(EPSILON),
+            budget=Budget.seeded(EPSILON),
             rng=rng,
         )
         for _ in range(runs)
@@ -133,7 +133,7 @@ def test_the_range_depends_on_noisy_coefficients_only_and_is_never_empty():
 def test_the_release_holds_the_threshold_and_takes_what_reaches_it():
     table = square([(0.1, 0.1)] * 60 + [(0.9, 0.9)] * 40)
     method = PrivTHREM(cells=4, percentile=Fraction(1, 2))
-    release = method.release(table, budget=Budget(5), rng=seeded(2))
+    release = method.release(table, budget=Budget.seeded(5), rng=seeded(2))
     sums = release.counts.reshape(2, 2, 2, 2).sum(axis=(1, 3)) / 2  # Haar: sums / 2 in the plane
     assert ((release.labels >= 0) == (sums >= release.threshold)).all()
     assert release.chosen is None

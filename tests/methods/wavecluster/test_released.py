@@ -41,7 +41,7 @@ COUNTS = np.arange(16.0) - 2
 
 
 def make(**changes):
-    budget = Budget(1)
+    budget = Budget.seeded(1)
     budget.spend()
     receipt = Receipt.issue(
         method="privthr",
@@ -192,7 +192,7 @@ def test_a_column_that_the_tables_use_themselves_is_refused():
     schema = Schema((column("cluster", "numeric", bounds=[0, 1]),))
     table = open_table(pa.table({"cluster": [0.5]}), schema)
     with pytest.raises(InvalidParameter, match="rename"):
-        PrivTHR().release(table, budget=Budget(1), rng=seeded(1))
+        PrivTHR().release(table, budget=Budget.seeded(1), rng=seeded(1))
 
 
 def test_the_report_shows_the_clusters_in_colors_and_escapes_names():
@@ -210,7 +210,7 @@ def test_more_columns_are_shown_by_pairs(dimensions, figures):
     names = [f"c{i}" for i in range(dimensions)]
     schema = Schema(tuple(column(name, "numeric", bounds=[0, 1]) for name in names))
     table = open_table(pa.table({name: [0.1, 0.1, 0.9] * 30 for name in names}), schema)
-    release = PrivTHR(cells=4).release(table, budget=Budget(9), rng=seeded(1))
+    release = PrivTHR(cells=4).release(table, budget=Budget.seeded(9), rng=seeded(1))
     shown = section(release, True)
     assert len(shown.figures) == figures
     assert all("hsl(" in figure.svg for figure in shown.figures)

@@ -2,36 +2,20 @@
 
 The samplers compare random bits with numbers such as exp(-rate).  Those are irrational, so
 no float and no fraction equals them; but every comparison with finitely many bits is decided
-by an enclosure that is tight enough.  All arithmetic is on integers (one `Decimal.exp`
-aside) and rounds outwards.  Why it is exact: docs/proofs/exact.md.
+by an enclosure that is tight enough.  All arithmetic is on integers (the exponential of
+`privacy/exponentials` aside) and rounds outwards.  Why it is exact: docs/proofs/exact.md.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import (
-    MAX_EMAX,
-    MIN_EMIN,
-    ROUND_CEILING,
-    ROUND_FLOOR,
-    Context,
-    Decimal,
-    DivisionByZero,
-    InvalidOperation,
-    Overflow,
-)
 from fractions import Fraction
 from functools import lru_cache
 from itertools import count, islice
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from dpublish.privacy.exponentials import Bounds, exp_bounds
 
 _FIRST_GUARD = 64  # extra bits tried first; doubled until the enclosure decides
-
-
-class Bounds(NamedTuple):
-    """Integers around `2**precision` times a real number: low <= it <= high."""
-
-    low: int
-    high: int
 
 
 class Rate(Protocol):
@@ -150,29 +134,6 @@ class Distribution:
         return Bounds(low, high)
 
 
-@lru_cache(maxsize=1024)
-def exp_bounds(exponent: Fraction, precision: int) -> Bounds:
-    """Enclose `2**precision * exp(-exponent)` for an exponent >= 0.
-
-    >>> exp_bounds(Fraction(1), 8)  # 256 / e = 94.17...
-    Bounds(low=94, high=95)
-    """
-    if exponent == 0:
-        return Bounds(1 << precision, 1 << precision)
-    if exponent > precision:
-        return Bounds(0, 1)  # exp(-x) < 2**-x
-    digits = precision * 31 // 100 + 20
-    down, up = _context(digits, ROUND_FLOOR), _context(digits, ROUND_CEILING)
-    top, bottom = Decimal(exponent.numerator), Decimal(exponent.denominator)
-    # copy_negate is exact; unary minus would round to the thread's own context.
-    least = down.exp(up.divide(top, bottom).copy_negate())
-    most = up.exp(down.divide(top, bottom).copy_negate())
-    # Decimal.exp rounds to the nearest whatever the context says: one step outwards makes up.
-    low, low_unit = down.next_minus(least).as_integer_ratio()
-    high, high_unit = up.next_plus(most).as_integer_ratio()
-    return Bounds((low << precision) // low_unit, _ceil_divide(high << precision, high_unit))
-
-
 @lru_cache(maxsize=1 << 14)
 def floor_survival(distribution: Distribution, value: int, bits: int) -> int:
     """Compute floor(2**bits * S(value)) exactly, for values from 1 to the largest."""
@@ -219,20 +180,6 @@ def _floor(bounds: Bounds, bits: int, guard: int) -> int | None:
     low = bounds.low >> guard
     high = min(bounds.high, (1 << (bits + guard)) - 1) >> guard
     return low if low == high else None
-
-
-def _context(digits: int, rounding: str) -> Context:
-    """Make a decimal context that depends on nobody's settings."""
-    return Context(
-        prec=digits,
-        rounding=rounding,
-        Emin=MIN_EMIN,
-        Emax=MAX_EMAX,
-        capitals=1,
-        clamp=0,
-        flags=[],
-        traps=[InvalidOperation, DivisionByZero, Overflow],
-    )
 
 
 def _multiply(left: Bounds, right: Bounds, precision: int) -> Bounds:

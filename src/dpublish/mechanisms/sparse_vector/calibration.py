@@ -110,7 +110,7 @@ def calibrate(
         values_share: Part of the budget that pays for publishing the answers found above.
         budget: Budget to split by name and spend.
 
-    >>> calibrate(sensitivity=1, max_positives=4, monotonic=False, budget=Budget(1))[1:3]
+    >>> calibrate(sensitivity=1, max_positives=4, monotonic=False, budget=Budget.seeded(1))[1:3]
     (Fraction(1, 5), Fraction(1, 10))
     """
     weights, hidden = plan(

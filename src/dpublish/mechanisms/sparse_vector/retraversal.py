@@ -69,8 +69,8 @@ def retraverse(
 
     >>> from dpublish.randomness import seeded
     >>> scores = np.array([2, 900, 7, 4, 1000, 0])
-    >>> settings = {"sensitivity": 1, "monotonic": True, "budget": Budget(1), "rng": seeded(3)}
-    >>> sorted(retraverse(scores, count=2, **settings))
+    >>> settings = {"sensitivity": 1, "monotonic": True, "rng": seeded(3)}
+    >>> sorted(retraverse(scores, count=2, budget=Budget.seeded(1), **settings))
     [1, 4]
     """
     require_count(count=count, max_passes=max_passes)

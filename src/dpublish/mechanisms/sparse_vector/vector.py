@@ -37,7 +37,8 @@ class SparseVector:
     """Compare answers with thresholds, one at a time or in blocks, until enough are above.
 
     >>> from dpublish.randomness import seeded
-    >>> vector = SparseVector(sensitivity=1, max_positives=2, budget=Budget(2), rng=seeded(1))
+    >>> budget = Budget.seeded(2)
+    >>> vector = SparseVector(sensitivity=1, max_positives=2, budget=budget, rng=seeded(1))
     >>> vector.above(3, 50), vector.above(96, 50), vector.positives_left
     (False, True, 1)
     >>> vector.above_each(np.array([5, 88, 7]), 50)
@@ -208,7 +209,7 @@ def above_threshold(
 
     >>> from dpublish.randomness import seeded
     >>> settings = {"threshold": 50, "sensitivity": 1, "max_positives": 2}
-    >>> list(above_threshold([3, 96, 5, 88, 7], **settings, budget=Budget(2), rng=seeded(1)))
+    >>> list(above_threshold([3, 96, 5, 88, 7], **settings, budget=Budget.seeded(2), rng=seeded(1)))
     [False, True, False, True]
     """
     public_threshold = _whole(threshold)

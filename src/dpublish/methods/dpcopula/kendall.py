@@ -14,7 +14,6 @@ import numpy as np
 from dpublish.core.method import Progress
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.table import Table
-from dpublish.mechanisms.amplification import amplified_epsilon
 from dpublish.mechanisms.exact.lattice import lattice_sensitivity
 from dpublish.mechanisms.noise import add_laplace
 from dpublish.methods.dpcopula.concordance_bridge import MOST_CLASSES, class_of_leaves
@@ -82,7 +81,7 @@ def release_kendall(
     fewest = fewest_records(size, len(columns))
     rate = min(Fraction(1), Fraction(max(most_work // pairs, 1), max(size.value, 1)))
     if rate < 1:
-        share = Budget(amplified_epsilon(share.spend(), rate), f"{share.purpose}/sample")
+        share = share.amplified(rate)
         table = table.sample(rate, rng, used)
         expected = float(rate) * fewest
         fewest = max(len(columns), floor(expected - 3 * sqrt(expected)))

@@ -76,7 +76,7 @@ def release_marginal(
 
     >>> from dpublish.randomness import seeded
     >>> counts = np.array([40, 30, 20, 10])
-    >>> release_marginal(counts, method="auto", budget=Budget(2), rng=seeded(1)).bins.size
+    >>> release_marginal(counts, method="auto", budget=Budget.seeded(2), rng=seeded(1)).bins.size
     4
     """
     require_marginal(method, counts.size, budget.epsilon)

@@ -20,7 +20,7 @@ from dpublish.methods.personalized.preferences import Mode, Preferences
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_short
 from dpublish.privacy.levels import parse_amounts, parse_levels
-from dpublish.privacy.neighbors import Neighbors
+from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import RandomSource
 
@@ -100,7 +100,7 @@ class PersonalSettings(Method[Any]):
     def budget(self, epsilon: Fraction, purpose: str = "release") -> Budget:
         """Make the budget of a release of `epsilon` that no ledger adds up; for experiments."""
         amounts = parse_amounts(self.spending(epsilon))
-        return Budget(max(amount for _, amount in amounts), purpose, levels=amounts)
+        return Budget.seeded(max(amount for _, amount in amounts), purpose, levels=amounts)
 
     @property
     def halves(self) -> int:
@@ -162,14 +162,11 @@ def inner_release(
     """Run an ordinary method on the records of one part, paid for by `share`.
 
     Privacy:
-        As private as `method` is with `epsilon`, which must not be more than the share holds
-        (half of it at most if records are exchanged).  The share is emptied before the method
-        reads a row, and the method gets a budget of its own with the same grant.
+        As private as `method` is with `epsilon` for one record of the part added or removed;
+        the share holds at least that (`Budget.at_most`), or twice of it if records are
+        exchanged.  It is emptied before the method reads a row.
     """
-    if epsilon > share.epsilon:
-        raise InvalidParameter("a part cannot spend more than its share holds")
-    share.spend()
-    budget = Budget(epsilon, share.purpose, grant=share.grant, opened=share.opened)
+    budget = share.at_most(epsilon, hides=AddRemoveRecord())
     released: Release = method.release(table, budget=budget, rng=rng, progress=progress)
     return released
 

@@ -4,7 +4,7 @@ Known as: privacy-aware and utility-based partitioning (PDP, chapter 5 of "Diffe
 private data release and analytics").  Proof: docs/proofs/partitioning.md.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
@@ -14,8 +14,11 @@ from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.personalized.groups.method import GroupMethod
 from dpublish.methods.personalized.groups.release import publish_groups
+from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.methods.personalized.released import PersonalizedRelease
 from dpublish.methods.personalized.weighting import Weighting
+
+CHOSEN = "partitioning runs weighting here, since no grouping of people counts better"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +85,11 @@ class Partitioning(GroupMethod):
         is_asked = self.within == "weigh" or (self.within == "auto" and self.groups is None)
         return is_asked and counts and self._may_draw and self.mode != "levels"
 
+    @property
+    def runs(self) -> PersonalSettings:
+        """Weighting, where people are weighed; else partitioning."""
+        return self.weighing or self
+
     def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
         """Say what each level pays: what its groups cost, or its share if they are not known."""
         weighing = self.weighing
@@ -94,7 +102,8 @@ class Partitioning(GroupMethod):
         weighing = self.weighing
         if weighing is None:
             return super().expected_error(schema, n_records, epsilon)
-        return weighing.expected_error(schema, n_records, epsilon)
+        found = weighing.expected_error(schema, n_records, epsilon)
+        return replace(found, summary=f"{CHOSEN}; {found.summary}")
 
     def _release(self, run: Run) -> PersonalizedRelease:
         """Publish from each group of levels.
@@ -112,5 +121,6 @@ class Partitioning(GroupMethod):
         table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         weighing = self.weighing
         if weighing is not None:
-            return weighing.publish(self, table, budget=budget, rng=rng, progress=progress)
+            found = weighing._release(run)
+            return replace(found, notes=(CHOSEN, *found.notes))
         return publish_groups(self, table, budget=budget, rng=rng, progress=progress)

@@ -13,7 +13,6 @@ from typing import ClassVar, Literal
 from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
-from dpublish.mechanisms.exact.enclosures import exp_bounds
 from dpublish.methods.personalized.method import (
     PersonalMethod,
     inner_release,
@@ -22,10 +21,8 @@ from dpublish.methods.personalized.method import (
 )
 from dpublish.methods.personalized.released import Part, PersonalizedRelease
 from dpublish.methods.personalized.threshold import require_scalable
+from dpublish.privacy.amplification import sampling_rate
 from dpublish.privacy.epsilon import format_short, parse_epsilon
-
-RATE_BITS = 64
-_PRECISION = 320  # bits to which exponentials are enclosed before a rate is rounded down
 
 NOT_CORRECTED = (
     "answers are about the people who were drawn, each with the probability of her level; they "
@@ -151,28 +148,6 @@ class Sampling(PersonalMethod):
             return 1.0
         mean = _mean_rate(sizes, rates)
         return float(1 / mean) if mean else 1.0
-
-
-def sampling_rate(share: Fraction, threshold: Fraction) -> Fraction:
-    """Divide e^share - 1 by e^threshold - 1, rounded down to a multiple of 2^-64; 1 at most.
-
-    A smaller rate hides more, so rounding down keeps the guarantee.
-
-    >>> round(float(sampling_rate(Fraction(1, 100), Fraction(1))), 6)
-    0.005849
-    >>> sampling_rate(Fraction(1), Fraction(1))
-    Fraction(1, 1)
-    """
-    if share >= threshold:
-        return Fraction(1)
-    # The same ratio without large numbers: e^-(t - a) (1 - e^-a) / (1 - e^-t).
-    gap, kept, whole = (
-        exp_bounds(exponent, _PRECISION) for exponent in (threshold - share, share, threshold)
-    )
-    one = 1 << _PRECISION
-    least = gap.low * max(one - kept.high, 0)
-    most = (one - whole.low) << _PRECISION
-    return Fraction((least << RATE_BITS) // most, 1 << RATE_BITS)
 
 
 def _mean_rate(sizes: Sequence[int], rates: dict[Fraction, Fraction]) -> Fraction:

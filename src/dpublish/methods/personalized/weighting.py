@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.aggregates.counts import Counts
-from dpublish.core.method import ExpectedError, Progress, Run, setting
+from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.core.noisy_size import RESERVED
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema, parse_columns
@@ -36,10 +36,8 @@ from dpublish.methods.personalized.method import (
 from dpublish.methods.personalized.parts import NOISY_WEIGHT, Part
 from dpublish.methods.personalized.preferences import MOST_PEOPLE
 from dpublish.methods.personalized.released import PersonalizedRelease
-from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
-from dpublish.randomness import RandomSource
 
 UNITS = 1 << 16
 """The weight of people who accept the limit or more; others weigh less in proportion."""
@@ -114,23 +112,7 @@ class Weighting(PersonalSettings):
             and limit come from public sizes.  Proof: docs/proofs/weighting.md.
         """
         table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        return self.publish(self, table, budget=budget, rng=rng, progress=progress)
-
-    def publish(
-        self,
-        method: PersonalSettings,
-        table: Table,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None = None,
-    ) -> PersonalizedRelease:
-        """Publish in the name of `method`, which has these levels and this spending.
-
-        Privacy:
-            As `release`.
-        """
-        epsilon = method.epsilon_of(budget)
+        epsilon = self.epsilon_of(budget)
         axes = self._axes(table.schema)
         self._require_rates(epsilon)
         # Opened before any row is read: a share that is already used stops here.
@@ -138,10 +120,9 @@ class Weighting(PersonalSettings):
         sizes = known_sizes(self, table) or self.sizes
         most = self.preferences.amounts(epsilon)[self._limit(epsilon, sizes)]
         weights = self._weights(epsilon, most)
-        exact = self._count(table, axes, weights)
-        share.spend()
         rate = most / UNITS / self.halves
-        paying = Budget(most, share.purpose, grant=share.grant, opened=share.opened)
+        paying = share.at_most(most, hides=AddRemoveRecord())
+        exact = self._count(table, axes, weights)
         noisy = add_geometric(exact, sensitivity=UNITS * self.halves, budget=paying, rng=rng)
         if progress is not None:
             progress(1, 1, "histogram")
@@ -162,7 +143,7 @@ class Weighting(PersonalSettings):
             threshold=None,
         )
         return PersonalizedRelease(
-            receipt=personal_receipt(method, epsilon, table.schema, budget=budget, rng=rng),
+            receipt=personal_receipt(self, epsilon, table.schema, budget=budget, rng=rng),
             schema=schema,
             combine="weighted",
             parts=(self._part(histogram, most, weights, sizes),),

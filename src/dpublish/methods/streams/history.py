@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from dpublish.ledger.chain import read_exact
-from dpublish.privacy.epsilon import format_epsilon
+from dpublish.privacy.epsilon import format_epsilon, read_exact
 
 
 @dataclass(frozen=True)

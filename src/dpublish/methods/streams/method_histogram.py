@@ -26,6 +26,7 @@ from dpublish.methods.streams.bins import Bins
 from dpublish.methods.streams.reading import Reading, rows_of, schema_of
 from dpublish.methods.streams.static import ROUNDING, round_running
 from dpublish.privacy.budget import Budget
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import RandomSource, seeded
 
 MOST_BINS = 1 << 18
@@ -77,8 +78,8 @@ class MethodHistogram:
             Counts of bins are read from the release.  The variance is found by running the
             method again, on the published counts: that reads nothing private.
         """
-        rate = budget.spend() / contribution
-        share = Budget(rate, budget.purpose, grant=budget.grant)
+        rate = budget.epsilon / contribution
+        share = budget.at_most(rate, hides=AddRemoveRecord())
         method = self._method(reading.bins)
         released = _count_bins(method.release(reading.rows, budget=share, rng=rng), reading.bins)
         return released, _measure_noise(method, released, rate, reading.bins)
@@ -129,6 +130,6 @@ def _measure_noise(
     scale = Fraction(min(MOST_ROWS, total), total) if total else Fraction(1)
     public = round_running(np.maximum(released, 0) * float(scale))
     table: Table = rows_of(public, bins)
-    again = method.release(table, budget=Budget(rate / scale), rng=seeded(_SEED))
+    again = method.release(table, budget=Budget.seeded(rate / scale), rng=seeded(_SEED))
     error = (_count_bins(again, bins) - public) / float(scale)
     return max(float(np.mean(np.square(error))), ROUNDING)

@@ -119,5 +119,5 @@ def comparison_terms(epsilon: Fraction, positives: int, contribution: int) -> Ca
         sensitivity=contribution,
         max_positives=positives,
         monotonic=False,
-        budget=Budget(epsilon, "predicted"),
+        budget=Budget.seeded(epsilon, "predicted"),
     )

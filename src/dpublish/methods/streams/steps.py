@@ -14,9 +14,8 @@ from typing import Any, Literal, Self
 from urllib.parse import quote
 
 from dpublish.errors import InvalidParameter
-from dpublish.ledger.chain import read_exact
 from dpublish.ledger.text import is_one_line
-from dpublish.privacy.epsilon import format_epsilon, quoted
+from dpublish.privacy.epsilon import format_epsilon, quoted, read_exact
 
 LONGEST_LABEL = 200
 """Most bytes of a step's folder name; disks take 255, and archives may add something."""

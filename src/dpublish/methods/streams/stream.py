@@ -15,7 +15,6 @@ from dpublish.data.table import Table
 from dpublish.errors import BudgetExhausted, InvalidParameter
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.sparse_vector.stored import StoredVector
-from dpublish.methods.streams.account import Account
 from dpublish.methods.streams.bins import Bins
 from dpublish.methods.streams.contract import AnyStreamMethod, Step, StreamState
 from dpublish.methods.streams.filtering import Belief, believe, make_blocks, revise
@@ -24,6 +23,7 @@ from dpublish.methods.streams.plan import Ask, Plan, Publish, Repeat
 from dpublish.methods.streams.reading import Reading
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.receipt import Receipt
+from dpublish.privacy.stream_account import StreamAccount
 from dpublish.randomness import RandomSource, is_secure
 
 MOST_COUNT = 2**40  # larger counts are moved here, so that distances fit into 64 bits
@@ -52,7 +52,7 @@ class Stream:
         self._is_spoilt = False
         self._grant = _grant_of(receipt)
         self._history = History(method.window)
-        self._account = Account(receipt.epsilon, method.window, self._grant)
+        self._account = StreamAccount(receipt.epsilon, method.window, self._grant)
         self._vector: StoredVector | None = None
         self._belief: Belief | None = None
         if state is not None:
@@ -131,7 +131,7 @@ class Stream:
 
     def _restore(self, state: StreamState) -> None:
         self._history = History.from_dict(dict(state.public["history"]))
-        self._account = Account.from_dict(dict(state.public["account"]), self._grant)
+        self._account = StreamAccount.from_dict(dict(state.public["account"]), self._grant)
         if state.public["belief"] is not None:
             self._belief = Belief.from_dict(state.public["belief"], state.arrays)
         if state.secret["vector"] is not None:
@@ -259,7 +259,7 @@ class Stream:
             Nothing of it is kept or leaves, so it costs nothing.
         """
         released, variance = self._static.publish(
-            reading, contribution=self.method.contribution, budget=Budget(epsilon), rng=rng
+            reading, contribution=self.method.contribution, budget=Budget.seeded(epsilon), rng=rng
         )
         self._revised(released, variance, number)
 

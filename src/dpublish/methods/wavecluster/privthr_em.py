@@ -159,7 +159,7 @@ def choose_threshold(
     >>> from dpublish.randomness import seeded
     >>> half = {"percentile": Fraction(1, 2), "sensitivity": Fraction(1)}
     >>> exact = np.array([0, 8, 9, 40, 41])
-    >>> choose_threshold(exact, highest=50, **half, budget=Budget(20), rng=seeded(1))
+    >>> choose_threshold(exact, highest=50, **half, budget=Budget.seeded(20), rng=seeded(1))
     13
     """
     shift = max(highest.bit_length() - _MOST_BITS, 0)

@@ -32,8 +32,7 @@ def obtain_budget(file: StreamFile, hides: Neighbors) -> Budget:
                 if grant.release_id is not None:
                     raise _is_taken(file.path)
                 entry = ledger.entries()[grant.entry - 1]
-                paid_by = Grant(dataset, entry.number, entry.hash, entry.time)
-                return Budget(epsilon, purpose, grant=paid_by, hides=grant.hides)
+                return ledger.reopen(Grant(dataset, entry.number, entry.hash, entry.time))
         return ledger.grant(
             dataset,
             epsilon=epsilon,

@@ -18,7 +18,7 @@ from dpublish.methods.personalized.method import (
 )
 from dpublish.methods.personalized.parts import Part
 from dpublish.methods.personalized.released import PersonalizedRelease
-from dpublish.methods.personalized.sampling import sampling_rate
+from dpublish.privacy.amplification import sampling_rate
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_short
 from dpublish.randomness import RandomSource

@@ -3,7 +3,12 @@
 Two rules.  *User level*: all that is ever spent adds up to at most epsilon.  *Window level*:
 so does all that one user's snapshots within any `window` consecutive steps can touch: the
 publications and single comparisons made in those steps, and every run of comparisons that
-shares a noisy threshold and asked at least once in them.
+shares a noisy threshold and was evaluated at least once in them.
+
+Privacy:
+    Budgets are debited before they are handed out, by exact fractions, and a debit that would
+    exceed epsilon is refused.  So what a user's rows can touch costs at most epsilon, whatever
+    a policy does (adaptive composition; docs/proofs/stream.md).
 """
 
 from collections import deque
@@ -12,13 +17,12 @@ from fractions import Fraction
 from typing import Any
 
 from dpublish.errors import BudgetExhausted
-from dpublish.ledger.chain import read_exact
 from dpublish.privacy.budget import Budget, Grant
-from dpublish.privacy.epsilon import format_epsilon, format_short
+from dpublish.privacy.epsilon import format_epsilon, format_short, read_exact
 
 
 @dataclass
-class Account:
+class StreamAccount:
     """What was spent, as far as it still counts.
 
     Attributes:
@@ -52,19 +56,19 @@ class Account:
         self._debit(epsilon, number)
         if self.window is not None:
             self.entries.append((number, epsilon))
-        return Budget(epsilon, f"step-{number}/{purpose}", grant=self.grant)
+        return self._budget(epsilon, f"step-{number}/{purpose}")
 
     def open_run(self, number: int, epsilon: Fraction) -> Budget:
-        """Debit a new run of comparisons that asks at step `number` for the first time."""
+        """Debit a new run of comparisons, the first of which is at step `number`."""
         self._debit(epsilon, number)
         if self.window is not None:
             self.runs.append((number, number, epsilon))
-        return Budget(epsilon, f"step-{number}/comparisons", grant=self.grant)
+        return self._budget(epsilon, f"step-{number}/comparisons")
 
     def continue_run(self, number: int, epsilon: Fraction) -> None:
-        """Note that the last run asks again at step `number`.
+        """Note that the last run compares again at step `number`.
 
-        If the window holds none of its earlier questions, the run counts in it anew.
+        If the window holds none of its earlier comparisons, the run counts in it anew.
         """
         if self.window is None:
             return
@@ -76,7 +80,7 @@ class Account:
             self.runs.append((number, number, epsilon))
 
     def ahead(self, number: int, steps: int) -> list[tuple[int, Fraction]]:
-        """Say what the windows that end at each of the next `steps` steps hold already."""
+        """Return what the windows that end at each of the next `steps` steps hold already."""
         found, account = [], self._copy()
         for later in range(number + 1, number + 1 + steps):
             account.begin_step(later)
@@ -95,7 +99,7 @@ class Account:
         }
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any], grant: Grant | None) -> "Account":
+    def from_dict(cls, plain: dict[str, Any], grant: Grant | None) -> "StreamAccount":
         """Read back what `to_dict` wrote."""
         return cls(
             epsilon=read_exact(plain["epsilon"]),
@@ -111,14 +115,19 @@ class Account:
         after = self.spent + epsilon
         if epsilon <= 0 or after > self.epsilon:
             raise BudgetExhausted(
-                f"step {number} asks for {format_short(epsilon)}, but of "
+                f"step {number} needs {format_short(epsilon)}, but of "
                 f"{format_short(self.epsilon)} only {format_short(self.epsilon - self.spent)} "
                 "is left; a fault of the method, and nothing was spent"
             )
         self.spent = after
         self.worst = max(self.worst, after)
 
-    def _copy(self) -> "Account":
-        return Account(
+    def _budget(self, epsilon: Fraction, purpose: str) -> Budget:
+        if self.grant is None:
+            return Budget.seeded(epsilon, purpose)
+        return Budget.granted(epsilon, purpose, grant=self.grant)
+
+    def _copy(self) -> "StreamAccount":
+        return StreamAccount(
             self.epsilon, self.window, None, deque(self.entries), deque(self.runs), self.spent
         )

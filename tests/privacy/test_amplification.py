@@ -9,7 +9,7 @@ import pytest
 
 from dpublish.accuracy.noise_distribution import noise_pmf
 from dpublish.audit import privacy_loss
-from dpublish.mechanisms.amplification import amplified_epsilon
+from dpublish.privacy.amplification import amplified_epsilon
 
 CASES = [
     (Fraction(epsilon), Fraction(rate))

@@ -1,4 +1,4 @@
-"""Account of a stream: no window costs more than epsilon, whatever a policy does."""
+"""StreamAccount of a stream: no window costs more than epsilon, whatever a policy does."""
 
 import json
 from fractions import Fraction
@@ -8,18 +8,18 @@ import pytest
 
 from dpublish.errors import BudgetExhausted
 from dpublish.methods.streams import stream
-from dpublish.methods.streams.account import Account
 from dpublish.methods.streams.dsat_w import DSATw
 from dpublish.methods.streams.dsft import DSFT
 from dpublish.methods.streams.plan import Publish
 from dpublish.privacy.budget import Budget
+from dpublish.privacy.stream_account import StreamAccount
 from dpublish.randomness import plain_generator, seeded
 from methods.streams.stream_distribution import BINS, SCHEMA, SHARED
 
 TENTH = Fraction(1, 10)
 
 
-class ForgetfulAccount(Account):
+class ForgetfulStreamAccount(StreamAccount):
     """Counts a run of comparisons only where it began."""
 
     def continue_run(self, number, epsilon):
@@ -66,7 +66,7 @@ def most(entries, runs, window):
 @pytest.mark.parametrize("window", [1, 2, 5, 12])
 def test_the_account_knows_the_worst_window(window):
     for seed in range(40):
-        account = Account(Fraction(10**6), window)
+        account = StreamAccount(Fraction(10**6), window)
         entries, runs, refused = walk(account, plain_generator(seed))
         assert refused is None
         assert account.worst == most(entries, runs, window)
@@ -76,7 +76,7 @@ def test_the_account_knows_the_worst_window(window):
 def test_the_account_refuses_just_what_would_be_too_much(window):
     refusals = 0
     for seed in range(40):
-        account = Account(Fraction(1, 2), window)
+        account = StreamAccount(Fraction(1, 2), window)
         entries, runs, refused = walk(account, plain_generator(seed))
         assert most(entries, runs, window) <= Fraction(1, 2)
         if refused:
@@ -88,14 +88,14 @@ def test_the_account_refuses_just_what_would_be_too_much(window):
 def test_an_account_that_forgets_runs_is_caught():
     window, differs = 5, 0
     for seed in range(40):
-        account = ForgetfulAccount(Fraction(10**6), window)
+        account = ForgetfulStreamAccount(Fraction(10**6), window)
         entries, runs, _ = walk(account, plain_generator(seed))
         differs += account.worst < most(entries, runs, window)
     assert differs >= 5
 
 
 def test_without_windows_everything_counts_for_ever():
-    account = Account(Fraction(1, 2), None)
+    account = StreamAccount(Fraction(1, 2), None)
     account.draw(1, TENTH, "histogram")
     account.open_run(2, TENTH)
     for number in range(3, 50):
@@ -110,18 +110,18 @@ def test_without_windows_everything_counts_for_ever():
 @pytest.mark.parametrize("amount", [0, -TENTH])
 def test_nothing_is_free_and_nothing_is_paid_back(amount):
     with pytest.raises(BudgetExhausted):
-        Account(Fraction(1), None).draw(1, Fraction(amount), "histogram")
+        StreamAccount(Fraction(1), None).draw(1, Fraction(amount), "histogram")
 
 
 def test_the_budget_holds_what_was_debited():
-    account = Account(Fraction(1), 3)
+    account = StreamAccount(Fraction(1), 3)
     assert account.draw(1, TENTH, "histogram").epsilon == TENTH
     assert account.open_run(1, 2 * TENTH).epsilon == 2 * TENTH
     assert account.spent == 3 * TENTH
 
 
 def test_commitments_say_what_is_used_up_and_change_nothing():
-    account = Account(Fraction(1), 3)
+    account = StreamAccount(Fraction(1), 3)
     for number in (1, 2):
         account.begin_step(number)
         account.draw(number, number * TENTH, "histogram")
@@ -132,9 +132,9 @@ def test_commitments_say_what_is_used_up_and_change_nothing():
 
 def test_an_account_goes_on_from_a_file():
     for seed in range(5):
-        account = Account(Fraction(10**6), 5)
+        account = StreamAccount(Fraction(10**6), 5)
         walk(account, plain_generator(seed))
-        again = Account.from_dict(json.loads(json.dumps(account.to_dict())), None)
+        again = StreamAccount.from_dict(json.loads(json.dumps(account.to_dict())), None)
         assert again == account
 
 
@@ -145,7 +145,7 @@ def test_random_answers_never_make_a_window_cost_too_much(window, releases, monk
     for seed in range(8):
         choices = plain_generator(seed)
         method = DSATw(**SHARED, window=window, releases=releases, controller="schedule", burn_in=1)
-        opened = method.start(SCHEMA, budget=Budget(1), rng=seeded(1))
+        opened = method.start(SCHEMA, budget=Budget.seeded(1), rng=seeded(1))
         published, asked, runs = set(), {}, []
         with monkeypatch.context() as patch:
             patch.setattr(stream, "StoredVector", RandomAnswers(choices, asked, runs))
@@ -200,7 +200,7 @@ def test_a_policy_that_overspends_is_stopped(method, monkeypatch):
     monkeypatch.setattr(type(method), "policy", lambda self, bins, epsilon: Spendthrift())
     monkeypatch.setattr(type(method), "comparisons", lambda self, bins, epsilon: None)
     monkeypatch.setattr(type(method), "publication_epsilon", lambda self, bins, epsilon: epsilon)
-    opened = method.start(SCHEMA, budget=Budget(1), rng=seeded(1))
+    opened = method.start(SCHEMA, budget=Budget.seeded(1), rng=seeded(1))
     counts = np.zeros(BINS, dtype=np.int64)
     opened.next_counts(counts, rng=seeded(1))
     with pytest.raises(BudgetExhausted, match="a fault of the method"):
