@@ -92,7 +92,7 @@ def test_parts_are_named_after_the_whole_and_keep_its_grant():
 
 def test_a_budget_is_not_constructed():
     with pytest.raises(TypeError, match=r"Budget\.seeded\(epsilon\)"):
-        Budget.seeded("1")
+        Budget("1")
 
 
 @given(epsilon=EPSILONS, part=st.fractions(min_value=Fraction(1, 10**6), max_value=1))
@@ -214,9 +214,9 @@ def test_a_budget_of_float_epsilon_does_not_exist():
 
 def test_a_budget_shows_its_epsilon_its_purpose_and_whether_it_is_used():
     budget = Budget.seeded("0.5", "ages")
-    assert repr(budget) == "Budget.seeded('0.5', 'ages', full)"
+    assert repr(budget) == "Budget('0.5', 'ages', full)"
     budget.spend()
-    assert repr(budget) == "Budget.seeded('0.5', 'ages', used)"
+    assert repr(budget) == "Budget('0.5', 'ages', used)"
 
 
 FORK = """
