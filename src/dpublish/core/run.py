@@ -18,6 +18,7 @@ from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.lattice import LatticeValues
+from dpublish.mechanisms.exact.sampler import uniform_below
 from dpublish.mechanisms.noise import add_geometric, add_laplace, noisy_size
 from dpublish.mechanisms.quantile import quantile
 from dpublish.mechanisms.selection import PERMUTE_AND_FLIP, select
@@ -286,6 +287,10 @@ class Run:
         The noise comes from later words: who guesses the seed learns nothing of it.
         """
         return plain_generator(int(self.rng.words(1)[0]))
+
+    def uniform_integers(self, below: int, count: int) -> IntArray:
+        """Draw public integers from 0 up to `below`, exactly uniform; no record decides them."""
+        return uniform_below(below, count, self.rng)
 
     # --- What is shown --------------------------------------------------------------------
 

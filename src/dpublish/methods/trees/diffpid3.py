@@ -82,22 +82,20 @@ class DiffPID3(Method[DecisionTreeRelease]):
             `grow` argues: noisy sizes, private choices and noisy counts, at most epsilon
             along each path.  Predictions and pruning use the noisy counts alone.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        expected = self.expected_error(table.schema, None, budget.epsilon)
-        plan = self._plan(table.schema)
-        growth = grow(table, plan, budget=budget, rng=rng, progress=progress)
+        plan = self._plan(run.schema)
+        growth = grow(run, plan, budget=run.budget)
         kept = (*plan.columns, self.target)
         return DecisionTreeRelease(
             receipt=run.receipt(),
-            schema=replace(table.schema, columns=tuple(table.schema[name] for name in kept)),
+            schema=replace(run.schema, columns=tuple(run.schema[name] for name in kept)),
             target=self.target,
             branches=growth.branches,
             sizes=growth.sizes,
             counts=np.stack([growth.counts[leaf] for leaf in sorted(growth.counts)]),
-            size_rate=plan.share(budget.epsilon),
-            count_rates=plan.count_rates(budget.epsilon),
+            size_rate=plan.share(run.epsilon),
+            count_rates=plan.count_rates(run.epsilon),
             prune=self.prune,
-            expected=dict(expected.figures),
+            expected=run.expected,
         )
 
     def expected_error(

@@ -7,10 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.core.method import Progress
-from dpublish.data.table import Table
-from dpublish.mechanisms.noise import add_geometric
-from dpublish.mechanisms.selection import select
+from dpublish.core.run import Run
 from dpublish.methods.trees.kernels import (
     MAX_CELLS,
     Branches,
@@ -21,7 +18,6 @@ from dpublish.methods.trees.kernels import (
 from dpublish.methods.trees.plan import Plan, goes_on
 from dpublish.methods.trees.splits import Room, Split, cells_of, score_splits
 from dpublish.privacy.budget import Budget
-from dpublish.randomness import RandomSource
 
 Whole = NDArray[np.int64]
 
@@ -60,14 +56,7 @@ class Growth:
         return range(first, len(self.parents))
 
 
-def grow(
-    table: Table,
-    plan: Plan,
-    *,
-    budget: Budget,
-    rng: RandomSource,
-    progress: Progress | None = None,
-) -> Growth:
+def grow(run: Run, plan: Plan, *, budget: Budget) -> Growth:
     """Grow a tree from its root, level by level, and count the classes in its leaves.
 
     Privacy:
@@ -86,25 +75,24 @@ def grow(
     for depth in range(plan.depth):
         # Opened before the level is looked at: at the root, before the first row is read.
         budgets = rest.split(sizes=1, below=plan.weight_from(depth) - 1)
-        level = level or [_root(table, plan)]
-        _publish_sizes(growth, level, budget=budgets["sizes"], rng=rng)
+        level = level or [_root(run, plan)]
+        _publish_sizes(run, growth, level, budget=budgets["sizes"])
         going = [node for node in level if _goes_on(node, growth, share)]
         stopped = [node for node in level if not _goes_on(node, growth, share)]
         below = _part(budgets["below"], leaves=stopped, inner=going)
         if stopped:
-            _publish_counts(growth, stopped, budget=below["leaves"], rng=rng)
-        if progress is not None:
-            progress(depth + 1, plan.depth, "tree")
+            _publish_counts(run, growth, stopped, budget=below["leaves"])
+        run.step(depth + 1, plan.depth, "tree")
         if not going:
             return growth
         inner = below["inner"].split(choices=plan.choice_weight, below=plan.weight_from(depth + 1))
-        level = _branch(table, plan, growth, going, budget=inner["choices"], rng=rng)
+        level = _branch(run, plan, growth, going, budget=inner["choices"])
         rest = inner["below"]
-    _publish_counts(growth, level, budget=rest, rng=rng)
+    _publish_counts(run, growth, level, budget=rest)
     return growth
 
 
-def choose(node: Node, plan: Plan, *, budget: Budget, rng: RandomSource) -> Split:
+def choose(run: Run, node: Node, plan: Plan, *, budget: Budget) -> Split:
     """Choose a split of `node`, all columns at once or, staged, in two steps.
 
     Privacy:
@@ -120,7 +108,7 @@ def choose(node: Node, plan: Plan, *, budget: Budget, rng: RandomSource) -> Spli
         column: score_splits(splits, counts[column], plan.score)
         for column, splits in options.items()
     }
-    reach = plan.score.sensitivity_range
+    widest = plan.score.sensitivity_range
     share = budget
     if plan.staged:
         several = [column for column, splits in options.items() if len(splits) > 1]
@@ -128,13 +116,13 @@ def choose(node: Node, plan: Plan, *, budget: Budget, rng: RandomSource) -> Spli
         budgets = budget.split(**weights, column=plan.choice_weight - len(several))
         for column in several:
             cut_budget = budgets[f"cut-{column}"]
-            best = select(scores[column], sensitivity_range=reach, budget=cut_budget, rng=rng)
+            best = run.select(scores[column], sensitivity_range=widest, budget=cut_budget)
             options = {**options, column: (options[column][best],)}
             scores[column] = scores[column][best : best + 1]
         share = budgets["column"]
     listed = [split for splits in options.values() for split in splits]
     every = np.concatenate(list(scores.values()))
-    return listed[select(every, sensitivity_range=reach, budget=share, rng=rng)]
+    return listed[run.select(every, sensitivity_range=widest, budget=share)]
 
 
 def _goes_on(node: Node, growth: Growth, share: Fraction) -> bool:
@@ -146,44 +134,34 @@ def _part(budget: Budget, **parts: Sequence[Node]) -> Mapping[str, Budget]:
     return budget.share_disjoint(name for name, nodes in parts.items() if nodes)
 
 
-def _publish_sizes(
-    growth: Growth, nodes: Sequence[Node], *, budget: Budget, rng: RandomSource
-) -> None:
-    """Perturb the sizes of nodes.
+def _publish_sizes(run: Run, growth: Growth, nodes: Sequence[Node], *, budget: Budget) -> None:
+    """Add noise to the sizes of nodes.
 
     Privacy:
-        That of `add_geometric`: a record lies in one of the nodes at most, so the sizes
+        That of `run.add_noise`: a record lies in one of the nodes at most, so the sizes
         change by 1 in all.
     """
     exact = np.array([node.classes.sum() for node in nodes])
-    noisy = add_geometric(exact, sensitivity=1, budget=budget, rng=rng)
+    noisy = run.add_noise(exact, sensitivity=1, budget=budget)
     growth.sizes |= {node.number: int(size) for node, size in zip(nodes, noisy, strict=True)}
 
 
-def _publish_counts(
-    growth: Growth, nodes: Sequence[Node], *, budget: Budget, rng: RandomSource
-) -> None:
-    """Perturb the class counts of leaves.
+def _publish_counts(run: Run, growth: Growth, nodes: Sequence[Node], *, budget: Budget) -> None:
+    """Add noise to the class counts of leaves.
 
     Privacy:
-        That of `add_geometric`: a record lies in one of the leaves at most and has one
+        That of `run.add_noise`: a record lies in one of the leaves at most and has one
         class, so the counts change by 1 in all.
     """
     exact = np.stack([node.classes for node in nodes])
-    noisy = add_geometric(exact, sensitivity=1, budget=budget, rng=rng)
+    noisy = run.add_noise(exact, sensitivity=1, budget=budget)
     growth.counts |= {node.number: row for node, row in zip(nodes, noisy, strict=True)}
 
 
 def _branch(
-    table: Table,
-    plan: Plan,
-    growth: Growth,
-    nodes: Sequence[Node],
-    *,
-    budget: Budget,
-    rng: RandomSource,
+    run: Run, plan: Plan, growth: Growth, nodes: Sequence[Node], *, budget: Budget
 ) -> list[Node]:
-    """Choose a split for each node, and give the children.
+    """Choose a split for each node, and return the children.
 
     Privacy:
         Each node's choice is paid for in full by `choose`; no two nodes can hold the same
@@ -191,38 +169,38 @@ def _branch(
     """
     budgets = budget.share_disjoint(f"node-{node.number}" for node in nodes)
     children = []
-    for node in _counted(table, plan, growth, nodes):
-        split = choose(node, plan, budget=budgets[f"node-{node.number}"], rng=rng)
+    for node in _counted(run, plan, growth, nodes):
+        split = choose(run, node, plan, budget=budgets[f"node-{node.number}"])
         cells = cells_of(split, (node.counts or {})[split.column])
         below = zip(growth.branch(node.number, split), node.room.below(split), cells, strict=True)
         children += [Node(number, room, classes) for number, room, classes in below]
     return children
 
 
-def _root(table: Table, plan: Plan) -> Node:
-    counts = next(_count(table, plan, {}, (0,)))
+def _root(run: Run, plan: Plan) -> Node:
+    counts = next(_count(run, plan, {}, (0,)))
     return Node(0, Room(plan.axes), counts[plan.columns[0]].sum(axis=0), counts)
 
 
-def _counted(table: Table, plan: Plan, growth: Growth, nodes: Sequence[Node]) -> Iterator[Node]:
+def _counted(run: Run, plan: Plan, growth: Growth, nodes: Sequence[Node]) -> Iterator[Node]:
     """Count the records of nodes by leaf and class, in one pass or as many as memory takes."""
     if nodes[0].counts is not None:
         yield from nodes
         return
-    room = max(1, MAX_CELLS // cells_per_node(table.schema, plan.columns, plan.target))
+    room = max(1, MAX_CELLS // cells_per_node(run.schema, plan.columns, plan.target))
     routes = dict(growth.branches)  # as they are now: the tree grows while they are counted
     for start in range(0, len(nodes), room):
         part = nodes[start : start + room]
         numbers = tuple(node.number for node in part)
-        every = _count(table, plan, routes, numbers)
+        every = _count(run, plan, routes, numbers)
         yield from (replace(node, counts=counts) for node, counts in zip(part, every, strict=True))
 
 
 def _count(
-    table: Table, plan: Plan, branches: Mapping[int, Branches], nodes: tuple[int, ...]
+    run: Run, plan: Plan, branches: Mapping[int, Branches], nodes: tuple[int, ...]
 ) -> Iterator[Mapping[str, Whole]]:
     """Count by leaf and class in each of `nodes`, in one pass over the rows."""
-    kernel = TreeCounts(Routes(table.schema, branches), nodes, plan.columns, plan.target)
-    by_column = kernel.split(table.sum(kernel))
+    kernel = TreeCounts(Routes(run.schema, branches), nodes, plan.columns, plan.target)
+    by_column = kernel.split(run.sum(kernel))
     for index in range(len(nodes)):
         yield {column: counts[index] for column, counts in by_column.items()}

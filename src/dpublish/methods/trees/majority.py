@@ -11,7 +11,7 @@ from dpublish.aggregates.counts import Counts
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.core.task import Task
 from dpublish.data.schema import Schema
-from dpublish.mechanisms.selection import select, selection_rate, shortfall_95
+from dpublish.mechanisms.selection import selection_rate, shortfall_95
 from dpublish.methods.trees.released import DecisionTreeRelease
 
 
@@ -31,22 +31,18 @@ class Majority(Method[DecisionTreeRelease]):
             record raises the count of one class by 1, so the range sensitivity is 1, and
             `select` costs the budget.  No count is published.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        expected = self.expected_error(table.schema, None, budget.epsilon)
-        kernel = Counts(table.schema, (((self.target, None),),))
-        reach = kernel.range_sensitivity(table.neighbors)
+        kernel = Counts(run.schema, (((self.target, None),),))
         # Opened before any row is read: a share that is already used stops here.
-        share = budget.split(choice=1)["choice"]
-        counts = table.sum(kernel)
-        label = select(counts, sensitivity_range=reach, budget=share, rng=rng)
-        if progress is not None:
-            progress(1, 1, "majority class")
+        share = run.split(choice=1)["choice"]
+        counts = run.sum(kernel)
+        label = run.select(counts, of=kernel, budget=share)
+        run.step(1, 1, "majority class")
         return DecisionTreeRelease(
             receipt=run.receipt(),
-            schema=replace(table.schema, columns=(table.schema[self.target],)),
+            schema=replace(run.schema, columns=(run.schema[self.target],)),
             target=self.target,
             label=label,
-            expected=dict(expected.figures),
+            expected=run.expected,
         )
 
     def expected_error(
