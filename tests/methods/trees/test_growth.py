@@ -17,10 +17,8 @@ from dpublish.data.sources import open_table
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.selection import select
 from dpublish.methods.trees import growth as tree_growth
-from dpublish.methods.trees.growth import grow
-from dpublish.methods.trees.plan import Plan, goes_on
-from dpublish.methods.trees.scores import make_score
-from dpublish.methods.trees.splits import Room, score_splits
+from dpublish.methods.trees.growth import Plan, goes_on, grow
+from dpublish.methods.trees.splits import Room, make_score, score_splits
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 

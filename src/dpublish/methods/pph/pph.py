@@ -84,7 +84,7 @@ class PPH(Method[LabeledHistogramRelease]):
             noisy number of records pays for all that depends on it: cells, number of
             choices, threshold, shares.  The score of a set, minus its undiscerned pairs per
             record, has range sensitivity below 1 with the number of records varying, and
-            1 + one step when it is rounded (docs/proofs/projection.md); `select` costs its
+            1 + one step when it is rounded (docs/proofs/pph.md); `select` costs its
             share.  Counts get noise of rate their share, for a record lies in one cell; those
             below a threshold are dropped, which is post-processing.  If nothing has to be
             chosen, the share for choices goes to the counts.

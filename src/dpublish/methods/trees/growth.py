@@ -1,25 +1,77 @@
-"""Growing a private tree, one level of all branches at a time."""
+"""Growing a private tree, one level of all branches at a time, by a public plan."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.core.run import Run
-from dpublish.methods.trees.kernels import (
-    MAX_CELLS,
-    Branches,
-    Routes,
-    TreeCounts,
-    cells_per_node,
-)
-from dpublish.methods.trees.plan import Plan, goes_on
-from dpublish.methods.trees.splits import Room, Split, cells_of, score_splits
+from dpublish.data.axis import Axis
+from dpublish.methods.trees.kernels import MAX_CELLS, TreeCounts, cells_per_node
+from dpublish.methods.trees.splits import CellScore, Room, Split, score_splits
+from dpublish.methods.trees.tree import Branches, Routes
 from dpublish.privacy.budget import Budget
+from dpublish.types import IntArray
 
-Whole = NDArray[np.int64]
+LEAF_WEIGHT = 2
+"""Shares that the counts of the deepest leaves get, where a choice gets one."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The public settings of a tree.
+
+    Attributes:
+        axes: The predictors, each on the level that it may be split into.
+        target: Column of the classes.
+        classes: How many there are.
+        depth: Most splits on any path.
+        score: What makes a good split.
+        staged: Whether each number column first chooses its cut, with a share of its own.
+    """
+
+    axes: tuple[Axis, ...]
+    target: str
+    classes: int
+    depth: int
+    score: CellScore
+    staged: bool
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the predictors."""
+        return tuple(axis.column for axis in self.axes)
+
+    @property
+    def choice_weight(self) -> int:
+        """Shares that a node's choice of a split gets."""
+        return 1 + (sum(axis.edges is not None for axis in self.axes) if self.staged else 0)
+
+    def weight_from(self, depth: int) -> int:
+        """Count the shares that a path gets from a node at `depth` down to its leaf."""
+        return (1 + self.choice_weight) * (self.depth - depth) + LEAF_WEIGHT
+
+    def share(self, epsilon: Fraction) -> Fraction:
+        """Compute one share of `epsilon`."""
+        return epsilon / self.weight_from(0)
+
+    def count_rates(self, epsilon: Fraction) -> tuple[Fraction, ...]:
+        """Compute the noise rates of the counts of leaves, by depth: all their path has left."""
+        above = [self.weight_from(depth) - 1 for depth in range(self.depth)]
+        return tuple(self.share(epsilon) * weight for weight in (*above, LEAF_WEIGHT))
+
+
+def goes_on(room: Room, noisy_size: int, classes: int, share: Fraction) -> bool:
+    """Decide whether a node is large enough to be split, from its noisy size.
+
+    Divided evenly among the cells of a usual split and all classes, its records must be at
+    least the standard deviation of the noise that one share adds to a count: sqrt(2) / share.
+    """
+    if not room.splits or noisy_size <= 0:
+        return False
+    # Squared, so that it is exact.
+    return (noisy_size * share) ** 2 >= 2 * (room.usual_branches * classes) ** 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +82,13 @@ class Node:
         number: Its number in the tree.
         room: What it can still split.
         classes: Counts by class.
-        counts: Counts by leaf and class, for each column; None until they are needed.
+        counts: Counts by code and class, for each column; None until they are needed.
     """
 
     number: int
     room: Room
-    classes: Whole = field(repr=False)
-    counts: Mapping[str, Whole] | None = field(default=None, repr=False)
+    classes: IntArray = field(repr=False)
+    counts: Mapping[str, IntArray] | None = field(default=None, repr=False)
 
 
 @dataclass
@@ -46,10 +98,10 @@ class Growth:
     parents: list[int] = field(default_factory=lambda: [-1])
     branches: dict[int, Branches] = field(default_factory=dict)
     sizes: dict[int, int] = field(default_factory=dict)
-    counts: dict[int, Whole] = field(default_factory=dict)
+    counts: dict[int, IntArray] = field(default_factory=dict)
 
     def branch(self, number: int, split: Split) -> range:
-        """Give the node `number` children, and list their numbers."""
+        """Add children to the node `number`, and return their numbers."""
         first = len(self.parents)
         self.branches[number] = Branches(split.column, split.starts, first)
         self.parents += [number] * len(split.starts)
@@ -61,12 +113,12 @@ def grow(run: Run, plan: Plan, *, budget: Budget) -> Growth:
 
     Privacy:
         `budget.epsilon`-differentially private when one record is added or removed.  Routes
-        are public, so a record lies in one node of each level.  A level buys one after the
-        other: the sizes of its nodes (one vector, of which the record changes one entry, by
+        are public, so a record lies in one node of each level.  A level measures one after
+        the other: the sizes of its nodes (one vector, of which the record changes one entry, by
         1); then counts by class for the nodes that stop (one vector again), beside a choice
         for each of those that go on, which hold other records.  Nodes stop by noisy sizes
         and public facts only.  So a path from the root to a leaf spends epsilon and no more,
-        and disjoint parts cost the largest.  Proof: docs/proofs/decision_tree.md.
+        and disjoint parts cost the largest.  Proof: docs/proofs/diffpid3.md.
     """
     growth = Growth()
     share = plan.share(budget.epsilon)
@@ -99,7 +151,7 @@ def choose(run: Run, node: Node, plan: Plan, *, budget: Budget) -> Split:
         `budget.epsilon`-differentially private when one record is added or removed.  The
         splits are public.  Adding a record to a node changes one cell of every split, so
         the scores move by amounts that lie within the range sensitivity of the cell score
-        (`tree_scores`), and `select` costs what it is given.  Staged, each number column
+        (`CellScore`), and `select` costs what it is given.  Staged, each number column
         chooses its best cut with a share, and the last share chooses among the columns.
     """
     counts = node.counts or {}
@@ -171,7 +223,7 @@ def _branch(
     children = []
     for node in _counted(run, plan, growth, nodes):
         split = choose(run, node, plan, budget=budgets[f"node-{node.number}"])
-        cells = cells_of(split, (node.counts or {})[split.column])
+        cells = split.cells((node.counts or {})[split.column])
         below = zip(growth.branch(node.number, split), node.room.below(split), cells, strict=True)
         children += [Node(number, room, classes) for number, room, classes in below]
     return children
@@ -183,7 +235,7 @@ def _root(run: Run, plan: Plan) -> Node:
 
 
 def _counted(run: Run, plan: Plan, growth: Growth, nodes: Sequence[Node]) -> Iterator[Node]:
-    """Count the records of nodes by leaf and class, in one pass or as many as memory takes."""
+    """Count the records of nodes by code and class, in one pass or as many as memory takes."""
     if nodes[0].counts is not None:
         yield from nodes
         return
@@ -198,8 +250,8 @@ def _counted(run: Run, plan: Plan, growth: Growth, nodes: Sequence[Node]) -> Ite
 
 def _count(
     run: Run, plan: Plan, branches: Mapping[int, Branches], nodes: tuple[int, ...]
-) -> Iterator[Mapping[str, Whole]]:
-    """Count by leaf and class in each of `nodes`, in one pass over the rows."""
+) -> Iterator[Mapping[str, IntArray]]:
+    """Count by code and class in each of `nodes`, in one pass over the rows."""
     kernel = TreeCounts(Routes(run.schema, branches), nodes, plan.columns, plan.target)
     by_column = kernel.split(run.sum(kernel))
     for index in range(len(nodes)):

@@ -1,7 +1,4 @@
-"""Publish the majority class, and nothing else: what every classifier has to beat.
-
-Known as: Majority.
-"""
+"""Majority: the most frequent class and nothing else, what every classifier has to beat."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -17,7 +14,36 @@ from dpublish.methods.trees.released import DecisionTreeRelease
 
 @dataclass(frozen=True, kw_only=True)
 class Majority(Method[DecisionTreeRelease]):
-    """Method: choose the majority class."""
+    """Publish the majority class of a column, and nothing else.
+
+    The class is chosen by private selection on the class counts; no count is published.
+    Choose it as a baseline: a classifier that does not beat it has learned nothing.
+
+    Guarantee:
+        Pure epsilon-differential privacy when one record is added or removed.
+
+    Parameters:
+        target: Column with the classes, of kind category or ordinal.
+
+    Returns:
+        A `DecisionTreeRelease` of one leaf, with `predict(rows)` and `rules()`.
+
+    Example:
+        >>> import tomllib
+        >>> from dpublish import Budget, Majority, open_table
+        >>> from dpublish.data.schema_file import from_dict
+        >>> from dpublish.datasets.census import SCHEMA, census
+        >>> from dpublish.randomness import seeded
+        >>> people = open_table(census(500), from_dict(tomllib.loads(SCHEMA)))
+        >>> method = Majority(target="income")
+        >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release.rules()
+        'all records: <=50K'
+
+    Reference:
+        R. McKenna and D. Sheldon (2020), "Permute-and-flip: a new mechanism for differentially
+        private selection".
+    """
 
     name: ClassVar[str] = "majority"
 
@@ -27,7 +53,7 @@ class Majority(Method[DecisionTreeRelease]):
         """Publish the majority class, as a tree of one leaf.
 
         Privacy:
-            `budget.epsilon`-differentially private when one record is added or removed: the
+            `run.epsilon`-differentially private when one record is added or removed: the
             record raises the count of one class by 1, so the range sensitivity is 1, and
             `select` costs the budget.  No count is published.
         """
