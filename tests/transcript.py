@@ -17,7 +17,7 @@ from choice_distribution import choice_distribution
 from dpublish.mechanisms import noise
 from dpublish.mechanisms.exact.lattice import LatticeValues, floor_units
 from dpublish.mechanisms.noise import add_geometric, add_laplace
-from dpublish.mechanisms.selection import select, selection_rate
+from dpublish.mechanisms.selection import PERMUTE_AND_FLIP, select, selection_rate
 
 
 class Diverged(Exception):
@@ -68,13 +68,15 @@ class Transcript:
         self.likelihood -= float(epsilon / units) * distance
         return output
 
-    def select(self, scores, *, sensitivity_range, budget, rng, **further):
+    def select(
+        self, scores, *, sensitivity_range, budget, rng, method=PERMUTE_AND_FLIP, weights=None
+    ):
+        assert method == PERMUTE_AND_FLIP
+        assert weights is None
         rate = selection_rate(budget.epsilon, sensitivity_range)
         output = self._answer(
             ("choice", rate, scores.shape),
-            lambda: select(
-                scores, sensitivity_range=sensitivity_range, budget=budget, rng=rng, **further
-            ),
+            lambda: select(scores, sensitivity_range=sensitivity_range, budget=budget, rng=rng),
         )
         self.likelihood += log(choice_distribution(scores, float(rate))[output])
         return output

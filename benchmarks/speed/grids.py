@@ -10,6 +10,7 @@ import resource
 import sys
 import tempfile
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -20,9 +21,11 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
+from dpublish.core.run import Run
 from dpublish.core.task import Task
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
+from dpublish.mechanisms.exact.sampler import uniform_below
 from dpublish.methods.privpfc.candidate_grids import enumerate_grids
 from dpublish.methods.privpfc.grid_quality import GridQuality
 from dpublish.methods.privpfc.grid_scores import score_grids
@@ -70,7 +73,9 @@ def make_rows(count: int) -> Any:
 def choose_grids(rows: int, limit: int) -> np.ndarray:
     sizes = [[len(level.starts) for level in x.taxonomy.levels] for x in TASK.predictors]
     most = Fraction(rows * 3, 25)  # a fifth of the rows times the epsilon of the counts
-    return enumerate_grids(sizes, max_cells=most, limit=limit, rng=seeded(1))
+    return enumerate_grids(
+        sizes, max_cells=most, limit=limit, uniform=partial(uniform_below, rng=seeded(1))
+    )
 
 
 def score_plainly(rows: Any, grids: np.ndarray) -> tuple[list[int], float]:
@@ -94,11 +99,11 @@ def score_plainly(rows: Any, grids: np.ndarray) -> tuple[list[int], float]:
 def seconds(path: str, rows: int, grids: np.ndarray) -> tuple[np.ndarray, float, float]:
     """Score from Parquet; measure all of it, and what a table read before would take."""
     start = process_time()
-    table = open_table(path, SCHEMA)
-    score_grids(table, TASK, grids[:1], QUALITY)
+    run = Run(open_table(path, SCHEMA), rng=seeded(1))
+    score_grids(run, TASK, grids[:1], QUALITY)
     read = process_time() - start
     start = process_time()
-    scores = score_grids(table, TASK, grids, QUALITY, rows_hint=rows)
+    scores = score_grids(run, TASK, grids, QUALITY, rows_hint=rows)
     return scores, read, process_time() - start
 
 

@@ -24,8 +24,8 @@ from dpublish.methods.kmeans.synopsis import GridSynopsis
 from dpublish.methods.privbayes.nodes import Node
 from dpublish.methods.privbayes.released import PrivBayesRelease
 from dpublish.methods.topk.released import TopKRelease
-from dpublish.methods.trees.kernels import Branches
 from dpublish.methods.trees.released import DecisionTreeRelease
+from dpublish.methods.trees.tree import Branches
 from dpublish.methods.wavecluster.grid import WaveGrid
 from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.privacy.budget import Budget

@@ -359,9 +359,9 @@ class Run:
             rng=self.rng,
         )
 
-    def uniform_below(self, bound: int, count: int) -> IntArray:
-        """Draw `count` integers from 0 to `bound` - 1; they have nothing to do with any record."""
-        return uniform_below(bound, count, self.rng)
+    def uniform_integers(self, below: int, count: int) -> IntArray:
+        """Draw public integers from 0 up to `below`, exactly uniform; no record decides them."""
+        return uniform_below(below, count, self.rng)
 
     # --- What is shown --------------------------------------------------------------------
 

@@ -5,9 +5,7 @@ from dataclasses import dataclass, replace
 from dpublish.data.axis import Axis
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_known
-from dpublish.privacy.neighbors import AddRemoveRecord
 
 
 @dataclass(frozen=True)
@@ -60,9 +58,3 @@ class Task:
     def schema_of(self, schema: Schema) -> Schema:
         """Keep of a schema the predictors, in order, and the class column, last."""
         return replace(schema, columns=(*self.predictors, self.target))
-
-
-def require_single_records(table: Table, method: str) -> None:
-    """Refuse a table whose neighbors differ by more than one record."""
-    if not isinstance(table.neighbors, AddRemoveRecord):
-        raise InvalidParameter(f"{method} hides one record added or removed, nothing else")

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpublish.core import run as run_module
+from dpublish.core import run as mechanisms
 from dpublish.core.folder.folder import load
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
@@ -17,7 +17,6 @@ from dpublish.methods.linear_models import model as synopsis_model
 from dpublish.methods.linear_models.model import LinearModel, fit_weights
 from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.privpfc import privpfc as grid_choice
-from dpublish.methods.privpfc import refine as refinement
 from dpublish.methods.privpfc.released import PrivPfCRelease
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -94,7 +93,7 @@ def test_fitting_reads_no_rows_so_equal_synopses_give_equal_models(monkeypatch):
         found.append(method.release(table, budget=Budget.seeded(3), rng=seeded(4)))
 
     here, there = (open_table(make_table(60).slice(0, size), SCHEMA) for size in (60, 59))
-    modules = (noise, run_module, grid_choice, refinement)
+    modules = (noise, mechanisms)
     loss = privacy_loss(release, here, there, modules, monkeypatch)
     assert loss <= 3 * (1 + 1e-6)
     assert np.array_equal(found[0].weights, found[1].weights)
@@ -113,7 +112,7 @@ def test_a_model_that_looks_at_the_rows_again_is_noticed(monkeypatch):
         found.append(method.release(table, budget=Budget.seeded(3), rng=seeded(4)))
 
     here, there = (open_table(make_table(60).slice(0, size), SCHEMA) for size in (60, 59))
-    privacy_loss(release, here, there, (noise, run_module, grid_choice, refinement), monkeypatch)
+    privacy_loss(release, here, there, (noise, mechanisms), monkeypatch)
     assert not np.array_equal(found[0].weights, found[1].weights)
 
 

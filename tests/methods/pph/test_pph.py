@@ -12,6 +12,7 @@ import pytest
 from choice_distribution import choice_distribution
 from dpublish.aggregates.sparse_counts import OccupiedCells
 from dpublish.audit import frequency_p_value, privacy_loss
+from dpublish.core.run import Run
 from dpublish.core.task import Task
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
@@ -291,7 +292,11 @@ def test_the_size_has_the_noise_that_is_published():
 def test_empty_cells_rise_above_the_threshold_as_noise_of_the_rate_does(threshold, rng):
     nothing = np.array([], dtype=np.int64)
     cells, counts = add_noise_to_cells(
-        OccupiedCells(nothing, nothing), 20_000, threshold, budget=Budget.seeded("0.5"), rng=rng
+        Run(table([0] * 8), rng=rng),
+        OccupiedCells(nothing, nothing),
+        20_000,
+        threshold,
+        budget=Budget.seeded("0.5"),
     )
     decay = np.exp(-0.5)
     expected = 20_000 * decay**threshold / (1 + decay)

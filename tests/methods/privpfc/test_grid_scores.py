@@ -1,6 +1,7 @@
 """Scores of many grids: the same as one would get grid by grid, on the same records."""
 
 from fractions import Fraction
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -9,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpublish.core.run import Run
 from dpublish.core.task import Task
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
+from dpublish.mechanisms.exact.sampler import uniform_below
 from dpublish.methods.privpfc import grid_scores, roll_up
 from dpublish.methods.privpfc.candidate_grids import enumerate_grids
 from dpublish.methods.privpfc.grid_quality import GridQuality
@@ -21,6 +24,14 @@ from dpublish.randomness import plain_generator, seeded
 
 QUALITY = GridQuality(Fraction(1, 2))
 TREE = {"paid": {"public": ["a", "b"], "private": ["c"]}, "unpaid": ["d", "e", "f"], "none": []}
+
+
+def uniform(seed):
+    return partial(uniform_below, rng=seeded(seed))
+
+
+def run_on(rows, schema):
+    return Run(open_table(rows, schema), rng=seeded(1))
 
 
 def make_schema(classes, bins=(9, 5, 4), missing="drop"):
@@ -92,9 +103,9 @@ def machinery(request, monkeypatch):
 def test_scores_are_those_of_counting_grid_by_grid(classes):
     schema = make_schema(classes)
     task = Task.of(schema, target="class")
-    grids = enumerate_grids(sizes_of(task), max_cells=300, limit=400, rng=seeded(classes))
+    grids = enumerate_grids(sizes_of(task), max_cells=300, limit=400, uniform=uniform(classes))
     rows = make_rows(schema, 700, classes)
-    scores = score_grids(open_table(rows, schema), task, grids, QUALITY)
+    scores = score_grids(run_on(rows, schema), task, grids, QUALITY)
     assert scores.dtype == np.int64
     assert scores.tolist() == score_one_by_one(rows, task, grids)
 
@@ -118,7 +129,7 @@ def test_any_schema_and_any_plan_give_the_same_scores(classes, bins, missing, co
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grid_scores, "_LEAST_CAP", cap)
         patch.setattr(grid_scores, "_MOST_CAP", cap)
-        scores = score_grids(open_table(rows, schema), task, grids, QUALITY)
+        scores = score_grids(run_on(rows, schema), task, grids, QUALITY)
     assert scores.tolist() == score_one_by_one(rows, task, grids)
 
 
@@ -126,9 +137,9 @@ def test_any_schema_and_any_plan_give_the_same_scores(classes, bins, missing, co
 def test_the_hint_changes_no_score(hint):
     schema = make_schema(2)
     task = Task.of(schema, target="class")
-    grids = enumerate_grids(sizes_of(task), max_cells=100, limit=100, rng=seeded(1))
+    grids = enumerate_grids(sizes_of(task), max_cells=100, limit=100, uniform=uniform(1))
     rows = make_rows(schema, 200, 1)
-    scores = score_grids(open_table(rows, schema), task, grids, QUALITY, rows_hint=hint)
+    scores = score_grids(run_on(rows, schema), task, grids, QUALITY, rows_hint=hint)
     assert scores.tolist() == score_one_by_one(rows, task, grids)
 
 
@@ -136,13 +147,13 @@ def test_the_hint_changes_no_score(hint):
 def test_one_record_moves_two_grids_apart_by_no_more_than_the_range(classes):
     schema = make_schema(classes, bins=(4, 3, 2))
     task = Task.of(schema, target="class")
-    grids = enumerate_grids(sizes_of(task), max_cells=100, limit=300, rng=seeded(1))
+    grids = enumerate_grids(sizes_of(task), max_cells=100, limit=300, uniform=uniform(1))
     rows = make_rows(schema, 120, 3)
-    everyone = score_grids(open_table(rows, schema), task, grids, QUALITY)
+    all_scores = score_grids(run_on(rows, schema), task, grids, QUALITY)
     spread = 0
     for row in range(120):
         others = pa.concat_tables([rows.slice(0, row), rows.slice(row + 1)])
-        change = everyone - score_grids(open_table(others, schema), task, grids, QUALITY)
+        change = all_scores - score_grids(run_on(others, schema), task, grids, QUALITY)
         spread = max(spread, np.ptp(change))
     assert 0.9 * QUALITY.unit < spread <= QUALITY.range_sensitivity
 
@@ -154,10 +165,10 @@ def test_leaving_records_out_grid_by_grid_would_break_the_range():
     whole = make_rows(schema, 1, 0, blanks=0)
     rows = whole.set_column(0, "n0", pa.array([None], pa.float64()))
     grids = np.eye(len(task.predictors), dtype=np.int8)
-    assert score_grids(open_table(rows, schema), task, grids, QUALITY).tolist() == [0] * len(grids)
+    assert score_grids(run_on(rows, schema), task, grids, QUALITY).tolist() == [0] * len(grids)
     alone = [Task(task.target, (one,)) for one in task.predictors]
     twin = [
-        score_grids(open_table(rows, schema), one, np.ones((1, 1), np.int8), QUALITY)[0]
+        score_grids(run_on(rows, schema), one, np.ones((1, 1), np.int8), QUALITY)[0]
         for one in alone
     ]
     assert twin[0] == 0 < min(twin[1:])
@@ -167,12 +178,13 @@ def test_progress_counts_candidates_whatever_the_records_are(monkeypatch):
     monkeypatch.setattr(grid_scores, "_LEAST_CAP", 100)
     schema = make_schema(3)
     task = Task.of(schema, target="class")
-    grids = enumerate_grids(sizes_of(task), max_cells=60, limit=50, rng=seeded(1))
+    grids = enumerate_grids(sizes_of(task), max_cells=60, limit=50, uniform=uniform(1))
     told = {}
     for count in (0, 500):
         seen = told.setdefault(count, [])
         table = open_table(make_rows(schema, count, 1), schema)
-        score_grids(table, task, grids, QUALITY, progress=lambda *x, seen=seen: seen.append(x))
+        run = Run(table, rng=seeded(1), progress=lambda *x, seen=seen: seen.append(x))
+        score_grids(run, task, grids, QUALITY)
     assert told[0] == told[500]
     assert told[0][-1][:2] == (50, 50)
     assert len(told[0]) > 3
@@ -186,8 +198,8 @@ def test_wide_columns_and_many_predictors_are_scored():
     rng = plain_generator(4)
     labels = {f"f{i:02}": np.array(["no", "yes"])[rng.integers(0, 2, 300)] for i in range(40)}
     rows = pa.table({"wide": rng.integers(0, 70_000, 300), **labels})
-    grids = enumerate_grids(sizes_of(task), max_cells=200_000, limit=2000, rng=seeded(1))
-    scores = score_grids(open_table(rows, schema), task, grids, QUALITY)
+    grids = enumerate_grids(sizes_of(task), max_cells=200_000, limit=2000, uniform=uniform(1))
+    scores = score_grids(run_on(rows, schema), task, grids, QUALITY)
     some = [*range(50), *range(50, 2000, 97)]
     assert scores[some].tolist() == score_one_by_one(rows, task, grids[some])
 
@@ -198,7 +210,12 @@ def test_a_grid_of_too_many_cells_is_refused_before_a_row_is_read(classes, most)
     target = column("class", "category", values=[f"c{i}" for i in range(classes)])
     schema = Schema((*columns, target))
     with pytest.raises(InvalidParameter, match=f"at most {most:,} cells"):
-        score_grids(None, Task.of(schema, target="class"), np.ones((1, 4), np.int8), QUALITY)
+        score_grids(
+            Run(None, rng=seeded(1)),
+            Task.of(schema, target="class"),
+            np.ones((1, 4), np.int8),
+            QUALITY,
+        )
 
 
 def test_all_grids_of_a_small_schema_are_scored():
@@ -207,5 +224,5 @@ def test_all_grids_of_a_small_schema_are_scored():
     every = product(*(range(x.height + 1) for x in task.predictors))
     grids = np.array(list(every), dtype=np.int8)
     rows = make_rows(schema, 90, 8)
-    scores = score_grids(open_table(rows, schema), task, grids, QUALITY)
+    scores = score_grids(run_on(rows, schema), task, grids, QUALITY)
     assert scores.tolist() == score_one_by_one(rows, task, grids)

@@ -10,6 +10,8 @@ import pytest
 
 from choice_distribution import choice_distribution
 from dpublish.aggregates.counts import Counts
+from dpublish.core import run as mechanisms
+from dpublish.core.run import Run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
@@ -17,7 +19,6 @@ from dpublish.mechanisms.noise import add_geometric, noisy_size
 from dpublish.mechanisms.selection import select
 from dpublish.methods.privpfc import kernel_residual_sums as residual_sums
 from dpublish.methods.privpfc import privpfc as grid_choice
-from dpublish.methods.privpfc import refine as refinement
 from dpublish.methods.privpfc.grid_quality import GridQuality
 from dpublish.methods.privpfc.privpfc import PrivPfC
 from dpublish.methods.privpfc.refine import CHOICE, SUMS
@@ -112,11 +113,18 @@ def test_the_shares_are_those_of_the_settings_and_add_up(rounds):
         assert shares[f"{name}/sums"] == shares["rest/refinements/round-1/sums"]
 
 
-def test_counts_of_values_have_noise_for_all_columns_together():
-    names, budget = SCHEMA.names[:2], Budget.seeded(3)
-    table = Watched(random_rows(50), None)
-    found = grid_choice._count_values(table, names, budget=budget, rng=seeded(1))
+def test_counts_of_values_have_noise_for_all_columns_together(monkeypatch):
+    names, budget, rates = SCHEMA.names[:2], Budget.seeded(3), []
+
+    def watched(counts, *, sensitivity, budget, rng):
+        rates.append(budget.epsilon / sensitivity)
+        return add_geometric(counts, sensitivity=sensitivity, budget=budget, rng=rng)
+
+    monkeypatch.setattr(mechanisms, "add_geometric", watched)
+    run = Run(Watched(random_rows(50), None), rng=seeded(1))
+    found = grid_choice._count_values(run, names, budget=budget)
     assert [(one.axis.column, one.rate) for one in found] == [(n, Fraction(3, 2)) for n in names]
+    assert rates == [Fraction(3, 2)]  # what is published of the noise is true
     assert budget.is_used
 
 
@@ -134,7 +142,7 @@ def fixed_size(monkeypatch, value):
         budget.spend()
         return value
 
-    monkeypatch.setattr(grid_choice, "noisy_size", told)
+    monkeypatch.setattr(mechanisms, "noisy_size", told)
 
 
 @pytest.mark.parametrize("size", [-(10**6), 0, 1])
@@ -156,9 +164,9 @@ def enumerations(monkeypatch):
     asked = []
     honest = grid_choice.enumerate_grids
 
-    def watched(sizes, *, max_cells, limit, rng):
+    def watched(sizes, *, max_cells, limit, uniform):
         asked.append((tuple(map(tuple, sizes)), max_cells, limit))
-        return honest(sizes, max_cells=max_cells, limit=limit, rng=rng)
+        return honest(sizes, max_cells=max_cells, limit=limit, uniform=uniform)
 
     monkeypatch.setattr(grid_choice, "enumerate_grids", watched)
     return asked
@@ -190,9 +198,8 @@ class Told:
 
     def install(self, monkeypatch, size=400):
         fixed_size(monkeypatch, size)
-        for module in (grid_choice, refinement):
-            monkeypatch.setattr(module, "add_geometric", self.add_geometric)
-            monkeypatch.setattr(module, "select", self.select)
+        monkeypatch.setattr(mechanisms, "add_geometric", self.add_geometric)
+        monkeypatch.setattr(mechanisms, "select", self.select)
 
     @staticmethod
     def add_geometric(counts, *, sensitivity, budget, rng):
@@ -200,7 +207,7 @@ class Told:
         return np.arange(counts.size, dtype=np.int64).reshape(counts.shape) * 7 % 97
 
     @staticmethod
-    def select(scores, *, sensitivity_range, budget, rng):
+    def select(scores, *, sensitivity_range, budget, rng, **_):
         budget.spend()
         return len(scores) - 1
 
@@ -220,13 +227,9 @@ def test_given_the_noisy_answers_nothing_else_depends_on_the_rows(settings, monk
 class ExactSize(PrivPfC):
     """The papers' blunder: the limit on cells from the exact number of records."""
 
-    def release(self, table, *, budget, rng, progress=None):
-        object.__setattr__(self, "_table", table)
-        return super().release(table, budget=budget, rng=rng, progress=progress)
-
-    def _candidates(self, task, size, epsilon, rng):
-        exact = int(self._table.sum(Counts(self._table.schema, ((),)))[0])
-        return super()._candidates(task, exact, epsilon, rng)
+    def _candidates(self, run, task, size, epsilon):
+        exact = int(run.sum(Counts(run.schema, ((),)))[0])
+        return super()._candidates(run, task, exact, epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,12 +269,11 @@ class Transcript:
 
     def _answer(self, asked, draw, likelihood):
         place = len(self.calls)
-        if self.played is None:
-            output = draw()
-        elif place < len(self.played.calls) and self.played.calls[place][0] == asked:
+        output = draw()  # spends the budget, also where another output is played
+        if self.played is not None:
+            if place == len(self.played.calls) or self.played.calls[place][0] != asked:
+                raise Diverged
             output = self.played.calls[place][1]
-        else:
-            raise Diverged
         self.calls.append((asked, output, likelihood(output)))
         return output
 
@@ -291,7 +293,7 @@ class Transcript:
             lambda y: -rate * float(np.abs(y - counts).sum()),
         )
 
-    def select(self, scores, *, sensitivity_range, budget, rng):
+    def select(self, scores, *, sensitivity_range, budget, rng, **_):
         rate = float(budget.epsilon / sensitivity_range)
         return self._answer(
             ("choice", rate, scores.shape),
@@ -301,10 +303,9 @@ class Transcript:
 
     def publish(self, rows, epsilon, seed, method, **settings):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(grid_choice, "noisy_size", self.noisy_size)
-            for module in (grid_choice, refinement):
-                patch.setattr(module, "add_geometric", self.add_geometric)
-                patch.setattr(module, "select", self.select)
+            patch.setattr(mechanisms, "noisy_size", self.noisy_size)
+            patch.setattr(mechanisms, "add_geometric", self.add_geometric)
+            patch.setattr(mechanisms, "select", self.select)
             made = method(target="class", cells_per_record=Fraction(20), **settings)
             made.release(open_table(rows, SCHEMA), budget=Budget.seeded(epsilon), rng=seeded(seed))
         if self.played is not None and len(self.calls) != len(self.played.calls):
@@ -346,10 +347,8 @@ def test_a_record_that_misses_a_predictor_costs_no_more_either():
 
 def test_the_audit_notices_counts_that_are_paid_for_twice_as_well(monkeypatch):
     def generous(self, budget, grids):
-        return {
-            "selection": Budget.seeded(budget.epsilon),
-            "counts": Budget.seeded(4 * budget.epsilon),
-        }
+        epsilon = budget.spend()
+        return {"selection": Budget.seeded(epsilon), "counts": Budget.seeded(4 * epsilon)}
 
     monkeypatch.setattr(PrivPfC, "_split_grid", generous)
     assert worst_loss(4, rounds=0) > 4
@@ -365,11 +364,11 @@ def test_the_audit_notices_candidates_from_the_exact_size():
 def test_the_grid_is_chosen_with_the_range_of_its_quality_and_all_cells_are_published(monkeypatch):
     asked = []
 
-    def watched(scores, *, sensitivity_range, budget, rng):
+    def watched(scores, *, sensitivity_range, budget, rng, **_):
         asked.append((sensitivity_range, budget.epsilon))
         return select(scores, sensitivity_range=sensitivity_range, budget=budget, rng=rng)
 
-    monkeypatch.setattr(grid_choice, "select", watched)
+    monkeypatch.setattr(mechanisms, "select", watched)
     release = publish(random_rows(2000), epsilon=Fraction(5, 3), rounds=0)
     (asked_range, paid), quality = asked[0], GridQuality(Fraction(1))
     assert release.noise_rate == 1

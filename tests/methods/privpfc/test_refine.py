@@ -10,6 +10,8 @@ import pytest
 from choice_distribution import choice_distribution
 from dpublish.accuracy.noise_distribution import noise_pmf
 from dpublish.audit import frequency_p_value
+from dpublish.core import run as mechanisms
+from dpublish.core.run import Run
 from dpublish.core.task import Task
 from dpublish.data.batch import Batch
 from dpublish.data.schema import Schema, column
@@ -91,7 +93,7 @@ class Script:
         self.choices, self.answers = list(choices), list(answers)
         self.distributions, self.exact, self.rates = [], [], []
 
-    def select(self, scores, *, sensitivity_range, budget, rng):
+    def select(self, scores, *, sensitivity_range, budget, rng, **_):
         rate = budget.spend() / sensitivity_range
         self.distributions.append(choice_distribution(scores, float(rate)))
         return self.choices[len(self.distributions) - 1]
@@ -104,16 +106,10 @@ class Script:
 
     def run(self, records, task, card, monkeypatch, rounds=1):
         with monkeypatch.context() as patch:
-            patch.setattr(refinement, "select", self.select)
-            patch.setattr(refinement, "add_geometric", self.add_geometric)
-            refine(
-                Records(records, task),
-                task,
-                card,
-                rounds=rounds,
-                budget=Budget.seeded(EPSILON),
-                rng=seeded(1),
-            )
+            patch.setattr(mechanisms, "select", self.select)
+            patch.setattr(mechanisms, "add_geometric", self.add_geometric)
+            run = Run(Records(records, task), rng=seeded(1))
+            refine(run, task, card, rounds=rounds, budget=Budget.seeded(EPSILON))
         return self
 
 
@@ -254,26 +250,14 @@ def test_columns_are_chosen_and_sums_perturbed_by_the_distributions_of_the_proof
     records = [(0, 0, 1), (0, 1, 0), (3, 1, 1), (1, 0, 1)]
     script = Script([2])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(refinement, "select", script.select)
-        patch.setattr(refinement, "add_geometric", script.add_geometric)
-        refine(
-            Records(records, task),
-            task,
-            card,
-            rounds=1,
-            budget=Budget.seeded(budget),
-            rng=seeded(1),
-        )
+        patch.setattr(mechanisms, "select", script.select)
+        patch.setattr(mechanisms, "add_geometric", script.add_geometric)
+        run = Run(Records(records, task), rng=seeded(1))
+        refine(run, task, card, rounds=1, budget=Budget.seeded(budget))
     drawn, noise = [], []
     for seed in range(1500):
-        (one,) = refine(
-            Records(records, task),
-            task,
-            card,
-            rounds=1,
-            budget=Budget.seeded(budget),
-            rng=seeded(seed),
-        )
+        run = Run(Records(records, task), rng=seeded(seed))
+        (one,) = refine(run, task, card, rounds=1, budget=Budget.seeded(budget))
         drawn.append((one.axis.column, one.axis.size))
         if one.axis.column == "sex":
             noise += (one.sums - script.exact[0]).ravel().tolist()
@@ -301,7 +285,8 @@ def test_columns_are_chosen_and_sums_perturbed_by_the_distributions_of_the_proof
 def test_every_budget_is_spent_and_each_round_reads_the_rows_once(rounds, rng):
     task, budget = task_of(2), Budget.seeded("0.7")
     table = Records(BALANCED, task)
-    found = refine(table, task, card_of([[0, 0]]), rounds=rounds, budget=budget, rng=rng)
+    run = Run(table, rng=rng)
+    found = refine(run, task, card_of([[0, 0]]), rounds=rounds, budget=budget)
     assert len(found) == table.reads == rounds
     assert all(leaf.is_used for leaf in budget.account())
     assert budget.cost() == budget.epsilon
@@ -319,7 +304,8 @@ def test_rows_are_read_only_after_the_budget_is_opened(rng):
             assert not all(leaf.is_used for leaf in budget.account())
             return super().sum(kernel)
 
-    refine(Watched([], task), task, card_of([[0, 0]]), rounds=2, budget=budget, rng=rng)
+    run = Run(Watched([], task), rng=rng)
+    refine(run, task, card_of([[0, 0]]), rounds=2, budget=budget)
 
 
 def test_neighbors_that_replace_records_are_refused(rng):
@@ -327,21 +313,14 @@ def test_neighbors_that_replace_records_are_refused(rng):
     table = Records([], task)
     table.neighbors = ReplaceRecord()
     with pytest.raises(InvalidParameter, match="single records"):
-        refine(table, task, card_of([[0, 0]]), rounds=1, budget=Budget.seeded(1), rng=rng)
+        refine(Run(table, rng=rng), task, card_of([[0, 0]]), rounds=1, budget=Budget.seeded(1))
     assert table.reads == 0
 
 
 def test_progress_tells_rounds_only(rng):
     task, steps = task_of(2), []
-    refine(
-        Records([], task),
-        task,
-        card_of([[0, 0]]),
-        rounds=2,
-        budget=Budget.seeded(1),
-        rng=rng,
-        progress=lambda *step: steps.append(step),
-    )
+    run = Run(Records([], task), rng=rng, progress=lambda *step: steps.append(step))
+    refine(run, task, card_of([[0, 0]]), rounds=2, budget=Budget.seeded(1))
     assert steps == [(1, 2, "refinements"), (2, 2, "refinements")]
 
 
@@ -367,7 +346,8 @@ def test_columns_that_tell_nothing_apart_refine_all_records_together(rng):
     single = column("one", "category", values=["a"])
     task = Task.of(Schema((single, column("y", "category", values=["n", "j"]))), target="y")
     table, budget = Records([(0, 1)] * 500, task), Budget.seeded(5)
-    (one,) = refine(table, task, card_of([[0, 0]]), rounds=1, budget=budget, rng=rng)
+    run = Run(table, rng=rng)
+    (one,) = refine(run, task, card_of([[0, 0]]), rounds=1, budget=budget)
     assert one.axis.size == 1
     assert one.term.scores[0, 1] > STEP
     assert all(leaf.is_used for leaf in budget.account())
@@ -391,7 +371,7 @@ def test_rounds_bring_the_card_closer_to_the_classes(classes, rng):
         return -np.log(np.maximum(probabilities, 1) / UNIT).mean()
 
     table = Records(records, task)
-    found = refine(table, task, card, rounds=3, budget=Budget.seeded(5), rng=rng)
+    found = refine(Run(table, rng=rng), task, card, rounds=3, budget=Budget.seeded(5))
     assert found[0].axis.column == "sex"
     assert surprise([one.term for one in found]) < surprise([]) - 0.3
 
@@ -401,14 +381,8 @@ def test_noise_alone_teaches_little(classes):
     """Steps are shortened where noise is large: on average by more than half of the longest."""
     task, sizes = task_of(classes), []
     for seed in range(20):
-        (one,) = refine(
-            Records([], task),
-            task,
-            card_of([[0] * classes]),
-            rounds=1,
-            budget=Budget.seeded(1),
-            rng=seeded(seed),
-        )
+        run = Run(Records([], task), rng=seeded(seed))
+        (one,) = refine(run, task, card_of([[0] * classes]), rounds=1, budget=Budget.seeded(1))
         sizes.append(np.abs(one.term.scores[:, -1]).mean())
     assert np.mean(sizes) < STEP
     careless = np.clip(np.abs(one.sums[0]) * STEP // np.maximum(one.sums[1], 1), 0, 2 * STEP)

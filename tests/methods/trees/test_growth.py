@@ -10,15 +10,15 @@ import pytest
 
 from choice_distribution import choice_distribution
 from dpublish.audit import frequency_p_value
+from dpublish.core import run as mechanisms
+from dpublish.core.run import Run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.selection import select
 from dpublish.methods.trees import growth as tree_growth
-from dpublish.methods.trees.growth import grow
-from dpublish.methods.trees.plan import Plan, goes_on
-from dpublish.methods.trees.scores import make_score
-from dpublish.methods.trees.splits import Room, score_splits
+from dpublish.methods.trees.growth import Plan, goes_on, grow
+from dpublish.methods.trees.splits import Room, make_score, score_splits
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
@@ -51,6 +51,10 @@ def make_table(records):
     )
 
 
+def grow_tree(records, plan, *, budget, seed=1):
+    return grow(Run(make_table(records), rng=seeded(seed)), plan, budget=budget)
+
+
 class Diverged(Exception):
     """The same published values led elsewhere: this transcript is impossible here."""
 
@@ -80,7 +84,7 @@ class Transcript:
         self.calls.append((("noise", rate, counts.shape), output, likelihood))
         return output
 
-    def select(self, scores, *, sensitivity_range, budget, rng):
+    def select(self, scores, *, sensitivity_range, budget, rng, **_):
         rate = budget.epsilon / sensitivity_range
         draw = lambda: select(scores, sensitivity_range=sensitivity_range, budget=budget, rng=rng)  # noqa: E731
         output = self._answer(("choice", rate, scores.shape), draw)
@@ -95,9 +99,9 @@ class Transcript:
 
     def grow(self, records, plan, seed, monkeypatch):
         with monkeypatch.context() as patch:
-            patch.setattr(tree_growth, "add_geometric", self.add_geometric)
-            patch.setattr(tree_growth, "select", self.select)
-            grow(make_table(records), plan, budget=Budget.seeded(EPSILON), rng=seeded(seed))
+            patch.setattr(mechanisms, "add_geometric", self.add_geometric)
+            patch.setattr(mechanisms, "select", self.select)
+            grow_tree(records, plan, budget=Budget.seeded(EPSILON), seed=seed)
         if self.played is not None and len(self.calls) != len(self.played.calls):
             raise Diverged
         return sum(likelihood for _, _, likelihood in self.calls)
@@ -186,9 +190,9 @@ def test_the_audit_notices_a_tree_that_stops_when_purity_stops_improving(monkeyp
 
 @pytest.mark.parametrize("plan", PLANS, ids=["1", "2", "3", "gini", "entropy", "staged"])
 @pytest.mark.parametrize("size", [0, 1, 200])
-def test_every_budget_is_used_and_the_tree_of_budgets_costs_the_budget(plan, size, rng):
+def test_every_budget_is_used_and_the_tree_of_budgets_costs_the_budget(plan, size):
     budget = Budget.seeded("1.5")
-    growth = grow(make_table(random_records(1, size)[0]), plan, budget=budget, rng=rng)
+    growth = grow_tree(random_records(1, size)[0], plan, budget=budget)
     assert all(leaf.is_used for leaf in budget.account())
     assert budget.cost() == budget.epsilon
     leaves = set(range(len(growth.parents))) - set(growth.branches)
@@ -214,17 +218,16 @@ def test_the_first_split_is_chosen_with_the_probabilities_of_the_proof():
         [*r[:3], int(r[0] >= 2)] if i % 3 else r for i, r in enumerate(random_records(2, 60)[0])
     ]
     epsilon = Fraction(2)
-    root = tree_growth._root(make_table(records), plan)
+    run = Run(make_table(records), rng=seeded(11))
+    root = tree_growth._root(run, plan)
     splits = [split for many in root.room.splits.values() for split in many]
     scores = np.concatenate(
         [score_splits(many, root.counts[c], plan.score) for c, many in root.room.splits.items()]
     )
     distribution = choice_distribution(scores, float(plan.share(epsilon)))
-    drawn, rng = [], seeded(11)
+    drawn = []
     for _ in range(800):
-        branches = tree_growth.choose(
-            root, plan, budget=Budget.seeded(plan.share(epsilon)), rng=rng
-        )
+        branches = tree_growth.choose(run, root, plan, budget=Budget.seeded(plan.share(epsilon)))
         drawn.append(splits.index(branches))
     assert frequency_p_value(drawn, dict(enumerate(distribution))) > 1e-3
     doubled = choice_distribution(scores, 2 * float(plan.share(epsilon)))
@@ -263,7 +266,7 @@ def test_the_least_size_that_goes_on_is_exact():
 def test_counting_in_several_passes_gives_the_same_tree(monkeypatch):
     def publish():
         records = random_records(3, 150)[0]
-        return grow(make_table(records), make_plan(3), budget=Budget.seeded(50), rng=seeded(4))
+        return grow_tree(records, make_plan(3), budget=Budget.seeded(50), seed=4)
 
     once = publish()
     assert len(once.branches) > 4
@@ -275,7 +278,7 @@ def test_counting_in_several_passes_gives_the_same_tree(monkeypatch):
 
 def test_with_ample_budget_the_tree_finds_the_rule_that_made_the_classes():
     records = [[*r[:3], int(r[0] >= 2 and r[1] == 1)] for r in random_records(9, 400)[0]]
-    growth = grow(make_table(records), make_plan(2), budget=Budget.seeded(10_000), rng=seeded(1))
+    growth = grow_tree(records, make_plan(2), budget=Budget.seeded(10_000))
     root = growth.branches[0]
     assert (root.column, root.starts) in {("age", (0, 2)), ("work", (0, 1, 2))}
     wrong = sum(min(counts) for counts in growth.counts.values())

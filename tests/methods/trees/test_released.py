@@ -1,6 +1,5 @@
-"""A published tree: what it predicts, what it says, and what it refuses to be."""
+"""A published tree: what it predicts, its rules, and what it refuses to be."""
 
-import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -10,9 +9,8 @@ import pytest
 
 from dpublish.data.schema import Schema, column
 from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
-from dpublish.methods.trees.kernels import Branches
 from dpublish.methods.trees.released import DecisionTreeRelease
-from dpublish.methods.trees.report import section
+from dpublish.methods.trees.tree import Branches
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
@@ -74,7 +72,7 @@ def test_missing_values_with_a_cell_of_their_own_follow_it():
     assert make().predict(ROWS).to_pylist()[4] == "low"  # "(missing)" lies right of every number
 
 
-def test_a_value_without_a_leaf_stops_and_gets_the_majority_class_of_the_leaves_below():
+def test_an_unknown_value_stops_and_gets_the_majority_class_of_the_leaves_below():
     tree = make()
     assert tree.node_counts[1].tolist() == [11, 17]
     assert tree.predict(ROWS).to_pylist()[5] == "<high>"
@@ -90,7 +88,7 @@ def test_pruned_a_branch_needs_a_clear_lead_to_differ_from_its_parent():
     assert make(prune=False).predicted.tolist() == [0, 1, 0, 0, 1, 0]
 
 
-def test_the_rules_say_what_the_tree_predicts():
+def test_the_rules_state_what_the_tree_predicts():
     assert make().rules().split("\n") == [
         "age < 30",
         "  job in clerk, Unpaid: low",
@@ -181,26 +179,13 @@ def test_what_no_method_would_publish_is_refused(changes):
 def test_a_changed_list_of_nodes_is_refused(name, values):
     tree = make()
     tables = tree.tables()
-    place = tables["nodes"].column_names.index(name)
-    tables["nodes"] = tables["nodes"].set_column(place, name, pa.array(values))
+    number = tables["nodes"].column_names.index(name)
+    tables["nodes"] = tables["nodes"].set_column(number, name, pa.array(values))
     with pytest.raises((DPublishError, TypeError)):
         DecisionTreeRelease.from_parts(
             receipt=tree.receipt, schema=tree.schema, metadata=tree.metadata(), tables=tables
         )
 
 
-def test_boxes_of_children_fill_their_parent():
-    drawing = section(make(), True).figures[0].svg
-    widths = [float(width) for width in re.findall(r' width="([0-9.]+)"', drawing)]
-    assert widths[1] / widths[2] == pytest.approx(28 / 51, abs=0.01)
-    assert sum(widths[1:3]) == pytest.approx(widths[0], abs=0.2)
-    assert sum(widths[3:]) == pytest.approx(widths[1], abs=0.2)
-
-
-def test_the_report_lists_the_rules_and_draws_the_boxes():
-    shown = section(make(), True)
-    assert ["age < 30", ""] in [list(row) for row in shown.listings[0].rows]
-    assert "<rect" in shown.figures[0].svg
-    assert "<high>" not in shown.figures[0].svg  # names are escaped
-    assert section(make(), False).figures == ()
+def test_the_summary_names_the_columns_that_split_the_tree():
     assert make().summary()["from"] == "age, job"

@@ -28,7 +28,7 @@ from dpublish.core.task import Task
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.selection import select, selection_rate, shortfall_95
+from dpublish.mechanisms.selection import selection_rate, shortfall_95
 from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse
 from dpublish.methods.diffgen.cuts import (
     Cuts,
@@ -108,38 +108,33 @@ class DiffGen(Method[LabeledHistogramRelease]):
             their share, for a record lies in one cell; whether they are cut off at a
             threshold depends on chosen cells only.  Shares add up.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        self.expected_error(table.schema, None, budget.epsilon)
-        plan = self._plan(table.schema)
+        plan = self._plan(run.schema)
         # Opened before any row is read: a share that is already used stops here.
-        budgets = budget.split(
+        budgets = run.split(
             **{f"step-{step + 1}": plan.step_weight for step in range(plan.steps)},
             counts=plan.counts_weight,
         )
         counts_budget = budgets.pop("counts")
         cuts = Cuts.of_roots(plan.task.predictors)
-        kernel = _leaf_kernel(table.schema, plan.task)
-        by_leaf = kernel.split(table.sum(kernel))
+        kernel = _leaf_kernel(run.schema, plan.task)
+        by_leaf = kernel.split(run.sum(kernel))
         leaves = dict(zip(plan.names, by_leaf, strict=True))
         for step, share in enumerate(budgets.values()):
             scores = score_nodes(cuts.candidates, leaves)
-            chosen = select(scores, sensitivity_range=SCORE_RANGE, budget=share, rng=rng)
+            chosen = run.select(scores, sensitivity_range=SCORE_RANGE, budget=share)
             cuts = cuts.refine(chosen)
-            if progress is not None:
-                progress(step + 1, plan.steps + 1, "cells")
+            run.step(step + 1, plan.steps + 1, "cells")
         axes = (*cuts.axes(plan.task.predictors), plan.task.classes)
         cells_kernel = CutCounts((axes,), (*plan.names, self.target))
         size = prod(axis.size for axis in axes)
         rate = counts_budget.epsilon
         threshold = self._threshold(size, rate)
-        cells, counts = add_noise_to_cells(
-            table.sum(cells_kernel)[0].compact(), size, threshold, budget=counts_budget, rng=rng
-        )
-        if progress is not None:
-            progress(plan.steps + 1, plan.steps + 1, "counts")
+        exact = run.sum(cells_kernel)[0].compact()
+        cells, counts = add_noise_to_cells(run, exact, size, threshold, budget=counts_budget)
+        run.step(plan.steps + 1, plan.steps + 1, "counts")
         return LabeledHistogramRelease(
             receipt=run.receipt(),
-            schema=plan.task.schema_of(table.schema),
+            schema=plan.task.schema_of(run.schema),
             axes=axes,
             cells=cells,
             counts=counts,

@@ -1,15 +1,14 @@
-"""Perturb the counts of cells, every cell of the domain or those that reach a threshold."""
+"""Add noise to counts: of every cell of a domain, or of those that reach a threshold."""
 
 import numpy as np
 
 from dpublish.aggregates.sparse_counts import OccupiedCells
 from dpublish.core.noisy_size import RESERVED
+from dpublish.core.run import Run
 from dpublish.core.task import Task
 from dpublish.errors import InvalidParameter
-from dpublish.mechanisms.noise import add_geometric
-from dpublish.mechanisms.sparse_counts import NoisyCells, sparse_counts
+from dpublish.mechanisms.sparse_counts import NoisyCells
 from dpublish.privacy.budget import Budget
-from dpublish.randomness import RandomSource
 
 
 def require_free_names(task: Task) -> None:
@@ -19,31 +18,30 @@ def require_free_names(task: Task) -> None:
 
 
 def add_noise_to_cells(
+    run: Run,
     occupied: OccupiedCells,
     size: int,
     threshold: int | None,
     *,
     budget: Budget,
-    rng: RandomSource,
 ) -> NoisyCells:
     """Publish noisy counts of a domain of `size` cells, of which some are occupied.
 
     Privacy:
         `budget.epsilon`-differentially private when one record is added or removed: it lies
         in one cell, so all counts of the domain, empty cells included, change by 1 in all.
-        That is the sensitivity given to `add_geometric` or `sparse_counts`.
+        That is the sensitivity given to `run.add_noise` or `run.sparse_counts`.
     """
     if threshold is not None:
-        return sparse_counts(
+        return run.sparse_counts(
             occupied.keys,
             occupied.counts,
             domain_size=size,
             threshold=threshold,
             sensitivity=1,
             budget=budget,
-            rng=rng,
         )
     counts = np.zeros(size, dtype=np.int64)
     counts[occupied.keys] = occupied.counts
-    noisy = add_geometric(counts, sensitivity=1, budget=budget, rng=rng)
+    noisy = run.add_noise(counts, sensitivity=1, budget=budget)
     return NoisyCells(np.arange(size, dtype=np.int64), noisy)

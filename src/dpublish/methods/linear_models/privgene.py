@@ -217,7 +217,7 @@ def first_models(run: Run, count: int, size: int) -> IntArray:
     models = draw_uniform(count, size, LARGEST_WEIGHT, run.rng)
     signs = np.repeat([1, -1], _BARE)[:count]
     models[: len(signs)] = 0
-    models[: len(signs), -1] = signs * (1 + run.uniform_below(LARGEST_WEIGHT, len(signs)))
+    models[: len(signs), -1] = signs * (1 + run.uniform_integers(LARGEST_WEIGHT, len(signs)))
     return models
 
 

@@ -22,23 +22,20 @@ from dpublish.accuracy.intervals import half_width
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.cut_counts import CutCounts
 from dpublish.aggregates.sparse_counts import MAX_DOMAIN
-from dpublish.core.method import ExpectedError, Method, Progress, Run, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.core.noisy_size import NoisySize
 from dpublish.core.task import Task
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.noise import noisy_size
-from dpublish.mechanisms.selection import select, selection_rate
+from dpublish.mechanisms.selection import selection_rate
 from dpublish.mechanisms.sparse_counts import auto_threshold
 from dpublish.methods.histogram.published_cells import add_noise_to_cells, require_free_names
 from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease
 from dpublish.methods.pph.plan import AUTO, Plan
 from dpublish.methods.pph.score import SCORE_RANGE, score_projection
 from dpublish.privacy.budget import Budget
-from dpublish.randomness import RandomSource
 
 MOST_FALSE_CELLS = 1_000_000
 MOST_TALLIED = 1 << 25
@@ -87,37 +84,32 @@ class PPH(Method[LabeledHistogramRelease]):
             noisy number of records pays for all that depends on it: cells, number of
             choices, threshold, shares.  The score of a set, minus its undiscerned pairs per
             record, has range sensitivity below 1 with the number of records varying, and
-            1 + one step when it is rounded (docs/proofs/projection.md); `select` costs its
+            1 + one step when it is rounded (docs/proofs/pph.md); `select` costs its
             share.  Counts get noise of rate their share, for a record lies in one cell; those
             below a threshold are dropped, which is post-processing.  If nothing has to be
             chosen, the share for choices goes to the counts.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        self.expected_error(table.schema, None, budget.epsilon)
-        task = Task.of(table.schema, target=self.target, predictors=self.predictors)
+        task = Task.of(run.schema, target=self.target, predictors=self.predictors)
         # Opened before any row is read: a budget that is already used stops here.
-        budgets = budget.split(size=self.size_share, rest=1 - self.size_share)
-        everyone = CompleteCounts(table.schema, ((),), _names(task))
+        budgets = run.split(size=self.size_share, rest=1 - self.size_share)
+        all_records = CompleteCounts(run.schema, ((),), _names(task))
         size_rate = budgets["size"].epsilon
-        size = noisy_size(int(table.sum(everyone)[0]), budget=budgets["size"], rng=rng)
+        size = run.noisy_size(int(run.sum(all_records)[0]), budget=budgets["size"])
         plan = Plan.of(task, self.attributes, size)
         rest = self._split_rest(budgets["rest"], plan.rounds)
         axes = plan.axes
         if plan.rounds:
-            axes = choose_axes(
-                table, task, plan, size, budget=rest["selection"], rng=rng, progress=progress
-            )
+            axes = choose_axes(run, task, plan, size, budget=rest["selection"])
         axes = (*axes, task.classes)
         rate = rest["counts"].epsilon
         domain = prod(axis.size for axis in axes)
         threshold = find_threshold(size, domain, rate)
-        exact = table.sum(CutCounts((axes,), _names(task)))[0].compact()
-        cells, counts = add_noise_to_cells(exact, domain, threshold, budget=rest["counts"], rng=rng)
-        if progress is not None:
-            progress(plan.rounds + 1, plan.rounds + 1, "counts")
+        exact = run.sum(CutCounts((axes,), _names(task)))[0].compact()
+        cells, counts = add_noise_to_cells(run, exact, domain, threshold, budget=rest["counts"])
+        run.step(plan.rounds + 1, plan.rounds + 1, "counts")
         return LabeledHistogramRelease(
             receipt=run.receipt(),
-            schema=task.schema_of(table.schema),
+            schema=task.schema_of(run.schema),
             axes=axes,
             cells=cells,
             counts=counts,
@@ -173,16 +165,7 @@ class PPH(Method[LabeledHistogramRelease]):
             )
 
 
-def choose_axes(
-    table: Table,
-    task: Task,
-    plan: Plan,
-    size: int,
-    *,
-    budget: Budget,
-    rng: RandomSource,
-    progress: Progress | None = None,
-) -> tuple[Axis, ...]:
+def choose_axes(run: Run, task: Task, plan: Plan, size: int, *, budget: Budget) -> tuple[Axis, ...]:
     """Choose predictors one by one, each judged together with those chosen before it.
 
     Privacy:
@@ -194,11 +177,10 @@ def choose_axes(
     for number, share in enumerate(budget.split_evenly(plan.rounds)):
         left = [axis for axis in plan.axes if axis not in chosen]
         grids = [(*chosen, axis, task.classes) for axis in left]
-        scores = np.array(list(_score_grids(table, task, grids, size)), dtype=np.int64)
-        winner = select(scores, sensitivity_range=SCORE_RANGE, budget=share, rng=rng)
+        scores = np.array(list(_score_grids(run, task, grids, size)), dtype=np.int64)
+        winner = run.select(scores, sensitivity_range=SCORE_RANGE, budget=share)
         chosen = (*chosen, left[winner])
-        if progress is not None:
-            progress(number + 1, plan.rounds + 1, "columns")
+        run.step(number + 1, plan.rounds + 1, "columns")
     return tuple(axis for axis in plan.axes if axis in chosen)  # in the schema's order
 
 
@@ -213,11 +195,11 @@ def find_threshold(size: int, cells: int, rate: Fraction) -> int:
 
 
 def _score_grids(
-    table: Table, task: Task, grids: Sequence[tuple[Axis, ...]], size: int
+    run: Run, task: Task, grids: Sequence[tuple[Axis, ...]], size: int
 ) -> Iterator[int]:
     """Score grids in one pass over the rows, or in as many as memory takes."""
     for part in _passes(grids, size):
-        for tally in table.sum(CutCounts(part, _names(task))):
+        for tally in run.sum(CutCounts(part, _names(task))):
             yield score_projection(tally.compact(), task.target.size)
 
 

@@ -8,7 +8,7 @@ from dpublish.aggregates.sparse_counts import OccupiedCells
 STEPS = 2**20
 """Scores are integers of steps; so many make up 1."""
 SCORE_RANGE = STEPS + 1
-"""R of the rounded scores, in steps; proof: docs/proofs/projection.md."""
+"""R of the rounded scores, in steps; proof: docs/proofs/pph.md."""
 _HALF = 31
 
 

@@ -9,7 +9,7 @@ for classification", VLDB Journal, 2018; the published listing makes some grids 
 and prefers the first predictors, this one does neither.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import floor
 from typing import NamedTuple
@@ -18,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.mechanisms.exact.sampler import uniform_below
-from dpublish.randomness import RandomSource
+from dpublish.types import IntArray
 
 MOST_LEVELS = 128
 _MOST_CELLS = 1 << 62  # integers beyond would not fit 64 bits
 
 Levels = NDArray[np.int8]
+Uniform = Callable[[int, int], IntArray]
+"""Draws integers below a bound, so many of them, uniformly: `Run.uniform_integers`."""
 
 
 class _Stage(NamedTuple):
@@ -45,7 +46,7 @@ class _Ladder(NamedTuple):
 
 
 def enumerate_grids(
-    sizes: Sequence[Sequence[int]], *, max_cells: int | Fraction, limit: int, rng: RandomSource
+    sizes: Sequence[Sequence[int]], *, max_cells: int | Fraction, limit: int, uniform: Uniform
 ) -> Levels:
     """List grids of at most `max_cells` cells, each once, those with few predictors first.
 
@@ -61,13 +62,16 @@ def enumerate_grids(
             A level with as many cells as the one above is the same level, and is not used.
         max_cells: Most cells of a grid, classes not counted.
         limit: Most grids to list.
-        rng: Source of the sample; it decides nothing about records, and costs no budget.
+        uniform: Draws the sample; it decides nothing about records, and costs no budget.
 
     Returns:
         A row per grid, with the level of each predictor.
 
+    >>> from functools import partial
+    >>> from dpublish.mechanisms.exact.sampler import uniform_below
     >>> from dpublish.randomness import seeded
-    >>> enumerate_grids([[1, 2, 6], [1, 3]], max_cells=6, limit=10, rng=seeded(1)).tolist()
+    >>> uniform = partial(uniform_below, rng=seeded(1))
+    >>> enumerate_grids([[1, 2, 6], [1, 3]], max_cells=6, limit=10, uniform=uniform).tolist()
     [[0, 0], [1, 0], [2, 0], [0, 1], [1, 1]]
     """
     require_count(limit=limit)
@@ -80,29 +84,32 @@ def enumerate_grids(
         total = sum(int(_count_raised(stage, j, x).sum()) for j, x in enumerate(ladders))
         if not total:
             break
-        ranks = np.arange(total) if total <= places else draw_subset(total, places, rng)
+        ranks = np.arange(total) if total <= places else draw_subset(total, places, uniform)
         stage = _raise_one(stage, ladders, ranks)
         listed.append(stage.levels)
         places -= len(ranks)
     return np.concatenate(listed)
 
 
-def draw_subset(total: int, size: int, rng: RandomSource) -> NDArray[np.int64]:
+def draw_subset(total: int, size: int, uniform: Uniform) -> NDArray[np.int64]:
     """Draw a subset of `0 .. total - 1`, all of the same size equally likely, in order.
 
     The first different numbers of a uniform sequence are such a subset.  A subset of more
     than half is drawn as what it leaves out.
 
+    >>> from functools import partial
+    >>> from dpublish.mechanisms.exact.sampler import uniform_below
     >>> from dpublish.randomness import seeded
-    >>> draw_subset(5, 5, seeded(1)).tolist(), len(draw_subset(10**15, 3, seeded(1)))
+    >>> uniform = partial(uniform_below, rng=seeded(1))
+    >>> draw_subset(5, 5, uniform).tolist(), len(draw_subset(10**15, 3, uniform))
     ([0, 1, 2, 3, 4], 3)
     """
     if 2 * size > total:
-        rest = draw_subset(total, total - size, rng)
+        rest = draw_subset(total, total - size, uniform)
         return np.delete(np.arange(total), rest)
     drawn = np.empty(0, dtype=np.int64)
     while drawn.size < size:
-        more = uniform_below(total, size, rng)
+        more = uniform(total, size)
         sequence = np.concatenate([drawn, more])
         _, first = np.unique(sequence, return_index=True)
         drawn = sequence[np.sort(first)][:size]

@@ -12,9 +12,9 @@ from math import exp, log
 
 import numpy as np
 
-from dpublish.core.method import Progress
+from dpublish.core.run import Run
 from dpublish.core.task import Task
-from dpublish.data.table import Table
+from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
 from dpublish.methods.privpfc.base_cuboids import Group, Levels, Sizes, group_grids, pack_groups
 from dpublish.methods.privpfc.grid_quality import GridQuality
@@ -35,13 +35,7 @@ _PART = 1 << 16  # cells of a large grid that are scored at a time
 
 
 def score_grids(
-    table: Table,
-    task: Task,
-    grids: Levels,
-    quality: GridQuality,
-    *,
-    rows_hint: int = 0,
-    progress: Progress | None = None,
+    run: Run, task: Task, grids: Levels, quality: GridQuality, *, rows_hint: int = 0
 ) -> IntArray:
     """Score each grid exactly; the scores are private.
 
@@ -50,13 +44,12 @@ def score_grids(
     `quality.range_sensitivity` bounds what a record does to these scores, as they are.
 
     Args:
-        table: The records.
+        run: The release at work; its table is read, and it reports how many grids are scored.
         task: The target and the predictors.
         grids: A row per grid, with the level of each predictor; see `enumerate_grids`.
         quality: What makes a grid good.
         rows_hint: Public guess of how many records there are.  It decides how large the
             cuboids are, and so the time this takes; never the scores.
-        progress: Told how many of the grids are scored.
     """
     planes = count_planes(task.target.size)
     scorer = _Scorer(task, grids, quality)
@@ -70,8 +63,8 @@ def score_grids(
     bases = pack_groups(np.stack([group.levels for group in groups]), scorer.sizes, cap)
     done = records = 0
     for part in _cut_into_passes(bases, scorer.sizes, _COUNTS_PER_PASS // planes):
-        kernel = _make_kernel(table, task, part)
-        answer = table.sum(kernel)
+        kernel = _make_kernel(run.schema, task, part)
+        answer = run.sum(kernel)
         records = kernel.count_records(answer)
         for base, counts in zip(part, kernel.split(answer), strict=True):
             members = [groups[number] for number in base.members]
@@ -79,8 +72,7 @@ def score_grids(
                 Cube(counts.astype(np.float64), *_find_raised(base.levels)), members, cap // _SHRINK
             )
             done += sum(len(group.members) for group in members)
-            if progress is not None:
-                progress(done, len(grids), "grids scored")
+            run.step(done, len(grids), "grids scored")
     if planes == 1:  # what `score_differences` leaves out
         scorer.scores += quality.unit // 2 * records
     return scorer.scores
@@ -92,7 +84,7 @@ def _find_raised(levels: Levels) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(columns.tolist()), tuple(levels[columns].tolist())
 
 
-def _make_kernel(table: Table, task: Task, bases: Sequence[Group]) -> ClassCuboids:
+def _make_kernel(schema: Schema, task: Task, bases: Sequence[Group]) -> ClassCuboids:
     names = tuple(column.name for column in task.predictors)
     cuboids = tuple(
         tuple(
@@ -100,7 +92,7 @@ def _make_kernel(table: Table, task: Task, bases: Sequence[Group]) -> ClassCuboi
         )
         for base in bases
     )
-    return ClassCuboids(table.schema, task.target.name, names, cuboids)
+    return ClassCuboids(schema, task.target.name, names, cuboids)
 
 
 def _cut_into_passes(bases: Sequence[Group], sizes: Sizes, most: int) -> Iterator[list[Group]]:

@@ -16,16 +16,13 @@ from numpy.typing import NDArray
 
 from dpublish.accuracy.intervals import half_width
 from dpublish.aggregates.counts import Counts
-from dpublish.core.method import ExpectedError, Method, Progress, Run, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.core.noisy_size import NoisySize, estimate_total
 from dpublish.core.task import Task
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.noise import add_geometric, noisy_size
-from dpublish.mechanisms.selection import select
 from dpublish.methods.histogram.published_cells import require_free_names
 from dpublish.methods.privpfc.candidate_grids import Levels, enumerate_grids
 from dpublish.methods.privpfc.grid_quality import GridQuality
@@ -37,7 +34,6 @@ from dpublish.methods.privpfc.released import SCORES, PrivPfCRelease, grid_score
 from dpublish.methods.privpfc.score_card import UNIT, ScoreCard
 from dpublish.methods.privpfc.value_counts import ValueCounts
 from dpublish.privacy.budget import Budget
-from dpublish.randomness import RandomSource
 
 MAX_CELLS = 1_000_000
 """Most cells of a grid, classes not counted."""
@@ -101,24 +97,20 @@ class PrivPfC(Method[PrivPfCRelease]):
             epsilon by sequential composition.  Scores, estimates and rows are computed from
             what was published.  If there is one grid only, its share goes to the counts.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        task = self._task(table.schema)
-        self._require_rates(budget.epsilon)
-        budgets = budget.split(size=self.size_share, rest=1 - self.size_share)
-        everyone = Counts(table.schema, ((),))
+        task = self._task(run.schema)
+        budgets = run.split(size=self.size_share, rest=1 - self.size_share)
+        all_records = Counts(run.schema, ((),))
         size_rate = budgets["size"].epsilon
-        size = noisy_size(int(table.sum(everyone)[0]), budget=budgets["size"], rng=rng)
-        rounds = self._rounds(task, size, budget.epsilon)
+        size = run.noisy_size(int(run.sum(all_records)[0]), budget=budgets["size"])
+        rounds = self._rounds(task, size, run.epsilon)
         parts = _split_rest(budgets["rest"], rounds)
-        grids = self._candidates(task, size, parts["grid"].epsilon, rng)
-        axes, left = self._choose_grid(
-            table, task, grids, size, budget=parts["grid"], rng=rng, progress=progress
-        )
+        grids = self._candidates(run, task, size, parts["grid"].epsilon)
+        axes, left = self._choose_grid(run, task, grids, size, budget=parts["grid"])
         shares = _split_counts(left, axes[:-1], rounds)
-        counts, rate = _count_cells(table, axes, budget=shares["cells"], rng=rng)
+        counts, rate = _count_cells(run, axes, budget=shares["cells"])
         values: tuple[ValueCounts, ...] = ()
         if "values" in shares:
-            values = _count_values(table, _grouped(axes[:-1]), budget=shares["values"], rng=rng)
+            values = _count_values(run, _grouped(axes[:-1]), budget=shares["values"])
         records = NoisySize(size, size_rate)
         scores = grid_scores(
             counts.reshape(-1, axes[-1].size),
@@ -128,18 +120,11 @@ class PrivPfC(Method[PrivPfCRelease]):
         ).ravel()
         refinements: tuple[Refinement, ...] = ()
         if rounds:
-            refinements = refine(
-                table,
-                task,
-                ScoreCard((grid_term(axes[:-1], counts, scores),)),
-                rounds=rounds,
-                budget=parts["refinements"],
-                rng=rng,
-                progress=progress,
-            )
+            card = ScoreCard((grid_term(axes[:-1], counts, scores),))
+            refinements = refine(run, task, card, rounds=rounds, budget=parts["refinements"])
         return PrivPfCRelease(
             receipt=run.receipt(),
-            schema=task.schema_of(table.schema),
+            schema=task.schema_of(run.schema),
             axes=axes,
             cells=np.arange(counts.size, dtype=np.int64),
             counts=counts,
@@ -151,15 +136,7 @@ class PrivPfC(Method[PrivPfCRelease]):
         )
 
     def _choose_grid(
-        self,
-        table: Table,
-        task: Task,
-        grids: Levels,
-        size: int,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None,
+        self, run: Run, task: Task, grids: Levels, size: int, *, budget: Budget
     ) -> tuple[tuple[Axis, ...], Budget]:
         """Choose one of the grids; return its axes, and what is left of the budget for counts.
 
@@ -170,14 +147,9 @@ class PrivPfC(Method[PrivPfCRelease]):
         chosen = 0
         if len(grids) > 1:
             quality = GridQuality(budgets["counts"].epsilon)
-            scores = score_grids(
-                table, task, grids, quality, rows_hint=max(size, 0), progress=progress
-            )
-            chosen = select(
-                scores,
-                sensitivity_range=quality.range_sensitivity,
-                budget=budgets["selection"],
-                rng=rng,
+            scores = score_grids(run, task, grids, quality, rows_hint=max(size, 0))
+            chosen = run.select(
+                scores, sensitivity_range=quality.range_sensitivity, budget=budgets["selection"]
             )
         levels = zip(task.predictors, grids[chosen].tolist(), strict=True)
         axes = (*(column.axis(level) for column, level in levels if level), task.classes)
@@ -188,12 +160,12 @@ class PrivPfC(Method[PrivPfCRelease]):
             return budget.split(counts=1)
         return budget.split(selection=self.selection_share, counts=self.counts_share)
 
-    def _candidates(self, task: Task, size: int, epsilon: Fraction, rng: RandomSource) -> Levels:
+    def _candidates(self, run: Run, task: Task, size: int, epsilon: Fraction) -> Levels:
         counts = epsilon * self.counts_share / (self.selection_share + self.counts_share)
         most = floor(self.cells_per_record * max(size, 0) * counts)
         most = min(most, MAX_CELLS, MOST_COUNTS // task.target.size)
         sizes = [[len(level.starts) for level in c.taxonomy.levels] for c in task.predictors]
-        return enumerate_grids(sizes, max_cells=most, limit=self.pool, rng=rng)
+        return enumerate_grids(sizes, max_cells=most, limit=self.pool, uniform=run.uniform_integers)
 
     def _rounds(self, task: Task, size: int, epsilon: Fraction) -> int:
         if self.rounds != "auto":
@@ -290,35 +262,29 @@ def _grouped(predictors: tuple[Axis, ...]) -> tuple[str, ...]:
 
 
 def _count_cells(
-    table: Table, axes: tuple[Axis, ...], *, budget: Budget, rng: RandomSource
+    run: Run, axes: tuple[Axis, ...], *, budget: Budget
 ) -> tuple[NDArray[np.int64], Fraction]:
     """Count the cells of a grid; return noisy counts and their noise rate.
 
     Privacy:
-        That of `add_geometric`, with the sensitivity of the counts.
+        That of `run.add_noise`, with the sensitivity of the counts.
     """
-    kernel = Counts(table.schema, (tuple((axis.column, axis.level) for axis in axes),))
-    sensitivity = kernel.sensitivity(table.neighbors)
-    rate = budget.epsilon / sensitivity
-    exact = table.sum(kernel)
-    return add_geometric(exact, sensitivity=sensitivity, budget=budget, rng=rng), rate
+    kernel = Counts(run.schema, (tuple((axis.column, axis.level) for axis in axes),))
+    rate = budget.epsilon / kernel.sensitivity(run.neighbors)
+    return run.add_noise(run.sum(kernel), of=kernel, budget=budget), rate
 
 
-def _count_values(
-    table: Table, columns: tuple[str, ...], *, budget: Budget, rng: RandomSource
-) -> tuple[ValueCounts, ...]:
+def _count_values(run: Run, columns: tuple[str, ...], *, budget: Budget) -> tuple[ValueCounts, ...]:
     """Count the single values of some columns.
 
     Privacy:
-        That of `add_geometric`: a record changes one count of each column by one, and the
+        That of `run.add_noise`: a record changes one count of each column by one, and the
         sensitivity of the kernel is the number of columns.
     """
-    kernel = Counts(table.schema, tuple(((name, None),) for name in columns))
-    sensitivity = kernel.sensitivity(table.neighbors)
-    rate = budget.epsilon / sensitivity
-    exact = table.sum(kernel)
-    noisy = add_geometric(exact, sensitivity=sensitivity, budget=budget, rng=rng)
+    kernel = Counts(run.schema, tuple(((name, None),) for name in columns))
+    rate = budget.epsilon / kernel.sensitivity(run.neighbors)
+    noisy = run.add_noise(run.sum(kernel), of=kernel, budget=budget)
     return tuple(
-        ValueCounts(table.schema[name].axis(), counts, rate)
+        ValueCounts(run.schema[name].axis(), counts, rate)
         for name, counts in zip(columns, kernel.split(noisy), strict=True)
     )

@@ -12,18 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.core.method import Progress
+from dpublish.core.run import Run
 from dpublish.core.task import Task
 from dpublish.data.axis import Axis
 from dpublish.data.cut import cut_axis
-from dpublish.data.table import Table
-from dpublish.mechanisms.noise import add_geometric
-from dpublish.mechanisms.selection import select
 from dpublish.methods.privpfc.kernel_residual_sums import ResidualSums
 from dpublish.methods.privpfc.refinement import Refinement
 from dpublish.methods.privpfc.score_card import ScoreCard
 from dpublish.privacy.budget import Budget
-from dpublish.randomness import RandomSource
 
 CHOICE, SUMS = 1, 4
 """Weights of the choice and of the sums in a round's budget."""
@@ -35,14 +31,7 @@ class _Candidate(NamedTuple):
 
 
 def refine(
-    table: Table,
-    task: Task,
-    card: ScoreCard,
-    *,
-    rounds: int,
-    budget: Budget,
-    rng: RandomSource,
-    progress: Progress | None = None,
+    run: Run, task: Task, card: ScoreCard, *, rounds: int, budget: Budget
 ) -> tuple[Refinement, ...]:
     """Publish `rounds` refinements of `card`, each on top of those before it.
 
@@ -60,36 +49,23 @@ def refine(
     found: list[Refinement] = []
     for number, share in enumerate(budget.split_evenly(rounds)):
         budgets = share.split(choice=CHOICE, sums=SUMS)
-        kernel = ResidualSums(
-            table.schema, task.target.name, tuple(c.name for c in task.predictors), card
-        )
-        sensitivity = kernel.sensitivity(table.neighbors)
-        rate = budgets["sums"].epsilon / sensitivity
-        sums = kernel.split(table.sum(kernel))
+        names = tuple(column.name for column in task.predictors)
+        kernel = ResidualSums(run.schema, task.target.name, names, card)
+        rate = budgets["sums"].epsilon / kernel.sensitivity(run.neighbors)
+        sums = kernel.split(run.sum(kernel))
         # Noise alone would look like this much residual, on average, in each sum.
         penalty = round(1 / rate) * len(kernel.planes)
         scores = [
             int(np.abs(_roll_up(sums[c.predictor][0], c.axis)).sum()) - penalty * c.axis.size
             for c in candidates
         ]
-        chosen = candidates[
-            select(
-                np.array(scores, dtype=np.int64),
-                sensitivity_range=kernel.range_sensitivity(table.neighbors),
-                budget=budgets["choice"],
-                rng=rng,
-            )
-        ]
-        noisy = add_geometric(
-            _roll_up(sums[chosen.predictor], chosen.axis),
-            sensitivity=sensitivity,
-            budget=budgets["sums"],
-            rng=rng,
-        )
+        best = run.select(np.array(scores, dtype=np.int64), of=kernel, budget=budgets["choice"])
+        chosen = candidates[best]
+        exact = _roll_up(sums[chosen.predictor], chosen.axis)
+        noisy = run.add_noise(exact, of=kernel, budget=budgets["sums"])
         found.append(Refinement(chosen.axis, card.classes, noisy, rate))
         card = ScoreCard((*card.terms, found[-1].term))
-        if progress is not None:
-            progress(number + 1, rounds, "refinements")
+        run.step(number + 1, rounds, "refinements")
     return tuple(found)
 
 

@@ -1,9 +1,4 @@
-"""Publish a decision tree whose splits were chosen privately.
-
-Known as: DiffP-ID3 and, with numbers that are cut in two, DiffP-C4.5.
-Reference: A. Friedman and A. Schuster, "Data Mining with Differential Privacy", KDD 2010;
-D. Su, PhD thesis, Purdue, 2016, Algorithm 4.
-"""
+"""DiffPID3: a decision tree whose splits are chosen privately."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -19,18 +14,68 @@ from dpublish.data.schema import Schema, parse_columns
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.selection import selection_rate, shortfall_95
-from dpublish.methods.trees.growth import grow
-from dpublish.methods.trees.plan import Plan
+from dpublish.methods.trees.growth import Plan, grow
 from dpublish.methods.trees.released import DecisionTreeRelease
-from dpublish.methods.trees.scores import MOST_RECORDS, Score, make_score
-from dpublish.methods.trees.splits import Room
+from dpublish.methods.trees.splits import MOST_RECORDS, Room, Score, make_score
 
 MOST_LEVELS = 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class DiffPID3(Method[DecisionTreeRelease]):
-    """Method: choose splits by private selection, then count the classes in the leaves."""
+    """Publish a decision tree that predicts one column from others.
+
+    Splits are chosen by private selection, level by level; the classes are counted in the
+    leaves, with noise.  Choose it when people will read the model: a few rules say most of it,
+    and there are many records.  Choose `PrivPfC` for the fewest wrong predictions, or for
+    synthetic rows.
+
+    Guarantee:
+        Pure epsilon-differential privacy when one record is added or removed.  Every path from
+        the root to a leaf spends epsilon.  Proof: docs/proofs/diffpid3.md.
+
+    Parameters:
+        target: Column with the classes, of kind category or ordinal.
+        predictors: Columns to split by; all others, if none is named.  `"job@1"` splits job
+            into the cells of level 1 of its taxonomy.
+        depth: Most splits on any path.
+        score: What makes a good split.  `"max"` counts the records of each cell's majority
+            class; `"gini"` and `"entropy"` are finer, with two and about log2(records) + 1.4
+            times the noise.
+        max_records: Number of records up to which the entropy is exact; goes with it only.
+        cuts: `"joint"` chooses among all splits of all columns at once; `"staged"` first
+            spends a share on one cut of every number column, as DiffP-C4.5 does.
+        prune: Let a branch predict what its parent does unless its noisy counts clearly say
+            otherwise; gives shorter rules.
+
+    Returns:
+        A `DecisionTreeRelease` with `predict(rows)`, `rules()`, `count(query)` and `tables()`.
+
+    Example:
+        >>> import tomllib
+        >>> from dpublish import Budget, DiffPID3, open_table
+        >>> from dpublish.data.schema_file import from_dict
+        >>> from dpublish.datasets.census import SCHEMA, census
+        >>> from dpublish.randomness import seeded
+        >>> people = open_table(census(4_000), from_dict(tomllib.loads(SCHEMA)))
+        >>> method = DiffPID3(
+        ...     target="income", predictors=("education", "hours"), depth=2, prune=True
+        ... )
+        >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> print(release.rules())
+        education = Bachelor
+          hours < 30: <=50K
+          hours >= 30 or (missing): >50K
+        education = Master
+          hours < 15: <=50K
+          hours >= 15 or (missing): >50K
+        education in Primary, Secondary, Vocational: <=50K
+        education = Doctorate: >50K
+
+    Reference:
+        A. Friedman and A. Schuster (2010), "Data mining with differential privacy"; D. Su
+        (2016), PhD thesis, Purdue University, Algorithm 4.
+    """
 
     name: ClassVar[str] = "diffpid3"
 
@@ -52,7 +97,7 @@ class DiffPID3(Method[DecisionTreeRelease]):
     )
     cuts: Literal["joint", "staged"] = setting(
         "How numbers are cut: joint chooses among all splits of all columns at once; staged "
-        "first pays for one cut of every number column.",
+        "first spends a share on one cut of every number column.",
         default="joint",
     )
     prune: bool = setting(
@@ -78,26 +123,24 @@ class DiffPID3(Method[DecisionTreeRelease]):
         """Publish a tree that predicts the target.
 
         Privacy:
-            `budget.epsilon`-differentially private when one record is added or removed, as
+            `run.epsilon`-differentially private when one record is added or removed, as
             `grow` argues: noisy sizes, private choices and noisy counts, at most epsilon
             along each path.  Predictions and pruning use the noisy counts alone.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        expected = self.expected_error(table.schema, None, budget.epsilon)
-        plan = self._plan(table.schema)
-        growth = grow(table, plan, budget=budget, rng=rng, progress=progress)
+        plan = self._plan(run.schema)
+        growth = grow(run, plan, budget=run.budget)
         kept = (*plan.columns, self.target)
         return DecisionTreeRelease(
             receipt=run.receipt(),
-            schema=replace(table.schema, columns=tuple(table.schema[name] for name in kept)),
+            schema=replace(run.schema, columns=tuple(run.schema[name] for name in kept)),
             target=self.target,
             branches=growth.branches,
             sizes=growth.sizes,
             counts=np.stack([growth.counts[leaf] for leaf in sorted(growth.counts)]),
-            size_rate=plan.share(budget.epsilon),
-            count_rates=plan.count_rates(budget.epsilon),
+            size_rate=plan.share(run.epsilon),
+            count_rates=plan.count_rates(run.epsilon),
             prune=self.prune,
-            expected=dict(expected.figures),
+            expected=run.expected,
         )
 
     def expected_error(
@@ -124,7 +167,7 @@ class DiffPID3(Method[DecisionTreeRelease]):
         if n_records:
             figures["choice_shortfall_per_record"] = figures["choice_shortfall_95"] / n_records
         summary = (
-            f"at most {self.depth} splits on a path; each choice worth at most "
+            f"at most {self.depth} splits on a path; each choice scores at most "
             f"{figures['choice_shortfall_95']:,.0f} records less than the best, each count of a "
             f"leaf within {figures['leaf_count_95']:,.0f} (95 %)"
         )

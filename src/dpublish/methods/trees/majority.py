@@ -1,7 +1,4 @@
-"""Publish the majority class, and nothing else: what every classifier has to beat.
-
-Known as: Majority.
-"""
+"""Majority: the most frequent class and nothing else, what every classifier has to beat."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,13 +8,42 @@ from dpublish.aggregates.counts import Counts
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.core.task import Task
 from dpublish.data.schema import Schema
-from dpublish.mechanisms.selection import select, selection_rate, shortfall_95
+from dpublish.mechanisms.selection import selection_rate, shortfall_95
 from dpublish.methods.trees.released import DecisionTreeRelease
 
 
 @dataclass(frozen=True, kw_only=True)
 class Majority(Method[DecisionTreeRelease]):
-    """Method: choose the majority class."""
+    """Publish the majority class of a column, and nothing else.
+
+    The class is chosen by private selection on the class counts; no count is published.
+    Choose it as a baseline: a classifier that does not beat it has learned nothing.
+
+    Guarantee:
+        Pure epsilon-differential privacy when one record is added or removed.
+
+    Parameters:
+        target: Column with the classes, of kind category or ordinal.
+
+    Returns:
+        A `DecisionTreeRelease` of one leaf, with `predict(rows)` and `rules()`.
+
+    Example:
+        >>> import tomllib
+        >>> from dpublish import Budget, Majority, open_table
+        >>> from dpublish.data.schema_file import from_dict
+        >>> from dpublish.datasets.census import SCHEMA, census
+        >>> from dpublish.randomness import seeded
+        >>> people = open_table(census(500), from_dict(tomllib.loads(SCHEMA)))
+        >>> method = Majority(target="income")
+        >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release.rules()
+        'all records: <=50K'
+
+    Reference:
+        R. McKenna and D. Sheldon (2020), "Permute-and-flip: a new mechanism for differentially
+        private selection".
+    """
 
     name: ClassVar[str] = "majority"
 
@@ -27,26 +53,22 @@ class Majority(Method[DecisionTreeRelease]):
         """Publish the majority class, as a tree of one leaf.
 
         Privacy:
-            `budget.epsilon`-differentially private when one record is added or removed: the
+            `run.epsilon`-differentially private when one record is added or removed: the
             record raises the count of one class by 1, so the range sensitivity is 1, and
             `select` costs the budget.  No count is published.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        expected = self.expected_error(table.schema, None, budget.epsilon)
-        kernel = Counts(table.schema, (((self.target, None),),))
-        reach = kernel.range_sensitivity(table.neighbors)
+        kernel = Counts(run.schema, (((self.target, None),),))
         # Opened before any row is read: a share that is already used stops here.
-        share = budget.split(choice=1)["choice"]
-        counts = table.sum(kernel)
-        label = select(counts, sensitivity_range=reach, budget=share, rng=rng)
-        if progress is not None:
-            progress(1, 1, "majority class")
+        share = run.split(choice=1)["choice"]
+        counts = run.sum(kernel)
+        label = run.select(counts, of=kernel, budget=share)
+        run.step(1, 1, "majority class")
         return DecisionTreeRelease(
             receipt=run.receipt(),
-            schema=replace(table.schema, columns=(table.schema[self.target],)),
+            schema=replace(run.schema, columns=(run.schema[self.target],)),
             target=self.target,
             label=label,
-            expected=dict(expected.figures),
+            expected=run.expected,
         )
 
     def expected_error(

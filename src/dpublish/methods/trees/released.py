@@ -1,37 +1,47 @@
-"""A published decision tree: classify with it, or read its rules."""
+"""A published decision tree: classify with it, count in its leaves, or read its rules."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from math import isfinite
+from math import isfinite, prod, sqrt
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from dpublish.accuracy.intervals import mixed_half_width, require_confidence
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.core.answer import Answer
 from dpublish.core.prediction import encode_rows, label_rows
+from dpublish.core.query.axes import read_question
+from dpublish.core.query.cells import bounded
+from dpublish.core.query.weights import is_partial
 from dpublish.core.released import Release, whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.trees.counts import count_tree
-from dpublish.methods.trees.kernels import Branches, Routes
-from dpublish.methods.trees.rules import branch_texts, write_rules
-from dpublish.methods.trees.shape import TreeShape
+from dpublish.methods.trees.tree import (
+    Branches,
+    Routes,
+    TreeShape,
+    branch_conditions,
+    write_rules,
+)
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
+from dpublish.types import FloatArray, IntArray
 
-Whole = NDArray[np.int64]
+_EVENLY = "records are assumed to be spread evenly within partly covered leaves of the tree"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DecisionTreeRelease(Release):
     """A tree of public splits, with noisy class counts in its leaves, or a single class.
+
+    `predict(rows)` classifies, `rules()` writes the tree in words, `count(query)` counts
+    records by the columns that split it.
 
     Attributes:
         receipt: What was guaranteed.
@@ -55,7 +65,7 @@ class DecisionTreeRelease(Release):
     schema: Schema
     target: str
     branches: Mapping[int, Branches] = field(default_factory=dict)
-    counts: Whole | None = None
+    counts: IntArray | None = None
     label: int | None = None
     sizes: Mapping[int, int] = field(default_factory=dict)
     size_rate: Fraction | None = None
@@ -86,7 +96,7 @@ class DecisionTreeRelease(Release):
                 raise InvalidParameter("a tree without counts is one leaf with a class")
             return
         if self.label is not None or self.counts.dtype != np.int64:
-            raise InvalidParameter("a tree has whole counts, or else one class")
+            raise InvalidParameter("a tree has integer counts, or else one class")
         if self.counts.shape != (len(self.shape.leaves), classes):
             raise InvalidParameter("there must be a count for each leaf and class")
         if len(self.count_rates) <= max(self.shape.depths):
@@ -105,7 +115,7 @@ class DecisionTreeRelease(Release):
 
     @property
     def classes(self) -> Axis:
-        """The classes, on the leaves of the target's taxonomy."""
+        """The classes: all values of the target."""
         return self.schema[self.target].axis()
 
     @cached_property
@@ -114,7 +124,7 @@ class DecisionTreeRelease(Release):
         return TreeShape(self.branches)
 
     @cached_property
-    def node_counts(self) -> Whole:
+    def node_counts(self) -> IntArray:
         """Noisy class counts of all nodes: inner ones add up their leaves."""
         if self.counts is None:
             return np.array([[n == self.label for n in range(self.classes.size)]], dtype=np.int64)
@@ -125,14 +135,14 @@ class DecisionTreeRelease(Release):
         return sums
 
     @cached_property
-    def predicted(self) -> Whole:
+    def predicted(self) -> IntArray:
         """The class that each node predicts: that of the highest count, the first of equals.
 
         In a pruned tree a node predicts what its parent does, unless another class leads
         that one by more than the standard deviation of the lead's noise.
         """
         counts = self.node_counts
-        own: Whole = counts.argmax(axis=1)
+        own: IntArray = counts.argmax(axis=1)
         if not self.prune:
             return own
         for node, parent in enumerate(self.shape.parents[1:], start=1):
@@ -142,7 +152,7 @@ class DecisionTreeRelease(Release):
         return own
 
     @cached_property
-    def _variances(self) -> NDArray[np.float64]:
+    def _variances(self) -> FloatArray:
         """Variance of the noise in each count of each node: the sum over its leaves."""
         variances = np.zeros(self.shape.size)
         if self.counts is None:
@@ -157,17 +167,15 @@ class DecisionTreeRelease(Release):
     def predict(self, rows: Any) -> pa.Array:
         """Predict the class of each of `rows`.
 
-        A value that is missing or unknown stops at the node that asks for it, which predicts
-        the majority class of all its leaves.
+        A row with a missing or unknown value stops at the node that splits by it, which
+        predicts the majority class of all its leaves.
         """
         table = rows if isinstance(rows, pa.Table) else pa.table(rows)
         codes = encode_rows(table, self.schema, self.routes.columns)
         return label_rows(self.classes, self.predict_codes(codes, table.num_rows))
 
-    def predict_codes(
-        self, codes: Mapping[str, NDArray[np.int64]], size: int | None = None
-    ) -> NDArray[np.int64]:
-        """Predict classes from leaf codes; `size` says how many, if there is no column."""
+    def predict_codes(self, codes: Mapping[str, IntArray], size: int | None = None) -> IntArray:
+        """Predict classes from codes; `size` is their number, needed if there is no column."""
         lengths = {len(column) for column in codes.values()}
         lengths |= set() if size is None else {size}
         if len(lengths) != 1:
@@ -183,15 +191,50 @@ class DecisionTreeRelease(Release):
         return Routes(self.schema, self.branches)
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
-        """Count the records that satisfy `query` in the leaves' noisy counts."""
-        return count_tree(self, query, confidence)
+        """Count the records that satisfy `query`, from the leaves' noisy counts.
+
+        The query may name the columns that split the tree, and the class.
+        """
+        require_confidence(confidence)
+        if self.counts is None:
+            raise InvalidQuery("this tree is one leaf whose class was chosen without counts")
+        axes = [*(self.schema[name].axis() for name in self.routes.columns), self.classes]
+        query_weights = read_question(axes, query)
+        shares = [_Shares(a, w) for a, w in zip(axes[:-1], query_weights.weights, strict=False)]
+        by_leaf = np.array([self._covered(leaf, shares) for leaf in self.shape.leaves])
+        weights = by_leaf[:, None] * query_weights.weights[-1]
+        value = float((weights * self.counts).sum())
+        variance = float((weights * (1 - weights) * self.counts).sum())
+        depths = np.array([self.shape.depths[leaf] for leaf in self.shape.leaves])
+        half_width = mixed_half_width(
+            self.count_rates,
+            [weights[depths == depth].ravel() for depth in range(len(self.count_rates))],
+            confidence,
+            deviation=sqrt(max(variance, 0.0)),
+        )
+        note = _EVENLY if np.any(is_partial(weights)) else query_weights.assumption
+        return bounded(value, value - half_width, value + half_width, confidence, note)
+
+    def _covered(self, leaf: int, shares: "list[_Shares]") -> float:
+        """Compute which part of a leaf a query covers, by its runs along the columns above it."""
+        runs = {share.column: (0, share.size) for share in shares}
+        node = leaf
+        while node:
+            parent = self.shape.parents[node]
+            branches = self.branches[parent]
+            size = self.schema[branches.column].size
+            start, stop = branches.runs(size)[node - branches.first_child]
+            low, high = runs[branches.column]
+            runs[branches.column] = (max(low, start), min(high, stop))
+            node = parent
+        return float(prod(share.of(*runs[share.column]) for share in shares))
 
     def rules(self) -> str:
-        """Write the tree as indented rules; branches that predict the same are one."""
-        return write_rules(self)
+        """Write the tree as indented rules; branches that predict the same class are one line."""
+        return write_rules(self.schema, self.branches, self.predicted.tolist(), self.classes.labels)
 
     def tables(self) -> dict[str, pa.Table]:
-        """Give the nodes and, where there are any, the noisy counts of the leaves."""
+        """Return the nodes and, where there are any, the noisy counts of the leaves."""
         numbers = range(self.shape.size)
         columns = [b.column if (b := self.branches.get(n)) else None for n in numbers]
         starts = [start for b in self.branches.values() for start in b.starts]
@@ -199,7 +242,9 @@ class DecisionTreeRelease(Release):
             "node": pa.array(numbers, pa.int64()),
             "parent": pa.array([None, *self.shape.parents[1:]], pa.int64()),
             "first_code": pa.array([None, *starts], pa.int64()),
-            "condition": pa.array([None, *branch_texts(self)], pa.string()),
+            "condition": pa.array(
+                [None, *branch_conditions(self.schema, self.branches)], pa.string()
+            ),
             "split_by": pa.array(columns, pa.string()),
             "noisy_size": pa.array([self.sizes.get(n) for n in numbers], pa.int64()),
             "predicted": label_rows(self.classes, self.predicted),
@@ -217,7 +262,7 @@ class DecisionTreeRelease(Release):
         return {"nodes": pa.table(nodes), "counts": pa.table(counts)}
 
     def metadata(self) -> dict[str, Any]:
-        """Give the target, the noise rates and how to predict."""
+        """Return the target, the noise rates and how to predict."""
         return {
             "target": self.target,
             "label": self.label,
@@ -260,7 +305,7 @@ class DecisionTreeRelease(Release):
         )
 
     def expected_error(self) -> dict[str, float]:
-        """Give the error predicted from public facts."""
+        """Return the error predicted from public facts."""
         return dict(self.expected)
 
     def summary(self) -> dict[str, str]:
@@ -275,10 +320,32 @@ class DecisionTreeRelease(Release):
         return text | {"from": used, "tree": leaves} | self._claim()
 
     def _claim(self) -> dict[str, str]:
-        """Say what is known of the error, if the method predicted it."""
+        """Describe the error, if the method predicted it."""
         claims = {
-            "choice_shortfall_95": "a choice is worth at most {:,.0f} records less than the best",
+            "choice_shortfall_95": "a choice scores at most {:,.0f} records less than the best",
             "leaf_count_95": "a count of a leaf is within {:,.0f} of the truth",
         }
         known = [claims[n].format(v) for n, v in self.expected.items() if n in claims]
         return {"error": "; ".join(known) + ", each with probability 95 %"} if known else {}
+
+
+class _Shares:
+    """Which part of a run of a column's codes a query covers."""
+
+    def __init__(self, axis: Axis, weights: FloatArray) -> None:
+        sizes = np.ones(axis.size)
+        if axis.leaf_edges is not None:
+            widths = np.diff(axis.leaf_edges)
+            sizes[: widths.size] = widths / widths.mean()
+        self.column = axis.column
+        self.size = axis.size
+        self._covered = np.concatenate([[0.0], np.cumsum(sizes * weights)])
+        self._all = np.concatenate([[0.0], np.cumsum(sizes)])
+
+    def of(self, first: int, past: int) -> float:
+        """Measure a run; one without codes holds no records."""
+        if first >= past:
+            return 0.0
+        part = (self._covered[past] - self._covered[first]) / (self._all[past] - self._all[first])
+        # Running sums round: a run that is covered as a whole, or not at all, is so.
+        return float(np.clip(np.round(part, 12), 0, 1))

@@ -56,7 +56,7 @@ def _draw(release: DecisionTreeRelease) -> str:
     spans = [(0.0, _WIDTH)] + [(0.0, 0.0)] * (shape.size - 1)
     for node, branches in release.branches.items():
         left, right = spans[node]
-        children = range(branches.first_child, branches.first_child + len(branches.starts))
+        children = branches.children
         scale = (right - left) / (sum(weights[child] for child in children) or 1.0)
         for child in children:
             width = scale * weights[child]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpublish.errors import InvalidParameter
-from dpublish.methods.trees.scores import ENTROPY_STEPS, GINI_STEPS, make_score
+from dpublish.methods.trees.splits import ENTROPY_STEPS, GINI_STEPS, make_score
 
 
 def moves(score, cells):
