@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpublish.errors import BudgetExhausted, InvalidParameter
-from dpublish.ledger.chain import Entry, Granted, read_exact
+from dpublish.ledger.chain import Entry, Granted
 from dpublish.ledger.ledger import Ledger
 from dpublish.privacy.budget import Grant
+from dpublish.privacy.epsilon import read_exact
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import SystemSource, secure, seeded
 

@@ -16,13 +16,12 @@ from dpublish.ledger.chain import (
     Granted,
     Published,
     Totals,
-    read_exact,
+    is_one_line,
     read_levels,
     read_notion,
     write_notion,
 )
-from dpublish.ledger.text import is_one_line
-from dpublish.privacy.epsilon import format_epsilon, format_short
+from dpublish.privacy.epsilon import format_epsilon, format_short, read_exact
 from dpublish.privacy.levels import LevelAmounts, largest, parse_levels, require_amounts
 from dpublish.privacy.neighbors import (
     AddRemoveRecord,

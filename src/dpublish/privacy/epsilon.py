@@ -21,6 +21,7 @@ _LIKE_NUMBER = re.compile(
 _EXPONENT_DIGITS = 2
 _SHOWN = 40  # characters of what was given that a message repeats
 _READABLE = 8  # characters of an exact number that people read at a glance
+_EXACT = re.compile(r"\d+(\.\d+|/\d+)?", re.ASCII)
 _TOO_LONG = 10**4000  # Python writes numbers of up to 4300 digits
 
 
@@ -115,6 +116,20 @@ def format_epsilon(value: Fraction) -> str:
             return f"{text[:-digits]}.{text[-digits:]}" if digits else text
         digits += 1
     return f"{value.numerator}/{value.denominator}"
+
+
+def read_exact(text: str) -> Fraction:
+    """Read a number of any length as `format_epsilon` wrote it; zero is allowed.
+
+    >>> read_exact("0.125"), read_exact("1/3")
+    (Fraction(1, 8), Fraction(1, 3))
+    """
+    if not _EXACT.fullmatch(text):  # an exponent could ask for more digits than memory holds
+        raise ValueError("not an exact number")
+    try:
+        return Fraction(text)
+    except ZeroDivisionError:
+        raise ValueError("not an exact number: it divides by zero") from None
 
 
 def format_short(value: Fraction) -> str:

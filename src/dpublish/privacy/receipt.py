@@ -18,10 +18,9 @@ from typing import Any
 import msgspec
 
 from dpublish.errors import CorruptRelease, InvalidParameter
-from dpublish.ledger.chain import read_exact
 from dpublish.privacy import neighbors as notions
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.epsilon import format_epsilon
+from dpublish.privacy.epsilon import format_epsilon, read_exact
 from dpublish.privacy.levels import (
     LevelAmounts,
     largest,

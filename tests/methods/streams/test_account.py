@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from dpublish.errors import BudgetExhausted
-from dpublish.methods.streams import stream
+from dpublish.methods.streams import snapshot
 from dpublish.methods.streams.account import Account
 from dpublish.methods.streams.dsat_w import DSATw
 from dpublish.methods.streams.dsft import DSFT
-from dpublish.methods.streams.plan import Publish
+from dpublish.methods.streams.policy import Publish
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from methods.streams.stream_distribution import BINS, SCHEMA, SHARED
@@ -148,7 +148,7 @@ def test_random_answers_never_make_a_window_cost_too_much(window, releases, monk
         opened = method.start(SCHEMA, budget=Budget(1), rng=seeded(1))
         published, asked, runs = set(), {}, []
         with monkeypatch.context() as patch:
-            patch.setattr(stream, "StoredVector", RandomAnswers(choices, asked, runs))
+            patch.setattr(snapshot, "StoredVector", RandomAnswers(choices, asked, runs))
             for number in range(1, 60):
                 asked["now"] = number
                 if opened.next_counts(np.zeros(BINS, dtype=np.int64), rng=seeded(1)).epsilon:

@@ -3,7 +3,7 @@
 Two rules.  *User level*: all that is ever spent adds up to at most epsilon.  *Window level*:
 so does all that one user's snapshots within any `window` consecutive steps can touch: the
 publications and single comparisons made in those steps, and every run of comparisons that
-shares a noisy threshold and asked at least once in them.
+shares a noisy threshold and was used at least once in them.
 """
 
 from collections import deque
@@ -12,9 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 from dpublish.errors import BudgetExhausted
-from dpublish.ledger.chain import read_exact
 from dpublish.privacy.budget import Budget, Grant
-from dpublish.privacy.epsilon import format_epsilon, format_short
+from dpublish.privacy.epsilon import format_epsilon, format_short, read_exact
 
 
 @dataclass
@@ -38,7 +37,7 @@ class Account:
     worst: Fraction = Fraction(0)
 
     def begin_step(self, number: int) -> None:
-        """Let go of what no window with step `number` in it contains."""
+        """Forget what no window with step `number` in it contains."""
         if self.window is None:
             return
         before = number - self.window
@@ -55,16 +54,16 @@ class Account:
         return Budget(epsilon, f"step-{number}/{purpose}", grant=self.grant)
 
     def open_run(self, number: int, epsilon: Fraction) -> Budget:
-        """Debit a new run of comparisons that asks at step `number` for the first time."""
+        """Debit a new run of comparisons whose first comparison is at step `number`."""
         self._debit(epsilon, number)
         if self.window is not None:
             self.runs.append((number, number, epsilon))
         return Budget(epsilon, f"step-{number}/comparisons", grant=self.grant)
 
     def continue_run(self, number: int, epsilon: Fraction) -> None:
-        """Note that the last run asks again at step `number`.
+        """Note that the last run compares again at step `number`.
 
-        If the window holds none of its earlier questions, the run counts in it anew.
+        If the window holds none of its earlier comparisons, the run counts in it anew.
         """
         if self.window is None:
             return
@@ -76,7 +75,7 @@ class Account:
             self.runs.append((number, number, epsilon))
 
     def ahead(self, number: int, steps: int) -> list[tuple[int, Fraction]]:
-        """Say what the windows that end at each of the next `steps` steps hold already."""
+        """List what the windows that end at each of the next `steps` steps hold already."""
         found, account = [], self._copy()
         for later in range(number + 1, number + 1 + steps):
             account.begin_step(later)
@@ -111,7 +110,7 @@ class Account:
         after = self.spent + epsilon
         if epsilon <= 0 or after > self.epsilon:
             raise BudgetExhausted(
-                f"step {number} asks for {format_short(epsilon)}, but of "
+                f"step {number} needs {format_short(epsilon)}, but of "
                 f"{format_short(self.epsilon)} only {format_short(self.epsilon - self.spent)} "
                 "is left; a fault of the method, and nothing was spent"
             )
