@@ -110,7 +110,7 @@ def note_threshold(folder):
     if not (folder / "rides.stream").exists():
         return
     file = StreamFile(folder / "rides.stream")
-    vector = (file.fact("secret") or {}).get("vector")
+    vector = (file.metadata("secret") or {}).get("vector")
     file.close()
     with (folder / "bars").open("a") as notes:
         notes.write(json.dumps(None if vector is None else vector["bar"]) + "\n")

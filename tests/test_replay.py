@@ -16,7 +16,7 @@ from dpublish.data.sources import open_table
 from dpublish.methods.dpcopula.kendall import release_kendall
 from dpublish.methods.kmeans import kmeans as default_kmeans
 from dpublish.methods.linear_models import model as synopsis_model
-from dpublish.methods.streams.contract import StreamState
+from dpublish.methods.streams.stream import StreamState
 from dpublish.privacy.budget import Budget
 from method_examples import CASES as EXAMPLES
 from method_examples import SCHEMA, arrow_table

@@ -21,8 +21,12 @@ TAKEN = {  # where 0 makes sense
     ("t-round", "spread"),
     ("t-round", "size_share"),
     ("weighting", "spread"),
-    *((name, gain) for name in ("dsat", "dsat-w") for gain in ("gain", "integral_gain")),
-    *((name, "slope_gain") for name in ("dsat", "dsat-w")),
+    *(
+        (name, gain)
+        for name in ("dsat", "dsat-w")
+        for gain in ("proportional_gain", "integral_gain")
+    ),
+    *((name, "derivative_gain") for name in ("dsat", "dsat-w")),
 }
 ZEROS = ["0", "0.0", 0, Fraction(0)]
 

@@ -116,7 +116,7 @@ def test_a_file_whose_name_cannot_be_a_label_is_named_and_the_others_are_taken(r
 def test_a_state_file_that_is_not_there_gets_no_lock(run, place):
     before = set(place.iterdir())
     done = run("stream", "next", "nope.stream", "in")
-    assert (done.code, "there is no state file" in done.err) == (3, True)
+    assert (done.code, "does not exist; `dpublish stream start`" in done.err) == (3, True)
     assert set(place.iterdir()) == before
 
 
@@ -124,8 +124,8 @@ def test_a_state_file_that_is_not_there_gets_no_lock(run, place):
     "words",
     [
         ["--method", "dsft", "--threshold", f"{10**31}/1"],
-        ["--method", "dsat", "--controller", "schedule", "--gain", "9" * 400 + "/1"],
-        ["--method", "dsat", "--controller", "schedule", "--slope-gain", "9" * 30 + "e50"],
+        ["--method", "dsat", "--controller", "schedule", "--proportional-gain", "9" * 400 + "/1"],
+        ["--method", "dsat", "--controller", "schedule", "--derivative-gain", "9" * 30 + "e50"],
     ],
 )
 def test_a_setting_that_cannot_be_used_is_refused_before_it_is_paid_for(run, place, words):

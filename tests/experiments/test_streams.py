@@ -38,7 +38,7 @@ from dpublish.experiments.streams_summary import (
     table,
 )
 from dpublish.methods.streams.method import StreamMethod
-from dpublish.methods.streams.plan import Publish, Repeat
+from dpublish.methods.streams.policy import Publish, Repeat
 
 
 @dataclass(frozen=True)

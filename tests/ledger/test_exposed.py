@@ -51,11 +51,11 @@ def test_each_grant_warns_and_verify_reports_it(path, case):
 @pytest.mark.parametrize(("mode", "is_told"), [(0o660, True), (0o640, False), (0o600, False)])
 def test_a_group_counts_unless_it_is_the_owners_alone(path, mode, is_told, monkeypatch):
     path.chmod(mode)
-    monkeypatch.setattr("dpublish.ledger.file._is_own_group", lambda status: False)
+    monkeypatch.setattr("dpublish.storage.files._is_own_group", lambda status: False)
     assert [
         text.startswith("its group may write the ledger") for text in verify(path).warnings
     ] == ([True] * is_told)
-    monkeypatch.setattr("dpublish.ledger.file._is_own_group", lambda status: True)
+    monkeypatch.setattr("dpublish.storage.files._is_own_group", lambda status: True)
     assert verify(path).warnings == ()
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from dpublish.errors import BudgetExhausted
-from dpublish.methods.streams import stream
+from dpublish.methods.streams import snapshot
 from dpublish.methods.streams.dsat_w import DSATw
 from dpublish.methods.streams.dsft import DSFT
-from dpublish.methods.streams.plan import Publish
+from dpublish.methods.streams.policy import Publish
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.stream_account import StreamAccount
 from dpublish.randomness import plain_generator, seeded
@@ -148,7 +148,7 @@ def test_random_answers_never_make_a_window_cost_too_much(window, releases, monk
         opened = method.start(SCHEMA, budget=Budget.seeded(1), rng=seeded(1))
         published, asked, runs = set(), {}, []
         with monkeypatch.context() as patch:
-            patch.setattr(stream, "StoredVector", RandomAnswers(choices, asked, runs))
+            patch.setattr(snapshot, "StoredVector", RandomAnswers(choices, asked, runs))
             for number in range(1, 60):
                 asked["now"] = number
                 if opened.next_counts(np.zeros(BINS, dtype=np.int64), rng=seeded(1)).epsilon:

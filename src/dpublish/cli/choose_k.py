@@ -13,7 +13,7 @@ from dpublish.core.folder.folder import load
 from dpublish.errors import InvalidParameter
 from dpublish.methods.kmeans.choose_k import Validity, best_of, judge_clusters
 from dpublish.methods.kmeans.released import KMeansRelease
-from dpublish.storage.whole_file import write_text
+from dpublish.storage.files import write_text
 
 
 @click.command("choose-k")

@@ -11,7 +11,7 @@ from dpublish.evaluation.evaluations import STAMP, Request, evaluate
 from dpublish.evaluation.synthetic_page import evaluation_page
 from dpublish.evaluation.true_rows import read_rows
 from dpublish.experiments.page import render_page
-from dpublish.storage.whole_file import require_writable, write_text
+from dpublish.storage.files import require_writable, write_text
 
 
 @click.command(name="evaluate")

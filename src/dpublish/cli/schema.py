@@ -12,7 +12,7 @@ from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import source_columns
 from dpublish.errors import InvalidSchema
-from dpublish.storage.whole_file import require_writable, write_text
+from dpublish.storage.files import require_writable, write_text
 
 NOT_PRIVATE = "NOT PRIVATE: what follows was learned from rows; it is for the owner only"
 

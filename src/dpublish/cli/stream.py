@@ -36,7 +36,7 @@ from dpublish.core.folder.signing import SigningKey
 from dpublish.core.stream_catalog import make_stream_method
 from dpublish.data.schema_file import load_schema
 from dpublish.errors import DPublishError, InvalidParameter
-from dpublish.methods.streams.contract import Step
+from dpublish.methods.streams.stream import Step
 from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_short, parse_epsilon
 from dpublish.publishing.streams.operator import StreamOperator
 from dpublish.publishing.streams.status import stream_status

@@ -13,7 +13,7 @@ from typing import cast
 from dpublish.data.engines.arrow_reader import ARROW_ENDINGS, PARQUET_ENDINGS
 from dpublish.data.engines.csv_reader import CSV_ENDINGS
 from dpublish.errors import InputError, InvalidParameter, UnreadableData
-from dpublish.methods.streams.steps import natural_key
+from dpublish.methods.streams.listing import natural_key
 
 _ENDINGS = (*PARQUET_ENDINGS, *ARROW_ENDINGS, *CSV_ENDINGS)
 _UNFINISHED = (".tmp", ".part", ".partial")

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from dpublish.core.folder.manifest import beside, require_outside
 from dpublish.errors import InvalidParameter
-from dpublish.storage.whole_file import require_writable, whole_file
+from dpublish.storage.files import require_writable, whole_file
 
 ENDINGS = (".parquet", ".csv", ".arrow")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # wide ones count, too

@@ -11,7 +11,7 @@ from dpublish.core.folder.folder import load
 from dpublish.core.folder.manifest import require_outside
 from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease
-from dpublish.storage.whole_file import write_text
+from dpublish.storage.files import write_text
 
 
 @click.command()

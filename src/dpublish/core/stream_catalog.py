@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpublish.core.catalog import Entry
 from dpublish.core.settings import Setting, build, list_settings
 from dpublish.errors import require_known
-from dpublish.methods.streams.contract import AnyStreamMethod
+
+if TYPE_CHECKING:
+    from dpublish.methods.streams.method import StreamMethod
 
 _TASK = "streams"
 
@@ -58,11 +60,11 @@ STREAMS: Mapping[str, Entry] = {
 }
 
 
-def stream_class(name: str) -> type[AnyStreamMethod]:
+def stream_class(name: str) -> "type[StreamMethod]":
     """Import the stream method called `name`."""
     require_known("method", name, STREAMS)
     module, _, attribute = STREAMS[name].location.partition(":")
-    found: type[AnyStreamMethod] = getattr(import_module(module), attribute)
+    found: type[StreamMethod] = getattr(import_module(module), attribute)
     return found
 
 
@@ -71,7 +73,7 @@ def stream_settings(name: str) -> list[Setting]:
     return list_settings(stream_class(name))
 
 
-def make_stream_method(name: str, settings: Mapping[str, Any]) -> AnyStreamMethod:
+def make_stream_method(name: str, settings: Mapping[str, Any]) -> "StreamMethod":
     """Build a stream method from settings, given as values or as text."""
-    method: AnyStreamMethod = build(stream_class(name), name, settings)
+    method: StreamMethod = build(stream_class(name), name, settings)
     return method

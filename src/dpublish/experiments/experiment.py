@@ -22,7 +22,7 @@ from dpublish.errors import InputError, UnreadableData, require_count, require_k
 from dpublish.experiments import EXPERIMENTS
 from dpublish.experiments.page import render_page
 from dpublish.randomness import SeededSource, seeded
-from dpublish.storage.whole_file import write_text
+from dpublish.storage.files import write_text
 
 STAMP = "NOT PRIVATE: seeded noise, measured against true values"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.privacy.epsilon import parse_epsilon
-from dpublish.storage.whole_file import write_text
+from dpublish.storage.files import write_text
 
 
 def choose(

@@ -16,11 +16,11 @@ from dpublish.ledger.chain import (
     Granted,
     Published,
     Totals,
+    is_one_line,
     read_levels,
     read_notion,
     write_notion,
 )
-from dpublish.ledger.text import is_one_line
 from dpublish.privacy.epsilon import format_epsilon, format_short, read_exact
 from dpublish.privacy.levels import LevelAmounts, largest, parse_levels, require_amounts
 from dpublish.privacy.neighbors import (

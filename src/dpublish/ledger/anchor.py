@@ -23,7 +23,7 @@ from pathlib import Path
 
 from dpublish.errors import LedgerTampered, LedgerUnavailable
 from dpublish.ledger.chain import Entry, Head
-from dpublish.ledger.file import one_line
+from dpublish.storage.files import printable
 
 _NAME = "dpublish-anchor-1"
 _HEADER = re.compile(rf"{_NAME} ([0-9a-f]{{64}})", re.ASCII)
@@ -83,7 +83,7 @@ class Anchor:
     @property
     def name(self) -> str:
         """The anchor's place, for messages."""
-        return f"the anchor {one_line(self.path)}"
+        return f"the anchor {printable(self.path)}"
 
     def create(self, origin: str, entry: Entry) -> None:
         """Make the file for the ledger whose first entry has the hash `origin`."""

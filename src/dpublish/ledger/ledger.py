@@ -21,7 +21,7 @@ from dpublish.errors import InvalidParameter, LedgerExposed, LedgerTampered, Led
 from dpublish.ledger import chain
 from dpublish.ledger.account import Account, GrantStatus, LevelStatus, Status
 from dpublish.ledger.anchor import Anchor, AnchorBehind, Trail
-from dpublish.ledger.chain import Entry, Head
+from dpublish.ledger.chain import Clock, Entry, Head, require_new_name, require_text, stamp
 from dpublish.ledger.debit import (
     LEVEL_DIGITS,
     debit,
@@ -33,8 +33,8 @@ from dpublish.ledger.debit import (
     require_word,
     totals,
 )
-from dpublish.ledger.file import others_may_write
-from dpublish.ledger.lookup import (
+from dpublish.ledger.store import (
+    LedgerStore,
     add_up,
     dataset_names,
     find_anchor,
@@ -47,14 +47,13 @@ from dpublish.ledger.lookup import (
     require_account,
     tampered,
 )
-from dpublish.ledger.store import LedgerStore
-from dpublish.ledger.text import Clock, require_new_name, require_text, stamp
 from dpublish.ledger.verify import Verification, tell_lost, verify_store
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short
 from dpublish.privacy.levels import LevelAmounts, largest, parse_amounts, parse_levels
 from dpublish.privacy.neighbors import Neighbors, PersonalRecord
 from dpublish.randomness import RandomSource
+from dpublish.storage.files import others_may_write
 
 
 class Ledger:
@@ -392,7 +391,7 @@ class Ledger:
         if not isinstance(hides, Neighbors):
             raise InvalidParameter("hides must say what is hidden, such as AddRemoveRecord()")
         require_secure(rng)
-        for text in others_may_write(self._store.path):
+        for text in others_may_write(self._store.path, "the ledger"):
             warnings.warn(text, LedgerExposed, stacklevel=3)
         with self._changing():
             account = self._require_account(dataset)

@@ -1,34 +1,98 @@
 """The store behind a ledger: one SQLite database that is only ever appended to.
 
-Every change is one transaction that takes the write lock before it reads, and is on the disk
-before it returns.
+Triggers are a guard rail for honest mistakes: the chain of hashes is what shows the work of
+someone who removes the rail.  Below the store stand the lookups that every grant needs: they
+read the end of the ledger, or one entry, without adding all of it up.
 """
 
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from threading import RLock
-from weakref import WeakSet
 
-from dpublish.errors import LedgerTampered
-from dpublish.ledger.chain import Entry, Head
-from dpublish.ledger.file import (
-    create_file,
-    explained,
-    identify,
-    open_file,
-    require_one_file,
-    unavailable,
+from dpublish.errors import InvalidParameter, LedgerTampered, LedgerUnavailable, require_known
+from dpublish.ledger.account import Account, Books, GrantStatus, closed, granted
+from dpublish.ledger.chain import (
+    FORMAT,
+    ORIGIN,
+    Anchored,
+    Body,
+    Created,
+    Entry,
+    Granted,
+    Head,
+    Published,
+    Totals,
+    read_levels,
+    read_notion,
 )
-from dpublish.ledger.tables import changed_parts
+from dpublish.privacy.budget import Grant
+from dpublish.privacy.epsilon import read_exact
+from dpublish.storage.sqlite import Database, FileKind
 
+TABLES = frozenset({"entries", "head", "fingerprints"})
+
+_PARTS = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+_GUARDS = {
+    "entry_follows_head": """BEFORE INSERT ON entries WHEN NOT EXISTS (
+        SELECT 1 FROM head WHERE NEW.number = entries + 1 AND NEW.previous = hash)""",
+    "entry_is_final": "BEFORE UPDATE ON entries",
+    "entry_stays": "BEFORE DELETE ON entries",
+    "head_is_one": "BEFORE INSERT ON head WHEN EXISTS (SELECT 1 FROM head)",
+    "head_follows_entry": """BEFORE UPDATE ON head WHEN NEW.entries <> OLD.entries + 1
+        OR NOT EXISTS (SELECT 1 FROM entries WHERE number = NEW.entries AND hash = NEW.hash)""",
+    "head_stays": "BEFORE DELETE ON head",
+    "fingerprint_is_new": """BEFORE INSERT ON fingerprints WHEN
+        NEW.entry IS NOT (SELECT entries FROM head)
+        OR EXISTS (SELECT 1 FROM fingerprints WHERE entry = NEW.entry)""",
+    "fingerprint_is_final": "BEFORE UPDATE ON fingerprints",
+    "fingerprint_stays": "BEFORE DELETE ON fingerprints",
+}
+_STATEMENTS = (
+    """CREATE TABLE entries (number INTEGER PRIMARY KEY, time TEXT NOT NULL,
+        kind TEXT NOT NULL, dataset TEXT NOT NULL, body TEXT NOT NULL,
+        previous TEXT NOT NULL, hash TEXT NOT NULL)""",
+    "CREATE INDEX entries_of ON entries (dataset, number)",
+    """CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1),
+        entries INTEGER NOT NULL, hash TEXT NOT NULL)""",
+    """CREATE TABLE fingerprints (entry INTEGER PRIMARY KEY,
+        fingerprint TEXT NOT NULL, seal TEXT NOT NULL)""",
+    """CREATE TRIGGER head_moves AFTER INSERT ON entries
+        BEGIN UPDATE head SET entries = NEW.number, hash = NEW.hash; END""",
+    *(
+        f"CREATE TRIGGER {name} {event} BEGIN SELECT RAISE(ABORT, 'append-only'); END"
+        for name, event in _GUARDS.items()
+    ),
+)
 # Tables are read in the order of their own rows: an index could be made to leave some out.
 _ENTRIES = (
     "SELECT number, time, kind, dataset, body, previous, hash FROM entries NOT INDEXED "
     "WHERE {where} ORDER BY number"
+)
+_LEDGER = FileKind(
+    noun="the ledger",
+    content="a ledger",
+    maker="dpublish ledger create",
+    application=0x6450_4C31,  # "dPL1"
+    format=FORMAT,
+    tables=_STATEMENTS,
+    error=LedgerUnavailable,
+    tampered=LedgerTampered,
+    advice={
+        sqlite3.SQLITE_FULL: "cannot be written: the disk is full, so this entry was not made",
+        sqlite3.SQLITE_IOERR: (
+            "cannot be read or written: the disk is full or failing; "
+            "`dpublish ledger show` shows what stands"
+        ),
+        sqlite3.SQLITE_CORRUPT: ("is damaged; restore a copy and verify it against your receipts"),
+    },
+    older=(
+        "whose grants do not say what they hide: keep it, and make a new one whose caps are what "
+        "is left here"
+    ),
 )
 
 
@@ -37,41 +101,28 @@ def seal_fingerprint(entry_hash: str, fingerprint: str) -> str:
     return sha256(json.dumps([entry_hash, fingerprint]).encode("ascii")).hexdigest()
 
 
-class LedgerStore:
+class LedgerStore(Database):
     """An open ledger file; may be shared by threads, but not carried over a fork."""
 
+    kind = _LEDGER
+
     def __init__(self, path: Path, wait_seconds: float) -> None:
-        self.path = path.absolute()  # the process may go to another folder
-        self._lock = RLock()
-        self._is_in_use = False
         self._seen: Head | None = None  # the last head that was found in order, or written
         self._noted: Head | None = None  # the same, as of the transaction that is under way
-        self._identity = identify(self.path)
-        self._connection = open_file(self.path, wait_seconds)
-        _STORES.add(self)
+        super().__init__(path, wait_seconds)
+        # Bytes that are not text must still be readable, to be found wanting.
+        self._connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
 
     @staticmethod
     def create(path: Path, first: Entry) -> None:
         """Make a new file that holds its `first` entry."""
-        create_file(path.absolute(), first)
 
-    def close(self) -> None:
-        """Let go of the file."""
-        with self._lock:
-            self._connection.close()
+        def fill(connection: sqlite3.Connection) -> None:
+            connection.execute("INSERT INTO head VALUES (1, 0, ?)", (ORIGIN,))
+            row = tuple(vars(first).values())
+            connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """See the ledger as it is at one moment."""
-        with self._guarded(), self._transaction("BEGIN"):
-            yield
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Hold the only right to change the ledger; what was appended is then on the disk."""
-        with self._guarded(), self._transaction("BEGIN IMMEDIATE"):
-            require_one_file(self.path, self._connection)
-            yield
+        _LEDGER.create(path.absolute(), fill)
 
     def append(self, entry: Entry, fingerprint: str | None = None) -> None:
         """Add `entry` at the end, and look whether it is there."""
@@ -91,13 +142,13 @@ class LedgerStore:
 
     def head(self) -> Head | None:
         """Read the head record, if there is one that makes sense."""
-        rows = self._connection.execute("SELECT entries, hash FROM head").fetchall()
+        rows = list(self.rows("SELECT entries, hash FROM head"))
         if len(rows) != 1 or not isinstance(rows[0][0], int) or not isinstance(rows[0][1], str):
             return None
         return Head(*rows[0])
 
     def has_forgotten(self) -> bool:
-        """Say whether an entry that was the last one earlier is gone, or is another now."""
+        """Return whether an entry that was the last one earlier is gone, or is another now."""
         if self._seen is None:
             return False
         entry = next(self.entries("number = ?", self._seen.entries), None)
@@ -105,95 +156,57 @@ class LedgerStore:
 
     def entries(self, where: str = "1", *values: object) -> Iterator[Entry]:
         """Read the entries that fulfill an SQL condition, in order."""
-        for row in self._connection.execute(_ENTRIES.format(where=where), values):
+        for row in self.rows(_ENTRIES.format(where=where), *values):
             yield _read_entry(row)
 
     def last_entry(self, dataset: str | None = None) -> Entry | None:
         """Read the last entry, of one dataset or of all, from the end."""
         where, values = ("1", ()) if dataset is None else ("dataset = ?", (dataset,))
         query = _ENTRIES.format(where=where) + " DESC LIMIT 1"
-        row = self._connection.execute(query, values).fetchone()
+        row = self.first(query, *values)
         return row and _read_entry(row)
 
     def fingerprints(self) -> dict[int, tuple[str, str]]:
         """Read the fingerprints and their seals by entry."""
-        rows = self._connection.execute("SELECT entry, fingerprint, seal FROM fingerprints")
+        rows = self.rows("SELECT entry, fingerprint, seal FROM fingerprints")
         return {
             entry: (text, sealed) if isinstance(text, str) and isinstance(sealed, str) else ("", "")
             for entry, text, sealed in rows
         }
 
     def changed_parts(self) -> set[str]:
-        """Name the tables and triggers that are not those of a ledger."""
-        return changed_parts(self._connection)
+        """Name the tables and triggers that are not those of a ledger.
+
+        Whole rows are counted: a trigger may have a table's name, and must not hide behind it.
+        """
+        found, expected = Counter(self.rows(_PARTS)), Counter(_expected_parts())
+        return {str(name) for _, name, *_ in (found - expected) + (expected - found)}
 
     def damage(self) -> list[str]:
         """Let SQLite check the whole file."""
-        rows = self._connection.execute("PRAGMA integrity_check").fetchall()
+        rows = self.rows("PRAGMA integrity_check")
         return [f"the file is damaged: {text}" for (text,) in rows if text != "ok"]
 
     def _insert(self, statement: str, row: tuple[object, ...]) -> None:
-        if self._connection.execute(statement, row).rowcount != 1:
+        if self.change(statement, *row) != 1:
             raise LedgerTampered(f"the ledger {self.path} does not keep what is written to it")
 
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        with self._lock, explained(self.path):
-            if self._is_in_use:  # a clock, say, that looks into the ledger
-                raise unavailable(self.path, "is in use: it cannot be used while it is changed")
-            if identify(self.path, "is gone; put it back and open it again") != self._identity:
-                # The old file would go on granting what the new one does not know of.
-                raise unavailable(
-                    self.path, "was replaced, or this process was forked; open it again"
-                )
-            yield
+    def _begun(self) -> None:
+        self._noted = self._seen
 
-    @contextmanager
-    def _transaction(self, begin: str) -> Iterator[None]:
-        try:
-            self._is_in_use = True
-            if self._connection.in_transaction:  # an interrupt came between two lines of ours
-                self._connection.execute("ROLLBACK")
-            self._connection.execute(begin)
-            self._noted = self._seen
-            yield
-            self._connection.execute("COMMIT")
-            self._seen = self._noted
-        finally:
-            self._is_in_use = False
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-
-    def hold(self) -> None:
-        """Keep every thread from using the ledger, until `let_go`."""
-        self._lock.acquire()
-
-    def let_go(self) -> None:
-        """End `hold`."""
-        self._lock.release()
+    def _committed(self) -> None:
+        self._seen = self._noted
 
 
-_STORES: WeakSet[LedgerStore] = WeakSet()
-_HELD: list[LedgerStore] = []
-
-
-def _hold_all() -> None:
-    # A child that is forked in the middle of a change, and closes the file when it ends, would
-    # wait forever for the thread that was changing it, or take its change back.
-    for store in list(_STORES):
-        store.hold()
-        _HELD.append(store)
-
-
-def _let_go_of_all() -> None:
-    while _HELD:
-        _HELD.pop().let_go()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_hold_all, after_in_parent=_let_go_of_all, after_in_child=_let_go_of_all
-    )
+@cache
+def _expected_parts() -> tuple[tuple[object, ...], ...]:
+    connection = sqlite3.connect(":memory:")
+    try:
+        for statement in _STATEMENTS:
+            connection.execute(statement)
+        return tuple(connection.execute(_PARTS))
+    finally:
+        connection.close()
 
 
 def _read_entry(row: tuple[int, str, str, str, str, str, str]) -> Entry:
@@ -205,3 +218,141 @@ def _read_entry(row: tuple[int, str, str, str, str, str, str]) -> Entry:
     # What is no text was put there by force.  Whatever it looks like, it carries no hash.
     is_text = None not in (time, kind, dataset, body, previous)
     return Entry(number, *texts, hash=sealed or "" if is_text else "")
+
+
+def intact_head(store: LedgerStore) -> Head:
+    """Read the head; refuse a ledger that is visibly broken at its end.
+
+    This much can be checked at every grant without reading the whole ledger.
+    """
+    if changed := store.changed_parts():
+        raise tampered(f"{sorted(changed)[0]!r} of its database was changed")
+    if store.has_forgotten():
+        raise tampered("entries that were there are gone, or are others now")
+    head, last = store.head(), store.last_entry()
+    if head is None or last is None or head != (last.number, last.hash) or not last.is_sealed:
+        raise tampered("its last entry was edited or removed")
+    store.note(head)
+    return head
+
+
+def origin_of(store: LedgerStore) -> str:
+    """Read the hash of the first entry, by which a ledger is known."""
+    first = next(store.entries("number = 1"), None)
+    if first is None:
+        raise tampered("its first entry is gone")
+    return first.hash
+
+
+def hash_in(store: LedgerStore, number: int) -> str | None:
+    """Read the hash of an entry; None if there is no such entry."""
+    entry = next(store.entries("number = ?", number), None)
+    return None if entry is None else entry.hash
+
+
+def find_anchor(store: LedgerStore, after: int = 0) -> Path | None:
+    """Find where the ledger has its anchor, as the last entry after `after` that sets one says."""
+    found = None
+    for entry in store.entries("kind IN ('create', 'anchor') AND number > ?", after):
+        content = _read(entry)
+        if isinstance(content, Created | Anchored) and isinstance(content.anchor, str):
+            found = Path(content.anchor)
+    return found
+
+
+def lost_anchors(store: LedgerStore) -> list[int]:
+    """List the entries by which an anchor was declared lost."""
+    contents = [(entry.number, _read(entry)) for entry in store.entries("kind = 'anchor'")]
+    return [number for number, body in contents if isinstance(body, Anchored) and body.lost]
+
+
+def dataset_names(store: LedgerStore) -> tuple[str, ...]:
+    """List the datasets in the order in which they were added."""
+    return tuple(entry.dataset for entry in store.entries("kind = 'add'"))
+
+
+def require_account(store: LedgerStore, dataset: str) -> Account:
+    """Read how `dataset` stands; refuse one that the ledger does not have."""
+    account = last_account(store, dataset)
+    if account is None:
+        if not (names := dataset_names(store)):
+            raise InvalidParameter("the ledger has no dataset yet; add one with its cap first")
+        require_known("dataset", dataset, names)
+        raise tampered(f"the entries of {dataset!r} are not where they should be")
+    return account
+
+
+def last_account(store: LedgerStore, dataset: str) -> Account | None:
+    """Read how `dataset` stands from its last entry, if it has one."""
+    intact_head(store)
+    last = store.last_entry(dataset)
+    if last is None:
+        return None
+    follower = next(store.entries("number = ?", last.number + 1), None)
+    if not last.is_sealed or (follower is not None and follower.previous != last.hash):
+        raise tampered(f"entry {last.number} was edited")
+    try:
+        content = last.content()
+        if isinstance(content, Totals):
+            cap, spent = read_exact(content.cap), read_exact(content.spent)
+            levels, hides = dict(read_levels(content.levels)), read_notion(content.hides)
+            return Account(cap, spent, levels, hides)
+    except ValueError:
+        pass
+    raise tampered(f"entry {last.number} cannot be read")
+
+
+def find_grant(store: LedgerStore, grant: Grant) -> GrantStatus | None:
+    """Look a grant up, and what became of it; None if it is not one of this ledger's."""
+    if type(grant.entry) is not int or not 1 <= grant.entry < 2**63:  # what SQLite can hold
+        return None
+    entry = next(store.entries("number = ?", grant.entry), None)
+    if entry is None or (entry.dataset, entry.hash) != (grant.dataset, grant.entry_hash):
+        return None
+    content = _read(entry)
+    if not isinstance(content, Granted):
+        return None
+    status = granted(entry, content)
+    for published in _published(store, f'"grant":{grant.entry},', after=grant.entry):
+        if published.grant == grant.entry:
+            return closed(status, published)
+    return status
+
+
+def is_release_known(store: LedgerStore, release_id: str) -> bool:
+    """Return whether some release was recorded under this id."""
+    found = _published(store, f'"release_id":{json.dumps(release_id)},')
+    return any(published.release_id == release_id for published in found)
+
+
+def add_up(entries: Iterable[Entry]) -> Account:
+    """Add up the account of one dataset from all its entries."""
+    books = Books()
+    for entry in entries:
+        for problem in books.enter(entry):
+            raise tampered(f"entry {entry.number}: {problem}")
+    (account,) = books.accounts.values()
+    return account
+
+
+def _published(store: LedgerStore, part: str, after: int = 0) -> Iterator[Published]:
+    """Read the publications whose body, as `seal` writes it, has this part."""
+    where = "kind = 'publish' AND number > ? AND instr(body, ?) > 0"
+    for entry in store.entries(where, after, part):  # SQLite leaves the others out quickly
+        content = _read(entry)
+        if isinstance(content, Published):
+            yield content
+
+
+def _read(entry: Entry) -> Body:
+    try:
+        if entry.is_sealed:
+            return entry.content()
+    except ValueError:
+        pass
+    raise tampered(f"entry {entry.number} was edited")
+
+
+def tampered(what: str) -> LedgerTampered:
+    """Make the error for a ledger whose entries contradict each other."""
+    return LedgerTampered(f"the ledger was tampered with: {what}; run `dpublish ledger verify`")

@@ -10,11 +10,15 @@ from dpublish.errors import InvalidParameter, LedgerTampered, LedgerUnavailable
 from dpublish.ledger.account import Books
 from dpublish.ledger.anchor import Anchor, AnchorBehind, AnchorForeign
 from dpublish.ledger.chain import ORIGIN, Created, Entry, Granted, Head
-from dpublish.ledger.file import others_may_write
-from dpublish.ledger.lookup import find_anchor, lost_anchors
-from dpublish.ledger.store import LedgerStore, seal_fingerprint
-from dpublish.ledger.tables import TABLES
+from dpublish.ledger.store import (
+    TABLES,
+    LedgerStore,
+    find_anchor,
+    lost_anchors,
+    seal_fingerprint,
+)
 from dpublish.privacy.epsilon import quoted
+from dpublish.storage.files import others_may_write
 
 _REWRITTEN = "the ledger was rewritten, or set back to an older copy"
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -74,7 +78,7 @@ def verify_store(
         entries=last.entries,
         head=last.hash,
         problems=tuple(problems),
-        warnings=(*others_may_write(store.path), *_lost_warnings(store)),
+        warnings=(*others_may_write(store.path, "the ledger"), *_lost_warnings(store)),
         compared=(*noted.agrees, *anchored.agrees),
         anchor_problem=anchored.of_anchor,
     )

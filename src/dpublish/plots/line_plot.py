@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dpublish.storage.whole_file import whole_file
+from dpublish.storage.files import whole_file
 
 # Told apart by all eyes and in gray (Okabe and Ito); our own methods come in the first ones.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

@@ -42,7 +42,7 @@ class StreamAccount:
     worst: Fraction = Fraction(0)
 
     def begin_step(self, number: int) -> None:
-        """Let go of what no window with step `number` in it contains."""
+        """Forget what no window with step `number` in it contains."""
         if self.window is None:
             return
         before = number - self.window

@@ -11,8 +11,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dpublish.core.folder.claims import require_loadable
 from dpublish.core.folder.folder import folder_hash, load, require_new_folder
+from dpublish.core.folder.opening import require_loadable
 from dpublish.core.folder.signing import SigningKey, signing_key
 from dpublish.core.method import ExpectedError, Method, Predicts, Progress
 from dpublish.core.released import Release

@@ -1,1 +1,1 @@
-"""Files: locks, whole writes, SQLite."""
+"""Files: whole writes, locks, and the one layer over SQLite."""

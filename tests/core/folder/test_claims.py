@@ -10,7 +10,7 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
-from dpublish.core.folder.claims import MOST_VALUES, require_loadable, require_modest_claims
+from dpublish.core.folder.opening import MOST_VALUES, require_loadable, require_modest_claims
 from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table

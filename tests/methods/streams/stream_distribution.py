@@ -24,8 +24,9 @@ from scipy.special import logsumexp
 
 from dpublish.data.schema import Schema, column
 from dpublish.mechanisms.sparse_vector.calibration import Calibration, calibrate
-from dpublish.methods.streams import static, stream
-from dpublish.methods.streams.plan import Ask
+from dpublish.methods.streams import snapshot
+from dpublish.methods.streams.method import StreamMethod
+from dpublish.methods.streams.policy import Compare
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 
@@ -93,6 +94,11 @@ class Side:
         )
         return self.runs[-1]
 
+    def add_noise(self, values, *, sensitivity, budget, rng):
+        """Stands in for noise: on one distance, or on a histogram."""
+        draw = self.publish if values.ndim else self.compare
+        return draw(values, sensitivity=sensitivity, budget=budget, rng=rng)
+
     def compare(self, distance, *, sensitivity, budget, rng):
         """Stands in for the noise on a single comparison."""
         rate = float(budget.spend() / sensitivity)
@@ -118,7 +124,7 @@ class Side:
 class Audit:
     """A method and what to measure it with."""
 
-    method: stream.AnyStreamMethod
+    method: StreamMethod
     epsilon: Fraction
     steps: int
     monkeypatch: pytest.MonkeyPatch
@@ -139,9 +145,8 @@ class Audit:
         side = Side(frozenset(aboves), self.vector)
         opened = self.method.resume(SCHEMA, None, self.receipt)
         with self.monkeypatch.context() as patch:
-            patch.setattr(stream, "StoredVector", side)
-            patch.setattr(stream, "add_geometric", side.compare)
-            patch.setattr(static, "add_geometric", side.publish)
+            patch.setattr(snapshot, "StoredVector", side)
+            patch.setattr(snapshot, "add_geometric", side.add_noise)
             for place in places:
                 side.step = opened.number + 1
                 opened.next_counts(self.snapshot(opened, side, place), rng=seeded(1))
@@ -156,7 +161,7 @@ class Audit:
         falling = 1 + side.published % 2
         counts = np.zeros(BINS, dtype=np.int64)
         counts[[falling, 3]] = 5, CROWD
-        if isinstance(plan, Ask):
+        if isinstance(plan, Compare):
             side.threshold = plan.threshold
             gap = self.above_gap if side.answer() else self.below_gap
             estimate = opened.estimate if opened.estimate is not None else np.zeros(BINS)

@@ -8,11 +8,10 @@ import pytest
 
 from dpublish.data.schema import Schema, column
 from dpublish.errors import BudgetExhausted, InvalidParameter
-from dpublish.methods.streams import static, stream
-from dpublish.methods.streams.ba import BA, AbsorbSkipped
-from dpublish.methods.streams.bins import Bins
-from dpublish.methods.streams.history import History, Publication
-from dpublish.methods.streams.plan import Ask, Repeat
+from dpublish.methods.streams import snapshot
+from dpublish.methods.streams.ba import BA, BudgetAbsorption
+from dpublish.methods.streams.policy import Compare, History, Publication, Repeat
+from dpublish.methods.streams.snapshot import Bins
 from dpublish.methods.streams.stream import Stream
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -35,9 +34,9 @@ def play(policy, window, decisions):
         plan = policy.plan(history)
         plans.append(plan)
         units.append(0)
-        if isinstance(plan, Ask) and is_far:
+        if isinstance(plan, Compare) and is_far:
             units[-1] = plan.epsilon / policy.unit
-            publication = Publication(history.step, plan.epsilon, was_asked=True)
+            publication = Publication(history.step, plan.epsilon, by_comparison=True)
             policy.learn(history, publication)
             history.record(publication)
         history.number += 1
@@ -67,14 +66,14 @@ def test_no_long_window_costs_more_than_epsilon(window, probability):
     for seed in range(10):
         plans, units = play(policy, window, plain_generator(seed).random(300) < probability)
         costs = [
-            units_spent * policy.unit + (plan.price if isinstance(plan, Ask) else 0)
+            units_spent * policy.unit + (plan.price if isinstance(plan, Compare) else 0)
             for plan, units_spent in zip(plans, units, strict=True)
         ]
         assert worst_window(costs, window) <= Fraction(3, 10)
 
 
 def test_the_count_notices_units_that_are_not_paid_back():
-    class Forgiving(AbsorbSkipped):
+    class Forgiving(BudgetAbsorption):
         def learn(self, history, publication):
             history.memory["units"] = 1
 
@@ -128,7 +127,7 @@ def test_a_user_in_every_step_of_a_window_is_hidden(contribution, monkeypatch):
                 ),
                 here,
                 there,
-                (stream, static),
+                (snapshot,),
                 monkeypatch,
             )
         )
@@ -138,23 +137,23 @@ def test_a_user_in_every_step_of_a_window_is_hidden(contribution, monkeypatch):
 def test_the_audit_notices_a_comparison_without_noise(monkeypatch):
     """A step whose distance is just at its threshold for one of two neighbors."""
     monkeypatch.setattr(
-        Stream, "_is_far", lambda self, plan, reading, *_: self._distance(reading) >= plan.threshold
+        Stream, "_is_far", lambda self, plan, run, *_: self._distance(run) >= plan.threshold
     )
     policy = method(4).policy(BINS, Fraction(1))
     threshold = policy.plan(History(4)).threshold
     here = [np.array([threshold - 1, 0, 0, 0])]
     there = [np.array([threshold, 0, 0, 0])]
     loss = privacy_loss(
-        lambda snapshots: run(snapshots, window=4), here, there, (stream, static), monkeypatch
+        lambda snapshots: run(snapshots, window=4), here, there, (snapshot,), monkeypatch
     )
     assert loss == np.inf
 
 
 def test_the_account_stops_a_policy_that_pays_nothing_back(monkeypatch):
     monkeypatch.setattr(
-        AbsorbSkipped,
+        BudgetAbsorption,
         "plan",
-        lambda policy, history: Ask(-(10**9), policy.window * policy.unit, policy.price),
+        lambda policy, history: Compare(-(10**9), policy.window * policy.unit, policy.price),
     )
     with pytest.raises(BudgetExhausted):
         run(random_snapshots(1, 3), window=3)

@@ -8,12 +8,10 @@ import pytest
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.data.schema import Schema, column
 from dpublish.errors import BudgetExhausted, InvalidParameter
-from dpublish.methods.streams import static, stream
-from dpublish.methods.streams.bd import BD, HalveTheRest
-from dpublish.methods.streams.bins import Bins
-from dpublish.methods.streams.history import History, Publication
-from dpublish.methods.streams.plan import Ask, Repeat
-from dpublish.methods.streams.step_prices import NoiseFloor
+from dpublish.methods.streams import snapshot
+from dpublish.methods.streams.bd import BD, BudgetDistribution, NoiseFloor
+from dpublish.methods.streams.policy import Compare, History, Publication, Repeat
+from dpublish.methods.streams.snapshot import Bins
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import UserInWindow
 from dpublish.randomness import plain_generator, seeded
@@ -34,10 +32,10 @@ def play(policy, window, decisions):
     for is_far in decisions:
         history.begin_step()
         plan = policy.plan(history)
-        price = plan.price if isinstance(plan, Ask) else Fraction(0)
-        epsilon = plan.epsilon if isinstance(plan, Ask) and is_far else Fraction(0)
+        price = plan.price if isinstance(plan, Compare) else Fraction(0)
+        epsilon = plan.epsilon if isinstance(plan, Compare) and is_far else Fraction(0)
         if epsilon:
-            publication = Publication(history.step, epsilon, was_asked=True)
+            publication = Publication(history.step, epsilon, by_comparison=True)
             policy.learn(history, publication)
             history.record(publication)
         history.number += 1
@@ -67,7 +65,7 @@ def test_no_window_of_any_decisions_costs_more_than_epsilon(window, probability)
 def test_the_count_notices_a_window_that_forgets_too_early():
     """As if publications were out of sight one step too soon."""
 
-    class Forgetful(HalveTheRest):
+    class Forgetful(BudgetDistribution):
         def plan(self, history):
             shorter = History(history.window, recent_spending=history.recent_spending)
             if history.recent and history.recent[0].number == history.step - 2:
@@ -106,10 +104,10 @@ def test_a_step_publishes_if_the_mean_distance_is_above_that_of_the_noise():
 def test_identity_keeps_to_the_rule_and_noisier_histograms_raise_it(rate):
     floor, epsilon = NoiseFloor(50, 2), 2 * rate
     history = History(5, noise=noise_variance(rate))
-    floor.learn(history, Publication(1, epsilon, was_asked=True))
+    floor.learn(history, Publication(1, epsilon, by_comparison=True))
     assert floor.threshold(history, epsilon) == 100 // epsilon + 1
     history.noise *= 100
-    floor.learn(history, Publication(1, epsilon, was_asked=True))
+    floor.learn(history, Publication(1, epsilon, by_comparison=True))
     assert floor.threshold(history, epsilon) > 3 * (100 // epsilon)
 
 
@@ -149,7 +147,7 @@ def test_a_user_in_every_step_of_a_window_is_hidden(contribution, monkeypatch):
                 ),
                 here,
                 there,
-                (stream, static),
+                (snapshot,),
                 monkeypatch,
             )
         )
@@ -165,7 +163,7 @@ def test_the_audit_notices_a_window_that_is_too_short(monkeypatch):
             lambda snapshots, seed=seed: run(snapshots, window=3, seed=seed),
             here,
             there,
-            (stream, static),
+            (snapshot,),
             monkeypatch,
         )
         for seed in range(20)
@@ -175,7 +173,7 @@ def test_the_audit_notices_a_window_that_is_too_short(monkeypatch):
 
 def test_the_account_stops_a_policy_that_does_not_halve(monkeypatch):
     monkeypatch.setattr(
-        HalveTheRest, "plan", lambda policy, history: Ask(0, policy.pool, policy.price)
+        BudgetDistribution, "plan", lambda policy, history: Compare(0, policy.pool, policy.price)
     )
     with pytest.raises(BudgetExhausted):
         run(random_snapshots(1, 3), window=3)

@@ -12,13 +12,17 @@ from dpublish.core.stream_catalog import make_stream_method
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.sparse_vector.calibration import calibrate
 from dpublish.mechanisms.sparse_vector.stored import comparison_deviation
-from dpublish.methods.streams import stream
-from dpublish.methods.streams.bins import Bins
-from dpublish.methods.streams.contract import Comparisons
-from dpublish.methods.streams.dsft import DSFT
-from dpublish.methods.streams.history import History, Publication
-from dpublish.methods.streams.plan import Ask, Publish, Repeat
-from dpublish.methods.streams.threshold_policy import absolute_noise, share_for_decisions
+from dpublish.methods.streams import snapshot
+from dpublish.methods.streams.dsft import DSFT, absolute_noise, share_for_decisions
+from dpublish.methods.streams.policy import (
+    Compare,
+    Comparisons,
+    History,
+    Publication,
+    Publish,
+    Repeat,
+)
+from dpublish.methods.streams.snapshot import Bins
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from methods.streams.stream_distribution import BINS, SCHEMA, SHARED, Side
@@ -48,7 +52,7 @@ def test_all_is_spent_on_every_path(releases, monkeypatch):
         opened = dsft(6, releases=releases).start(SCHEMA, budget=Budget.seeded(1), rng=seeded(1))
         side = Side(frozenset(n for n, is_above in enumerate(answers, 1) if is_above))
         with monkeypatch.context() as patch:
-            patch.setattr(stream, "StoredVector", side)
+            patch.setattr(snapshot, "StoredVector", side)
             for side.step in range(1, 7):
                 opened.next_counts(np.zeros(BINS, dtype=np.int64), rng=seeded(1))
         assert opened.spent == opened.worst == 1
@@ -63,7 +67,7 @@ def test_the_first_step_publishes_and_the_last_spends_what_is_left():
     assert policy.plan(history_of(5, 49)) == Repeat()
     assert policy.plan(history_of(5, 20)) == Repeat()
     asked = policy.plan(history_of(4, 20))
-    assert isinstance(asked, Ask)
+    assert isinstance(asked, Compare)
     assert (asked.epsilon, asked.price) == (part, None)
     assert policy.comparisons == Comparisons(Fraction(1, 4), 4)
 

@@ -13,10 +13,9 @@ from dpublish.methods.streams.ba import BA
 from dpublish.methods.streams.bd import BD
 from dpublish.methods.streams.dsat import DSAT
 from dpublish.methods.streams.dsat_w import DSATw
-from dpublish.methods.streams.dsft import DSFT
+from dpublish.methods.streams.dsft import DSFT, share_for_decisions
 from dpublish.methods.streams.fixed_sampling import FixedSampling
 from dpublish.methods.streams.per_snapshot import PerSnapshot
-from dpublish.methods.streams.threshold_policy import share_for_decisions
 from methods.streams.stream_distribution import (
     BINS,
     FALLS,
@@ -69,7 +68,7 @@ USER_LEVEL = {
     "dsft, as many as steps": dsft(4, 9),
     "dsft, auto": dsft(4, 2, threshold="auto"),
     "dsat, schedule": dsat(
-        4, releases=2, burn_in=1, slope_gain=Fraction(1), integral_gain=Fraction(1)
+        4, releases=2, burn_in=1, derivative_gain=Fraction(1), integral_gain=Fraction(1)
     ),
     "dsat, paper": dsat(4, "paper", releases=2, burn_in=1),
     "dsat, planned": dsat(4, "planned"),

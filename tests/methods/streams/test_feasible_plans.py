@@ -23,9 +23,9 @@ class Choosy(IdentityHistogram):
         if rate < LEAST:
             raise InvalidParameter("rate is too small")
 
-    def publish(self, reading, *, contribution, budget, rng):
-        self.check(None, None, budget.epsilon / contribution)
-        return super().publish(reading, contribution=contribution, budget=budget, rng=rng)
+    def publish(self, run, *, budget):
+        self.check(None, None, budget.epsilon / run.contribution)
+        return super().publish(run, budget=budget)
 
 
 @pytest.mark.parametrize(

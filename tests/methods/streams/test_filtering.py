@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from dpublish.methods.streams.filtering import Belief, Track, believe, make_blocks, revise
+from dpublish.methods.streams.filtering import Estimate, Track, first_estimate, make_blocks, update
 from dpublish.randomness import plain_generator
 
 BINS = 400
@@ -22,9 +22,9 @@ def follow(truths, scale, *, smoothing, seed=1):
     for number, truth in enumerate(truths, 1):
         released = noisy(truth, scale, rng)
         if belief is None:
-            belief = believe(released, variance, number, smoothing=smoothing)
+            belief = first_estimate(released, variance, number, smoothing=smoothing)
         else:
-            belief = revise(belief, released, variance, number, blocks=BLOCKS, smoothing=smoothing)
+            belief = update(belief, released, variance, number, blocks=BLOCKS, smoothing=smoothing)
         errors.append(float(np.mean((belief.at(number).level - truth) ** 2)))
     return np.array(errors), belief
 
@@ -71,19 +71,19 @@ def test_noise_alone_is_drawn_to_an_even_histogram_of_the_right_total():
 
 
 def test_bins_that_move_together_count_for_more_than_bins_that_move_apart():
-    rng, base = plain_generator(7), Belief(1, STILL, STILL)
+    rng, base = plain_generator(7), Estimate(1, STILL, STILL)
     apart = np.rint(rng.normal(0, 10, BINS)).astype(np.int64)
     together = np.full(BINS, 10, dtype=np.int64)
-    moved_apart = revise(base, apart, 1.0, 2, blocks=BLOCKS, smoothing=True)
-    moved_together = revise(base, together, 1.0, 2, blocks=BLOCKS, smoothing=True)
+    moved_apart = update(base, apart, 1.0, 2, blocks=BLOCKS, smoothing=True)
+    moved_together = update(base, together, 1.0, 2, blocks=BLOCKS, smoothing=True)
     assert moved_together.jump == pytest.approx(moved_apart.jump, rel=0.3)
     assert moved_together.shift > 10 * moved_apart.shift
 
 
 def test_one_bin_is_a_histogram_too():
-    belief = believe(np.array([5]), 2.0, 1, smoothing=True)
+    belief = first_estimate(np.array([5]), 2.0, 1, smoothing=True)
     assert belief.at(1).level.tolist() == [5.0]
-    again = revise(belief, np.array([7]), 2.0, 2, blocks=make_blocks((1,)), smoothing=True)
+    again = update(belief, np.array([7]), 2.0, 2, blocks=make_blocks((1,)), smoothing=True)
     assert 5 <= again.at(2).level[0] <= 7
 
 
@@ -102,7 +102,7 @@ def test_steady_drift_is_carried_on():
 def test_what_is_written_down_is_read_back():
     _, belief = follow([spread_out(1), spread_out(2), spread_out(1)], 20, smoothing=True)
     plain, arrays = belief.to_dict()
-    again = Belief.from_dict(json.loads(json.dumps(plain)), arrays)
+    again = Estimate.from_dict(json.loads(json.dumps(plain)), arrays)
     for number in (3, 5):
         assert again.at(number).level.tolist() == belief.at(number).level.tolist()
         assert again.at(number).variance == belief.at(number).variance

@@ -3,18 +3,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpublish.methods.streams.history import History
 from dpublish.methods.streams.planning import (
     GRAIN,
-    Facts,
+    NoiseModel,
     best_interval,
     change_rate,
     comparison_margin,
     learn_change,
     threshold,
 )
+from dpublish.methods.streams.policy import History
 
-FACTS = Facts(bins=100, contribution=1, epsilon=Fraction(1, 3))
+FACTS = NoiseModel(bins=100, contribution=1, epsilon=Fraction(1, 3))
 
 
 def test_budgets_are_rounded_down_to_the_grain():

@@ -19,9 +19,9 @@ def published(monkeypatch):
     calls = []
     make = IdentityHistogram.publish
 
-    def count(self, reading, *, contribution, budget, rng):
+    def count(self, run, *, budget):
         calls.append(budget.epsilon)
-        return make(self, reading, contribution=contribution, budget=budget, rng=rng)
+        return make(self, run, budget=budget)
 
     monkeypatch.setattr(IdentityHistogram, "publish", count)
     return calls
@@ -64,9 +64,9 @@ def test_what_a_rehearsal_found_is_forgotten(method, monkeypatch):
     before = stream.state()
     rehearsed = []
 
-    def publish(self, reading, *, contribution, budget, rng):
+    def publish(self, run, *, budget):
         rehearsed.append(budget.spend())
-        return reading.counts + 1000, 1.0
+        return run.counts + 1000, 1.0
 
     monkeypatch.setattr(IdentityHistogram, "publish", publish)
     repeated = stream.next_counts(NEAR, rng=secure())
@@ -74,7 +74,7 @@ def test_what_a_rehearsal_found_is_forgotten(method, monkeypatch):
     assert repeated.action == "repeated"
     assert np.array_equal(repeated.estimate, first.estimate)
     after = stream.state()
-    assert after.public["belief"] == before.public["belief"]
+    assert after.public["estimate"] == before.public["estimate"]
     assert after.arrays.keys() == before.arrays.keys()
     assert all(np.array_equal(after.arrays[name], before.arrays[name]) for name in before.arrays)
 

@@ -12,7 +12,6 @@ import pytest
 from pyarrow import dataset
 
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery
-from dpublish.methods.streams.bins import Bins
 from dpublish.methods.streams.folder import (
     counts_file,
     create_folder,
@@ -22,8 +21,9 @@ from dpublish.methods.streams.folder import (
     put_line,
     write_file,
 )
+from dpublish.methods.streams.listing import StepRecord, clean_label, natural_key, partition_name
 from dpublish.methods.streams.per_snapshot import PerSnapshot
-from dpublish.methods.streams.steps import StepRecord, clean_label, natural_key, partition_name
+from dpublish.methods.streams.snapshot import Bins
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import secure
 from stream_world import SCHEMA, rows

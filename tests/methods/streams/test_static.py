@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.data.schema import Schema, column
 from dpublish.errors import DPublishError, InvalidParameter
-from dpublish.methods.streams import static
-from dpublish.methods.streams.bins import Bins
-from dpublish.methods.streams.reading import Reading
+from dpublish.methods.streams import snapshot
+from dpublish.methods.streams.snapshot import Bins, Snapshot, StepRun
 from dpublish.methods.streams.static import StaticName, round_running, static_histogram
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -26,11 +25,10 @@ EPSILON = Fraction(1, 2)
 
 
 def publish(name, counts, *, epsilon=EPSILON, contribution=1, seed=1, bins=BINS):
-    reading = Reading.of_counts(np.asarray(counts, dtype=np.int64), bins)
+    counted = Snapshot.of_counts(np.asarray(counts, dtype=np.int64), bins)
     budget = Budget.seeded(epsilon)
-    found = static_histogram(name).publish(
-        reading, contribution=contribution, budget=budget, rng=seeded(seed)
-    )
+    run = StepRun(counted, contribution, seeded(seed))
+    found = static_histogram(name).publish(run, budget=budget)
     assert budget.is_used
     assert budget.cost() == epsilon
     return found
@@ -90,7 +88,7 @@ def test_identity_hides_as_many_rows_as_a_user_may_have(monkeypatch):
             lambda counts, seed=seed: publish("identity", counts, contribution=3, seed=seed),
             here,
             there,
-            (static,),
+            (snapshot,),
             monkeypatch,
         )
         for seed in range(20)
@@ -101,7 +99,7 @@ def test_identity_hides_as_many_rows_as_a_user_may_have(monkeypatch):
             lambda counts, seed=seed: publish("identity", counts, contribution=2, seed=seed),
             here,
             there,
-            (static,),
+            (snapshot,),
             monkeypatch,
         )
         for seed in range(20)

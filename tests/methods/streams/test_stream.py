@@ -14,12 +14,12 @@ from dpublish.data.sources import open_table
 from dpublish.errors import BudgetExhausted, InvalidParameter
 from dpublish.methods.streams.ba import BA
 from dpublish.methods.streams.bd import BD
-from dpublish.methods.streams.contract import StreamState
 from dpublish.methods.streams.dsat import DSAT
 from dpublish.methods.streams.dsat_w import DSATw
 from dpublish.methods.streams.dsft import DSFT
 from dpublish.methods.streams.fixed_sampling import FixedSampling
 from dpublish.methods.streams.per_snapshot import PerSnapshot
+from dpublish.methods.streams.stream import StreamState
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveUnit, UserInWindow
 from dpublish.randomness import plain_generator, seeded

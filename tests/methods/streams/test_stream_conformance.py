@@ -10,7 +10,7 @@ import pytest
 from dpublish.core.stream_catalog import STREAMS, make_stream_method, stream_class, stream_settings
 from dpublish.data.schema import Schema, column
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
-from dpublish.methods.streams.contract import StreamState
+from dpublish.methods.streams.stream import StreamState
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveUnit, UserInWindow
 from dpublish.randomness import seeded

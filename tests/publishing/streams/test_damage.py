@@ -99,7 +99,7 @@ def test_a_fact_that_is_lost_or_wrong_is_told_without_its_text(state, name):
     [
         ("public", "history"),
         ("public", "account"),
-        ("public", "belief"),
+        ("public", "estimate"),
         ("secret", "vector"),
         ("receipt", "epsilon"),
         ("receipt", "release_id"),
@@ -107,7 +107,7 @@ def test_a_fact_that_is_lost_or_wrong_is_told_without_its_text(state, name):
 )
 def test_a_part_that_is_missing_is_damage(state, part, key):
     file = StreamFile(state)
-    plain = file.fact(part)
+    plain = file.metadata(part)
     file.close()
     del plain[key]
     change(state, "UPDATE metadata SET value = ? WHERE name = ?", json.dumps(plain), part)
@@ -184,6 +184,6 @@ def test_an_operator_may_be_closed_twice_and_is_then_of_no_use(state):
 
 
 def test_a_state_file_that_is_not_there_gets_no_lock(tmp_path):
-    with pytest.raises(InputError, match="there is no state file"):
+    with pytest.raises(InputError, match="does not exist; `dpublish stream start`"):
         StreamOperator.open(tmp_path / "nope.stream")
     assert list(tmp_path.iterdir()) == []

@@ -12,8 +12,8 @@ import pytest
 import killed_stream_worker
 from dpublish.ledger.ledger import Ledger
 from dpublish.mechanisms.sparse_vector.stored import StoredVector
-from dpublish.methods.streams.bins import Bins
 from dpublish.methods.streams.folder import load_stream
+from dpublish.methods.streams.snapshot import Bins
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.publishing.streams.state import StreamFile
 from killed_stream_worker import POINTS, operate
@@ -43,7 +43,7 @@ def account(folder):
     try:
         assert file.undelivered() is None
         stream = file.stream()
-        public = dict(file.fact("public"))
+        public = dict(file.metadata("public"))
     finally:
         file.close()
     grants = [(grant.epsilon, grant.state) for grant in status.grants]
@@ -137,7 +137,7 @@ def require_consistent(folder, steps):
     assert kept["spent"] == format_epsilon(worst) == format_epsilon(listed[-1][-1])
     file = StreamFile(folder / "rides.stream")
     asked = len([number for number in published if 1 < number < THRESHOLD.horizon])
-    assert file.fact("secret")["vector"]["positives_left"] == terms.positives - asked
+    assert file.metadata("secret")["vector"]["positives_left"] == terms.positives - asked
     file.close()
     assert len(listed) == steps
 

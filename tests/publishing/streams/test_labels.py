@@ -121,7 +121,7 @@ def test_every_method_can_be_read_back_and_taken_up(place, method):
         assert operator.next(rows(1), "t1").number == 1
 
 
-@pytest.mark.parametrize("name", ["gain", "integral_gain", "slope_gain"])
+@pytest.mark.parametrize("name", ["proportional_gain", "integral_gain", "derivative_gain"])
 def test_a_gain_beyond_all_use_is_refused_as_a_wrong_value(name):
     with pytest.raises(InvalidParameter, match=f"{name} must be at most 1,000"):
         make_stream_method(

@@ -117,7 +117,7 @@ def test_a_repeated_start_gives_the_same_word(place, monkeypatch):
 def test_a_stream_that_says_it_hides_something_else_than_was_paid_for_does_not_go_on(place):
     start(place).close()
     file = StreamFile(place / "a.stream")
-    file.put(receipt=file.fact("receipt") | {"neighbors": to_dict(AddRemoveUnit("user"))})
+    file.put(receipt=file.metadata("receipt") | {"neighbors": to_dict(AddRemoveUnit("user"))})
     file.close()
     with pytest.raises(LedgerTampered, match="did not debit what this stream costs"):
         StreamOperator.open(place / "a.stream")

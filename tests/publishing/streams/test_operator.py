@@ -465,13 +465,13 @@ def test_a_foreign_file_is_no_state_file_and_stays_as_it_is(place, state, conten
 
 def test_a_missing_a_newer_and_a_damaged_state_file_are_refused(place, state):
     for use in (StreamOperator.open, stream_status):
-        with pytest.raises(InputError, match="there is no state file"):
+        with pytest.raises(InputError, match="does not exist; `dpublish stream start`"):
             use(state)
     start(place).close()
     with sqlite3.connect(state) as connection:
         connection.execute("PRAGMA user_version = 2")
     connection.close()
-    with pytest.raises(InputError, match="newer dpublish"):
+    with pytest.raises(InputError, match="upgrade dpublish"):
         StreamOperator.open(state)
     with sqlite3.connect(state) as connection:
         connection.execute("PRAGMA user_version = 1")

@@ -12,18 +12,17 @@ process killed at any moment leaves either no release or a whole one.
 """
 
 import os
+import re
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from dpublish.core.folder.claims import require_modest_claims
-from dpublish.core.folder.data_package import describe
 from dpublish.core.folder.manifest import (
     SIGNATURE,
     Differences,
@@ -40,33 +39,26 @@ from dpublish.core.folder.opening import (
     parse_json,
     read_file,
     read_parquet,
+    require_modest_claims,
 )
 from dpublish.core.folder.signing import (
     RELEASE_TAG,
-    STREAM_TAG,
     PublicKey,
     SigningKey,
     public_key,
     read_signature,
 )
 from dpublish.core.plugins import plugin_release
-from dpublish.core.released import Release
+from dpublish.core.released import Release, field_description
 from dpublish.data import schema_file
 from dpublish.errors import CorruptRelease, DPublishError, InputError, InvalidParameter
-from dpublish.methods.streams.folder import (
-    head_hash,
-    is_stream,
-    load_stream,
-    stream_differences,
-    write_file,
-)
-from dpublish.methods.streams.manifest import MANIFEST
+from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.receipt import Receipt
-from dpublish.storage.writing import file_time, json_bytes, set_times, sync
+from dpublish.storage.files import PARTIAL, file_time, json_bytes, set_times, sync, write_file
 
 FORMAT = 1
-_PARTIAL = ".partial"
-_OWN = ("release.json", SIGNATURE)  # what the manifest cannot list
+HEAD = "release.json"
+_OWN = (HEAD, SIGNATURE)  # what the manifest cannot list
 _NOT_A_RELEASE = (
     KeyError,
     TypeError,
@@ -98,6 +90,26 @@ _KINDS = {
     "personal": "dpublish.methods.personalized.released:PersonalizedRelease",
     "personal-answer": "dpublish.methods.personalized.released_answer:PersonalizedAnswer",
 }
+_LAYOUTS = {"stream.json": "dpublish.methods.streams.folder:LAYOUT"}
+"""Folders of another layout, by the file that only they have: a stream's folder grows."""
+
+
+class Layout(NamedTuple):
+    """How the folder of a release is opened that is laid out in its own way.
+
+    Attributes:
+        load: Open the folder; with a key, only if the owner of that key has signed it.
+        differences: Compare all files with the manifest.
+        digest: The digest by which the ledger knows the release.
+        manifest: The file that a signature signs.
+        tag: What a signature says that it signs.
+    """
+
+    load: Callable[[Path, PublicKey | None], Release]
+    differences: Callable[[Path], Differences]
+    digest: Callable[[Path], str]
+    manifest: str
+    tag: bytes
 
 
 def require_new_folder(path: Path) -> None:
@@ -116,7 +128,7 @@ def save(
 ) -> Path:
     """Write `release` as a folder at `path`, atomically; `extras` are further files by name."""
     require_new_folder(path)
-    draft = path.absolute().parent / f".{secrets.token_hex(8)}{_PARTIAL}"
+    draft = path.absolute().parent / f".{secrets.token_hex(8)}{PARTIAL}"
     try:
         _write(release, draft, extras, sign)
         # A folder that appeared meanwhile is refused by the system, unless it is empty.
@@ -149,8 +161,8 @@ def load(path: str | Path, *, key: PublicKey | str | os.PathLike[str] | None = N
             show who wrote them.
     """
     folder, owner = Path(path), public_key(key)
-    if is_stream(folder):
-        return load_stream(folder, owner)
+    if (layout := _layout_of(folder)) is not None:
+        return layout.load(folder, owner)
     content = _read_head_bytes(folder)
     if owner is not None:
         owner.check(RELEASE_TAG, content, read_signature(folder))
@@ -183,8 +195,8 @@ def load(path: str | Path, *, key: PublicKey | str | os.PathLike[str] | None = N
 def differences(path: str | Path) -> Differences:
     """Compare all files of a release folder, hidden ones too, with its manifest."""
     folder = Path(path)
-    if is_stream(folder):
-        return stream_differences(folder)
+    if (layout := _layout_of(folder)) is not None:
+        return layout.differences(folder)
     head = _parse_head(folder, _read_head_bytes(folder))
     return find_differences(folder, read_entries(head.get("files")), _OWN, with_hidden=True)
 
@@ -195,9 +207,10 @@ def sign_folder(path: str | Path, key: SigningKey) -> None:
     release = load(folder)
     steps = len(getattr(release, "records", ()))  # as the other files of a stream show
     content = read_file(folder, manifest_name(folder), MOST_JSON_BYTES)
-    tag = STREAM_TAG if is_stream(folder) else RELEASE_TAG
+    layout = _layout_of(folder)
+    tag = RELEASE_TAG if layout is None else layout.tag
     try:
-        time = file_time(release.receipt) + steps
+        time = file_time(release.receipt.created) + steps
         write_file(folder / SIGNATURE, key.sign(tag, content), time)
     except OSError as error:
         raise InputError(
@@ -207,7 +220,8 @@ def sign_folder(path: str | Path, key: SigningKey) -> None:
 
 def manifest_name(folder: Path) -> str:
     """Return the name of the file that a signature signs."""
-    return MANIFEST if is_stream(folder) else "release.json"
+    layout = _layout_of(folder)
+    return HEAD if layout is None else layout.manifest
 
 
 def is_signed(path: str | Path) -> bool:
@@ -218,11 +232,10 @@ def is_signed(path: str | Path) -> bool:
 def kind_called(name: object) -> type[Release] | None:
     """Find a kind of release by its name."""
     target = _KINDS.get(name) if isinstance(name, str) else None
-    if target is None:
-        return plugin_release(name) if isinstance(name, str) else None
-    module, _, attribute = target.partition(":")
-    kind: type[Release] = getattr(import_module(module), attribute)
-    return kind
+    if target is not None:
+        kind: type[Release] = _found_at(target)
+        return kind
+    return plugin_release(name) if isinstance(name, str) else None
 
 
 def folder_hash(folder: Path) -> str:
@@ -230,9 +243,51 @@ def folder_hash(folder: Path) -> str:
 
     Of a stream, whose folder grows, it is that of stream.json.
     """
-    if is_stream(folder):
-        return head_hash(folder)
-    return Fingerprint.of(read_file(folder, "release.json")).sha256
+    if (layout := _layout_of(folder)) is not None:
+        return layout.digest(folder)
+    return Fingerprint.of(read_file(folder, HEAD)).sha256
+
+
+def describe_package(
+    release: Release, tables: Mapping[str, pa.Table], files: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Write the Frictionless descriptor (Data Package, version 1 profile) of a release."""
+    receipt = release.receipt
+    return {
+        "profile": "data-package",
+        "name": re.sub(r"[^a-z0-9]+", "-", f"dpublish-{release.kind}-{receipt.release_id[:8]}"),
+        "title": f"{release.kind} released by dpublish",
+        "description": " ".join([*receipt.stamps, receipt.guarantee()]),
+        "created": receipt.created,
+        "keywords": ["differential privacy", f"epsilon {format_epsilon(receipt.epsilon)}"],
+        "resources": [
+            {
+                "name": re.sub(r"[^a-z0-9]+", "-", name.lower()),
+                "path": f"data/{name}.parquet",
+                "format": "parquet",
+                "mediatype": "application/vnd.apache.parquet",
+                "bytes": files[f"data/{name}.parquet"]["bytes"],
+                "hash": f"sha256:{files[f'data/{name}.parquet']['sha256']}",
+                "schema": {"fields": [_field(item) for item in table.schema]},
+            }
+            for name, table in tables.items()
+        ],
+    }
+
+
+def _layout_of(folder: Path) -> Layout | None:
+    """Find the layout of a folder that has one of its own."""
+    for name, target in _LAYOUTS.items():
+        if os.path.lexists(folder / name):
+            layout: Layout = _found_at(target)
+            return layout
+    return None
+
+
+def _found_at(location: str) -> Any:
+    """Import what is registered: methods know the folder, the folder knows no method."""
+    module, _, attribute = location.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def _write(
@@ -242,7 +297,7 @@ def _write(
     tables = release.tables()
     contents = {f"data/{name}.parquet": parquet_bytes(table) for name, table in tables.items()}
     data = _entries_of(contents)
-    contents["datapackage.json"] = json_bytes(describe(release, tables, data))
+    contents["datapackage.json"] = json_bytes(describe_package(release, tables, data))
     contents |= extras
     for name, content in contents.items():
         (draft / name).write_bytes(content)
@@ -260,8 +315,8 @@ def _write(
     if sign is not None:
         (draft / SIGNATURE).write_bytes(sign.sign(RELEASE_TAG, head))
     # release.json comes last: without it the folder does not load.
-    (draft / "release.json").write_bytes(head)
-    time = file_time(release.receipt)
+    (draft / HEAD).write_bytes(head)
+    time = file_time(release.receipt.created)
     for folder, _, names in os.walk(draft, topdown=False):
         for path in [*(Path(folder) / name for name in names), Path(folder)]:
             set_times(time, path)
@@ -275,17 +330,17 @@ def _entries_of(contents: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
 def _read_head_bytes(folder: Path) -> bytes:
     if not folder.is_dir():
         raise CorruptRelease(f"{folder} is not a release folder")
-    if folder.name.endswith(_PARTIAL):
+    if folder.name.endswith(PARTIAL):
         raise CorruptRelease(f"{folder} was left by an interrupted release; delete it")
-    if not os.path.lexists(folder / "release.json"):
+    if not os.path.lexists(folder / HEAD):
         raise CorruptRelease(f"{folder} is not a release folder: it holds no release.json")
-    return read_file(folder, "release.json", MOST_JSON_BYTES)
+    return read_file(folder, HEAD, MOST_JSON_BYTES)
 
 
 def _parse_head(folder: Path, content: bytes) -> dict[str, Any]:
-    head = parse_json(content, folder / "release.json")
+    head = parse_json(content, folder / HEAD)
     if not isinstance(head, dict) or type(head.get("format")) is not int or head["format"] < 1:
-        raise CorruptRelease(f"{folder}/release.json is not a release")
+        raise CorruptRelease(f"{folder}/{HEAD} is not a release")
     if head["format"] > FORMAT:
         raise CorruptRelease(f"{folder} was written by a newer dpublish; upgrade to open it")
     return head
@@ -294,8 +349,21 @@ def _parse_head(folder: Path, content: bytes) -> dict[str, Any]:
 def _read_known(folder: Path, name: str, known: Fingerprint) -> bytes:
     """Read a table, once more compared with its digest: this is what is decoded."""
     if name.count("/") != 1 or not name.endswith(".parquet"):
-        raise CorruptRelease(f"{folder}/release.json names a table that is none")
+        raise CorruptRelease(f"{folder}/{HEAD} names a table that is none")
     content = read_file(folder, name)
     if Fingerprint.of(content) != known:
         raise CorruptRelease(f"{folder}/{name} was changed or cut; ask for the release again")
     return content
+
+
+def _field(item: pa.Field) -> dict[str, str]:
+    if pa.types.is_integer(item.type):
+        kind = "integer"
+    elif pa.types.is_floating(item.type):
+        kind = "number"
+    else:
+        kind = "string"
+    described = field_description(item)
+    return {"name": item.name, "type": kind} | (
+        {} if described is None else {"description": described}
+    )

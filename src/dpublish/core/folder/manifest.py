@@ -1,7 +1,7 @@
 """The manifest of a release folder: every file with its digest, so that any change shows.
 
 Of an ordinary release it is the part `files` of release.json.  A stream's folder grows, so its
-manifest is a file of its own, manifest.json (`release.stream_manifest`).
+manifest is a file of its own, manifest.json (`methods.streams.listing`).
 """
 
 import os

@@ -3,6 +3,9 @@
 Everything that is read from inside a release folder is read here.  Only regular files are
 opened, never through a link and never by waiting for one; sizes are compared with limits before
 anything is read, and what a table decodes to before it is decoded.
+
+A column of a million bins is claimed in a few bytes, and takes hundreds of megabytes when its
+schema is read.  So what the schemas in a head claim is added up first.
 """
 
 import errno
@@ -21,13 +24,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dpublish.core.folder.parquet_pages import measure_parquet
-from dpublish.errors import CorruptRelease
+from dpublish.data.schema import Schema
+from dpublish.errors import CorruptRelease, InvalidParameter
 
 MOST_FILE_BYTES = 1 << 30
 MOST_JSON_BYTES = 64 << 20
 MOST_FILES = 1_000_000
 MOST_DEPTH = 200
 """Most nested brackets of a JSON file."""
+MOST_VALUES = 3_000_000
+"""Most values (bins, categories) of all columns of all schemas of a release."""
 _MOST_JSON_VALUES = 4_000_000
 _FREE_BYTES = 256 << 20  # that the tables of any release may take when they are decoded
 _MOST_RATIO = 128  # of what they may take beyond, to what they take on the disk
@@ -165,6 +171,32 @@ def has_file(folder: Path, name: str) -> bool:
     return False
 
 
+def require_modest_claims(head: Any) -> None:
+    """Refuse a head whose schemas claim more values than any release has; reads plain values."""
+    total = 0
+    for claim in _claims(head):
+        total += claim
+        if total > MOST_VALUES:
+            raise CorruptRelease(
+                f"the columns of the release claim more than {MOST_VALUES:,} values; nothing "
+                "that dpublish publishes does: ask whoever sent it"
+            )
+
+
+def require_loadable(schema: Schema, parts: int = 0) -> None:
+    """Refuse, before anything is paid for, a schema that could not be read back from a release.
+
+    `parts` says how many parts of the release may repeat the schema.
+    """
+    values = sum(column.size for column in schema.columns) * (1 + parts)
+    if values > MOST_VALUES:
+        raise InvalidParameter(
+            f"the columns have {values:,} values in all, over all parts of the release, and a "
+            f"release is opened only if they have at most {MOST_VALUES:,}; take fewer bins or "
+            "leave columns out of the schema"
+        )
+
+
 def _entries(folder: Path, inside: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder / inside) as found:
@@ -244,3 +276,24 @@ def _with_texts(table: pa.Table, texts: set[str], allowance: Allowance) -> pa.Ta
         plain = column.cast(pa.string())
         table = table.set_column(place, pa.field(field.name, pa.string()), plain)
     return table
+
+
+def _claims(head: Any) -> Iterator[int]:
+    waiting = [head]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            yield _claim(value)
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+
+
+def _claim(column: dict[str, Any]) -> int:
+    """Return how many values a column claims without listing them."""
+    bins, bounds = column.get("bins"), column.get("bounds")
+    if isinstance(bins, int):
+        return max(bins, 0)
+    if isinstance(bounds, list) and all(isinstance(end, int) for end in bounds):
+        return max(bounds, default=0) - min(bounds, default=0)
+    return 0

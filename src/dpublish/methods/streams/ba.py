@@ -1,6 +1,6 @@
-"""Publish when the counts have moved, with what the steps that were skipped have saved.
+"""BA: publish when the counts have moved, with what the steps that were skipped have saved.
 
-Known as: BA, budget absorption.
+Known as: budget absorption.
 Reference: G. Kellaris, S. Papadopoulos, X. Xiao, D. Papadias, "Differentially Private Event
 Sequences over Infinite Streams", PVLDB 7(12), 2014.
 """
@@ -9,21 +9,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpublish.methods.streams.bins import Bins
-from dpublish.methods.streams.contract import Policy
-from dpublish.methods.streams.history import History, Publication
-from dpublish.methods.streams.plan import Ask, Repeat
-from dpublish.methods.streams.step_prices import NoiseFloor, PricedMethod
+from dpublish.methods.streams.bd import NoiseFloor, WEventMethod
+from dpublish.methods.streams.policy import Compare, History, Policy, Publication, Repeat
+from dpublish.methods.streams.snapshot import Bins
 
 UNITS = "units"
 """Where the history remembers how many units the last publication took."""
 
 
 @dataclass(frozen=True)
-class AbsorbSkipped:
+class BudgetAbsorption:
     """Policy: every step has one unit; a publication takes those of the steps skipped before.
 
-    It then pays them back: as many steps after it as it took units beyond its own are silent.
+    It then pays them back: as many steps after it as it took units beyond its own repeat.
 
     Attributes:
         window: Steps in a window, and most units that a publication takes.
@@ -37,14 +35,14 @@ class AbsorbSkipped:
     price: Fraction
     floor: NoiseFloor
 
-    def plan(self, history: History) -> Ask | Repeat:
-        """Be silent while the last publication is paid back, then ask with what is saved."""
+    def plan(self, history: History) -> Compare | Repeat:
+        """Repeat while the last publication is paid back, then compare with what is saved."""
         taken = int(history.memory.get(UNITS, 1))
         if history.age <= taken - 1:
             return Repeat()
         saved = history.age - (taken - 1)
         epsilon = min(self.window, saved) * self.unit
-        return Ask(self.floor.threshold(history, epsilon), epsilon, self.price)
+        return Compare(self.floor.threshold(history, epsilon), epsilon, self.price)
 
     def learn(self, history: History, publication: Publication) -> None:
         """Remember how many units the publication took, and how noisy it was."""
@@ -53,14 +51,52 @@ class AbsorbSkipped:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BA(PricedMethod):
-    """Method: publications take the units that skipped steps have saved, if it is worth it."""
+class BA(WEventMethod):
+    """Publish a fresh histogram when it is closer than the last, with what skipped steps saved.
+
+    BA is budget absorption: a publication spends the units of the steps that were skipped before
+    it, and steps after it pay them back.  Choose it to compare with the literature; `DSATw` has
+    the smaller error.
+
+    Guarantee:
+        Pure epsilon-differential privacy for all rows of one user within any `window`
+        consecutive steps (w-event privacy for users).  A snapshot keeps at most `contribution`
+        rows of a user.  Proof: docs/proofs/stream.md.
+
+    Parameters:
+        columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
+        window: Number of consecutive steps within which a user is hidden (w).
+        decision_share: Share of epsilon that pays for comparisons.
+        contribution: Most rows of one user that a snapshot keeps.
+        static: How one histogram is published; `"identity"` adds noise to every bin.
+        smoothing: Whether publications are weighed against each other over time.
+        trust_rows: Take a schema without a unit; you vouch for the contribution bound.
+
+    Returns:
+        `start` returns a `Stream`.  Its `next(table, rng=...)` returns a `Step` with `estimate`,
+        `released`, `noise` and `spent`.  `StreamOperator` keeps a stream in files for years.
+
+    Example:
+        >>> from dpublish import BA, Budget, open_table, seeded
+        >>> from dpublish.datasets.streams import bursty_stream, snapshots
+        >>> people = bursty_stream((10,), people=2_000, steps=12, bursts=2, seed=1)
+        >>> rng, method = seeded(7), BA(columns=("x1",), window=6)
+        >>> stream = method.start(people.schema, budget=Budget.seeded("2"), rng=rng)
+        >>> tables = (open_table(rows, people.schema) for rows in snapshots(people))
+        >>> steps = [stream.next(table, rng=rng) for table in tables]
+        >>> [(step.number, str(step.epsilon)) for step in steps if step.epsilon]
+        [(1, '1/6'), (2, '1/6'), (4, '1/3'), (6, '1/6'), (7, '1/6'), (9, '1/3'), (12, '1/3')]
+
+    Reference:
+        G. Kellaris, S. Papadopoulos, X. Xiao, D. Papadias (2014), "Differentially Private Event
+        Sequences over Infinite Streams", PVLDB 7(12).
+    """
 
     name: ClassVar[str] = "ba"
 
     def policy(self, bins: Bins, epsilon: Fraction) -> Policy:
-        """Give the policy for windows of `epsilon`."""
-        return AbsorbSkipped(
+        """Return the policy for windows of `epsilon`."""
+        return BudgetAbsorption(
             window=self.window,
             unit=self.smallest(bins, epsilon),
             price=self.price(bins, epsilon),
@@ -68,9 +104,9 @@ class BA(PricedMethod):
         )
 
     def smallest(self, bins: Bins, epsilon: Fraction) -> Fraction:
-        """Give the unit: a publication costs at least one, and more after skipped steps."""
+        """Return the unit: a publication costs at least one, and more after skipped steps."""
         return self.pool(bins, epsilon) / self.window
 
     def publication_epsilon(self, bins: Bins, epsilon: Fraction) -> Fraction:
-        """Take the unit as what a publication costs."""
+        """Return the unit as what a publication costs."""
         return self.smallest(bins, epsilon)

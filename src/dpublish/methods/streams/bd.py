@@ -1,26 +1,120 @@
-"""Publish when the counts have moved, with half of what the window has left.
+"""BD: publish when the counts have moved, with half of what the window has left.
 
-Known as: BD, budget distribution.
+Known as: budget distribution.
 Reference: G. Kellaris, S. Papadopoulos, X. Xiao, D. Papadias, "Differentially Private Event
 Sequences over Infinite Streams", PVLDB 7(12), 2014.
+
+`WEventMethod` and `NoiseFloor` are what BD and BA share: both pay for a comparison at every
+step.  Each comparison has noise of its own; the distance is that from the last release, never
+from the snapshot behind it.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil, sqrt
 from typing import ClassVar
 
-from dpublish.methods.streams.bins import Bins
-from dpublish.methods.streams.contract import Policy
-from dpublish.methods.streams.history import History, Publication
-from dpublish.methods.streams.plan import Ask, Repeat
-from dpublish.methods.streams.step_prices import NoiseFloor, PricedMethod
+from dpublish.core.method import ExpectedError, setting
+from dpublish.data.schema import Schema
+from dpublish.errors import InvalidParameter, require_count
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.methods.streams.method import StreamMethod
+from dpublish.methods.streams.policy import Compare, History, Policy, Publication, Repeat
+from dpublish.methods.streams.snapshot import Bins
 
+DEVIATION = "deviation"
+"""Where the history remembers how noisy the last publication was."""
 SMALLEST_PART = Fraction(1, 1 << 20)
 """Publications cost multiples of this part of epsilon, so that fractions stay short."""
 
 
 @dataclass(frozen=True)
-class HalveTheRest:
+class NoiseFloor:
+    """How far a fresh publication would be from the counts, by its noise alone.
+
+    Noise of rate epsilon / s deviates by s / epsilon on average in each of d bins, so by
+    d s / epsilon in all.
+    A static histogram that is noisier than that shows it in its last publication.
+
+    Attributes:
+        bins: Number of bins (d).
+        contribution: Most rows of one user in a snapshot (s).
+    """
+
+    bins: int
+    contribution: int
+
+    def threshold(self, history: History, epsilon: Fraction) -> int:
+        """Return the least integer distance at which a publication with `epsilon` pays.
+
+        >>> NoiseFloor(10, 1).threshold(History(5), Fraction(3))
+        4
+        """
+        deviation = max(self.bins * self.contribution, int(history.memory.get(DEVIATION, 0)))
+        return int(deviation // epsilon) + 1
+
+    def learn(self, history: History, publication: Publication) -> None:
+        """Remember how far all bins deviate together, for a publication with epsilon 1."""
+        deviation = sqrt(history.noise / 2)  # on average, if the noise is a Laplace variable
+        history.memory[DEVIATION] = ceil(self.bins * deviation * float(publication.epsilon))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WEventMethod(StreamMethod):
+    """What BD and BA share: settings, prices, and what they check before a stream starts."""
+
+    horizon: ClassVar[int | None] = None
+
+    window: int = setting("Hide a user within so many consecutive steps (w), for ever.")
+    decision_share: Fraction | None = setting(
+        "Share of epsilon that pays for comparisons; unless given 1/2, or window / bins if there "
+        "are more than twice as many bins as steps in a window.",
+        default=None,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count(window=self.window)
+        share = self.decision_share
+        if share is not None and not (isinstance(share, (Fraction, int)) and 0 < share < 1):
+            raise InvalidParameter(f"decision_share ({share}) must be a Fraction between 0 and 1")
+
+    def share(self, bins: Bins) -> Fraction:
+        """Return the share of epsilon that pays for comparisons.
+
+        The distance adds up over all bins, so with many bins its noise matters less than that
+        of the publications, and most of epsilon goes there.
+        """
+        if self.decision_share is not None:
+            return self.decision_share
+        return Fraction(self.window, bins.size) if bins.size > 2 * self.window else Fraction(1, 2)
+
+    def pool(self, bins: Bins, epsilon: Fraction) -> Fraction:
+        """Return what the publications of any window may cost together."""
+        return (1 - self.share(bins)) * epsilon
+
+    def price(self, bins: Bins, epsilon: Fraction) -> Fraction:
+        """Return what the comparison of one step costs."""
+        return self.share(bins) * epsilon / self.window
+
+    def smallest(self, bins: Bins, epsilon: Fraction) -> Fraction:
+        """Return the least that a publication costs."""
+        raise NotImplementedError
+
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict the noise of a publication, and refuse all that `start` would."""
+        found = super().expected_error(schema, n_records, epsilon)
+        bins = Bins.of(schema, self.columns)
+        require_rate(self.price(bins, epsilon) / self.contribution)
+        rate = self.smallest(bins, epsilon) / self.contribution
+        self.static_histogram().check(schema, bins, rate)
+        return found
+
+
+@dataclass(frozen=True)
+class BudgetDistribution:
     """Policy: offer half of what is left of the window's pool for publications.
 
     Attributes:
@@ -35,13 +129,13 @@ class HalveTheRest:
     price: Fraction
     floor: NoiseFloor
 
-    def plan(self, history: History) -> Ask | Repeat:
-        """Ask whether the counts are further from the last release than noise would be."""
+    def plan(self, history: History) -> Compare | Repeat:
+        """Compare: are the counts further from the last release than noise would be?"""
         half = (self.pool - history.recent_spending) / 2
         epsilon = half // self.unit * self.unit
-        if epsilon == 0:  # known from past publications, so no question is needed
+        if epsilon == 0:  # known from past publications, so no comparison is needed
             return Repeat()
-        return Ask(self.floor.threshold(history, epsilon), epsilon, self.price)
+        return Compare(self.floor.threshold(history, epsilon), epsilon, self.price)
 
     def learn(self, history: History, publication: Publication) -> None:
         """Remember how noisy the static histogram is."""
@@ -49,14 +143,51 @@ class HalveTheRest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BD(PricedMethod):
-    """Method: half of the window's remaining budget for each publication, if it is worth it."""
+class BD(WEventMethod):
+    """Publish a fresh histogram when it is closer than the last, with half of what is left.
+
+    BD is budget distribution: a publication costs half of what the window has left.  Choose it
+    to compare with the literature; `DSATw` has the smaller error.
+
+    Guarantee:
+        Pure epsilon-differential privacy for all rows of one user within any `window`
+        consecutive steps (w-event privacy for users).  A snapshot keeps at most `contribution`
+        rows of a user.  Proof: docs/proofs/stream.md.
+
+    Parameters:
+        columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
+        window: Number of consecutive steps within which a user is hidden (w).
+        decision_share: Share of epsilon that pays for comparisons.
+        contribution: Most rows of one user that a snapshot keeps.
+        static: How one histogram is published; `"identity"` adds noise to every bin.
+        smoothing: Whether publications are weighed against each other over time.
+        trust_rows: Take a schema without a unit; you vouch for the contribution bound.
+
+    Returns:
+        `start` returns a `Stream`.  Its `next(table, rng=...)` returns a `Step` with `estimate`,
+        `released`, `noise` and `spent`.  `StreamOperator` keeps a stream in files for years.
+
+    Example:
+        >>> from dpublish import BD, Budget, open_table, seeded
+        >>> from dpublish.datasets.streams import bursty_stream, snapshots
+        >>> people = bursty_stream((10,), people=2_000, steps=12, bursts=2, seed=1)
+        >>> rng, method = seeded(7), BD(columns=("x1",), window=6)
+        >>> stream = method.start(people.schema, budget=Budget.seeded("2"), rng=rng)
+        >>> tables = (open_table(rows, people.schema) for rows in snapshots(people))
+        >>> steps = [stream.next(table, rng=rng) for table in tables]
+        >>> [(step.number, str(step.epsilon)) for step in steps if step.epsilon]
+        [(1, '1/2'), (6, '1/4'), (7, '3/8'), (12, '5/16')]
+
+    Reference:
+        G. Kellaris, S. Papadopoulos, X. Xiao, D. Papadias (2014), "Differentially Private Event
+        Sequences over Infinite Streams", PVLDB 7(12).
+    """
 
     name: ClassVar[str] = "bd"
 
     def policy(self, bins: Bins, epsilon: Fraction) -> Policy:
-        """Give the policy for windows of `epsilon`."""
-        return HalveTheRest(
+        """Return the policy for windows of `epsilon`."""
+        return BudgetDistribution(
             pool=self.pool(bins, epsilon),
             unit=self.smallest(bins, epsilon),
             price=self.price(bins, epsilon),
@@ -64,7 +195,7 @@ class BD(PricedMethod):
         )
 
     def smallest(self, bins: Bins, epsilon: Fraction) -> Fraction:
-        """Give the least that a publication costs."""
+        """Return the least that a publication costs."""
         return SMALLEST_PART * epsilon
 
     def publication_epsilon(self, bins: Bins, epsilon: Fraction) -> Fraction:

@@ -1,29 +1,305 @@
-"""Publish when the counts have moved far enough, by a threshold that adapts.
+"""DSAT: publish when the counts have moved far enough, by a threshold that adapts.
 
-Known as: DSAT, distance-based sampling with adaptive threshold.
+Known as: distance-based sampling with adaptive threshold.
 Reference: H. Li, L. Xiong, X. Jiang, J. Liu, "Differentially Private Histogram Publication for
 Dynamic Datasets: An Adaptive Sampling Approach", CIKM 2015.  The printed algorithm is not
 private; docs/proofs/stream.md says what was mended.  Users are hidden in all steps of a finite
-stream; `window_threshold` hides them within windows of an endless one.
+stream; `dsat_w` hides them within windows of an endless one.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from math import exp, log
+from typing import Any, ClassVar, Literal
 
 from dpublish.core.method import setting
-from dpublish.methods.streams.bins import Bins
-from dpublish.methods.streams.contract import Comparisons
-from dpublish.methods.streams.planned_horizon import FIRST_PARTS, PlannedHorizon
-from dpublish.methods.streams.steered_method import SteeredMethod
+from dpublish.errors import InvalidParameter, require_count
+from dpublish.mechanisms.sparse_vector.calibration import require_share
+from dpublish.methods.streams.dsft import (
+    CLEARLY,
+    SIZE,
+    ThresholdPolicy,
+    share_for_decisions,
+    span_of,
+)
+from dpublish.methods.streams.method import StreamMethod
+from dpublish.methods.streams.planning import (
+    FIRST_PARTS,
+    NoiseModel,
+    PlannedHorizon,
+    comparison_margin,
+)
+from dpublish.methods.streams.policy import Comparisons, History, Policy, Publication
+from dpublish.methods.streams.snapshot import Bins
 
 PLANNED_SHARE = Fraction(1, 30)
 PLANNED_POSITIVES = 8
+USUAL_RELEASES = 10
+MOST_GAIN = 1000  # thresholds move by factors of e to the gain, so more makes no difference
+_MOST_ERROR = 3.0
+_MOST_INTEGRAL = 2.0
+_MOST_EXPONENT = 700.0  # e to it is still a float, and far beyond every threshold
+_LARGEST_MARGIN = 2.0  # two histograms of n rows each are at most 2n apart
+STATE = "threshold"
+_HIGHEST = 2.0  # two normalized histograms are at most this far apart
 
 
 @dataclass(frozen=True, kw_only=True)
-class DSAT(SteeredMethod):
-    """Method: histograms of a finite stream, published when it is worth while."""
+class PIDThreshold(ThresholdPolicy):
+    """Policy: multiply a first threshold up when publications are ahead, down when behind.
+
+    It is the PID controller of DSAT, mended: the printed one measures its error wrongly and ends
+    up at fixed intervals.
+
+    All that it sees are the times of past publications, so its state is public.  The margin
+    never falls below what noise hardly reaches; the noisy threshold itself is not clamped.
+
+    Attributes:
+        proportional_gain: What each publication ahead of schedule adds to the threshold's
+            logarithm (P).
+        integral_gain: What it adds for good at every step (I); the sum stays within 2 (no
+            windup).
+        derivative_gain: What its change since the last publication adds (D).
+        dead_band: Publications ahead or behind that do not count.
+        first_threshold: The margin on schedule, as a part of the first total.
+    """
+
+    burn_in: int = 2
+    proportional_gain: float = log(4)
+    integral_gain: float = 0.0
+    derivative_gain: float = 0.0
+    dead_band: float = 0.5
+    first_threshold: float = 0.025
+
+    def margin(self, history: History) -> float:
+        """Return how far beyond the noise floor the counts must be to be published."""
+        memory, error = history.memory, self._error(history)
+        integral = _clip(memory.get("integral", 0.0) + self.integral_gain * error, _MOST_INTEGRAL)
+        slope = (error - memory.get("error_at_release", 0.0)) / history.age
+        memory.update(error=error, integral=integral)
+        lowest = CLEARLY * self.deviation(history)
+        highest = max(lowest, _LARGEST_MARGIN * memory[SIZE])
+        exponent = _clip(
+            self.proportional_gain * error + integral + self.derivative_gain * slope, _MOST_EXPONENT
+        )
+        usual = max(self.first_threshold * memory[SIZE], lowest)
+        return min(max(usual * exp(exponent), lowest), highest)
+
+    def learn(self, history: History, publication: Publication) -> None:
+        """Remember the first total, and how far off schedule the last publication was."""
+        super().learn(history, publication)
+        history.memory["error_at_release"] = history.memory.get("error", 0.0)
+
+    def _error(self, history: History) -> float:
+        """Publications ahead of schedule (negative: behind) beyond the dead band."""
+        ahead = self._ahead(history)
+        size = min(max(abs(ahead) - self.dead_band, 0.0), _MOST_ERROR)
+        return size if ahead > 0 else -size
+
+    def _ahead(self, history: History) -> float:
+        done = history.step - 1
+        if self.window is not None:
+            due = self.quota * min(done, self.window - 1) / self.window
+            return len(history.recent) - due
+        steps = (self.horizon or 2) - 1
+        return (history.published - 1) - (self.quota - 1) * done / steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperController(ThresholdPolicy):
+    """Policy: move the threshold by a step that depends on the rate of publications.
+
+    It is the controller of DSAT as it was printed, for reproduction: prefer `PIDThreshold`.  Its
+    error is 1 when publications are exactly on schedule, so the threshold runs from one end of
+    its range to the other and publications fall at fixed intervals, whatever the data does.  The
+    printed algorithm clamps the *noisy* threshold, which removes its noise and with it the
+    privacy; here the public state is clamped and noise is added afterward.  For windows it
+    divides by the length of the stream so far; here by that of the window.
+
+    Attributes:
+        step_size: The step at an error of 1 (theta), in parts of the first total.
+        target: The printed set point of the error (delta).
+        first_threshold: Where the threshold begins, in parts of the first total.
+    """
+
+    burn_in: int = 2
+    step_size: float = 0.5
+    target: float = 0.05
+    first_threshold: float = 0.5
+
+    def margin(self, history: History) -> float:
+        """Return how far beyond the noise floor the counts must be to be published."""
+        state = history.memory.get(STATE, self.first_threshold)
+        history.memory[STATE] = self.move(state, history)
+        return history.memory[STATE] * history.memory[SIZE]
+
+    def move(self, state: float, history: History) -> float:
+        """Move the public state: down when publications are due, else up; within its range."""
+        span = self.horizon or self.window or 1
+        elapsed = history.step if self.window is None else min(history.step, self.window)
+        published = self.count(history)
+        error = abs(published / elapsed - self.quota / span)
+        change = self.step_size * abs(error - self.target) / self.target
+        if published * span <= self.quota * elapsed:
+            return max(0.0, state - change)
+        return min(_HIGHEST, state + change)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptiveSampling(StreamMethod):
+    """What both forms of DSAT share: three controllers, and the settings of each."""
+
+    controller: Literal["planned", "schedule", "paper"] = setting(
+        "What sets the threshold: planned publishes in a rhythm that it learns, and early after a "
+        "jump; schedule keeps to `releases` by a PID controller; paper is the thesis's, repaired.",
+        default="planned",
+    )
+    releases: int | None = setting(
+        "schedule, paper: most publications (C), 10 unless given; planned: most early ones.",
+        default=None,
+    )
+    decision_share: Fraction | None = setting(
+        "Share of epsilon that pays for comparisons; by default what serves the controller best.",
+        default=None,
+    )
+    burn_in: int = setting("schedule, paper: no comparison up to this step (M).", default=2)
+    proportional_gain: Fraction | None = setting(
+        "schedule: what a publication ahead adds to the threshold's logarithm (P); ln 4.",
+        default=None,
+    )
+    integral_gain: Fraction | None = setting(
+        "schedule: what being ahead adds at each step, within bounds (I); 0.", default=None
+    )
+    derivative_gain: Fraction | None = setting(
+        "schedule: what getting further ahead adds (D); 0.", default=None
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count(burn_in=self.burn_in)
+        if self.releases is not None:
+            require_count(releases=self.releases)
+        if self.decision_share is not None:
+            require_share(decision_share=self.decision_share)
+        for name, steps in (("horizon", self.horizon), ("window", self.window)):
+            if steps is not None:
+                require_count(**{name: steps})
+        for name in ("proportional_gain", "integral_gain", "derivative_gain"):
+            if abs(getattr(self, name) or 0) > MOST_GAIN:
+                raise InvalidParameter(f"{name} must be at most {MOST_GAIN:,}")
+
+    @property
+    def smooths(self) -> bool:
+        """Whether publications are weighed against each other over time."""
+        return self.controller == "planned" if self.smoothing is None else self.smoothing
+
+    def comparisons(self, bins: Bins, epsilon: Fraction) -> Comparisons | None:
+        """Return the terms of the sparse vector."""
+        if self.controller == "planned":
+            return self.planned_comparisons(epsilon)
+        return self.controlled_policy(bins, epsilon).comparisons
+
+    def policy(self, bins: Bins, epsilon: Fraction) -> Policy:
+        """Return the policy for a stream of `epsilon`."""
+        if self.controller == "planned":
+            return self.planned_policy(bins, epsilon)
+        return self.controlled_policy(bins, epsilon)
+
+    def planned_policy(self, bins: Bins, epsilon: Fraction) -> Policy:
+        """Return the policy of the default controller."""
+        raise NotImplementedError
+
+    def planned_comparisons(self, epsilon: Fraction) -> Comparisons:
+        """Return the terms on which the default controller compares."""
+        raise NotImplementedError
+
+    def planned_terms(self, bins: Bins, epsilon: Fraction) -> dict[str, Any]:
+        """Return what the default controllers of both forms are made from."""
+        terms = self.planned_comparisons(epsilon)
+        span = span_of(self.horizon, self.window)
+        return {
+            "model": NoiseModel(bins.size, self.contribution, epsilon),
+            "margin": comparison_margin(terms.epsilon, terms.positives, self.contribution, span),
+        }
+
+    def controlled_policy(self, bins: Bins, epsilon: Fraction) -> ThresholdPolicy:
+        """Return the policy of one of the thesis's controllers."""
+        releases = self.releases or USUAL_RELEASES
+        share = share_for_decisions(
+            self.decision_share,
+            bins=bins.size,
+            releases=releases,
+            horizon=self.horizon,
+            window=self.window,
+        )
+        terms: dict[str, Any] = {
+            "bins": bins.size,
+            "contribution": self.contribution,
+            "epsilon_decisions": share * epsilon,
+            "epsilon_publications": (1 - share) * epsilon,
+            "releases": releases,
+            "horizon": self.horizon,
+            "window": self.window,
+            "burn_in": self.burn_in,
+        }
+        if self.controller == "paper":
+            return PaperController(**terms)
+        return PIDThreshold(
+            **terms,
+            proportional_gain=(
+                log(4) if self.proportional_gain is None else float(self.proportional_gain)
+            ),
+            integral_gain=float(self.integral_gain or 0),
+            derivative_gain=float(self.derivative_gain or 0),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DSAT(AdaptiveSampling):
+    """Publish a fresh histogram of a finite stream when the counts have moved far enough.
+
+    DSAT is distance-based sampling with an adaptive threshold.  Choose it when the stream has an
+    end and users must be hidden in all of it; choose `DSATw` for an endless stream.
+
+    Guarantee:
+        Pure epsilon-differential privacy for all rows of one user in all steps of the horizon.
+        A snapshot keeps at most `contribution` rows of a user.  Proof: docs/proofs/stream.md.
+
+    Parameters:
+        columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
+        horizon: Number of steps of the stream.
+        controller: What sets the threshold.  `"planned"` publishes in a rhythm that it learns,
+            and early after a jump; `"schedule"` keeps to `releases` publications by a PID
+            controller; `"paper"` is the printed controller, repaired.
+        releases: With `"schedule"` and `"paper"` the most publications (10 unless given); with
+            `"planned"` the most early ones.
+        decision_share: Share of epsilon that pays for comparisons.
+        burn_in: With `"schedule"` and `"paper"`, no comparison up to this step.
+        proportional_gain, integral_gain, derivative_gain: Gains of the PID controller.
+        contribution: Most rows of one user that a snapshot keeps.
+        static: How one histogram is published; `"identity"` adds noise to every bin.
+        smoothing: Whether publications are weighed against each other over time.
+        trust_rows: Take a schema without a unit; you vouch for the contribution bound.
+
+    Returns:
+        `start` returns a `Stream`.  Its `next(table, rng=...)` returns a `Step` with `estimate`,
+        `released`, `noise` and `spent`.  `StreamOperator` keeps a stream in files for years.
+
+    Example:
+        >>> from dpublish import DSAT, Budget, open_table, seeded
+        >>> from dpublish.datasets.streams import bursty_stream, snapshots
+        >>> people = bursty_stream((10,), people=20_000, steps=20, bursts=1, seed=2)
+        >>> rng, method = seeded(7), DSAT(columns=("x1",), horizon=20)
+        >>> stream = method.start(people.schema, budget=Budget.seeded("2"), rng=rng)
+        >>> tables = (open_table(rows, people.schema) for rows in snapshots(people))
+        >>> steps = [stream.next(table, rng=rng) for table in tables]
+        >>> [step.number for step in steps if step.action == "published"]  # half move at 17
+        [1, 3, 8, 17, 20]
+
+    Reference:
+        H. Li, L. Xiong, X. Jiang, J. Liu (2015), "Differentially Private Histogram Publication
+        for Dynamic Datasets: An Adaptive Sampling Approach", CIKM.
+    """
 
     name: ClassVar[str] = "dsat"
     window: ClassVar[int | None] = None
@@ -31,12 +307,12 @@ class DSAT(SteeredMethod):
     horizon: int = setting("Number of steps of the stream; users are hidden in all of them.")
 
     def planned_comparisons(self, epsilon: Fraction) -> Comparisons:
-        """Give the terms on which the default controller asks."""
+        """Return the terms on which the default controller compares."""
         share = self.decision_share or PLANNED_SHARE
         return Comparisons(share * epsilon, self.releases or PLANNED_POSITIVES)
 
     def planned_policy(self, bins: Bins, epsilon: Fraction) -> PlannedHorizon:
-        """Give the policy of the default controller."""
+        """Return the policy of the default controller."""
         terms = self.planned_comparisons(epsilon)
         return PlannedHorizon(
             **self.planned_terms(bins, epsilon),
@@ -46,10 +322,12 @@ class DSAT(SteeredMethod):
         )
 
     def publication_epsilon(self, bins: Bins, epsilon: Fraction) -> Fraction:
-        """Say what a publication costs; of `planned` the first, before anything is learned."""
+        """Return what a publication costs; of `planned` the first, before anything is learned."""
         if self.controller == "planned":
             policy = self.planned_policy(bins, epsilon)
-            return policy.metadata.exact(
-                float(policy.publications) / min(FIRST_PARTS, self.horizon)
-            )
-        return self.steered_policy(bins, epsilon).price
+            return policy.model.exact(float(policy.publications) / min(FIRST_PARTS, self.horizon))
+        return self.controlled_policy(bins, epsilon).price
+
+
+def _clip(value: float, most: float) -> float:
+    return min(max(value, -most), most)

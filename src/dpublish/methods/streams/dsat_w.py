@@ -1,11 +1,11 @@
-"""Publish when the counts have moved far enough, for ever: users are hidden within windows.
+"""DSATw: publish when the counts have moved far enough; users are hidden within windows.
 
 Known as: DSAT under w-event privacy.
 Reference: H. Li, L. Xiong, X. Jiang, J. Liu, "Differentially Private Histogram Publication for
 Dynamic Datasets: An Adaptive Sampling Approach", CIKM 2015; G. Kellaris, S. Papadopoulos,
 X. Xiao, D. Papadias, "Differentially Private Event Sequences over Infinite Streams", VLDB 2014.
-The printed algorithm draws one noisy threshold for ever, which outcomes outside a window give
-away; here each positive answer ends a run of questions and the next has fresh noise
+The printed algorithm draws one noisy threshold for ever, which outcomes outside a window
+reveal; here each positive ends a run of comparisons and the next has fresh noise
 (docs/proofs/stream.md).
 """
 
@@ -14,10 +14,10 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpublish.core.method import setting
-from dpublish.methods.streams.bins import Bins
-from dpublish.methods.streams.contract import Comparisons
-from dpublish.methods.streams.planned_window import PlannedWindow
-from dpublish.methods.streams.steered_method import SteeredMethod
+from dpublish.methods.streams.dsat import AdaptiveSampling
+from dpublish.methods.streams.planning import PlannedWindow
+from dpublish.methods.streams.policy import Comparisons
+from dpublish.methods.streams.snapshot import Bins
 
 PLANNED_SHARE = Fraction(3, 100)
 PLANNED_POSITIVES = 2
@@ -25,8 +25,56 @@ STEPS_OF_A_POSITIVE = 30  # long windows may see more jumps
 
 
 @dataclass(frozen=True, kw_only=True)
-class DSATw(SteeredMethod):
-    """Method: histograms of an endless stream, published when it is worth while."""
+class DSATw(AdaptiveSampling):
+    """Publish a fresh histogram of an endless stream when the counts have moved far enough.
+
+    It is DSAT under w-event privacy.  Choose it when the stream never ends and users must be
+    hidden within any so many steps; choose `DSAT` when the stream has an end.
+
+    Guarantee:
+        Pure epsilon-differential privacy for all rows of one user within any `window`
+        consecutive steps (w-event privacy for users).  A snapshot keeps at most `contribution`
+        rows of a user.  Proof: docs/proofs/stream.md.
+
+    Parameters:
+        columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
+        window: Number of consecutive steps within which a user is hidden (w).
+        controller: What sets the threshold.  `"planned"` publishes in a rhythm that it learns,
+            and early after a jump; `"schedule"` keeps to `releases` publications by a PID
+            controller; `"paper"` is the printed controller, repaired.
+        releases: With `"schedule"` and `"paper"` the most publications (10 unless given); with
+            `"planned"` the most early ones.
+        decision_share: Share of epsilon that pays for comparisons.
+        burn_in: With `"schedule"` and `"paper"`, no comparison up to this step.
+        proportional_gain, integral_gain, derivative_gain: Gains of the PID controller.
+        contribution: Most rows of one user that a snapshot keeps.
+        static: How one histogram is published; `"identity"` adds noise to every bin.
+        smoothing: Whether publications are weighed against each other over time.
+        trust_rows: Take a schema without a unit; you vouch for the contribution bound.
+
+    Returns:
+        `start` returns a `Stream`.  Its `next(table, rng=...)` returns a `Step` with `estimate`,
+        `released`, `noise` and `spent`.  `StreamOperator` keeps a stream in files for years.
+
+    Example:
+        >>> from dpublish import Budget, DSATw, open_table, seeded
+        >>> from dpublish.datasets.streams import bursty_stream, snapshots
+        >>> people = bursty_stream((10,), people=20_000, steps=20, bursts=1, seed=2)
+        >>> rng, method = seeded(7), DSATw(columns=("x1",), window=10)
+        >>> stream = method.start(people.schema, budget=Budget.seeded("2"), rng=rng)
+        >>> tables = (open_table(rows, people.schema) for rows in snapshots(people))
+        >>> steps = [stream.next(table, rng=rng) for table in tables]
+        >>> [step.number for step in steps if step.action == "published"]  # half move at 17
+        [1, 4, 10, 17]
+        >>> stream.worst <= 2
+        True
+
+    Reference:
+        H. Li, L. Xiong, X. Jiang, J. Liu (2015), "Differentially Private Histogram Publication
+        for Dynamic Datasets: An Adaptive Sampling Approach", CIKM; G. Kellaris, S. Papadopoulos,
+        X. Xiao, D. Papadias (2014), "Differentially Private Event Sequences over Infinite
+        Streams", PVLDB 7(12).
+    """
 
     name: ClassVar[str] = "dsat-w"
     horizon: ClassVar[int | None] = None
@@ -34,12 +82,12 @@ class DSATw(SteeredMethod):
     window: int = setting("Users are hidden within any so many consecutive steps (w).")
 
     def planned_comparisons(self, epsilon: Fraction) -> Comparisons:
-        """Give the terms on which the default controller asks: one positive ends a run."""
+        """Return the terms on which the default controller compares: one positive ends a run."""
         share = self.decision_share or PLANNED_SHARE
         return Comparisons(share * epsilon / self._positives, 1)
 
     def planned_policy(self, bins: Bins, epsilon: Fraction) -> PlannedWindow:
-        """Give the policy of the default controller."""
+        """Return the policy of the default controller."""
         share = self.decision_share or PLANNED_SHARE
         return PlannedWindow(
             **self.planned_terms(bins, epsilon),
@@ -49,10 +97,10 @@ class DSATw(SteeredMethod):
         )
 
     def publication_epsilon(self, bins: Bins, epsilon: Fraction) -> Fraction:
-        """Say what a publication costs; of `planned` the first, before anything is learned."""
+        """Return what a publication costs; of `planned` the first, before anything is learned."""
         if self.controller == "planned":
             return self.planned_policy(bins, epsilon).first
-        return self.steered_policy(bins, epsilon).price
+        return self.controlled_policy(bins, epsilon).price
 
     @property
     def _positives(self) -> int:

@@ -1,40 +1,160 @@
-"""Publish when the counts have moved by more than a fixed amount.
+"""DSFT: publish when the counts have moved by more than a fixed amount.
 
-Known as: DSFT (distance-based sampling with fixed threshold).
+Known as: distance-based sampling with fixed threshold.
 Reference: H. Li, L. Xiong, X. Jiang, J. Liu, "Differentially Private Histogram Publication for
 Dynamic Datasets: An Adaptive Sampling Approach", CIKM 2015.  The printed algorithm is not
 private; docs/proofs/stream.md says what was mended.
+
+`ThresholdPolicy` is what all methods with a threshold share.  The distance of a snapshot from a
+noisy estimate is large even if nothing has changed: noise alone gives it a floor of
+bins * E|noise|.  So a policy says how far beyond that floor the counts must be, and the floor is
+added here.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from math import sqrt
 from typing import ClassVar, Literal
 
 from dpublish.core.method import setting
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.mechanisms.sparse_vector.calibration import require_share
-from dpublish.methods.streams.bins import Bins
-from dpublish.methods.streams.contract import Comparisons
-from dpublish.methods.streams.history import History
+from dpublish.mechanisms.sparse_vector.calibration import Calibration, require_share
+from dpublish.mechanisms.sparse_vector.calibration import plan as plan_comparisons
+from dpublish.mechanisms.sparse_vector.stored import comparison_deviation
 from dpublish.methods.streams.method import StreamMethod
-from dpublish.methods.streams.threshold_policy import (
-    CLEARLY,
-    SIZE,
-    ThresholdPolicy,
-    share_for_decisions,
+from dpublish.methods.streams.policy import (
+    Compare,
+    Comparisons,
+    History,
+    Plan,
+    Publication,
+    Publish,
+    Repeat,
 )
+from dpublish.methods.streams.snapshot import Bins
+from dpublish.privacy.epsilon import rational_weight
 
 Auto = Literal["auto"]
+SIZE = "size"  # total of the first publication, at least 1: the unit of relative thresholds
+CLEARLY = 3  # standard deviations beyond which a distance is hardly noise
+_LARGEST = 2**60  # where thresholds end; no distance is larger
+_SHARE_UNITS = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class FixedMargin(ThresholdPolicy):
-    """Policy: the margin is a part of the rows at first, or what noise hardly reaches."""
+class ThresholdPolicy:
+    """Policy: publish first, then whenever a comparison says that the counts are far away.
+
+    Publications of a horizon that no comparison has called for are made at its last step,
+    all in one.  Subclasses define `margin`; they may remember public numbers in
+    `history.memory`, so a plan is made once for each step.
+
+    Attributes:
+        bins: Number of bins.
+        contribution: Most rows of one user in a snapshot.
+        epsilon_decisions: What comparisons cost, in the horizon or in any window.
+        epsilon_publications: What publications cost, in the horizon or in any window.
+        releases: Most publications in the horizon or in any window (C).
+        horizon: Number of steps of the stream; None if it never ends.
+        window: Number of steps of a window; None if users are hidden in all steps.
+        burn_in: Up to this step (the first one excepted) nothing is compared.
+    """
+
+    bins: int
+    contribution: int
+    epsilon_decisions: Fraction
+    epsilon_publications: Fraction
+    releases: int
+    horizon: int | None = None
+    window: int | None = None
+    burn_in: int = 1
+
+    @property
+    def quota(self) -> int:
+        """Publications that are paid for."""
+        return min(self.releases, span_of(self.horizon, self.window))
+
+    @property
+    def price(self) -> Fraction:
+        """What one publication costs."""
+        return self.epsilon_publications / self.quota
+
+    @cached_property
+    def comparisons(self) -> Comparisons | None:
+        """Terms of the sparse vector; None if there is nothing to decide.
+
+        The first publication of a horizon follows no comparison.  On a window stream every
+        publication ends a run, and a window meets at most `releases` of them
+        (docs/proofs/stream.md).
+        """
+        if not has_decisions(self.releases, self.horizon, self.window):
+            return None
+        if self.window is None:
+            return Comparisons(self.epsilon_decisions, self.quota - 1)
+        return Comparisons(self.epsilon_decisions / self.quota, 1)
+
+    def plan(self, history: History) -> Plan:
+        """Publish at first, then compare as long as publications are left."""
+        if history.step == 1 or self.quota == span_of(self.horizon, self.window):
+            return Publish(self.price)
+        left = self.quota - self.count(history)
+        if left <= 0:
+            return Repeat()
+        if history.step == self.horizon:
+            return Publish(left * self.price)
+        if history.step <= self.burn_in:
+            return Repeat()
+        return Compare(self._threshold(history), self.price)
+
+    def learn(self, history: History, publication: Publication) -> None:
+        """Remember how many rows there were at first, as far as is public."""
+        if not history.published:
+            history.memory[SIZE] = max(1.0, history.total)
+
+    def margin(self, history: History) -> float:
+        """Return how far beyond the noise floor the counts must be to be published."""
+        raise NotImplementedError
+
+    def count(self, history: History) -> int:
+        """Count the publications that share the horizon, or a window, with the step to come."""
+        return history.published if self.window is None else len(history.recent)
+
+    def deviation(self, history: History) -> float:
+        """Standard deviation that noise gives a comparison: its own, and the floor's."""
+        floor_variance = self.bins * absolute_noise(history.noise)[1]
+        return sqrt(self._comparison_deviation**2 + floor_variance)
+
+    def _threshold(self, history: History) -> int:
+        floor = self.bins * absolute_noise(history.noise)[0]
+        return round(min(floor + self.margin(history), _LARGEST))
+
+    @cached_property
+    def _comparison_deviation(self) -> float:
+        terms = self.comparisons
+        if terms is None:
+            return 0.0
+        weights, moves = plan_comparisons(
+            sensitivity=self.contribution,
+            max_positives=terms.positives,
+            monotonic=False,
+            epsilon=terms.epsilon,
+        )
+        unit = terms.epsilon / sum(weights.values())
+        rates = {name: unit * weight / moves[name] for name, weight in weights.items()}
+        return comparison_deviation(
+            Calibration("exponential", rates["threshold"], rates["answers"])
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedThreshold(ThresholdPolicy):
+    """Policy: the margin is a part of the first total, or what noise hardly reaches."""
 
     threshold: Fraction | Auto
 
     def margin(self, history: History) -> float:
-        """Say how far beyond the noise's floor the counts must be to be published."""
+        """Return how far beyond the noise floor the counts must be to be published."""
         if self.threshold == "auto":
             return CLEARLY * self.deviation(history)
         return float(self.threshold) * history.memory[SIZE]
@@ -42,20 +162,61 @@ class FixedMargin(ThresholdPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class DSFT(StreamMethod):
-    """Method: up to `releases` histograms within a horizon, when the counts have moved."""
+    """Publish a fresh histogram when the counts have moved by a fixed amount.
+
+    DSFT is distance-based sampling with a fixed threshold.  A sparse vector compares the distance
+    of each snapshot from the last estimate with the threshold.  Choose it when you know how much
+    change matters; choose `DSAT` when you do not.
+
+    Guarantee:
+        Pure epsilon-differential privacy for all rows of one user in all steps of the horizon.
+        A snapshot keeps at most `contribution` rows of a user.  Proof: docs/proofs/stream.md.
+
+    Parameters:
+        columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
+        horizon: Number of steps of the stream.
+        releases: Most histograms to publish; each costs an equal share.
+        threshold: Publish when bins have changed by this part of the first total, in sum over
+            all bins; `"auto"` takes three standard deviations of the noise.
+        decision_share: Share of epsilon for comparisons; unless given, the share that gives
+            distances the least noise.
+        contribution: Most rows of one user that a snapshot keeps.
+        static: How one histogram is published; `"identity"` adds noise to every bin.
+        smoothing: Whether publications are weighed against each other over time.
+        trust_rows: Take a schema without a unit; you vouch for the contribution bound.
+
+    Returns:
+        `start` returns a `Stream`.  Its `next(table, rng=...)` returns a `Step` with `estimate`,
+        `released`, `noise` and `spent`.  `StreamOperator` keeps a stream in files for years.
+
+    Example:
+        >>> from dpublish import DSFT, Budget, open_table, seeded
+        >>> from dpublish.datasets.streams import bursty_stream, snapshots
+        >>> people = bursty_stream((10,), people=2_000, steps=12, bursts=2, seed=1)
+        >>> rng, method = seeded(7), DSFT(columns=("x1",), horizon=12, releases=4)
+        >>> stream = method.start(people.schema, budget=Budget.seeded("2"), rng=rng)
+        >>> tables = (open_table(rows, people.schema) for rows in snapshots(people))
+        >>> steps = [stream.next(table, rng=rng) for table in tables]
+        >>> [step.number for step in steps if step.action == "published"]  # half move at 6, 7
+        [1, 6, 7, 12]
+
+    Reference:
+        H. Li, L. Xiong, X. Jiang, J. Liu (2015), "Differentially Private Histogram Publication
+        for Dynamic Datasets: An Adaptive Sampling Approach", CIKM.
+    """
 
     name: ClassVar[str] = "dsft"
     window: ClassVar[int | None] = None
 
     horizon: int = setting("Number of steps of the stream.")
-    releases: int = setting("Most histograms to publish; each gets an equal part.", default=10)
+    releases: int = setting("Most histograms to publish; each costs an equal share.", default=10)
     threshold: Fraction | Auto = setting(
         "Publish when bins have changed by this part of the first total, in sum over all bins; "
         "auto: when by three standard deviations of the noise.",
         default=Fraction(1, 40),
     )
     decision_share: Fraction | None = setting(
-        "Part of epsilon for deciding when to publish; by default what perturbs distances least.",
+        "Share of epsilon for comparisons; by default what gives distances the least noise.",
         default=None,
     )
 
@@ -66,8 +227,8 @@ class DSFT(StreamMethod):
             require_share(decision_share=self.decision_share)
         require_threshold(self.threshold)
 
-    def policy(self, bins: Bins, epsilon: Fraction) -> FixedMargin:
-        """Give the policy for a stream of `epsilon`."""
+    def policy(self, bins: Bins, epsilon: Fraction) -> FixedThreshold:
+        """Return the policy for a stream of `epsilon`."""
         share = share_for_decisions(
             self.decision_share,
             bins=bins.size,
@@ -75,7 +236,7 @@ class DSFT(StreamMethod):
             horizon=self.horizon,
             window=None,
         )
-        return FixedMargin(
+        return FixedThreshold(
             bins=bins.size,
             contribution=self.contribution,
             epsilon_decisions=share * epsilon,
@@ -86,11 +247,11 @@ class DSFT(StreamMethod):
         )
 
     def comparisons(self, bins: Bins, epsilon: Fraction) -> Comparisons | None:
-        """Give the terms of the sparse vector, if there is anything to decide."""
+        """Return the terms of the sparse vector, if there is anything to decide."""
         return self.policy(bins, epsilon).comparisons
 
     def publication_epsilon(self, bins: Bins, epsilon: Fraction) -> Fraction:
-        """Say what a publication costs; the last one may get more."""
+        """Return what a publication costs; the last one may cost more."""
         return self.policy(bins, epsilon).price
 
 
@@ -99,3 +260,52 @@ def require_threshold(threshold: Fraction | Auto) -> None:
     is_exact = isinstance(threshold, (int, Fraction)) and not isinstance(threshold, bool)
     if threshold != "auto" and not (is_exact and threshold > 0):
         raise InvalidParameter(f"threshold ({threshold}) must be auto or a positive exact number")
+
+
+def absolute_noise(variance: float) -> tuple[float, float]:
+    """Compute mean and variance of |N|, for two-sided geometric noise N of a given variance.
+
+    With a = e^-rate, the mean is 2a / (1 - a^2) and the variance of N is v = 2a / (1 - a)^2;
+    eliminating a gives v / sqrt(1 + 2v).
+
+    >>> absolute_noise(4.0)
+    (1.3333333333333333, 2.2222222222222223)
+    """
+    mean = variance / sqrt(1 + 2 * variance)
+    return mean, variance - mean**2
+
+
+def span_of(horizon: int | None, window: int | None) -> int:
+    """Return the number of steps that share a budget."""
+    return horizon or window or 1
+
+
+def has_decisions(releases: int, horizon: int | None, window: int | None) -> bool:
+    """Return whether there is anything to decide: not if all steps publish, or only the first."""
+    return releases < span_of(horizon, window) and (releases > 1 or window is not None)
+
+
+def share_for_decisions(
+    given: Fraction | None, *, bins: int, releases: int, horizon: int | None, window: int | None
+) -> Fraction:
+    """Return the share of epsilon for comparisons: as given, or with the least noise on distances.
+
+    The variance of a comparison is A / e1^2 and that of the floor B / e2^2, in units of the
+    contribution; their sum is least at e1 : e2 = (A/B)^(1/3).  For C publications
+    B = bins * C^2, and A is (1 + (2C - 2)^(2/3))^3 for a horizon and C^2 (1 + 2^(2/3))^3 for
+    windows (one-sided noise; two-sided noise would double A).  It is at most 1 - C / steps,
+    what publishing at C steps instead of at every one saves.
+
+    >>> share_for_decisions(None, bins=100, releases=10, horizon=500, window=None)
+    Fraction(137, 512)
+    """
+    if not has_decisions(releases, horizon, window):
+        return Fraction(0)
+    require_count(bins=bins)
+    if given is not None:
+        return given
+    positives = releases - 1 if window is None else 1
+    scale = 1.0 if window is None else releases ** (2 / 3)
+    ratio = (1 + (2 * positives) ** (2 / 3)) * scale / (bins * releases**2) ** (1 / 3)
+    best = rational_weight(ratio / (1 + ratio), _SHARE_UNITS)
+    return min(best, 1 - Fraction(releases, span_of(horizon, window)))

@@ -1,4 +1,4 @@
-"""What is believed about the bins: published histograms, weighed against each other over time.
+"""The estimate of the bins: published histograms, weighed against each other over time.
 
 A fresh histogram is noisy, and so was the one before it.  If the counts have hardly moved, the
 two are measurements of the same thing and their average is better than either; if they have
@@ -8,7 +8,7 @@ bins, whose process noise is estimated at each update (James and Stein's idea).
 
 Counts that drift keep drifting for a while.  So the bins are followed in two ways, as if they
 stood still and as if they moved on, and the way that has predicted publications clearly better
-is believed.  All of it uses published numbers only and costs nothing.
+is used.  All of it uses published numbers only and costs nothing.
 
 Reference: R. E. Kalman, "A New Approach to Linear Filtering and Prediction Problems", 1960;
 W. James, C. Stein, "Estimation with Quadratic Loss", 1961; C. C. Holt, "Forecasting Seasonals and
@@ -26,11 +26,11 @@ Values = NDArray[np.float64]
 Blocks = NDArray[np.int64]
 
 BLOCKS_OF_ONE_AXIS, BLOCKS_OF_MANY = 8, 16
-_SPREAD_OF_SQUARES = 5.0  # variance of x^2 for Laplace noise of variance 1
+_VARIANCE_OF_SQUARE = 5.0  # variance of x^2 for Laplace noise of variance 1
 _SIGNIFICANT = 3.0  # standard deviations by which blocks must move more than bins
 _SLOPE_GAIN = 0.3  # part of a correction that is taken for a change of speed
 _FORGET = 0.8  # weight of older successes and failures at each publication
-_CLEARLY = 0.9  # the moving track is believed if it misses by at most so much of the other
+_CLEARLY = 0.9  # the moving track is used if it misses by at most so much of the other
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,14 @@ class Track:
 
 
 @dataclass(frozen=True)
-class Belief:
+class Estimate:
     """An estimate of every bin, which may move between publications.
 
     Attributes:
         number: Step of the last publication.
         still: The bins followed as if they stood still.
         moving: The bins followed as if they moved on; None without smoothing.
-        jump: How far the last publication was from what was believed before it, as a variance
+        jump: How far the last publication was from the estimate before it, as a variance
             of one bin, beyond what noise explains.
         shift: The same for blocks of bins, in units of one bin: larger than `jump` if
             neighboring bins moved together, as range queries notice.
@@ -83,14 +83,14 @@ class Belief:
     shift: float = 0.0
 
     def at(self, number: int) -> Track:
-        """Say what is believed about the bins at a step."""
+        """Return the estimate of the bins at a step."""
         moving = self.moving
         if moving is None or moving.misses >= _CLEARLY * self.still.misses:
             return self.still
         return moving.ahead(number - self.number)
 
     def to_dict(self) -> tuple[dict[str, Any], dict[str, Values]]:
-        """Turn the belief into plain values and arrays, for a file."""
+        """Turn the estimate into plain values and arrays, for a file."""
         tracks = {"still": self.still, "moving": self.moving}
         plain: dict[str, Any] = {"number": self.number, "jump": self.jump, "shift": self.shift}
         arrays = {}
@@ -103,7 +103,7 @@ class Belief:
         return plain, arrays
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Belief":
+    def from_dict(cls, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Estimate":
         """Read back what `to_dict` wrote."""
         tracks = {}
         for name in ("still", "moving"):
@@ -128,52 +128,52 @@ def make_blocks(shape: tuple[int, ...]) -> Blocks:
     return numbers.ravel()
 
 
-def believe(
+def first_estimate(
     released: NDArray[np.int64], variance: float, number: int, *, smoothing: bool
-) -> Belief:
-    """Make up one's mind from a first histogram whose bins have noise of `variance`.
+) -> Estimate:
+    """Estimate the bins from a first histogram whose bins have noise of `variance`.
 
-    With smoothing, bins are drawn toward their mean as far as noise explains their spread:
+    With smoothing, bins are drawn toward their mean as far as noise explains their variance:
     an even histogram of the right total is better than one of noise alone.
     """
     values = released.astype(np.float64)
     still = np.zeros_like(values)
     if not smoothing:
-        return Belief(number, Track(values, still, variance))
+        return Estimate(number, Track(values, still, variance))
     mean = values.mean()
-    spread = float(np.square(values - mean).sum() / max(values.size - 1, 1))
-    signal = max(0.0, spread - variance) if values.size > 1 else np.inf
+    dispersion = float(np.square(values - mean).sum() / max(values.size - 1, 1))
+    signal = max(0.0, dispersion - variance) if values.size > 1 else np.inf
     gain = 1.0 if signal == np.inf else signal / (signal + variance)
     left = variance * (gain + (1 - gain) / values.size)
     track = Track(mean + gain * (values - mean), still, left)
-    return Belief(number, track, track, jump=spread, shift=spread)
+    return Estimate(number, track, track, jump=dispersion, shift=dispersion)
 
 
-def revise(
-    belief: Belief,
+def update(
+    estimate: Estimate,
     released: NDArray[np.int64],
     variance: float,
     number: int,
     *,
     blocks: Blocks,
     smoothing: bool,
-) -> Belief:
-    """Weigh a new histogram, with noise of `variance` in each bin, against what is believed."""
-    believed = belief.at(number)
-    jump, shift = _change(released - believed.level, believed.variance + variance, blocks)
-    if not smoothing or belief.moving is None:
-        track = Track(released.astype(np.float64), belief.still.slope, variance)
-        return Belief(number, track, jump=jump, shift=shift)
-    steps = number - belief.number
-    still = _follow(belief.still, released, variance, blocks)
-    moving = _follow(belief.moving.ahead(steps), released, variance, blocks)
-    gained = moving.level - belief.moving.ahead(steps).level
+) -> Estimate:
+    """Weigh a new histogram, with noise of `variance` in each bin, against the estimate."""
+    known = estimate.at(number)
+    jump, shift = _change(released - known.level, known.variance + variance, blocks)
+    if not smoothing or estimate.moving is None:
+        track = Track(released.astype(np.float64), estimate.still.slope, variance)
+        return Estimate(number, track, jump=jump, shift=shift)
+    steps = number - estimate.number
+    still = _follow(estimate.still, released, variance, blocks)
+    moving = _follow(estimate.moving.ahead(steps), released, variance, blocks)
+    gained = moving.level - estimate.moving.ahead(steps).level
     moving = replace(
         moving,
-        slope=belief.moving.slope + _SLOPE_GAIN * gained / steps,
-        slope_variance=_slope_variance(belief.moving, moving.variance, variance, steps),
+        slope=estimate.moving.slope + _SLOPE_GAIN * gained / steps,
+        slope_variance=_slope_variance(estimate.moving, moving.variance, variance, steps),
     )
-    return Belief(number, still, moving, jump, shift)
+    return Estimate(number, still, moving, jump, shift)
 
 
 def _follow(track: Track, released: NDArray[np.int64], variance: float, blocks: Blocks) -> Track:
@@ -192,15 +192,15 @@ def _follow(track: Track, released: NDArray[np.int64], variance: float, blocks: 
 
 
 def _slope_variance(track: Track, left: float, variance: float, steps: int) -> float:
-    """Say what noise leaves in a slope: less of the old one, and a part of the new noise."""
+    """Compute what noise leaves in a slope: less of the old one, and a part of the new noise."""
     gain = left / variance
     kept = (1 - _SLOPE_GAIN * gain) ** 2 * track.slope_variance
     return min(kept + _SLOPE_GAIN**2 * gain * variance / steps**2, variance / steps**2)
 
 
 def _change(difference: Values, explained: float, blocks: Blocks) -> tuple[float, float]:
-    """Say how far bins, and blocks of them, moved beyond noise; 0 where it is not plain."""
-    doubt = explained * (_SPREAD_OF_SQUARES / difference.size) ** 0.5
+    """Compute how far bins, and blocks of them, moved beyond noise; 0 where it is unclear."""
+    doubt = explained * (_VARIANCE_OF_SQUARE / difference.size) ** 0.5
     jump = max(0.0, float(np.mean(np.square(difference))) - explained - doubt)
     moved = _block_square(difference, blocks) - explained
     count = int(blocks[-1]) + 1
@@ -208,5 +208,5 @@ def _change(difference: Values, explained: float, blocks: Blocks) -> tuple[float
 
 
 def _block_square(difference: Values, blocks: Blocks) -> float:
-    """Give the mean square of blocks' differences, in units of one bin."""
+    """Compute the mean square of blocks' differences, in units of one bin."""
     return float(np.mean(np.square(np.bincount(blocks, difference)) / np.bincount(blocks)))

@@ -1,7 +1,4 @@
-"""Publish at fixed intervals and repeat the last histogram in between.
-
-Known as: fixed sampling.
-"""
+"""Fixed sampling: publish at fixed intervals and repeat the last histogram in between."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,17 +6,15 @@ from typing import ClassVar
 
 from dpublish.core.method import setting
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.methods.streams.bins import Bins
-from dpublish.methods.streams.history import History, Publication
-from dpublish.methods.streams.method import StreamMethod
-from dpublish.methods.streams.per_snapshot import require_horizon_or_window
-from dpublish.methods.streams.plan import Plan, Publish, Repeat
+from dpublish.methods.streams.method import StreamMethod, require_horizon_or_window
+from dpublish.methods.streams.policy import History, Plan, Publication, Publish, Repeat
+from dpublish.methods.streams.snapshot import Bins
 
 USUAL_RELEASES = 10
 
 
 @dataclass(frozen=True)
-class EveryInterval:
+class FixedIntervals:
     """Policy: publish at steps 1, 1 + interval, 1 + 2 interval, ..., at an equal price."""
 
     interval: int
@@ -35,7 +30,46 @@ class EveryInterval:
 
 @dataclass(frozen=True, kw_only=True)
 class FixedSampling(StreamMethod):
-    """Method: a histogram at every so many steps, each with an equal part of the budget."""
+    """Publish a fresh histogram at equal intervals, and repeat it in between.
+
+    Each publication costs an equal share of the budget.  Choose it when counts drift steadily and
+    you know how fast; choose `DSAT` or `DSATw` when you do not.
+
+    Guarantee:
+        Pure epsilon-differential privacy for all rows of one user in all steps of the horizon,
+        or within any `window` consecutive steps.  A snapshot keeps at most `contribution` rows
+        of a user.  Proof: docs/proofs/stream.md.
+
+    Parameters:
+        columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
+        horizon: Number of steps of the stream; give this or `window`.
+        window: Number of consecutive steps within which a user is hidden; the stream never ends.
+        releases: Most histograms within the horizon or a window (10 unless given).
+        interval: Steps from one histogram to the next; give this or `releases`.
+        contribution: Most rows of one user that a snapshot keeps.
+        static: How one histogram is published; `"identity"` adds noise to every bin.
+        smoothing: Whether publications are weighed against each other over time.
+        trust_rows: Take a schema without a unit; you vouch for the contribution bound.
+
+    Returns:
+        `start` returns a `Stream`.  Its `next(table, rng=...)` returns a `Step` with `estimate`,
+        `released`, `noise` and `spent`.  `StreamOperator` keeps a stream in files for years.
+
+    Example:
+        >>> from dpublish import Budget, FixedSampling, open_table, seeded
+        >>> from dpublish.datasets.streams import drifting_stream, snapshots
+        >>> people = drifting_stream((10,), people=2_000, steps=6, seed=1)
+        >>> rng, method = seeded(7), FixedSampling(columns=("x1",), horizon=6, interval=2)
+        >>> stream = method.start(people.schema, budget=Budget.seeded("2"), rng=rng)
+        >>> tables = (open_table(rows, people.schema) for rows in snapshots(people))
+        >>> steps = [stream.next(table, rng=rng) for table in tables]
+        >>> [(step.number, step.action, str(step.epsilon)) for step in steps[:3]]
+        [(1, 'published', '2/3'), (2, 'repeated', '0'), (3, 'published', '2/3')]
+
+    Reference:
+        The baseline of H. Li, L. Xiong, X. Jiang, J. Liu (2015), "Differentially Private
+        Histogram Publication for Dynamic Datasets: An Adaptive Sampling Approach", CIKM.
+    """
 
     name: ClassVar[str] = "fixed-sampling"
 
@@ -45,7 +79,7 @@ class FixedSampling(StreamMethod):
         default=None,
     )
     releases: int | None = setting(
-        "Most histograms to publish within the horizon or a window; 10 unless told otherwise.",
+        "Most histograms to publish within the horizon or a window; 10 unless given.",
         default=None,
     )
     interval: int | None = setting(
@@ -63,12 +97,12 @@ class FixedSampling(StreamMethod):
             if getattr(self, name) is not None:
                 require_count(**{name: getattr(self, name)})
 
-    def policy(self, bins: Bins, epsilon: Fraction) -> EveryInterval:
-        """Give the policy for a stream of `epsilon`."""
-        return EveryInterval(self._steps_between(), self.publication_epsilon(bins, epsilon))
+    def policy(self, bins: Bins, epsilon: Fraction) -> FixedIntervals:
+        """Return the policy for a stream of `epsilon`."""
+        return FixedIntervals(self._steps_between(), self.publication_epsilon(bins, epsilon))
 
     def publication_epsilon(self, bins: Bins, epsilon: Fraction) -> Fraction:
-        """Say what every histogram costs: no more of them lie in the horizon or any window."""
+        """Return what every histogram costs: no more of them lie in the horizon or any window."""
         return epsilon / _divided_up(self._span(), self._steps_between())
 
     def _span(self) -> int:

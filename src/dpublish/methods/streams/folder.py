@@ -3,14 +3,14 @@
     bike-hours/
       stream.json        what it is, what was guaranteed, what it costs; written once
       steps.jsonl        one line a step: what was done, its noise, the digest of its counts
-      manifest.json      digests of these two and of the pages (`release.stream_manifest`)
+      manifest.json      digests of these two and of the pages (`listing`)
       data/time=LABEL/counts.parquet   the bins with their estimates, and the noisy counts if
                          a fresh histogram was published
       datapackage.json   a Frictionless description
       report.html        one page for people
       release.sig        the owner's signature of manifest.json, if it was signed
 
-Every file but the list of steps is written beside its place and then renamed.  Of the list, a
+Every file but the list of steps is written under another name and then renamed.  Of the list, a
 last line that is not ended by a line break was cut by an interruption and does not count.
 """
 
@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpublish.core.folder.claims import require_modest_claims
+from dpublish.core.folder.folder import Layout
 from dpublish.core.folder.manifest import SIGNATURE, Differences
 from dpublish.core.folder.opening import (
     MOST_JSON_BYTES,
@@ -38,6 +38,7 @@ from dpublish.core.folder.opening import (
     parquet_bytes,
     read_file,
     read_json,
+    require_modest_claims,
 )
 from dpublish.core.folder.signing import (
     STREAM_TAG,
@@ -49,20 +50,26 @@ from dpublish.core.folder.signing import (
 from dpublish.data import schema_file
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InputError
-from dpublish.methods.streams.manifest import HEAD, MANIFEST, OWN, PAGES, STEPS, StreamManifest
+from dpublish.methods.streams.listing import (
+    HEAD,
+    MANIFEST,
+    OWN,
+    PAGES,
+    STEPS,
+    StepRecord,
+    StreamManifest,
+)
 from dpublish.methods.streams.released import StreamRelease
-from dpublish.methods.streams.steps import StepRecord
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.receipt import Receipt
-from dpublish.storage.writing import json_bytes, set_times, sync
+from dpublish.storage.files import PARTIAL, json_bytes, set_times, sync, write_file
 
 FORMAT = 1
-_PARTIAL = ".partial"
 _NOT_A_STREAM = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
 def is_stream(folder: Path) -> bool:
-    """Say whether a folder is that of a stream."""
+    """Return whether a folder is that of a stream."""
     return os.path.lexists(folder / HEAD)
 
 
@@ -98,7 +105,7 @@ def create_folder(
 ) -> None:
     """Make the folder of a stream, whole or not at all; its files show `time`."""
     steps = b"".join(lines)
-    draft = folder.parent / f".{secrets.token_hex(8)}{_PARTIAL}"
+    draft = folder.parent / f".{secrets.token_hex(8)}{PARTIAL}"
     try:
         (draft / "data").mkdir(parents=True)
         write_file(draft / STEPS, steps, time)
@@ -113,40 +120,13 @@ def create_folder(
             f"cannot make the folder {folder} ({error.strerror or 'input/output error'}); what was "
             "debited is kept: go on with `dpublish stream next STATE SOURCE --output ELSEWHERE`"
         ) from None
-    with suppress(OSError):  # whole and in its place; what is lost now is made again
+    with suppress(OSError):  # whole and renamed; what is lost now is made again
         sync(folder.parent)
 
 
-def write_file(path: Path, content: bytes, time: float | None = None) -> None:
-    """Put a file into its place, whole or not at all, and wait for the disk.
-
-    With `time`, the file and its folder show that time instead of when they were written.
-    """
-    if not path.parent.is_dir():
-        path.parent.mkdir(parents=True)
-        if time is not None:
-            set_times(time, path.parent.parent)
-        sync(path.parent.parent)
-    draft = path.with_name(f".{path.name}{_PARTIAL}")  # one operator writes, so one name will do
-    try:
-        with draft.open("wb") as file:
-            file.write(content)
-            file.flush()
-            if time is not None:
-                set_times(time, draft)
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    if time is not None:
-        set_times(time, path.parent)
-    sync(path.parent)
-
-
 def put_line(folder: Path, start: int, line: bytes, time: float | None = None) -> None:
-    """Write a line of the list of steps at its place; a beginning of it may be there already."""
-    require_place(folder, start, line)
+    """Write a line of the list of steps where it belongs; a beginning of it may be there."""
+    require_line(folder, start, line)
     with (folder / STEPS).open("r+b") as file:
         file.seek(start)
         file.write(line)
@@ -156,7 +136,7 @@ def put_line(folder: Path, start: int, line: bytes, time: float | None = None) -
         os.fsync(file.fileno())
 
 
-def require_place(folder: Path, start: int, line: bytes) -> None:
+def require_line(folder: Path, start: int, line: bytes) -> None:
     """Refuse to write a line of the list of steps where another one stands."""
     rest = b""
     if list_size(folder) > start:
@@ -172,7 +152,7 @@ def require_place(folder: Path, start: int, line: bytes) -> None:
 
 
 def list_size(folder: Path) -> int:
-    """Say how long the list of steps is; 0 if there is none."""
+    """Return how long the list of steps is; 0 if there is none."""
     try:
         return (folder / STEPS).stat().st_size
     except OSError:
@@ -180,7 +160,7 @@ def list_size(folder: Path) -> int:
 
 
 def release_id_of(folder: Path) -> str:
-    """Say which stream's folder it is."""
+    """Return the id of the stream whose folder it is."""
     try:
         return str(read_head(folder)["receipt"]["release_id"])
     except _NOT_A_STREAM:
@@ -199,8 +179,8 @@ def load_stream(folder: Path, key: PublicKey | None = None) -> StreamRelease:
     manifest = StreamManifest.parse(folder, content)
     steps = read_file(folder, STEPS)
     found = manifest.differences(folder, read_file(folder, HEAD), steps)
-    strangers = tuple(manifest.strangers(folder))
-    replace(found, added=(*found.added, *strangers)).require_none(folder)
+    foreign = tuple(manifest.foreign_files(folder))
+    replace(found, added=(*found.added, *foreign)).require_none(folder)
     stream = open_stream(folder)
     if key is not None and len(steps) > manifest.steps.size:
         raise BadSignature(
@@ -271,7 +251,7 @@ def write_pages(
 ) -> None:
     """Replace the pages of a stream's folder, and its manifest with them.
 
-    A process that is killed in between leaves a folder that opens: see `stream_manifest`.
+    A process that is killed in between leaves a folder that opens: see `listing`.
     """
     known = _manifest_now(folder)
     between = known.replacing(
@@ -308,7 +288,7 @@ def _holds(folder: Path, manifest: bytes) -> bool:
 
 def read_head(folder: Path) -> dict[str, Any]:
     """Read `stream.json`."""
-    if folder.name.endswith(_PARTIAL):
+    if folder.name.endswith(PARTIAL):
         raise CorruptRelease(f"{folder} was left by an interrupted start; delete it")
     head = read_json(folder, HEAD)
     require_modest_claims(head)
@@ -344,6 +324,16 @@ def describe_stream(stream: StreamRelease) -> bytes:
             ],
         }
     )
+
+
+LAYOUT = Layout(
+    load=load_stream,
+    differences=stream_differences,
+    digest=head_hash,
+    manifest=MANIFEST,
+    tag=STREAM_TAG,
+)
+"""How `core.folder` opens, compares and signs the folder of a stream."""
 
 
 def _read_steps(folder: Path) -> Iterable[StepRecord]:

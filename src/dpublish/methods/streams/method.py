@@ -10,10 +10,10 @@ from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.sparse_vector.calibration import plan as plan_comparisons
-from dpublish.methods.streams.bins import Bins
-from dpublish.methods.streams.contract import Comparisons, Policy, StreamState
+from dpublish.methods.streams.policy import Comparisons, Policy
+from dpublish.methods.streams.snapshot import Bins
 from dpublish.methods.streams.static import StaticHistogram, StaticName, static_histogram
-from dpublish.methods.streams.stream import Stream
+from dpublish.methods.streams.stream import Stream, StreamState
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveUnit, Neighbors, UserInWindow
 from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
@@ -24,7 +24,11 @@ SOMEONE = "person"
 
 @dataclass(frozen=True, kw_only=True)
 class StreamMethod:
-    """Settings of every stream method; each adds its own and its policy."""
+    """Settings of every stream method; each adds its own and its policy.
+
+    Not a `Method`: a stream publishes step by step.  `start` opens it, and `Stream.next`
+    publishes a step.
+    """
 
     name: ClassVar[str]
 
@@ -32,7 +36,7 @@ class StreamMethod:
 
         @property
         def window(self) -> int | None:
-            """Steps within which a user is hidden; None hides her in all steps."""
+            """Steps within which a user is hidden; None hides users in all steps."""
             ...
 
         @property
@@ -47,8 +51,8 @@ class StreamMethod:
         "Most rows of one user that a snapshot keeps (s); noise grows in proportion.", default=1
     )
     static: StaticName = setting(
-        "How one histogram is published: identity perturbs every bin by itself; grouped merges "
-        "similar bins first; the others are methods of their own.",
+        "How one histogram is published: identity adds noise to every bin by itself; grouped "
+        "merges similar bins first; the others are methods of their own.",
         default="identity",
     )
     smoothing: bool | None = setting(
@@ -57,7 +61,7 @@ class StreamMethod:
         default=None,
     )
     trust_rows: bool = setting(
-        "Take a schema without a unit: you vouch that nobody has more than `contribution` rows "
+        "Take a schema without a unit: you vouch that no user has more than `contribution` rows "
         "in a snapshot. With a unit the bound is enforced.",
         default=False,
     )
@@ -73,23 +77,23 @@ class StreamMethod:
         return bool(self.smoothing)
 
     def static_histogram(self) -> StaticHistogram:
-        """Give the method that publishes one histogram."""
+        """Return the method that publishes one histogram."""
         return static_histogram(self.static)
 
     def comparisons(self, bins: Bins, epsilon: Fraction) -> Comparisons | None:
-        """Give the terms of the sparse vector; most methods have none."""
+        """Return the terms of the sparse vector; most methods have none."""
         return None
 
     def policy(self, bins: Bins, epsilon: Fraction) -> Policy:
-        """Give the policy for a stream of `epsilon`."""
+        """Return the policy for a stream of `epsilon`."""
         raise NotImplementedError
 
     def publication_epsilon(self, bins: Bins, epsilon: Fraction) -> Fraction:
-        """Say what a publication usually costs, to predict its noise."""
+        """Return what a publication usually costs, to predict its noise."""
         raise NotImplementedError
 
     def neighbors(self, schema: Schema) -> Neighbors:
-        """Say what is hidden: a user in all snapshots, or within any window of them."""
+        """Return what is hidden: a user in all snapshots, or within any window of them."""
         column = schema.unit or SOMEONE
         if self.window is None:
             return AddRemoveUnit(column)
@@ -126,7 +130,7 @@ class StreamMethod:
             raise InvalidParameter(
                 "a stream hides users, and this schema does not say who owns a row: name the "
                 'column in the schema (unit = "user"), or say --trust-rows (in Python '
-                f"trust_rows=True) if nobody has more than {self.contribution} "
+                f"trust_rows=True) if no user has more than {self.contribution} "
                 f"row{'' if self.contribution == 1 else 's'} in a snapshot"
             )
         bins = Bins.of(schema, self.columns)
@@ -144,9 +148,19 @@ class StreamMethod:
                 epsilon=terms.epsilon,
             )
         require_rate(rate)
-        reach = float(sum_quantile(rate, 1, 0.95))
-        figures = {"bins": float(bins.size), "one_bin_95": reach}
+        half_width = float(sum_quantile(rate, 1, 0.95))
+        figures = {"bins": float(bins.size), "one_bin_95": half_width}
         if n_records:
             figures["records_per_bin"] = n_records / bins.size
-        summary = f"{bins.size:,} bins; each published count within {reach:,.0f} (95 %)"
+        summary = f"{bins.size:,} bins; each published count within {half_width:,.0f} (95 %)"
         return ExpectedError(summary, figures, target="one_bin_95")
+
+
+def require_horizon_or_window(horizon: int | None, window: int | None) -> None:
+    """Refuse a stream that is neither finite nor protected by windows, or both."""
+    if (horizon is None) == (window is None):
+        raise InvalidParameter(
+            "give either horizon (the stream ends after so many steps; users are hidden in all "
+            "of them) or window (it never ends; users are hidden within so many steps)"
+        )
+    require_count(steps=horizon if window is None else window)

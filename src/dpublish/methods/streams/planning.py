@@ -1,11 +1,12 @@
-"""How often to publish, and when a question is worth asking: from published numbers alone.
+"""The default policies of DSAT: publish by plan, and early if the counts have jumped.
 
-Published histograms tell how fast the counts move: what noise does not explain of the
+Published histograms show how fast the counts move: what noise does not explain of the
 difference between two of them is change.  From the rate of change follow the interval at which
 noise and staleness are together least, what to spend on a publication, and how far a snapshot
 must be from the estimate before a fresh histogram is expected to be better.
 
 Everything here is arithmetic on public numbers; `docs/methods/dsat.md` explains the rules.
+`PlannedHorizon` serves a finite stream and `PlannedWindow` an endless one.
 """
 
 from dataclasses import dataclass
@@ -16,11 +17,11 @@ import numpy as np
 
 from dpublish.mechanisms.sparse_vector.calibration import Calibration, calibrate
 from dpublish.mechanisms.sparse_vector.stored import comparison_deviation
-from dpublish.methods.streams.history import History
+from dpublish.methods.streams.policy import Compare, History, Plan, Publication, Publish, Repeat
 from dpublish.privacy.budget import Budget
 
 GRAIN = 2**32
-"""Budgets of publications are whole multiples of a GRAIN-th of epsilon, so that they stay exact."""
+"""Budgets of publications are multiples of a GRAIN-th of epsilon, so that they stay exact."""
 
 MEAN_OVER_DEVIATION = 0.75
 """E|x| for a standard deviation of 1: 0.71 for Laplace noise, 0.80 for normal change."""
@@ -30,10 +31,21 @@ _EXPECTED_FALSE = 0.02  # false alarms that a stretch of comparisons may cause
 _JUMP = 4.0  # a change so many times what the alarm stands for is a jump, not a drift
 _CALM = 2.0  # an alarm needs so many times the error that a publication would leave
 
+FIRST_PARTS = 10  # before anything is known, the stream is planned to need so many publications
+MOST_OF_HORIZON = 0.4  # of what is left; the rest is kept for jumps
+_FEW_STEPS = 3  # with so few steps to go, nothing needs to be kept
+
+FIRST_SHARE = 0.35  # of a window's budget, for the first publication
+MOST_AT_ONCE, LEAST_AT_ONCE = 0.6, 0.3  # of what a window has left, after an alarm
+MOST_RESERVE = 0.4  # part of a window's budget that plans leave for jumps
+_FEW_JUMPS = 3  # jumps expected in a window before anything is known
+_READY = 0.9  # a planned publication waits until so much of its budget is there
+_ENOUGH = 0.2  # a comparison is made only if so much of a usual budget is there
+
 
 @dataclass(frozen=True)
-class Facts:
-    """Public facts of a stream that its planning depends on."""
+class NoiseModel:
+    """What determines the noise of a publication: the bins, the contribution bound, epsilon."""
 
     bins: int
     contribution: int
@@ -44,7 +56,7 @@ class Facts:
         return self.epsilon * floor(amount / float(self.epsilon) * GRAIN) / GRAIN
 
     def variance(self, epsilon: float) -> float:
-        """Give the variance that a publication's noise has in one bin."""
+        """Compute the variance that a publication's noise has in one bin."""
         return 2 * (self.contribution / epsilon) ** 2
 
 
@@ -67,13 +79,13 @@ def best_interval(budget: float, steps: float, change: float, contribution: int)
 
 
 def change_rate(history: History, name: str = "shift") -> float:
-    """Say by what variance a bin moves in one step, as far as publications show."""
+    """Return the variance by which a bin moves in one step, as far as publications show."""
     seen = history.memory.get("lag", 0.0)
     return history.memory.get(name, 0.0) / seen if seen else 0.0
 
 
 def learn_change(history: History) -> bool:
-    """Enter the change that a publication shows; say whether it was a jump.
+    """Enter the change that a publication shows; return whether it was a jump.
 
     Slow change has a rate, and the interval follows from it.  A jump has none: nothing is
     learned from it but that jumps happen.
@@ -87,15 +99,17 @@ def learn_change(history: History) -> bool:
     return False
 
 
-def threshold(metadata: Facts, history: History, epsilon: float, life: float, margin: float) -> int:
-    """Say how far a snapshot must be from the estimate for a publication to pay.
+def threshold(
+    model: NoiseModel, history: History, epsilon: float, life: float, margin: float
+) -> int:
+    """Return how far a snapshot must be from the estimate for a publication to pay.
 
     A publication of `epsilon` leaves an error of its noise plus what moves in its lifetime;
     the estimate must be worse than that by a factor.  It must also stand out from what noise in
     the estimate explains, by the `margin` that the comparison's own noise calls for.
     """
-    usual = metadata.variance(epsilon) + change_rate(history, "jump") * life
-    scale = MEAN_OVER_DEVIATION * metadata.bins
+    usual = model.variance(epsilon) + change_rate(history, "jump") * life
+    scale = MEAN_OVER_DEVIATION * model.bins
     pays = scale * (_CALM * usual + history.noise) ** 0.5
     stands_out = scale * history.noise**0.5 + margin
     bar = max(pays, stands_out)
@@ -104,10 +118,10 @@ def threshold(metadata: Facts, history: History, epsilon: float, life: float, ma
 
 
 def comparison_margin(epsilon: Fraction, positives: int, contribution: int, steps: int) -> float:
-    """Say how far noise moves a comparison but for once in fifty stretches of `steps`.
+    """Return how far noise moves a comparison but for once in fifty stretches of `steps`.
 
     One-sided noise has an exponential tail, so the margin grows with the logarithm of the
-    number of questions.
+    number of comparisons.
     """
     terms = comparison_terms(epsilon, positives, contribution)
     return comparison_deviation(terms) * max(1.0, log(steps / _EXPECTED_FALSE) - 1)
@@ -121,3 +135,155 @@ def comparison_terms(epsilon: Fraction, positives: int, contribution: int) -> Ca
         monotonic=False,
         budget=Budget.seeded(epsilon, "predicted"),
     )
+
+
+@dataclass(frozen=True)
+class PlannedHorizon:
+    """Policy: spend what is left in proportion to how long a publication will last.
+
+    Attributes:
+        model: What determines the noise of a publication.
+        horizon: Number of steps.
+        publications: What all publications together may cost.
+        positives: How many comparisons may be positive.
+        margin: How far a distance must stand out from noise (`comparison_margin`).
+    """
+
+    model: NoiseModel
+    horizon: int
+    publications: Fraction
+    positives: int
+    margin: float
+
+    def plan(self, history: History) -> Plan:
+        """Publish when the last publication's time is up, and compare before."""
+        left = float(self.publications - history.spent)
+        steps = self.horizon - history.number
+        life = self._life(history, left, steps)
+        epsilon = self._share(history, left, life, steps)
+        if not epsilon:
+            return Repeat()
+        bar = threshold(self.model, history, float(epsilon), life, self.margin)
+        if history.step >= history.memory.get("next", 0):
+            return Publish(epsilon)
+        if history.positives >= self.positives:
+            return Repeat()
+        shorter = self._life_after_alarm(history, left, steps, life)
+        return Compare(bar, self._share(history, left, shorter, steps) or epsilon)
+
+    def learn(self, history: History, publication: Publication) -> None:
+        """Learn how fast counts move, and plan the next publication."""
+        if history.published and learn_change(history):
+            history.memory["jumps"] = history.memory.get("jumps", 0) + 1
+        left = float(self.publications - history.spent - publication.epsilon)
+        seen = publication.number if history.published else 0
+        life = self._life(history, left, max(self.horizon - publication.number, 1), seen)
+        history.memory["next"] = publication.number + max(1, round(life))
+
+    def _life(self, history: History, left: float, steps: int, seen: int | None = None) -> float:
+        """Predict how many steps a publication will last: until the next planned one or a jump.
+
+        Only steps up to a publication that could be compared with one before it (`seen`)
+        show how rare jumps are.
+        """
+        if seen is None:
+            seen = history.last if history.published > 1 else 0
+        jumps = history.memory.get("jumps", 0)
+        between_jumps = (self.horizon / FIRST_PARTS + seen) / (1 + jumps)
+        rate = change_rate(history)
+        interval = best_interval(left, steps, rate, self.model.contribution)
+        return max(1.0, min(interval, between_jumps, steps))
+
+    def _life_after_alarm(self, history: History, left: float, steps: int, life: float) -> float:
+        """Take an alarm for steady change: if it is, the publication will not last long."""
+        memory = history.memory
+        seen = memory.get("shift", 0.0) + memory["alarm"]
+        rate = seen / (memory.get("lag", 0.0) + history.age)
+        return min(life, best_interval(left, steps, rate, self.model.contribution))
+
+    def _share(self, history: History, left: float, life: float, steps: int) -> Fraction:
+        whole = self.publications - history.spent
+        if steps <= _FEW_STEPS and life >= steps:
+            return whole
+        return min(whole, self.model.exact(left * min(MOST_OF_HORIZON, life / steps)))
+
+
+@dataclass(frozen=True)
+class PlannedWindow:
+    """Policy: a steady rhythm that fits the rate of change, and a reserve for jumps.
+
+    Attributes:
+        model: What determines the noise of a publication.
+        window: Number of steps in a window.
+        publications: What the publications of any window may cost.
+        positives: How many comparisons of any window may be positive.
+        margin: How far a distance must stand out from noise (`comparison_margin`).
+    """
+
+    model: NoiseModel
+    window: int
+    publications: Fraction
+    positives: int
+    margin: float
+
+    @property
+    def first(self) -> Fraction:
+        """What the first publication costs, before anything is known."""
+        return self.model.exact(float(self.publications) * max(FIRST_SHARE, 1 / self.window))
+
+    def plan(self, history: History) -> Plan:
+        """Publish in rhythm when there is budget for it, and compare in between."""
+        if not history.published:
+            return Publish(self.first)
+        available = self.publications - history.recent_spending
+        life = self._life(history)
+        wanted = self._usual(life) * (1 - self._reserve(life))
+        spend = float(available) * MOST_AT_ONCE
+        bar = threshold(self.model, history, max(spend, wanted), life, self.margin)
+        if history.step >= history.memory["next"] and available >= _READY * wanted:
+            return self._publish(min(available, self.model.exact(wanted)))
+        if history.recent_positives >= self.positives or available < _ENOUGH * wanted:
+            return Repeat()
+        steady = self._usual(self._life_after_alarm(history, life))
+        least = float(available) * LEAST_AT_ONCE
+        epsilon = self.model.exact(min(max(steady, least), spend))
+        return Compare(bar, epsilon) if epsilon else Repeat()
+
+    def learn(self, history: History, publication: Publication) -> None:
+        """Learn how fast counts move, and plan the next publication."""
+        memory = history.memory
+        if history.published:
+            lag = history.age
+            is_jump = learn_change(history)
+            memory["jumps"] = (
+                0.8 * memory.get("jumps", 0.0) + 1 if is_jump else memory.get("jumps", 0.0)
+            )
+            memory["quiet"] = (0.8 if is_jump else 1.0) * memory.get("quiet", 0.0) + lag
+        memory["next"] = publication.number + max(1, round(self._life(history)))
+
+    def _publish(self, epsilon: Fraction) -> Plan:
+        return Publish(epsilon) if epsilon else Repeat()
+
+    def _usual(self, life: float) -> float:
+        """What a publication costs in a rhythm of one every `life` steps."""
+        return float(self.publications) * life / self.window
+
+    def _reserve(self, life: float) -> float:
+        """What plans leave for jumps: little where the next publication is near anyway."""
+        return MOST_RESERVE * min(1.0, 2 * life / self.window) * (1 - 1 / life)
+
+    def _life(self, history: History) -> float:
+        jumps, quiet = (history.memory.get(name, 0.0) for name in ("jumps", "quiet"))
+        between_jumps = (self.window / _FEW_JUMPS + quiet) / (1 + jumps)
+        return max(1.0, min(self._interval(change_rate(history)), between_jumps, self.window))
+
+    def _life_after_alarm(self, history: History, life: float) -> float:
+        """Take an alarm for steady change: if it is, the publication will not last long."""
+        memory = history.memory
+        seen = memory.get("shift", 0.0) + memory["alarm"]
+        rate = seen / (memory.get("lag", 0.0) + history.age)
+        return max(1.0, min(life, self._interval(rate)))
+
+    def _interval(self, rate: float) -> float:
+        budget, contribution = float(self.publications), self.model.contribution
+        return best_interval(budget, self.window, rate, contribution)

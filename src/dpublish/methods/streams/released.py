@@ -1,6 +1,6 @@
 """A published stream: a histogram for every step, kept in a folder that grows.
 
-The steps are listed in memory; the counts of a step are read, and checked, when asked for.
+The steps are listed in memory; the counts of a step are read, and checked, when they are used.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from dpublish.core.released import Release, whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_known
-from dpublish.methods.streams.steps import StepRecord, natural_key, partition_name
+from dpublish.methods.streams.listing import StepRecord, natural_key, partition_name
 from dpublish.privacy.epsilon import format_epsilon, format_rounded
 from dpublish.privacy.receipt import Receipt
 
@@ -51,8 +51,8 @@ class StreamRelease(Release):
         """Refuse what no stream would publish: a folder may come from anywhere."""
         if not self.axes or len({axis.column for axis in self.axes}) != len(self.axes):
             raise InvalidParameter("a stream has at least one axis, each column once")
-        reaches = [reach for reach in (self.horizon, self.window) if reach is not None]
-        if len(reaches) != 1 or type(reaches[0]) is not int or reaches[0] < 1:
+        spans = [span for span in (self.horizon, self.window) if span is not None]
+        if len(spans) != 1 or type(spans[0]) is not int or spans[0] < 1:
             raise InvalidParameter("a stream has a horizon or a window of at least one step")
         if [record.number for record in self.records] != list(range(1, len(self.records) + 1)):
             raise InvalidParameter("the steps of a stream are numbered from 1, none left out")
@@ -114,7 +114,7 @@ class StreamRelease(Release):
         return self.records[self.times.index(time)]
 
     def table(self, time: str | None = None) -> pa.Table:
-        """Give the bins of a step with their labels, as they stand in the folder."""
+        """Return the bins of a step with their labels, as they stand in the folder."""
         record = self.record(time)
         content = read_file(self.folder, record.file)
         if Fingerprint.of(content).sha256 != record.sha256:
@@ -124,7 +124,7 @@ class StreamRelease(Release):
         return self._checked(read_parquet(content, Allowance()), record)
 
     def at(self, time: str | None = None) -> NDArray[np.float64]:
-        """Give the estimate of every bin at a step, shaped by the axes."""
+        """Return the estimate of every bin at a step, shaped by the axes."""
         estimates = np.asarray(self.table(time)["estimate"].to_numpy(), dtype=np.float64)
         return estimates.reshape(self.shape)
 
@@ -133,9 +133,9 @@ class StreamRelease(Release):
     ) -> Answer:
         """Count the records that satisfy `query` at a step; the last one if none is given.
 
-        A step at which every bin was published with noise of its own has a confidence interval.  A
-        repeated step shows what was believed earlier, and how far the counts have moved since
-        nobody has looked up: no bar is offered.
+        A step at which every bin was published with noise of its own has a confidence interval.
+        A repeated step shows an earlier estimate.  How far the counts have moved since was not
+        measured, so there is no interval.
         """
         record = self.record(time)
         table = self.table(record.time)
@@ -159,7 +159,7 @@ class StreamRelease(Release):
     def count_boxes(
         self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Estimate how many records lie in each of many boxes of leaves, at the last step."""
+        """Estimate how many records lie in each of many boxes of codes, at the last step."""
         return self._estimates(self.table()).boxes(columns, lows, highs)
 
     def missing(self) -> list[str]:
@@ -167,13 +167,13 @@ class StreamRelease(Release):
         return [each.time for each in self.records if not has_file(self.folder, each.file)]
 
     def tables(self) -> dict[str, pa.Table]:
-        """Give the counts of the last step, by their place in the folder."""
+        """Return the counts of the last step, by their path in the folder."""
         if not self.records:
             return {}
         return {f"{partition_name(self.records[-1].time)}/counts": self.table()}
 
     def metadata(self) -> dict[str, Any]:
-        """Give axes, and the steps in which users are hidden."""
+        """Return axes, and the steps in which users are hidden."""
         return {
             "axes": [{"column": axis.column, "level": axis.level} for axis in self.axes],
             "horizon": self.horizon,
@@ -203,13 +203,13 @@ class StreamRelease(Release):
         raise InvalidParameter(f"a stream is its folder; copy {self.folder} instead")
 
     def expected_error(self) -> dict[str, float]:
-        """Give the noise of the last step's estimates; nothing before the first publication."""
+        """Return the noise of the last step's estimates; nothing before the first publication."""
         if not self.has_published:
             return {}
         return {"standard_deviation_of_one_bin": self.records[-1].noise}
 
     def guarantee(self) -> str:
-        """Say in a few words for how long a user is hidden."""
+        """Describe in a few words for how long a user is hidden."""
         if self.window is not None:
             return f"a user is hidden within any {self.window:,} consecutive steps, for ever"
         return f"a user is hidden in all steps together, at most {self.horizon:,} of them"

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from dpublish.core.released import Release
 from dpublish.errors import CorruptRelease
+from dpublish.methods.streams.listing import StepRecord
 from dpublish.methods.streams.released import StreamRelease
-from dpublish.methods.streams.steps import StepRecord
 from dpublish.plots.charts import bar_chart, heat_map
 from dpublish.plots.course_chart import course_chart
 from dpublish.privacy.epsilon import format_rounded
@@ -40,7 +40,7 @@ def section(release: Release, with_charts: bool) -> Section:
 
 def _counts(release: StreamRelease) -> list[Figure]:
     """Draw the count of all records over time, at some steps of a long stream."""
-    shown = _spread_out(release.records)
+    shown = _evenly(release.records)
     found: list[tuple[StepRecord, float]] = []
     for record in shown:
         with suppress(CorruptRelease):  # a step whose file is gone is left out
@@ -60,12 +60,12 @@ def _counts(release: StreamRelease) -> list[Figure]:
     return [Figure(caption, drawing)]
 
 
-def _spread_out(records: Sequence[StepRecord]) -> list[StepRecord]:
+def _evenly(records: Sequence[StepRecord]) -> list[StepRecord]:
     """Take as many steps as are drawn, evenly, the first and the last among them."""
     if len(records) <= _MAX_COUNTED:
         return list(records)
-    places = np.linspace(0, len(records) - 1, _MAX_COUNTED).round().astype(np.int64)
-    return [records[place] for place in places]
+    positions = np.linspace(0, len(records) - 1, _MAX_COUNTED).round().astype(np.int64)
+    return [records[position] for position in positions]
 
 
 def _course(release: StreamRelease) -> list[Figure]:
@@ -106,13 +106,13 @@ def _latest(release: StreamRelease) -> list[Figure]:
             f"Estimates by {axis.column} at {time}.",
             bar_chart(
                 axis.labels,
-                _marginal(estimates, place),
+                _marginal(estimates, number),
                 float("nan"),
                 title=axis.column,
                 ordered=axis.kind in ("numeric", "integer", "ordinal"),
             ),
         )
-        for place, axis in enumerate(release.axes)
+        for number, axis in enumerate(release.axes)
         if axis.size <= _MAX_BARS
     ]
     if len(release.axes) == 2 and release.size <= _MAX_SHADES:
@@ -130,8 +130,8 @@ def _latest(release: StreamRelease) -> list[Figure]:
     return figures
 
 
-def _marginal(estimates: NDArray[np.float64], place: int) -> NDArray[np.int64]:
-    others = tuple(axis for axis in range(estimates.ndim) if axis != place)
+def _marginal(estimates: NDArray[np.float64], kept: int) -> NDArray[np.int64]:
+    others = tuple(axis for axis in range(estimates.ndim) if axis != kept)
     return np.asarray(np.rint(estimates.sum(axis=others)), dtype=np.int64)
 
 

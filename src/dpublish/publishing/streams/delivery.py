@@ -10,7 +10,6 @@ from pathlib import Path
 from dpublish.core.folder.folder import require_new_folder
 from dpublish.core.folder.signing import SigningKey
 from dpublish.errors import CorruptRelease, InputError, InvalidParameter
-from dpublish.methods.streams.bins import Bins
 from dpublish.methods.streams.folder import (
     create_folder,
     describe_stream,
@@ -20,15 +19,15 @@ from dpublish.methods.streams.folder import (
     open_stream,
     put_line,
     release_id_of,
-    require_place,
+    require_line,
     sign_stream,
-    write_file,
 )
 from dpublish.methods.streams.folder import write_pages as put_pages
-from dpublish.methods.streams.manifest import STEPS
+from dpublish.methods.streams.listing import STEPS
+from dpublish.methods.streams.snapshot import Bins
 from dpublish.publishing.streams.state import StreamFile, Undelivered
 from dpublish.publishing.table import draw_report
-from dpublish.storage.writing import file_time
+from dpublish.storage.files import file_time, write_file
 
 _SPARE = 16 << 20  # bytes; journals, lists and pages are small against it
 _BYTES_A_BIN = 64  # a state and a file of counts, each twice while they are written
@@ -66,7 +65,7 @@ def mend_list(file: StreamFile, folder: Path) -> None:
         raise CorruptRelease(f"the release folder {folder} is gone; put it back and go on")
     start, line = _expected(file)
     try:
-        require_place(folder, start, line)
+        require_line(folder, start, line)
         if list_size(folder) < start:
             write_file(folder / STEPS, b"".join(_delivered_lines(file)), shown_time(file))
     except OSError as error:
@@ -82,7 +81,7 @@ def shown_time(file: StreamFile) -> float:
     The true time would tell how long a step took.  That it moves lets tools that copy by time
     see that a file was replaced.
     """
-    return file_time(file.receipt()) + file.steps
+    return file_time(file.receipt().created) + file.steps
 
 
 def deliver(folder: Path, step: Undelivered, time: float) -> None:
@@ -91,7 +90,7 @@ def deliver(folder: Path, step: Undelivered, time: float) -> None:
     If another step stands in its place, that step's counts are left alone.
     """
     try:
-        require_place(folder, step.start, step.line)
+        require_line(folder, step.start, step.line)
         write_file(folder / step.file, step.content, time)
         put_line(folder, step.start, step.line, time)
     except OSError as error:
@@ -122,7 +121,7 @@ def write_pages(folder: Path, key: SigningKey | None = None) -> None:
     A folder that is as its manifest says is left alone, but for a signature if there is a key.
     """
     stream = open_stream(folder)
-    time = file_time(stream.receipt) + len(stream.records)
+    time = file_time(stream.receipt.created) + len(stream.records)
     try:
         if not is_current(folder):
             pages = {"datapackage.json": describe_stream(stream), **draw_report(stream)}
@@ -165,7 +164,7 @@ def _require_left(file: StreamFile, recorded: Path, folder: Path, release_id: st
     if folder == recorded or (folder.exists() and recorded.exists() and folder.samefile(recorded)):
         return
     if _is_home(recorded, release_id):
-        require_place(recorded, *_expected(file))
+        require_line(recorded, *_expected(file))
         raise InvalidParameter(
             f"the release folder of this stream is still at {recorded}; move it instead of copying "
             "it, and then say where it is"

@@ -39,7 +39,7 @@ def obtain_budget(file: StreamFile, hides: Neighbors) -> Budget:
             purpose=purpose,
             hides=hides,
             rng=secure(),
-            all_have_levels=bool(file.fact("all_have_levels", default=False)),
+            all_have_levels=bool(file.metadata("all_have_levels", default=False)),
         )
 
 

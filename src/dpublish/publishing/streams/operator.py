@@ -21,12 +21,11 @@ from dpublish.data.schema import Schema
 from dpublish.data.sources import open_table
 from dpublish.data.table import Table
 from dpublish.errors import BudgetExhausted, InputError, InvalidParameter
-from dpublish.methods.streams.contract import AnyStreamMethod, Step
 from dpublish.methods.streams.folder import counts_file, head_of, is_current
-from dpublish.methods.streams.steps import StepRecord, clean_label, label_problem
-from dpublish.methods.streams.stream import Stream
+from dpublish.methods.streams.listing import StepRecord, clean_label, label_problem
+from dpublish.methods.streams.method import StreamMethod
+from dpublish.methods.streams.stream import Step, Stream
 from dpublish.privacy.epsilon import ExactNumber
-from dpublish.publishing.streams.database import identify
 from dpublish.publishing.streams.delivery import (
     deliver,
     mend_list,
@@ -37,10 +36,10 @@ from dpublish.publishing.streams.delivery import (
 )
 from dpublish.publishing.streams.grant import check_grant, record_stream
 from dpublish.publishing.streams.start import Request, require_readable, start_file
-from dpublish.publishing.streams.state import STARTING, STOPPED, StreamFile
+from dpublish.publishing.streams.state import STARTING, STOPPED, StreamFile, hold
 from dpublish.publishing.table import read_epsilon
 from dpublish.randomness import secure
-from dpublish.storage.lock import StreamLock, hold
+from dpublish.storage.lock import FileLock
 
 Place = str | os.PathLike[str]
 
@@ -48,7 +47,7 @@ Place = str | os.PathLike[str]
 class StreamOperator:
     """The one that moves a stream on; holds its lock until it is closed."""
 
-    def __init__(self, path: Path, lock: StreamLock, file: StreamFile) -> None:
+    def __init__(self, path: Path, lock: FileLock, file: StreamFile) -> None:
         """Use `start` or `open`."""
         self.path = path
         self._lock = lock
@@ -62,7 +61,7 @@ class StreamOperator:
     def start(
         cls,
         path: Place,
-        method: AnyStreamMethod,
+        method: StreamMethod,
         schema: Schema,
         *,
         ledger: Place,
@@ -98,7 +97,7 @@ class StreamOperator:
         require_readable(request)
         place = Path(path).absolute()
 
-        def begin(lock: StreamLock) -> StreamOperator:
+        def begin(lock: FileLock) -> StreamOperator:
             is_new = start_file(place, request)
             operator = cls._resume(place, lock, None, None)
             operator.is_new = is_new
@@ -119,14 +118,14 @@ class StreamOperator:
                 if it is lost.
         """
         place = Path(path).absolute()
-        identify(place)  # before a lock is left beside what is not there
+        StreamFile.kind.identify(place)  # before a lock is left beside what is not there
         new_ledger = None if ledger is None else Path(ledger).absolute()
         new_output = None if output is None else Path(output).absolute()
         return _locked(place, lambda lock: cls._resume(place, lock, new_ledger, new_output))
 
     @classmethod
     def _resume(
-        cls, path: Path, lock: StreamLock, ledger: Path | None, output: Path | None
+        cls, path: Path, lock: FileLock, ledger: Path | None, output: Path | None
     ) -> "StreamOperator":
         file = StreamFile(path)
         try:
@@ -293,7 +292,7 @@ class StreamOperator:
             self._file.mark_delivered(waiting.number)
 
 
-def _locked(path: Path, proceed: Callable[[StreamLock], StreamOperator]) -> StreamOperator:
+def _locked(path: Path, proceed: Callable[[FileLock], StreamOperator]) -> StreamOperator:
     """Go on with the lock of a stream, and let go of it if that fails."""
     lock = hold(path)
     try:

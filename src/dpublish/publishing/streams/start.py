@@ -11,15 +11,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dpublish.core.folder.claims import require_loadable
 from dpublish.core.folder.folder import require_new_folder
+from dpublish.core.folder.opening import require_loadable
 from dpublish.core.method import settings_of
 from dpublish.core.stream_catalog import make_stream_method
 from dpublish.data import schema_file
 from dpublish.data.schema import Schema
 from dpublish.errors import BudgetExhausted, DPublishError, InvalidParameter
 from dpublish.ledger.ledger import Ledger
-from dpublish.methods.streams.contract import AnyStreamMethod
+from dpublish.methods.streams.method import StreamMethod
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.neighbors import Neighbors
@@ -32,7 +32,7 @@ from dpublish.randomness import secure
 class Request:
     """What is asked for when a stream is started."""
 
-    method: AnyStreamMethod
+    method: StreamMethod
     schema: Schema
     ledger: str
     dataset: str
@@ -129,7 +129,7 @@ def _require_same(file: StreamFile, request: Request) -> None:
 def _differing(file: StreamFile, request: Request) -> list[str]:
     """Name what a stream was started with otherwise, the settings of its method one by one."""
     asked = request.to_dict()
-    names = [name for name in asked if name != "settings" and file.fact(name) != asked[name]]
-    before, now = file.fact("settings"), asked["settings"]
+    names = [name for name in asked if name != "settings" and file.metadata(name) != asked[name]]
+    before, now = file.metadata("settings"), asked["settings"]
     inner = [name for name in before | now if before.get(name) != now.get(name)]
     return [*names, *inner] if "method" not in names else names

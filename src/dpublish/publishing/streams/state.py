@@ -3,10 +3,16 @@
 A step's line and its file of counts lie in the outbox, in the same transaction as the state
 that the step led to, until they are in the release folder.  What is read back is checked: a
 file that does not hold what was written is called damaged, and nothing of it is repeated.
+
+It holds secrets: the noise of thresholds that are still in use.  So it is readable by its owner
+only, what is replaced is overwritten, and no message repeats what it holds.
 """
 
 import json
+import os
+import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,20 +20,43 @@ import numpy as np
 
 from dpublish.core.stream_catalog import make_stream_method
 from dpublish.data import schema_file
-from dpublish.errors import InputError
-from dpublish.methods.streams.contract import StreamState
-from dpublish.methods.streams.steps import StepRecord
-from dpublish.methods.streams.stream import Stream
+from dpublish.errors import BudgetError, CorruptRelease, DPublishError, InputError
+from dpublish.methods.streams.listing import StepRecord
+from dpublish.methods.streams.stream import Stream, StreamState
 from dpublish.privacy.receipt import Receipt
-from dpublish.publishing.streams.database import StreamDatabase
+from dpublish.storage.files import PARTIAL, sync
+from dpublish.storage.lock import FileLock
+from dpublish.storage.sqlite import Database, FileKind, remove
 
 STARTING, RUNNING, STOPPED = "starting", "running", "stopped"  # the phases of a stream
 _TABLES = (
+    "CREATE TABLE metadata (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE arrays (name TEXT PRIMARY KEY, type TEXT, shape TEXT, data BLOB)",
     """CREATE TABLE steps (number INTEGER PRIMARY KEY, time TEXT NOT NULL UNIQUE,
         line BLOB NOT NULL, stop INTEGER NOT NULL)""",
     "CREATE TABLE outbox (number INTEGER PRIMARY KEY, content BLOB NOT NULL)",
 )
+_STATE = FileKind(
+    noun="the state file",
+    content="the state of a stream",
+    maker="dpublish stream start",
+    application=0x6450_5331,  # "dPS1"
+    format=1,
+    tables=_TABLES,
+    error=InputError,
+    is_secret=True,
+)
+_DAMAGE = (
+    BudgetError,
+    CorruptRelease,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
+"""What reading back raises if the file does not hold what was written; refusals are among it."""
 
 
 class Undelivered(NamedTuple):
@@ -40,14 +69,55 @@ class Undelivered(NamedTuple):
     file: str
 
 
-class StreamFile(StreamDatabase):
+class StreamFile(Database):
     """An open state file."""
+
+    kind = _STATE
 
     @classmethod
     def create(cls, path: Path, metadata: Mapping[str, Any]) -> "StreamFile":
         """Make a new state file, whole or not at all; the caller holds the stream's lock."""
-        cls.write_new(path, _TABLES, metadata)
+        draft = path.with_name(path.name + PARTIAL)
+        try:
+            remove(draft)  # left by a start that was killed
+            _STATE.create(draft, lambda connection: _put(connection, metadata))
+            os.rename(draft, path)
+            sync(path.parent)
+        except OSError as error:
+            remove(draft)
+            raise _STATE.unusable(path, f"cannot be created: {error.strerror}") from None
         return cls(path)
+
+    def metadata(self, name: str, default: Any = None) -> Any:
+        """Read what was written under a name."""
+        with self.checked():
+            row = self.first("SELECT value FROM metadata WHERE name = ?", name)
+            return default if row is None else json.loads(row[0])
+
+    def text(self, name: str) -> str:
+        """Read a text that was written under a name."""
+        value = self.metadata(name)
+        if not isinstance(value, str):
+            raise self.damaged()
+        return value
+
+    def put(self, **metadata: Any) -> None:
+        """Write values under their names; on the disk when it returns."""
+        with self.writing():
+            _put(self._connection, metadata)
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """Turn errors while the file is read into advice; the original text may hold a secret."""
+        with self.explained():
+            try:
+                yield
+            except _DAMAGE:
+                raise self.damaged() from None
+
+    def damaged(self) -> DPublishError:
+        """Build the error for a file that does not hold what was written."""
+        return self.unusable("is damaged")
 
     @property
     def phase(self) -> str:
@@ -58,25 +128,25 @@ class StreamFile(StreamDatabase):
         return phase
 
     def operator(self) -> dict[str, Any]:
-        """Say who opened the stream last; empty if nobody did."""
-        with self.explained():
-            about = self.fact("operator", {})
+        """Return who opened the stream last; empty if no one did."""
+        with self.checked():
+            about = self.metadata("operator", {})
             return {name: about[name] for name in ("pid", "host", "since", "token") if about}
 
     def state(self) -> StreamState:
         """Read the state of the stream."""
-        with self.explained():
+        with self.checked():
             arrays = {
                 name: np.frombuffer(data, dtype=kind).reshape(json.loads(shape)).copy()
                 for name, kind, shape, data in self.rows("SELECT * FROM arrays")
             }
-            return StreamState(self.fact("public"), self.fact("secret"), arrays)
+            return StreamState(self.metadata("public"), self.metadata("secret"), arrays)
 
     def stream(self) -> Stream:
         """Open the stream as the file has it."""
-        with self.explained():
-            method = make_stream_method(self.text("method"), self.fact("settings"))
-            schema = schema_file.from_dict(self.fact("schema"))
+        with self.checked():
+            method = make_stream_method(self.text("method"), self.metadata("settings"))
+            schema = schema_file.from_dict(self.metadata("schema"))
             receipt = self.receipt()
             stream = method.resume(schema, self.state(), receipt)
             estimate = stream.estimate
@@ -87,14 +157,14 @@ class StreamFile(StreamDatabase):
 
     def receipt(self) -> Receipt:
         """Read the receipt of the stream."""
-        with self.explained():
-            return Receipt.from_dict(self.fact("receipt"))
+        with self.checked():
+            return Receipt.from_dict(self.metadata("receipt"))
 
     def begin(self, state: StreamState, **metadata: Any) -> None:
         """Write the state of a stream that is paid for and has no step yet."""
         with self.writing():
             self._put_state(state)
-            self.put_within(metadata)
+            _put(self._connection, metadata)
 
     def commit_step(
         self, state: StreamState, *, number: int, time: str, line: bytes, content: bytes, owner: str
@@ -108,18 +178,18 @@ class StreamFile(StreamDatabase):
                 raise InputError(f"another operator has moved {self.path} on; open it again")
             self._put_state(state)
             stop = self.length + len(line)
-            self.execute("INSERT INTO steps VALUES (?, ?, ?, ?)", number, time, line, stop)
-            self.execute("INSERT INTO outbox VALUES (?, ?)", number, content)
+            self.change("INSERT INTO steps VALUES (?, ?, ?, ?)", number, time, line, stop)
+            self.change("INSERT INTO outbox VALUES (?, ?)", number, content)
 
     def mark_delivered(self, number: int) -> None:
         """Note that a step is in the release folder."""
         with self.writing():
-            self.execute("DELETE FROM outbox WHERE number = ?", number)
+            self.change("DELETE FROM outbox WHERE number = ?", number)
 
     def undelivered(self) -> Undelivered | None:
         """Find the step that may not have reached the release folder."""
-        with self.explained():
-            row = self.query(
+        with self.checked():
+            row = self.first(
                 "SELECT number, line, stop - length(line), content FROM outbox JOIN steps "
                 "USING (number) ORDER BY number"
             )
@@ -132,39 +202,70 @@ class StreamFile(StreamDatabase):
     @property
     def steps(self) -> int:
         """Number of steps that are done."""
-        with self.explained():
-            return int(self.query("SELECT coalesce(max(number), 0) FROM steps")[0])
+        with self.checked():
+            return int(self.first("SELECT coalesce(max(number), 0) FROM steps")[0])
 
     @property
     def length(self) -> int:
         """Length of the list of steps, when all are delivered."""
-        with self.explained():
-            return int(self.query("SELECT coalesce(max(stop), 0) FROM steps")[0])
+        with self.checked():
+            return int(self.first("SELECT coalesce(max(stop), 0) FROM steps")[0])
 
     def lines(self) -> Iterator[bytes]:
         """Read the list of steps, in order."""
-        with self.explained():
+        with self.checked():
             for (line,) in self.rows("SELECT line FROM steps ORDER BY number"):
                 _require_bytes(line)
                 yield line
 
     def last_step(self) -> StepRecord | None:
-        """Give what the list says of the last step."""
-        with self.explained():
-            row = self.query("SELECT line FROM steps ORDER BY number DESC LIMIT 1")
+        """Return what the list says of the last step."""
+        with self.checked():
+            row = self.first("SELECT line FROM steps ORDER BY number DESC LIMIT 1")
             return None if row is None else StepRecord.from_line(row[0])
 
     def has_time(self, time: str) -> bool:
-        """Say whether there is a step of this label."""
-        with self.explained():
-            return self.query("SELECT 1 FROM steps WHERE time = ?", time) is not None
+        """Return whether there is a step of this label."""
+        with self.checked():
+            return self.first("SELECT 1 FROM steps WHERE time = ?", time) is not None
 
     def _put_state(self, state: StreamState) -> None:
-        self.put_within({"public": state.public, "secret": state.secret})
-        self.execute("DELETE FROM arrays")
+        _put(self._connection, {"public": state.public, "secret": state.secret})
+        self.change("DELETE FROM arrays")
         for name, array in state.arrays.items():
             row = (name, array.dtype.str, json.dumps(array.shape), array.tobytes())
-            self.execute("INSERT INTO arrays VALUES (?, ?, ?, ?)", *row)
+            self.change("INSERT INTO arrays VALUES (?, ?, ?, ?)", *row)
+
+
+def hold(path: Path) -> FileLock:
+    """Take the lock of a stream, or say who has it.
+
+    One operator is at work at a time.  Where locks do not work at all (some network disks), the
+    state file still refuses the step of an operator who is no longer the last that opened it.
+    """
+    lock = FileLock(path)
+    try:
+        if not lock.take():
+            raise InputError(f"another operator is at work on {path}{_holder(path)}")
+    except BaseException:
+        lock.close()
+        raise
+    return lock
+
+
+def _holder(path: Path) -> str:
+    try:
+        with closing(StreamFile(path)) as file:
+            about = file.operator()
+    except InputError:
+        return ""
+    return ": process {pid} on {host}, since {since}".format(**about) if about else ""
+
+
+def _put(connection: sqlite3.Connection, metadata: Mapping[str, Any]) -> None:
+    for name, value in metadata.items():
+        text = json.dumps(value, ensure_ascii=False)
+        connection.execute("INSERT OR REPLACE INTO metadata VALUES (?, ?)", (name, text))
 
 
 def _require_bytes(*contents: object) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 from dpublish.errors import DPublishError, InvalidParameter
 from dpublish.methods.streams.folder import load_stream
-from dpublish.methods.streams.steps import StepRecord
+from dpublish.methods.streams.listing import StepRecord
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.publishing.streams.delivery import is_list_whole
 from dpublish.publishing.streams.state import STARTING, StreamFile
-from dpublish.storage.lock import StreamLock
+from dpublish.storage.lock import FileLock
 
 _MOST_AHEAD = 1000
 
@@ -72,7 +72,7 @@ def _read(file: StreamFile) -> StreamStatus:
     folder = Path(file.text("output"))
     return StreamStatus(
         method=stream.method.name,
-        settings=file.fact("settings"),
+        settings=file.metadata("settings"),
         dataset=file.text("dataset"),
         epsilon=stream.receipt.epsilon,
         phase=file.phase,
@@ -93,7 +93,7 @@ def _read(file: StreamFile) -> StreamStatus:
 
 def _operator(file: StreamFile) -> dict[str, Any] | None:
     """Say who is at work on the stream, if anyone is."""
-    lock = StreamLock(file.path)
+    lock = FileLock(file.path)
     try:
         if lock.take():
             return None

@@ -4,9 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from dpublish.methods.streams.history import History, Publication
-from dpublish.methods.streams.paper_controller import STATE, PaperController
-from dpublish.methods.streams.plan import Ask, Repeat
+from dpublish.methods.streams.dsat import STATE, PaperController
+from dpublish.methods.streams.policy import Compare, History, Publication, Repeat
 
 HALF = Fraction(1, 2)
 TERMS = {
@@ -26,12 +25,12 @@ def run(policy, steps, distance):
         history.begin_step()
         plan = policy.plan(history)
         is_due = not isinstance(plan, Repeat)
-        if isinstance(plan, Ask):
+        if isinstance(plan, Compare):
             states.append(history.memory[STATE])
             is_due = states[-1] <= distance
         if is_due:
             times.append(number)
-            publication = Publication(number, plan.epsilon, isinstance(plan, Ask))
+            publication = Publication(number, plan.epsilon, isinstance(plan, Compare))
             policy.learn(history, publication)
             history.record(publication)
         history.number = number

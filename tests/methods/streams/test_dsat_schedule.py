@@ -5,10 +5,9 @@ from math import log
 
 import pytest
 
-from dpublish.methods.streams.history import History, Publication
-from dpublish.methods.streams.plan import Ask, Publish, Repeat
-from dpublish.methods.streams.schedule import ScheduledThreshold
-from dpublish.methods.streams.threshold_policy import absolute_noise
+from dpublish.methods.streams.dsat import PIDThreshold
+from dpublish.methods.streams.dsft import absolute_noise
+from dpublish.methods.streams.policy import Compare, History, Publication, Publish, Repeat
 
 HALF = Fraction(1, 2)
 TERMS = {
@@ -21,7 +20,7 @@ SIZE = 100_000.0
 
 
 def scheduled(releases=5, horizon=101, **changes):
-    return ScheduledThreshold(**TERMS, releases=releases, horizon=horizon, **changes)
+    return PIDThreshold(**TERMS, releases=releases, horizon=horizon, **changes)
 
 
 def at(step, published, *, window=None, last=1, noise=8.0, size=SIZE):
@@ -56,13 +55,15 @@ def test_within_the_dead_band_nothing_moves():
 def test_the_margin_stays_between_what_noise_reaches_and_twice_the_size():
     small = at(51, 1, size=1.0)
     assert scheduled().margin(small) == pytest.approx(3 * scheduled().deviation(small))
-    assert scheduled(gain=1e9).margin(at(2, 5)) == 2 * SIZE
+    assert scheduled(proportional_gain=1e9).margin(at(2, 5)) == 2 * SIZE
     low = at(100, 1)
-    assert scheduled(gain=1e9).margin(low) == pytest.approx(3 * scheduled().deviation(low))
+    assert scheduled(proportional_gain=1e9).margin(low) == pytest.approx(
+        3 * scheduled().deviation(low)
+    )
 
 
 def test_the_integral_adds_up_and_does_not_wind_up():
-    policy, history = scheduled(gain=0.0, integral_gain=0.25), at(51, 5)
+    policy, history = scheduled(proportional_gain=0.0, integral_gain=0.25), at(51, 5)
     seen = []
     for _ in range(60):
         policy.margin(history)
@@ -76,7 +77,7 @@ def test_the_integral_adds_up_and_does_not_wind_up():
 
 
 def test_the_slope_is_taken_since_the_last_publication():
-    policy = scheduled(gain=0.0, slope_gain=1.0)
+    policy = scheduled(proportional_gain=0.0, derivative_gain=1.0)
     history = at(51, 5, last=41)
     history.memory["error_at_release"] = 0.5
     assert policy.margin(history) == pytest.approx(0.025 * SIZE * 2.718281828 ** ((1.5 - 0.5) / 10))
@@ -87,13 +88,13 @@ def test_the_slope_is_taken_since_the_last_publication():
 def test_questions_begin_after_the_burn_in():
     policy = scheduled(burn_in=4)
     kinds = [type(policy.plan(at(step, 1))) for step in (2, 4, 5, 100)]
-    assert kinds == [Repeat, Repeat, Ask, Ask]
+    assert kinds == [Repeat, Repeat, Compare, Compare]
     assert type(policy.plan(at(1, 0))) is Publish
     assert policy.plan(at(101, 2)) == Publish(3 * policy.price)
 
 
 def test_a_window_counts_the_publications_in_sight():
-    policy = ScheduledThreshold(**TERMS, releases=4, window=20)
+    policy = PIDThreshold(**TERMS, releases=4, window=20)
     full = at(60, 4, window=20, last=59)
     assert policy.plan(full) == Repeat()
     assert policy.margin(at(60, 4, window=20)) < policy.margin(at(6, 4, window=20))
@@ -114,4 +115,4 @@ def test_only_public_times_matter():
     one, other = at(51, 2), at(51, 2)
     other.jump, other.spent = 77.0, Fraction(1, 3)
     assert scheduled().plan(one) == scheduled().plan(other)
-    assert scheduled().gain == log(4)
+    assert scheduled().proportional_gain == log(4)

@@ -7,16 +7,9 @@ import pytest
 
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.data.schema import Schema, column
-from dpublish.methods.streams import grouped_histogram
-from dpublish.methods.streams.bins import Bins
-from dpublish.methods.streams.grouped_histogram import (
-    GroupedHistogram,
-    Guess,
-    group_bins,
-    read_rough,
-    weigh,
-)
-from dpublish.methods.streams.reading import Reading
+from dpublish.methods.streams import snapshot, static
+from dpublish.methods.streams.snapshot import Bins, Snapshot, StepRun
+from dpublish.methods.streams.static import GroupedHistogram, Guess, group_bins, read_rough, weigh
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from transcript import privacy_loss
@@ -33,12 +26,8 @@ def publish(counts, *, epsilon=EPSILON, contribution=1, seed=1):
     counts = np.asarray(counts, dtype=np.int64)
     bins = make_bins(counts.size)
     budget = Budget.seeded(epsilon)
-    found = GroupedHistogram().publish(
-        Reading.of_counts(counts, bins),
-        contribution=contribution,
-        budget=budget,
-        rng=seeded(seed),
-    )
+    run = StepRun(Snapshot.of_counts(counts, bins), contribution, seeded(seed))
+    found = GroupedHistogram().publish(run, budget=budget)
     assert all(leaf.is_used for leaf in budget.account())
     assert budget.cost() == epsilon
     return found
@@ -60,7 +49,7 @@ def worst_loss(monkeypatch, release, rows):
                 privacy_loss(
                     lambda counts, seed=seed: release(counts, seed),
                     *pair,
-                    (grouped_histogram,),
+                    (snapshot,),
                     monkeypatch,
                 )
             )
@@ -82,28 +71,28 @@ def test_the_audit_notices_groups_that_are_formed_from_the_exact_counts(monkeypa
 
     def release(counts, seed):
         with monkeypatch.context() as patch:
-            patch.setattr(grouped_histogram, "read_rough", lambda rough, rate: honest(counts, rate))
+            patch.setattr(static, "read_rough", lambda rough, rate: honest(counts, rate))
             return publish(counts, seed=seed)
 
     assert worst_loss(monkeypatch, release, 1) > 1.5 * float(EPSILON)
 
 
 def test_the_audit_notices_shares_that_are_both_the_whole(monkeypatch):
-    honest = grouped_histogram.add_geometric
+    honest = snapshot.add_geometric
 
     def release(counts, seed):
-        perturb = grouped_histogram.add_geometric
+        perturb = snapshot.add_geometric
 
         def twice(values, *, sensitivity, budget, rng):
             share = Budget.seeded(2 * budget.spend())
             return perturb(values, sensitivity=sensitivity, budget=share, rng=rng)
 
         with monkeypatch.context() as patch:
-            patch.setattr(grouped_histogram, "add_geometric", twice)
+            patch.setattr(snapshot, "add_geometric", twice)
             return publish(counts, seed=seed)
 
     assert worst_loss(monkeypatch, release, 1) > 1.5 * float(EPSILON)
-    assert grouped_histogram.add_geometric is honest
+    assert snapshot.add_geometric is honest
 
 
 @pytest.mark.parametrize("size", [1, 2, 5000])

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpublish.core import run as method_run
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms import noise
@@ -15,10 +16,9 @@ from dpublish.methods.spatial import ag as two_level_grid
 from dpublish.methods.spatial import box_splits
 from dpublish.methods.spatial import psd as spatial_tree
 from dpublish.methods.spatial import ug as uniform_grid
-from dpublish.methods.streams import method_histogram
-from dpublish.methods.streams.bins import Bins
-from dpublish.methods.streams.method_histogram import MethodHistogram
-from dpublish.methods.streams.reading import Reading, rows_of
+from dpublish.methods.streams import static
+from dpublish.methods.streams.snapshot import Bins, Snapshot, StepRun, rows_of
+from dpublish.methods.streams.static import MethodHistogram
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.randomness import plain_generator, secure, seeded
 from transcript import privacy_loss
@@ -33,6 +33,7 @@ SCHEMA = Schema(
     )
 )
 MODULES = (
+    method_run,
     noise,
     box_splits,
     efpa,
@@ -56,10 +57,8 @@ def bins_for(name):
 
 
 def publish(name, counts, bins, *, contribution=1, epsilon=EPSILON, seed=1):
-    reading = Reading.of_counts(counts, bins)
-    return MethodHistogram(name).publish(
-        reading, contribution=contribution, budget=Budget.seeded(epsilon), rng=seeded(seed)
-    )
+    run = StepRun(Snapshot.of_counts(counts, bins), contribution, seeded(seed))
+    return MethodHistogram(name).publish(run, budget=Budget.seeded(epsilon))
 
 
 def worst_loss(monkeypatch, name, *, rows, contribution, runs=12):
@@ -91,12 +90,12 @@ def test_the_audit_notices_a_bound_that_is_not_kept(name, monkeypatch):
 
 
 def test_the_audit_notices_noise_that_is_measured_on_the_snapshot_itself(monkeypatch):
-    honest = method_histogram._measure_noise
+    honest = static._measure_noise
 
     def release(counts, seed=1):
         with monkeypatch.context() as patch:
             patch.setattr(
-                method_histogram,
+                static,
                 "_measure_noise",
                 lambda method, released, rate, bins: honest(method, counts, rate, bins),
             )
@@ -130,14 +129,14 @@ def test_bins_are_counted_as_the_release_counts_boxes(name):
     release = method.release(rows_of(counts, SQUARE), budget=Budget.seeded(1), rng=seeded(1))
     lows = np.stack(np.unravel_index(np.arange(SQUARE.size), SQUARE.shape), axis=1)
     asked = release.count_boxes(SQUARE.names, lows, lows + 1)
-    found = method_histogram._count_bins(release, SQUARE)
+    found = static._count_bins(release, SQUARE)
     assert np.abs(np.cumsum(found) - np.cumsum(asked)).max() <= 0.5 + 1e-6
 
 
 @pytest.mark.parametrize("name", ["hierarchical", "privelet"])
 @pytest.mark.parametrize("most_rows", [100_000, 500])
 def test_the_variance_is_that_of_the_noise(name, most_rows, monkeypatch):
-    monkeypatch.setattr(method_histogram, "MOST_ROWS", most_rows)
+    monkeypatch.setattr(static, "MOST_ROWS", most_rows)
     bins = Bins.of(SCHEMA, "long")
     counts = plain_generator(7).integers(0, 20, bins.size)
     released, variance = publish(name, counts, bins, epsilon=Fraction(1, 5))
@@ -149,7 +148,7 @@ def test_the_variance_is_a_function_of_what_was_published():
     counts = plain_generator(8).integers(0, 20, FLAT.size)
     released, variance = publish("ag", counts, FLAT)
     method = MethodHistogram("ag")._method(FLAT)
-    assert method_histogram._measure_noise(method, released, EPSILON, FLAT) == variance
+    assert static._measure_noise(method, released, EPSILON, FLAT) == variance
 
 
 @pytest.mark.parametrize(
@@ -166,12 +165,12 @@ def test_bins_that_a_method_cannot_publish_are_refused_beforehand(name, columns,
 
 
 def test_a_granted_budget_takes_secure_noise_only():
-    reading = Reading.of_counts(np.arange(8), FLAT)
+    counted = Snapshot.of_counts(np.arange(8), FLAT)
     grant = Grant("town", 1, "0" * 64)
     with pytest.raises(InvalidParameter, match="secure"):
         MethodHistogram("ug").publish(
-            reading, contribution=1, budget=Budget.granted(1, grant=grant), rng=seeded(1)
+            StepRun(counted, 1, seeded(1)), budget=Budget.granted(1, grant=grant)
         )
     budget = Budget.granted(1, grant=grant)
-    MethodHistogram("ug").publish(reading, contribution=1, budget=budget, rng=secure())
+    MethodHistogram("ug").publish(StepRun(counted, 1, secure()), budget=budget)
     assert budget.is_used

@@ -5,7 +5,7 @@ import pytest
 
 from dpublish.data.schema import Schema, column
 from dpublish.errors import DPublishError, InvalidParameter
-from dpublish.methods.streams.bins import MAX_BINS, Bins
+from dpublish.methods.streams.snapshot import MAX_BINS, Bins
 
 SCHEMA = Schema(
     (

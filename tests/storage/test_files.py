@@ -5,7 +5,7 @@ import os
 import pytest
 
 from dpublish.errors import InputError, InvalidParameter
-from dpublish.storage.whole_file import whole_file, write_text
+from dpublish.storage.files import whole_file, write_text
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path):
