@@ -1,7 +1,7 @@
 """Simulated data and public benchmarks, each with its schema.
 
-`census`, `loans` and `baskets` simulate rows; `table` opens them with their schema, ready for a
-method.  No person in them exists.
+`census`, `loans`, `baskets`, `point_cloud` and `simulated_shapes` simulate rows; `table` opens
+them with their schema, ready for a method.  No person in them exists.
 
 >>> from dpublish import Budget, Histogram, datasets, seeded
 >>> people = datasets.table("census", 1_000)
@@ -27,24 +27,45 @@ from dpublish.datasets.census import SCHEMA as _CENSUS
 from dpublish.datasets.census import census
 from dpublish.datasets.loans import SCHEMA as _LOANS
 from dpublish.datasets.loans import loans
+from dpublish.datasets.point_clouds import POINT_SETS, point_cloud
+from dpublish.datasets.shapes import SHAPES, simulated_shapes
 from dpublish.errors import require_known
 
-__all__ = ["NAMES", "baskets", "census", "loans", "schema", "table"]
+__all__ = [
+    "NAMES",
+    "baskets",
+    "census",
+    "loans",
+    "point_cloud",
+    "schema",
+    "simulated_shapes",
+    "table",
+]
 
 
 class _Simulated(NamedTuple):
     rows: Callable[[int, int], pa.Table]
-    schema: str
+    schema: Schema
 
 
-def _make_baskets(count: int, seed: int) -> pa.Table:
-    return baskets(count, seed=seed)
+def _parsed(text: str) -> Schema:
+    return from_dict(tomllib.loads(text))
+
+
+def _baskets(records: int, seed: int) -> pa.Table:
+    return baskets(records, seed=seed)
+
+
+def _points(records: int, seed: int) -> pa.Table:
+    return point_cloud(5, 4, records, seed=seed)
 
 
 _SIMULATED = {
-    "census": _Simulated(census, _CENSUS),
-    "loans": _Simulated(loans, _LOANS),
-    "baskets": _Simulated(_make_baskets, baskets_schema()),
+    "census": _Simulated(census, _parsed(_CENSUS)),
+    "loans": _Simulated(loans, _parsed(_LOANS)),
+    "baskets": _Simulated(_baskets, _parsed(baskets_schema())),
+    "points": _Simulated(_points, POINT_SETS["simulated"].schema),
+    "shapes": _Simulated(simulated_shapes, SHAPES["simulated"].schema),
 }
 NAMES = tuple(_SIMULATED)
 """The simulated datasets that `table` and `schema` know."""
@@ -54,8 +75,10 @@ def table(name: str, records: int = 20_000, *, seed: int = 2024) -> Table:
     """Simulate a dataset and open it with its schema, ready for a method.
 
     Args:
-        name: `"census"`, `"loans"` or `"baskets"`.
-        records: Number of people, loans or baskets.
+        name: `"census"` (people), `"loans"` (with a class to predict), `"baskets"` (of items; a
+            basket is protected as a whole), `"points"` (five clusters in four dimensions) or
+            `"shapes"` (five clusters of different shapes in the plane).
+        records: Number of people, loans, baskets or points.
         seed: The same seed simulates the same rows.
 
     >>> people = table("census", 100)
@@ -73,4 +96,4 @@ def schema(name: str) -> Schema:
     ('Female', 'Male')
     """
     require_known("dataset", name, NAMES)
-    return from_dict(tomllib.loads(_SIMULATED[name].schema))
+    return _SIMULATED[name].schema

@@ -1,4 +1,4 @@
-"""Simulated shopping baskets: which items were bought together, in long form."""
+"""Simulated shopping baskets: a row for each item of a basket."""
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +8,7 @@ from dpublish.randomness import plain_generator
 
 
 def baskets_schema(items: int = 200) -> str:
-    """Write the schema of `baskets`: one basket is the unit whose privacy is kept."""
+    """Return the schema of `baskets` as TOML: one basket is the unit that is protected."""
     names = ", ".join(f'"item-{number:03d}"' for number in range(1, items + 1))
     return (
         'name = "baskets"\nunit = "basket"\n\n'
@@ -17,10 +17,10 @@ def baskets_schema(items: int = 200) -> str:
 
 
 def baskets(count: int = 5_000, items: int = 200, seed: int = 2024) -> pa.Table:
-    """Make up `count` baskets of items whose popularity falls as 1/rank.
+    """Simulate `count` baskets of items whose popularity falls as 1/rank.
 
-    >>> baskets(2).column_names
-    ['basket', 'item']
+    >>> baskets(2).slice(2, 3).to_pydict()
+    {'basket': [0, 1, 1], 'item': ['item-001', 'item-018', 'item-021']}
     """
     require_count(count=count, items=items)
     rng = plain_generator(seed)

@@ -36,15 +36,15 @@ _MARITAL_GROUPS = {
 
 
 def _group_marital_status(rows: pa.Table) -> pa.Table:
-    """Put the seven values of marital status into the three that are the class."""
+    """Group the seven values of marital status into the three that are the class."""
     grouped = [_MARITAL_GROUPS.get(value) for value in rows["marital_status"].to_pylist()]
-    place = rows.column_names.index("marital_status")
-    return rows.set_column(place, "marital_status", pa.array(grouped, pa.string()))
+    index = rows.column_names.index("marital_status")
+    return rows.set_column(index, "marital_status", pa.array(grouped, pa.string()))
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A public table, what is asked of it, and where it is in a data folder.
+    """A public table, what it predicts, and where it is in a data folder.
 
     Attributes:
         name: What the command line calls it.
@@ -52,10 +52,10 @@ class Benchmark:
         source: Where the rows come from, in words.
         target: The class column.
         records: How many rows it has; public, like all of it.
-        file: Its Parquet file, or None if it is simulated.
-        make: Makes up so many rows from a seed, or None.
+        file: Its Parquet file, or None if the rows are simulated.
+        make: Simulates so many rows from a seed, or None.
         schema_file: Its schema among this package's files.
-        fold_column: The column that says in which fold a row lies, or None.
+        fold_column: The column that holds the fold of a row, or None.
         derive: What is done to the rows before use.
     """
 
@@ -89,7 +89,7 @@ class Benchmark:
         return from_dict(plain)
 
     def rows(self, folder: Path | None) -> pa.Table:
-        """Read the rows, or make them up."""
+        """Read the rows, or simulate them."""
         if self.make is not None:
             return self.make(self.records, 2024)
         if folder is None or self.file is None:
@@ -107,8 +107,8 @@ class Benchmark:
     def _plain_schema(self) -> dict[str, Any]:
         if self.schema_file is None:
             return tomllib.loads(LOANS_SCHEMA)
-        place = files("dpublish.datasets").joinpath("schemas", self.schema_file)
-        return tomllib.loads(place.read_text("utf-8"))
+        path = files("dpublish.datasets").joinpath("schemas", self.schema_file)
+        return tomllib.loads(path.read_text("utf-8"))
 
 
 BENCHMARKS = {
@@ -117,7 +117,7 @@ BENCHMARKS = {
         Benchmark(
             name="simulated",
             question="Will a simulated person repay a loan?",
-            source="Loans that this package makes up; nobody in it exists",
+            source="Loans that this package simulates; no person in it exists",
             target="repaid",
             records=20_000,
             make=loans,

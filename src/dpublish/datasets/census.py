@@ -1,6 +1,6 @@
 """A simulated census: people with age, sex, education, work, hours, region and income.
 
-Nobody in it exists.  The columns depend on each other roughly as in a real survey, so that
+No person in it exists.  The columns depend on each other roughly as in a real survey, so that
 examples and demonstrations have something to find.
 """
 
@@ -55,10 +55,13 @@ _WORK = ("None", "Farm", "Craft", "Factory", "Office", "Care", "Teaching", "Mana
 
 
 def census(records: int = 20_000, seed: int = 2024) -> pa.Table:
-    """Make up `records` people; the same seed makes the same people.
+    """Simulate `records` people; the same seed simulates the same people.
 
-    >>> census(3).column_names
+    >>> people = census(2)
+    >>> people.column_names
     ['age', 'sex', 'education', 'work', 'hours', 'region', 'income']
+    >>> people["education"].to_pylist()
+    ['Vocational', 'Bachelor']
     """
     require_count(records=records, at_least=0)
     rng = plain_generator(seed)

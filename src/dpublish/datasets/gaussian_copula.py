@@ -1,7 +1,7 @@
 """Simulated tables whose columns depend on each other as those of a normal distribution do.
 
 Integers with marginals of three shapes, tied by a Gaussian copula with a known matrix of
-correlations: what DPCopula assumes, so that it shows what the method can reach at best.
+correlations: what DPCopula assumes, so that it shows the best accuracy of the method.
 """
 
 from typing import Literal, get_args
@@ -31,7 +31,7 @@ def gaussian_copula(
     dependence: Dependence = "random",
     seed: int = 2024,
 ) -> pa.Table:
-    """Make up a table of integers from 0 to `values` - 1.
+    """Simulate a table of integers from 0 to `values` - 1.
 
     >>> gaussian_copula(5, 3).column_names
     ['x1', 'x2', 'x3']
@@ -44,13 +44,13 @@ def gaussian_copula(
     edges = np.cumsum(marginal_probabilities(marginal, values))
     drawn = ndtr(rng.standard_normal((records, columns)) @ root.T)
     codes = np.minimum(np.searchsorted(edges, drawn, side="left"), values - 1)
-    return pa.table({f"x{place}": codes[:, place - 1] for place in range(1, columns + 1)})
+    return pa.table({f"x{number}": codes[:, number - 1] for number in range(1, columns + 1)})
 
 
 def gaussian_copula_schema(columns: int, values: int = VALUES) -> Schema:
-    """Describe a simulated table: every value is a leaf of its own."""
+    """Return the schema of a simulated table: every value has a cell of its own."""
     require_count(columns=columns, values=values)
-    names = [f"x{place}" for place in range(1, columns + 1)]
+    names = [f"x{number}" for number in range(1, columns + 1)]
     made = tuple(column(name, "integer", bounds=[0, values - 1]) for name in names)
     return Schema(made, name="simulated")
 
@@ -58,19 +58,19 @@ def gaussian_copula_schema(columns: int, values: int = VALUES) -> Schema:
 def correlation_matrix(
     columns: int, dependence: Dependence = "random", *, seed: int = 2024
 ) -> FloatArray:
-    """Give the matrix that ties the columns of the table with the same seed."""
+    """Return the correlation matrix of the table with the same seed."""
     return _correlations(columns, dependence, plain_generator(seed))
 
 
 def marginal_probabilities(marginal: Marginal, values: int) -> FloatArray:
-    """Give the probability of every value: a bell, the same for all, or in proportion to 1/i."""
-    places = np.arange(values + 1) / values
+    """Compute the probability of every value: a bell, uniform, or in proportion to 1/i."""
+    edges = np.arange(values + 1) / values
     if marginal == "uniform":
-        return np.diff(places)
+        return np.diff(edges)
     if marginal == "zipf":
         weights = 1 / np.arange(1, values + 1)
     else:
-        weights = np.diff(ndtr(_WIDTH * (places - 0.5)))
+        weights = np.diff(ndtr(_WIDTH * (edges - 0.5)))
     return np.asarray(weights / weights.sum())
 
 
@@ -78,7 +78,7 @@ def _correlations(columns: int, dependence: Dependence, rng: np.random.Generator
     require_known("dependence", dependence, get_args(Dependence))
     if dependence == "exchangeable":
         return np.where(np.eye(columns) > 0, 1.0, _EXCHANGEABLE)
-    # About half as many common causes as columns, so that some pairs are tied closely.
+    # About half as many common causes as columns, so that some pairs are highly correlated.
     causes = rng.standard_normal((columns, columns // 2 + 1))
     products = causes @ causes.T + 0.1 * np.eye(columns)
     scale = np.sqrt(np.diag(products))

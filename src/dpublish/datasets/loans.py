@@ -1,7 +1,7 @@
 """Simulated loans: who applied, and whether the loan was repaid; a class to predict.
 
-Nobody in it exists.  Five of the nine predictors matter, two of them only together, and the
-rest are there to be overlooked: that is what methods for classification differ in.
+No person in it exists.  Five of the nine predictors matter, two of them only together, and the
+rest are irrelevant: methods for classification differ in which columns they leave out.
 """
 
 import numpy as np
@@ -70,10 +70,10 @@ _REGIONS = ("North", "West", "South", "East", "Center")
 
 
 def loans(records: int = 20_000, seed: int = 2024) -> pa.Table:
-    """Make up `records` loans; the same seed makes the same loans.
+    """Simulate `records` loans; the same seed simulates the same loans.
 
-    >>> loans(2).column_names[-3:]
-    ['region', 'children', 'repaid']
+    >>> loans(4).select(["late_payments", "repaid"]).to_pydict()
+    {'late_payments': [0, 0, 1, 1], 'repaid': ['no', 'yes', 'no', 'no']}
     """
     require_count(records=records, at_least=0)
     rng = plain_generator(seed)

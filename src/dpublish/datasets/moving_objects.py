@@ -1,8 +1,8 @@
 """Objects that travel along shortest paths of a road map, counted in the squares of a grid.
 
-The idea is Brinkhoff's (GeoInformatica, 2002): who arrives sets out again, for one of the places
-that are popular just then.  The map is one that is simulated on the spot, or the road map of
-Oldenburg from a data folder.
+The idea is Brinkhoff's (GeoInformatica, 2002): an object that arrives sets out again, for one of
+the crossings that are popular at that time.  The map is simulated, or the road map of Oldenburg
+from a data folder.
 """
 
 from dataclasses import dataclass
@@ -19,33 +19,33 @@ from dpublish.randomness import plain_generator
 from dpublish.types import FloatArray, IntArray
 
 NODES, EDGES = "oldenburg_road_nodes.parquet", "oldenburg_road_edges.parquet"
-_HUBS = 60  # places that objects travel to
+_HUBS = 60  # crossings that objects travel to
 _POPULAR = 15  # of them at any time; they take turns
-_TURN = 10  # steps after which one hub goes out of fashion and another comes in
+_TURN = 10  # steps after which another hub replaces the oldest of the popular ones
 _SPEEDS = (20.0, 60.0, 120.0)  # in a step, on a map with sides of 10,000
 _SIDE = 10_000.0
 
 
 @dataclass(frozen=True, eq=False)
 class RoadMap:
-    """Crossings with their places, and roads between them with their lengths."""
+    """Crossings with their points, and roads between them with their lengths."""
 
     name: str
-    places: FloatArray
+    points: FloatArray
     roads: IntArray
     lengths: FloatArray
 
     def graph(self) -> coo_array:
-        """Give the lengths of the roads as a sparse matrix."""
-        count = len(self.places)
+        """Return the lengths of the roads as a sparse matrix."""
+        count = len(self.points)
         starts, ends = self.roads.T
         return coo_array((self.lengths, (starts, ends)), shape=(count, count))
 
 
 def grid_roads(side: int = 40, seed: int = 2024) -> RoadMap:
-    """Make up a town: streets across and along, bent a little, a fifth of the blocks merged.
+    """Simulate a town: streets across and along, bent a little, a fifth of the blocks merged.
 
-    >>> grid_roads(5).places.shape[1]
+    >>> grid_roads(5).points.shape[1]
     2
     """
     require_count(side=side, at_least=2)
@@ -58,8 +58,8 @@ def grid_roads(side: int = 40, seed: int = 2024) -> RoadMap:
     gap = _SIDE / side
     rows, columns = np.divmod(np.arange(side * side), side)
     middles = np.stack([columns, rows], axis=1) * gap + gap / 2
-    places = middles + rng.uniform(-gap / 4, gap / 4, middles.shape)
-    return _connected("grid-roads", places, roads)
+    points = middles + rng.uniform(-gap / 4, gap / 4, middles.shape)
+    return _connected("grid-roads", points, roads)
 
 
 def oldenburg(folder: Path) -> RoadMap:
@@ -67,22 +67,22 @@ def oldenburg(folder: Path) -> RoadMap:
     nodes = read_columns(folder / NODES, ("node_id", "x", "y"))
     edges = read_columns(folder / EDGES, ("node_a", "node_b"))
     order = np.argsort(nodes["node_id"])
-    places = np.stack([nodes["x"][order], nodes["y"][order]], axis=1)
+    points = np.stack([nodes["x"][order], nodes["y"][order]], axis=1)
     numbers = nodes["node_id"][order]
     ends = [np.searchsorted(numbers, edges[name]) for name in ("node_a", "node_b")]
-    return _connected("oldenburg", places, np.stack(ends, axis=1))
+    return _connected("oldenburg", points, np.stack(ends, axis=1))
 
 
-def _connected(name: str, places: FloatArray, roads: IntArray) -> RoadMap:
-    """Keep the largest part of a map in which one can get from anywhere to anywhere."""
-    roads = np.unique(np.sort(roads, axis=1), axis=0)  # a sparse graph would add up twins
-    lengths = np.linalg.norm(places[roads[:, 0]] - places[roads[:, 1]], axis=1)
-    whole = RoadMap(name, places, roads, lengths)
+def _connected(name: str, points: FloatArray, roads: IntArray) -> RoadMap:
+    """Keep the largest connected part of a map."""
+    roads = np.unique(np.sort(roads, axis=1), axis=0)  # a sparse graph would add up duplicates
+    lengths = np.linalg.norm(points[roads[:, 0]] - points[roads[:, 1]], axis=1)
+    whole = RoadMap(name, points, roads, lengths)
     _, parts = connected_components(whole.graph(), directed=False)
     kept = parts == np.bincount(parts).argmax()
     numbers = np.cumsum(kept) - 1
     inside = kept[roads[:, 0]] & (lengths > 0)  # to a sparse graph 0 means "no road"
-    return RoadMap(name, places[kept], numbers[roads[inside]], lengths[inside])
+    return RoadMap(name, points[kept], numbers[roads[inside]], lengths[inside])
 
 
 def moving_objects(
@@ -92,7 +92,7 @@ def moving_objects(
     steps: int = 300,
     seed: int = 2024,
 ) -> CountStream:
-    """Let objects travel, and count them in `sides` x `sides` squares at each step.
+    """Simulate objects that travel, and count them in `sides` x `sides` squares at each step.
 
     >>> moving_objects(grid_roads(6), sides=4, objects=9, steps=3).counts.sum(axis=1)
     array([9, 9, 9])
@@ -105,21 +105,21 @@ def moving_objects(
     for step in range(steps):
         if step:
             fleet.travel()
-        squares = np.clip(fleet.places() / _SIDE * sides, 0, sides - 1).astype(np.int64)
+        squares = np.clip(fleet.points() / _SIDE * sides, 0, sides - 1).astype(np.int64)
         bins = squares[:, 0] * sides + squares[:, 1]
         counts.append(np.bincount(bins, minlength=sides * sides))
     return CountStream(road_map.name, "drift", (sides, sides), np.stack(counts))
 
 
 class _Fleet:
-    """Objects under way: the crossing each left, where it is heading, and how far it has come."""
+    """Traveling objects: the last crossing of each, its goal, and how far it is from there."""
 
     def __init__(self, road_map: RoadMap, objects: int, rng: np.random.Generator) -> None:
         self._map = road_map
         self._rng = rng
-        count = len(road_map.places)
+        count = len(road_map.points)
         hubs = rng.choice(count, size=min(_HUBS, count), replace=False)
-        # Seen from a hub, the crossing before mine is the next one on my way to the hub.
+        # On the shortest path from a hub, the predecessor of a crossing is the next one toward it.
         _, self._toward = dijkstra(
             road_map.graph(), directed=False, indices=hubs, return_predecessors=True
         )
@@ -133,7 +133,7 @@ class _Fleet:
         self._turn(np.arange(objects))
 
     def travel(self) -> None:
-        """Take everybody one step on, past as many crossings as the speed allows."""
+        """Move all objects one step, past as many crossings as their speed allows."""
         self._steps += 1
         self._gone += self._speed
         while True:
@@ -144,20 +144,20 @@ class _Fleet:
             self._node[passing] = self._next[passing]
             self._turn(passing)
 
-    def places(self) -> FloatArray:
-        """Say where everybody is."""
-        start, end = self._map.places[self._node], self._map.places[self._next]
+    def points(self) -> FloatArray:
+        """Compute the coordinates of all objects."""
+        start, end = self._map.points[self._node], self._map.points[self._next]
         share = self._gone / self._length
         return np.asarray(start + (end - start) * share[:, None])
 
     def _turn(self, who: IntArray) -> None:
-        """Find the next crossing; whoever has arrived looks for another hub first."""
+        """Find the next crossing; an object that has arrived chooses another hub first."""
         after = self._toward[self._goal[who], self._node[who]]
         while (arrived := after < 0).any():
             self._goal[who[arrived]] = self._goals(int(arrived.sum()))
             after = self._toward[self._goal[who], self._node[who]]
         self._next[who] = after
-        gap = self._map.places[after] - self._map.places[self._node[who]]
+        gap = self._map.points[after] - self._map.points[self._node[who]]
         self._length[who] = np.linalg.norm(gap, axis=1)
 
     def _goals(self, count: int) -> IntArray:

@@ -1,4 +1,4 @@
-"""Tables of numbers to ask range counts about: one public, others made up."""
+"""Tables of numbers for range counts: one public, others simulated."""
 
 import tomllib
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class NumberTable:
         name: What the command line calls it.
         title: What it holds, in words.
         records: How many rows it has; public, like all of it.
-        make: Makes up so many rows, or None.
+        make: Simulates so many rows, or None.
         file: Its Parquet file, or None if it is simulated.
         schema_file: Its schema among this package's files, or None if it is simulated.
     """
@@ -45,11 +45,11 @@ class NumberTable:
 
     @property
     def schema(self) -> Schema:
-        """Describe the columns."""
+        """The columns and their bounds."""
         if self.schema_file is None:
             return gaussian_copula_schema(MADE_UP_COLUMNS)
-        place = files("dpublish.datasets").joinpath("schemas", self.schema_file)
-        return from_dict(tomllib.loads(place.read_text("utf-8")))
+        path = files("dpublish.datasets").joinpath("schemas", self.schema_file)
+        return from_dict(tomllib.loads(path.read_text("utf-8")))
 
     def missing_file(self, folder: Path | None) -> str | None:
         """Name the file that the folder lacks, if any."""
@@ -58,7 +58,7 @@ class NumberTable:
         return self.file
 
     def rows(self, folder: Path | None) -> pa.Table:
-        """Read the rows, or make them up."""
+        """Read the rows, or simulate them."""
         if self.make is not None:
             return self.make(self.records)
         if folder is None or self.file is None:

@@ -1,7 +1,7 @@
-"""Points to cluster: public tables, and clouds that are simulated for any k and d.
+"""Points to cluster: public tables, and simulated clouds for any k and d.
 
-The tables are not part of this package; they are looked for in a data folder.  A cloud has k
-heaps of different sizes, shapes and directions in d dimensions, as far apart as those of D. Su,
+The tables are not part of this package; they are read from a data folder.  A cloud has k
+clusters of different sizes, shapes and directions in d dimensions, as far apart as those of D. Su,
 PhD thesis, Purdue, 2016, section 4.6, so that comparisons run anywhere.
 """
 
@@ -22,22 +22,22 @@ from dpublish.errors import UnreadableData, require_count
 from dpublish.randomness import plain_generator
 from dpublish.types import FloatArray
 
-_TAIL = 1.96  # deviations from the mean that hold 95 % of a heap
+_TAIL = 1.96  # deviations from the mean that hold 95 % of a cluster
 _SEPARATIONS = (0.16, 0.26)
-_SPREAD_RATIO = 10.0  # between the widest and the narrowest variance of a heap
+_VARIANCE_RATIO = 10.0  # between the largest and the smallest variance of a cluster
 _MOST_OUTLIERS = 100
 _TRIES = 100
-_BINS = 16  # a schema needs bins; clustering does not look at them
+_BINS = 16  # a schema needs bins; clustering does not use them
 
 
 def point_cloud(
     clusters: int, dimensions: int, records: int = 10_000, *, seed: int = 2024
 ) -> pa.Table:
-    """Make up Gaussian heaps in the box from -1 to 1, and a few points anywhere.
+    """Simulate Gaussian clusters in the box from -1 to 1, and a few outliers.
 
-    Heap i has i parts of the points.  The two heaps that come nearest to each other are
+    Cluster i has i parts of the points.  The two clusters that come nearest to each other are
     between slightly overlapping and just apart: with their means a distance D apart and z
-    deviations reaching T1 and T2 toward each other, (D - T1 - T2) / (D + T1 + T2) is drawn
+    standard deviations of T1 and T2 toward each other, (D - T1 - T2) / (D + T1 + T2) is drawn
     from 0.16 to 0.26.
 
     >>> point_cloud(2, 3, 5).column_names
@@ -49,33 +49,33 @@ def point_cloud(
     shapes = [_shape(dimensions, rng) for _ in range(clusters)]
     means = _means(shapes, rng.uniform(*_SEPARATIONS), rng)
     sizes = np.arange(1, clusters + 1) / (clusters * (clusters + 1) / 2)
-    heap = rng.choice(clusters, size=records, p=sizes)
-    points = means[heap]
+    chosen = rng.choice(clusters, size=records, p=sizes)
+    points = means[chosen]
     for number, shape in enumerate(shapes):
-        own = heap == number
+        own = chosen == number
         points[own] += rng.standard_normal((own.sum(), dimensions)) @ shape.T
     outer = np.abs(points).max(axis=0, initial=1e-9)
     outliers = min(int(rng.integers(_MOST_OUTLIERS + 1)), records // 10)
     scaled = points / (1.02 * outer)
     scaled[:outliers] = rng.uniform(-1, 1, (outliers, dimensions))
-    return pa.table({f"x{place}": values for place, values in enumerate(scaled.T, start=1)})
+    return pa.table({f"x{number}": values for number, values in enumerate(scaled.T, start=1)})
 
 
 def cloud_schema(dimensions: int) -> Schema:
-    """Describe a cloud: every coordinate lies between -1 and 1."""
+    """Return the schema of a cloud: every coordinate lies between -1 and 1."""
     require_count(dimensions=dimensions)
-    names = [f"x{place}" for place in range(1, dimensions + 1)]
+    names = [f"x{number}" for number in range(1, dimensions + 1)]
     return Schema(tuple(column(name, "numeric", bounds=[-1, 1]) for name in names))
 
 
 def _shape(dimensions: int, rng: np.random.Generator) -> FloatArray:
-    """Draw how a heap is stretched and turned: a matrix to multiply standard points with."""
+    """Draw how a cluster is stretched and turned: a matrix to multiply standard points with."""
     turn, _ = np.linalg.qr(rng.standard_normal((dimensions, dimensions)))
-    return np.asarray(turn * np.sqrt(rng.uniform(1, _SPREAD_RATIO, dimensions)))
+    return np.asarray(turn * np.sqrt(rng.uniform(1, _VARIANCE_RATIO, dimensions)))
 
 
 def _means(shapes: Sequence[FloatArray], separation: float, rng: np.random.Generator) -> FloatArray:
-    """Place the heaps evenly, then pull them as near together as the separation allows."""
+    """Draw means evenly, then move them as near together as the separation allows."""
     dimensions = len(shapes[0])
     drawn = rng.uniform(-1, 1, (_TRIES, len(shapes), dimensions))
     scales = [_needed_scale(means, shapes, separation) for means in drawn]
@@ -84,33 +84,35 @@ def _means(shapes: Sequence[FloatArray], separation: float, rng: np.random.Gener
 
 
 def _needed_scale(means: FloatArray, shapes: Sequence[FloatArray], separation: float) -> float:
-    """Find by how much means have to be stretched until no two heaps are nearer than that."""
+    """Compute by how much means must be stretched until no two clusters are nearer than that."""
     needed = 1.0 if len(shapes) == 1 else 0.0
     for first, second in combinations(range(len(shapes)), 2):
         between = means[first] - means[second]
         distance = float(np.linalg.norm(between))
         along = between / distance
-        reach = sum(float(np.linalg.norm(shapes[number].T @ along)) for number in (first, second))
-        wanted = _TAIL * reach * (1 + separation) / (1 - separation)
+        deviation = sum(
+            float(np.linalg.norm(shapes[number].T @ along)) for number in (first, second)
+        )
+        wanted = _TAIL * deviation * (1 + separation) / (1 - separation)
         needed = max(needed, wanted / distance)
     return needed
 
 
 @dataclass(frozen=True)
 class PointSet:
-    """A public table of points, and how many clusters are looked for in it.
+    """A public table of points, and the number of clusters to find.
 
     Attributes:
         name: What the command line calls it.
         title: What it holds, in words.
         source: Where the points come from, in words.
         records: How many points it has; public, like all of it.
-        clusters: How many clusters are looked for.
+        clusters: Number of clusters to find.
         bounds: Public bounds of each column.
-        kind: Whether its numbers are whole.
+        kind: Whether its numbers are integers.
         file: Its Parquet file, or None if it is simulated.
         part: Which value of the file's column `dataset` marks its rows; None for all rows.
-        make: Makes up its rows, or None.
+        make: Simulates its rows, or None.
     """
 
     name: str
@@ -126,7 +128,7 @@ class PointSet:
 
     @property
     def schema(self) -> Schema:
-        """Describe the columns."""
+        """The columns and their bounds."""
         return Schema(
             tuple(
                 column(name, self.kind, bounds=list(ends), bins=_BINS)
@@ -141,7 +143,7 @@ class PointSet:
         return self.file
 
     def rows(self, folder: Path | None) -> pa.Table:
-        """Read the points, or make them up."""
+        """Read the points, or simulate them."""
         if self.make is not None:
             return self.make()
         if folder is None or self.file is None:
@@ -162,16 +164,16 @@ POINT_SETS = {
     for points in (
         PointSet(
             name="simulated",
-            title="five heaps of different sizes in four dimensions",
-            source="Points that this package makes up",
+            title="five clusters of different sizes in four dimensions",
+            source="Points that this package simulates",
             records=10_000,
             clusters=5,
-            bounds={f"x{place}": (-1, 1) for place in range(1, 5)},
+            bounds={f"x{number}": (-1, 1) for number in range(1, 5)},
             make=partial(point_cloud, 5, 4),
         ),
         PointSet(
             name="s1",
-            title="15 round heaps in the plane",
+            title="15 round clusters in the plane",
             source="S1 of Fränti and Virmajoki, a benchmark for clustering",
             records=5_000,
             clusters=15,

@@ -1,7 +1,7 @@
 """Public streams of counts from a data folder: taxis of Beijing, taxis and bikes of New York.
 
-They come as counts, not as rows, so nobody knows whether a person is counted more than once at
-a step; they are read as if each were counted once.
+They come as counts, not as rows, so it is unknown whether a person is counted more than once at
+a step; the streams assume that each is counted once.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""Points in the plane whose clusters have shapes: rings, crescents, spirals, and plain heaps.
+"""Points in the plane whose clusters have shapes: rings, crescents, spirals, and round ones.
 
-Two sets are public and are looked for in the data folder; one is simulated on the spot, so that
-comparisons run anywhere.  Each comes with the grid and the share of cells to leave out for
-which plain WaveCluster finds the clusters that people see.
+Two sets are public and are read from the data folder; one is simulated, so that comparisons run
+anywhere.  Each comes with the grid and the share of cells to leave out for which WaveCluster
+without privacy finds the clusters that people see.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _SHARES = (0.34, 0.08, 0.22, 0.22, 0.14)
 
 
 def simulated_shapes(records: int = 30_000, seed: int = 2024) -> pa.Table:
-    """Make up a ring around a disc, two crescents that embrace each other, and a bar.
+    """Simulate a ring around a disc, two interlocking crescents, and a bar.
 
     >>> simulated_shapes(3).column_names
     ['x', 'y']
@@ -33,7 +33,7 @@ def simulated_shapes(records: int = 30_000, seed: int = 2024) -> pa.Table:
     shape = rng.choice(len(_SHARES), size=records, p=_SHARES)
     along = rng.random(records)
     turn = 2 * np.pi * along
-    radius = 5 * np.sqrt(rng.random(records))  # the root spreads points evenly over a disc
+    radius = 5 * np.sqrt(rng.random(records))  # the root makes points uniform on a disc
     centers = [
         _circle(27, 73, 20, turn),
         _circle(27, 73, radius, turn),
@@ -65,9 +65,9 @@ class ShapeSet:
         bounds: Lower and upper bound of each coordinate.
         clusters: How many clusters people see.
         cells: How many cells there are along each side of the grid.
-        percentile: Share of the cells with positive values that is left out as too thin.
+        percentile: Share of the cells with positive values that is left out as too sparse.
         file: Its Parquet file, or None if it is simulated.
-        make: Makes up so many points from a seed, or None.
+        make: Simulates so many points from a seed, or None.
     """
 
     name: str
@@ -96,7 +96,7 @@ class ShapeSet:
         return self.file
 
     def rows(self, folder: Path | None) -> pa.Table:
-        """Read the points, or make them up."""
+        """Read the points, or simulate them."""
         if self.make is not None:
             return self.make(self.records, 2024)
         if folder is None or self.file is None:
@@ -115,7 +115,7 @@ SHAPES = {
         ShapeSet(
             name="simulated",
             title="a ring around a disc, two crescents and a bar",
-            source="Points that this package makes up",
+            source="Points that this package simulates",
             records=30_000,
             bounds=((0, 100), (0, 100)),
             clusters=5,
@@ -125,7 +125,7 @@ SHAPES = {
         ),
         ShapeSet(
             name="ds1",
-            title="15 heaps that nearly touch",
+            title="15 clusters that nearly touch",
             source="DS1 of the WaveCluster paper",
             records=30_000,
             bounds=((20_406, 963_731), (51_397, 972_296)),

@@ -1,6 +1,6 @@
-"""The streams that comparisons are run on, by name.
+"""The streams of the comparisons, by name.
 
-Simulated ones are made on the spot; the others are looked for in a data folder.
+Some are simulated; the others are read from a data folder.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,9 +29,9 @@ class StreamSet:
         name: What the command line calls it.
         kind: How it changes, in a word.
         title: What it is, in words.
-        make: Makes it up with a seed, or reads it from a folder.
+        make: Simulates it with a seed, or reads it from a folder.
         files: The files of the data folder that it needs.
-        is_drawn: Whether another seed makes another stream of the same kind.
+        is_drawn: Whether another seed simulates another stream of the same kind.
     """
 
     name: str
@@ -49,7 +49,7 @@ class StreamSet:
         return None
 
     def stream(self, folder: Path | None, changes: Mapping[str, Any] | None = None) -> CountStream:
-        """Make or read the stream; `changes` are settings of its maker."""
+        """Simulate or read the stream; `changes` are parameters of `make`."""
         missing = self.missing_file(folder)
         if missing is not None:
             raise UnreadableData(f"{self.name} needs a data folder that holds {missing}")

@@ -1,7 +1,7 @@
-"""Streams of histograms that are simulated: people in bins, who stay, drift, jump or update.
+"""Simulated streams of histograms: people in bins, who stay, drift, jump or update.
 
-Every person is in one bin at every step, so a stream is what a contribution bound of one row a
-person and step leaves.  The same seed makes the same stream.
+Every person is in one bin at every step: the contribution is bounded by one row for each person
+and step.  The same seed simulates the same stream.
 """
 
 from collections.abc import Iterator
@@ -23,8 +23,8 @@ Kind = Literal["static", "drift", "bursts", "real"]
 PERSON = "person"
 CENSUS_SHAPE = (16, 10, 6, 4, 2)
 """Bins of age, weekly hours, education, region and sex."""
-_HEAPS = 4
-_STRIDE = 0.03  # how far the places that people like wander in a step; the box has sides of 1
+_CLUSTERS = 4
+_STRIDE = 0.03  # how far the popular points move in a step; the box has sides of 1
 _YOUNGEST = 16
 _YEARS = 5  # an update makes people so many years older: one bin of age
 _LEARNING, _MOVING, _SHIFTING = 0.15, 0.1, 0.3
@@ -37,10 +37,10 @@ _LISTS = {
 
 @dataclass(frozen=True, eq=False)
 class CountStream:
-    """True counts of every bin at every step: public or made up, never private.
+    """True counts of every bin at every step: public or simulated, never private.
 
     Attributes:
-        name: What the stream is called.
+        name: Name of the stream.
         kind: How it changes.
         shape: Number of bins along each axis.
         counts: A row for each step, bins in C order.
@@ -67,7 +67,7 @@ class CountStream:
 
     @cached_property
     def schema(self) -> Schema:
-        """The bins as columns of integers, and the column that tells people apart."""
+        """The bins as columns of integers, and the column that identifies a person."""
         axes = zip(self.columns, self.shape, strict=True)
         columns = (column(name, "integer", bounds=[0, size - 1]) for name, size in axes)
         return Schema(tuple(columns), unit=PERSON, name=self.name)
@@ -79,13 +79,13 @@ def static_stream(
     steps: int = 500,
     seed: int = 2024,
 ) -> CountStream:
-    """Make up people who never move.
+    """Simulate people who never move.
 
     >>> static_stream(people=7, steps=3).counts.sum(axis=1)
     array([7, 7, 7])
     """
     rng = _checked(people, steps, seed)
-    start = rng.multinomial(people, _profile(shape, rng.random((_HEAPS, len(shape)))))
+    start = rng.multinomial(people, _profile(shape, rng.random((_CLUSTERS, len(shape)))))
     return CountStream("static", "static", shape, np.repeat(start[None, :], steps, axis=0))
 
 
@@ -96,20 +96,20 @@ def drifting_stream(
     rate: float = 0.01,
     seed: int = 2024,
 ) -> CountStream:
-    """Make up people of whom a share moves at each step, to places that wander themselves.
+    """Simulate people of whom a share moves at each step, to points that move themselves.
 
     >>> drifting_stream(people=7, steps=3).counts.shape
     (3, 100)
     """
     rng = _checked(people, steps, seed, rate=rate)
-    places = rng.random((_HEAPS, len(shape)))
-    bins = _draw_bins(people, _profile(shape, places), rng)
+    points = rng.random((_CLUSTERS, len(shape)))
+    bins = _draw_bins(people, _profile(shape, points), rng)
     counts = [_count(bins, shape)]
     for _ in range(steps - 1):
-        walked = places + rng.normal(0, _STRIDE, places.shape)
-        places = np.abs(1 - np.abs(1 - walked))  # the walls of the box send them back
+        walked = points + rng.normal(0, _STRIDE, points.shape)
+        points = np.abs(1 - np.abs(1 - walked))  # the walls of the box reflect them
         moving = rng.random(people) < rate
-        bins[moving] = _draw_bins(int(moving.sum()), _profile(shape, places), rng)
+        bins[moving] = _draw_bins(int(moving.sum()), _profile(shape, points), rng)
         counts.append(_count(bins, shape))
     return CountStream("drift", "drift", shape, np.stack(counts))
 
@@ -121,7 +121,7 @@ def bursty_stream(
     bursts: int = 5,
     seed: int = 2024,
 ) -> CountStream:
-    """Make up people half of whom move at once, now and then; nobody moves in between.
+    """Simulate people half of whom move at once, at a few steps; no one moves in between.
 
     >>> counts = bursty_stream(people=1_000, steps=50, bursts=3).counts
     >>> int((np.abs(np.diff(counts, axis=0)).sum(axis=1) > 0).sum())
@@ -131,11 +131,11 @@ def bursty_stream(
     if not 0 <= bursts < steps:
         raise InvalidParameter(f"bursts ({bursts}) must be from 0 to one less than the steps")
     times = set(rng.choice(np.arange(1, steps), size=bursts, replace=False).tolist())
-    bins = _draw_bins(people, _profile(shape, rng.random((_HEAPS, len(shape)))), rng)
+    bins = _draw_bins(people, _profile(shape, rng.random((_CLUSTERS, len(shape)))), rng)
     counts = []
     for step in range(steps):
         if step in times:
-            profile = _profile(shape, rng.random((_HEAPS, len(shape))))
+            profile = _profile(shape, rng.random((_CLUSTERS, len(shape))))
             moving = rng.random(people) < 0.5
             bins[moving] = _draw_bins(int(moving.sum()), profile, rng)
         counts.append(_count(bins, shape))
@@ -149,10 +149,10 @@ def census_stream(
     rate: float = 0.01,
     seed: int = 2024,
 ) -> CountStream:
-    """Make up a census of whose people a share updates its record at each step.
+    """Simulate a census of whose people a share updates its record at each step.
 
-    Whoever updates is a bin of age older (the oldest give way to the youngest), and may have
-    learned more, work other hours or have moved to the next region.
+    An update makes a person a bin of age older (the oldest become the youngest), and may change
+    education, hours of work or region.
 
     >>> census_stream(3, people=7, steps=3).shape
     (16, 10, 6)
@@ -173,7 +173,7 @@ def census_stream(
 
 
 def snapshots(stream: CountStream) -> Iterator[pa.Table]:
-    """Make up rows for each step: person and bin, with as few people moving as may be.
+    """Simulate rows for each step: person and bin, with as few people moving as possible.
 
     People who are no longer needed leave, and new ones come, where the total changes.
 
@@ -185,8 +185,8 @@ def snapshots(stream: CountStream) -> Iterator[pa.Table]:
     for counts in stream.counts:
         order = np.argsort(bins, kind="stable")
         bins, people = bins[order], people[order]
-        place = np.arange(len(bins)) - np.searchsorted(bins, bins)
-        staying = place < counts[bins]
+        rank = np.arange(len(bins)) - np.searchsorted(bins, bins)
+        staying = rank < counts[bins]
         free = people[~staying]
         bins = bins[staying]
         gaps = np.repeat(np.arange(counts.size), counts - np.bincount(bins, minlength=counts.size))
@@ -206,13 +206,13 @@ def _checked(people: int, steps: int, seed: int, rate: float = 0.0) -> np.random
     return plain_generator(seed)
 
 
-def _profile(shape: tuple[int, ...], places: FloatArray) -> FloatArray:
-    """Say how likely a person is to be in each bin: heaps around places, and a few anywhere."""
+def _profile(shape: tuple[int, ...], popular: FloatArray) -> FloatArray:
+    """Compute the probability of each bin: clusters around popular points, and a few anywhere."""
     ticks = np.meshgrid(*((np.arange(size) + 0.5) / size for size in shape), indexing="ij")
     points = np.stack([tick.ravel() for tick in ticks], axis=1)
-    distances = ((points[:, None, :] - places[None, :, :]) ** 2).sum(axis=2)
-    heaps = np.exp(-distances / (2 * 0.12**2)).sum(axis=1) + 0.02
-    return np.asarray(heaps / heaps.sum())
+    distances = ((points[:, None, :] - popular[None, :, :]) ** 2).sum(axis=2)
+    weights = np.exp(-distances / (2 * 0.12**2)).sum(axis=1) + 0.02
+    return np.asarray(weights / weights.sum())
 
 
 def _draw_bins(people: int, profile: FloatArray, rng: np.random.Generator) -> IntArray:
@@ -224,7 +224,7 @@ def _count(bins: IntArray, shape: tuple[int, ...]) -> IntArray:
 
 
 def _census_codes(people: int, seed: int) -> IntArray:
-    """Put the people of a simulated census into bins: a row for each axis."""
+    """Assign the people of a simulated census to bins: a row for each axis."""
     rows = census(people, seed)
     hours = rows["hours"].fill_null(0).to_numpy() // 8
     ages = (rows["age"].to_numpy() - _YOUNGEST) // _YEARS

@@ -38,7 +38,7 @@ def test_a_cloud_of_no_sense_is_refused(bad):
         point_cloud(*bad)
 
 
-def test_the_nearest_two_heaps_are_as_far_apart_as_asked():
+def test_the_nearest_two_clusters_are_as_far_apart_as_requested():
     rng = plain_generator(3)
     shapes = [point_clouds._shape(3, rng) for _ in range(5)]
     means = point_clouds._means(shapes, 0.2, rng)

@@ -1,4 +1,4 @@
-"""Benchmarks: found where they are, described by schemas that fit them, made up elsewhere."""
+"""Benchmarks: found where they are, described by schemas that fit them, simulated elsewhere."""
 
 import pytest
 

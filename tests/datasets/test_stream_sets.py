@@ -144,7 +144,7 @@ def test_snapshots_of_a_simulated_stream_fit_its_schema():
 
 def test_a_simulated_town_hangs_together_and_objects_stay_on_its_roads():
     town = grid_roads(8)
-    assert len(town.roads) > len(town.places) - 2
+    assert len(town.roads) > len(town.points) - 2
     assert (town.lengths > 0).all()
     stream = moving_objects(town, sides=5, objects=50, steps=20)
     assert (stream.counts.sum(axis=1) == 50).all()
@@ -152,10 +152,10 @@ def test_a_simulated_town_hangs_together_and_objects_stay_on_its_roads():
     assert np.array_equal(stream.counts, moving_objects(town, sides=5, objects=50, steps=20).counts)
 
 
-def road_map(places, roads):
-    places, roads = np.array(places, dtype=float), np.array(roads)
-    lengths = np.linalg.norm(places[roads[:, 0]] - places[roads[:, 1]], axis=1)
-    return RoadMap("simulated", places, roads, lengths)
+def road_map(points, roads):
+    points, roads = np.array(points, dtype=float), np.array(roads)
+    lengths = np.linalg.norm(points[roads[:, 0]] - points[roads[:, 1]], axis=1)
+    return RoadMap("simulated", points, roads, lengths)
 
 
 def test_objects_go_to_and_fro_at_their_speeds():
@@ -174,7 +174,7 @@ def test_objects_take_the_shortest_way(monkeypatch):
     monkeypatch.setattr(dpublish.datasets.moving_objects, "_HUBS", 2)
     street = [[100 + 100 * number, 100] for number in range(20)]
     along = [[number, number + 1] for number in range(19)]
-    # From end to end there is also a way past a far place, which is no hub with this seed.
+    # From end to end there is also a way past a far crossing, which is no hub with this seed.
     town = road_map([*street, [1_000, 9_900]], [*along, [0, 20], [20, 19]])
     far = moving_objects(town, sides=2, objects=300, steps=600).counts.reshape(600, 2, 2)[:, 0, 1]
     assert 0 < far[0] < 60  # who started there
@@ -194,14 +194,14 @@ def test_parts_of_a_map_that_cannot_be_reached_are_left_out(tmp_path):
     pq.write_table(pa.table(nodes), tmp_path / NODES)
     pq.write_table(pa.table(edges), tmp_path / EDGES)
     road_map = oldenburg(tmp_path)
-    assert road_map.places.tolist() == [[0, 0], [3, 4], [0, 8]]
+    assert road_map.points.tolist() == [[0, 0], [3, 4], [0, 8]]
     assert sorted(road_map.lengths.tolist()) == [5, 5]  # the twin of the first road is gone
 
 
 # Public streams
 
 
-def test_a_public_stream_is_read_by_hour_and_place(tmp_path):
+def test_a_public_stream_is_read_by_hour_and_zone(tmp_path):
     hours = {"hour": [1, 0, 1], "ix": [2, 0, 9], "iy": [3, 1, 9], "n_taxis": [7, 5, 1]}
     pq.write_table(pa.table(hours), tmp_path / TDRIVE)
     counts = tdrive_stream(tmp_path, steps=2).counts.reshape(2, 10, 10)
