@@ -17,8 +17,7 @@ from dpublish.core.query import cells as cell_counts
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema, column
 from dpublish.mechanisms.exact.sampler import discrete_laplace
-from dpublish.methods.histogram.released import HistogramRelease
-from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease
+from dpublish.methods.histogram.released import HistogramRelease, LabeledHistogramRelease
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.kmeans.synopsis import GridSynopsis
 from dpublish.methods.privbayes.nodes import Node

@@ -10,7 +10,7 @@ from dpublish.cli.table_file import page_path, require_new_file, without_formula
 from dpublish.core.folder.folder import load
 from dpublish.core.folder.manifest import require_outside
 from dpublish.errors import InvalidParameter
-from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease
+from dpublish.methods.histogram.released import LabeledHistogramRelease
 from dpublish.storage.files import write_text
 
 

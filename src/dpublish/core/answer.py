@@ -12,8 +12,8 @@ class Answer:
     12.2  (0.95 confidence: 10 to 1,234.5)
 
     Without an interval (`low` and `high` are None) no honest one is known.
-    The interval covers the noise.  What it does not cover, such as records assumed to be
-    spread evenly within a cell, is said in `assumption`.
+    The interval covers the noise.  What it does not cover, such as records assumed to lie
+    evenly within a cell, is stated in `assumption`.
     """
 
     value: float
@@ -27,12 +27,12 @@ class Answer:
         return asdict(self)
 
     def __str__(self) -> str:
-        value = _told(max(self.value, 0.0))  # no count is negative, though an estimate may be
+        value = _written(max(self.value, 0.0))  # no count is negative, though an estimate may be
         if self.low is None or self.high is None:
             return f"{value}  (no confidence interval is offered)"
-        bar = f"{_told(self.low)} to {_told(self.high)}"
-        return f"{value}  ({self.confidence} confidence: {bar})"
+        interval = f"{_written(self.low)} to {_written(self.high)}"
+        return f"{value}  ({self.confidence} confidence: {interval})"
 
 
-def _told(number: float) -> str:
+def _written(number: float) -> str:
     return f"{number:,.1f}".removesuffix(".0")

@@ -1,4 +1,4 @@
-"""Counts over a box that is cut into equal parts, made ready for questions."""
+"""Counts over a box that is cut into equal parts, made ready for queries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,13 +54,13 @@ class GridCounts:
         return CellCounts(tuple(side.axis for side in sides), kept.ravel(), self.rate)
 
     def boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
-        """Estimate the number of records in each of many boxes of the columns' leaves."""
+        """Estimate the number of records in each of many boxes of the columns' codes."""
         return self.cells.boxes(columns, lows, highs, self._shares)
 
     def _shares(self, axis: Axis, lows: IntArray, highs: IntArray) -> FloatArray:
         column = self.box.columns[self.box.names.index(axis.column)]
-        leaves = np.asarray(column.partition.edges)
-        low, high = (leaves[np.clip(ends, 0, leaves.size - 1)] for ends in (lows, highs))
+        starts = np.asarray(column.partition.edges)
+        low, high = (starts[np.clip(ends, 0, starts.size - 1)] for ends in (lows, highs))
         edges = np.asarray(axis.edges)
         overlap = np.minimum(high[:, None], edges[1:]) - np.maximum(low[:, None], edges[:-1])
         return np.asarray(np.maximum(overlap, 0) / np.diff(edges))

@@ -17,7 +17,7 @@ UNKNOWN = -1
 
 
 def encode_rows(rows: Any, schema: Schema, names: Sequence[str]) -> dict[str, NDArray[np.int64]]:
-    """Find the leaf of each value of the named columns; `UNKNOWN` where there is none.
+    """Find the code of each value of the named columns; `UNKNOWN` where there is none.
 
     `rows` is any Arrow-compatible object: a PyArrow table, a pandas or Polars frame...
 

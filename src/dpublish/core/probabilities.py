@@ -14,12 +14,12 @@ def add_up(
 ) -> NDArray[np.float64]:
     """Add counts over `axes` up to the coarser or fewer axes `wanted`, in that order."""
     names = [axis.column for axis in axes]
-    for place, axis in enumerate(axes):
+    for index, axis in enumerate(axes):
         coarse = next((w for w in wanted if w.column == axis.column), None)
         starts = np.zeros(1, np.int64) if coarse is None else coarsening(axis, coarse)
-        counts = np.add.reduceat(counts, starts, axis=place)
+        counts = np.add.reduceat(counts, starts, axis=index)
     kept = [names.index(axis.column) for axis in wanted]
-    dropped = [place for place in range(len(axes)) if place not in kept]
+    dropped = [index for index in range(len(axes)) if index not in kept]
     return np.squeeze(counts.transpose(*kept, *dropped), axis=tuple(range(len(kept), len(axes))))
 
 
@@ -39,8 +39,8 @@ def conditional(joint: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     flat = joint.reshape(joint.shape[0], -1).T
     overall = flat.sum(axis=0)
-    spread = overall if overall.sum() > 0 else np.ones(flat.shape[1])
-    filled = np.where(flat.sum(axis=1, keepdims=True) > 0, flat, spread)
+    fallback = overall if overall.sum() > 0 else np.ones(flat.shape[1])
+    filled = np.where(flat.sum(axis=1, keepdims=True) > 0, flat, fallback)
     return np.asarray(filled / filled.sum(axis=1, keepdims=True))
 
 
@@ -60,8 +60,6 @@ def draw_cells(
     sums = np.minimum(np.cumsum(probabilities, axis=1), 1.0)
     sums[:, -1] = 1.0
     rising = (sums + np.arange(len(probabilities))[:, None]).ravel()
-    places = np.searchsorted(rising, rows + rng.random(rows.size), side="right")
+    found = np.searchsorted(rising, rows + rng.random(rows.size), side="right")
     # The sum of a row's number and a part below 1 may round up to the next row.
-    return np.asarray(
-        np.minimum(places - rows * probabilities.shape[1], probabilities.shape[1] - 1)
-    )
+    return np.asarray(np.minimum(found - rows * probabilities.shape[1], probabilities.shape[1] - 1))

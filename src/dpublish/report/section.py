@@ -40,7 +40,7 @@ class Section:
 
 SECTIONS = {
     "histogram": "dpublish.methods.histogram.report:section",
-    "labeled-histogram": "dpublish.methods.histogram.report_labeled:section",
+    "labeled-histogram": "dpublish.methods.histogram.report:labeled_section",
     "grid-classifier": "dpublish.methods.privpfc.report:section",
     "bayes-network": "dpublish.methods.privbayes.report:section",
     "decision-tree": "dpublish.methods.trees.report:section",

@@ -13,8 +13,8 @@ from dpublish.core.prediction import UNKNOWN
 from dpublish.data.cut import cut_axis
 from dpublish.data.schema import Schema, column
 from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
-from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease
-from dpublish.methods.histogram.report_labeled import section
+from dpublish.methods.histogram.released import LabeledHistogramRelease
+from dpublish.methods.histogram.report import labeled_section as section
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt

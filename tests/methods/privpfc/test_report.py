@@ -10,7 +10,7 @@ import pytest
 from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.methods.histogram import report_labeled as labeled_histogram
+from dpublish.methods.histogram.report import labeled_section
 from dpublish.methods.privpfc.privpfc import PrivPfC
 from dpublish.methods.privpfc.refinement import Refinement
 from dpublish.methods.privpfc.report import section
@@ -47,7 +47,7 @@ def with_refinements(count, axis):
 
 def test_the_grid_is_shown_as_any_labeled_histogram():
     release = publish(0)
-    assert section(release, True) == labeled_histogram.section(release, True)
+    assert section(release, True) == labeled_section(release, True)
     assert section(release, False).figures == ()
 
 

@@ -70,7 +70,7 @@ _NOT_A_RELEASE = (
 )
 _KINDS = {
     "histogram": "dpublish.methods.histogram.released:HistogramRelease",
-    "labeled-histogram": "dpublish.methods.histogram.released_labeled:LabeledHistogramRelease",
+    "labeled-histogram": "dpublish.methods.histogram.released:LabeledHistogramRelease",
     "grid-classifier": "dpublish.methods.privpfc.released:PrivPfCRelease",
     "bayes-network": "dpublish.methods.privbayes.released:PrivBayesRelease",
     "decision-tree": "dpublish.methods.trees.released:DecisionTreeRelease",

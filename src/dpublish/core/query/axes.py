@@ -1,4 +1,4 @@
-"""What a question asks of each axis of a release that counts leaves along several columns."""
+"""What a query covers of each axis of a release that counts cells of several columns."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,21 +12,21 @@ from dpublish.data.axis import Axis
 from dpublish.errors import InvalidQuery
 
 
-class Question(NamedTuple):
-    """The part of each cell that is asked for, axis by axis, and what the answer assumes."""
+class Coverage(NamedTuple):
+    """The part of each cell that a query covers, axis by axis, and what the answer assumes."""
 
     weights: tuple[NDArray[np.float64], ...]
     assumption: str | None
 
 
 class BoxBounds(NamedTuple):
-    """Boxes of leaves: low <= code < high along every axis, one row for each box."""
+    """Boxes of codes: low <= code < high along every axis, one row for each box."""
 
     lows: NDArray[np.int64]
     highs: NDArray[np.int64]
 
 
-def read_question(axes: Sequence[Axis], query: str) -> Question:
+def read_query(axes: Sequence[Axis], query: str) -> Coverage:
     """Parse a query and weigh the cells of every axis by it."""
     parsed = parse_query(query)
     names = [axis.column for axis in axes]
@@ -34,7 +34,7 @@ def read_question(axes: Sequence[Axis], query: str) -> Question:
     conditions = [parsed.about(name) for name in names]
     weights = tuple(axis_weights(axis, c) for axis, c in zip(axes, conditions, strict=True))
     notes = [assumption(*about) for about in zip(axes, conditions, weights, strict=True)]
-    return Question(weights, "; ".join(dict.fromkeys(n for n in notes if n)) or None)
+    return Coverage(weights, "; ".join(dict.fromkeys(n for n in notes if n)) or None)
 
 
 def read_boxes(
@@ -54,10 +54,10 @@ def read_boxes(
     sizes = np.array([axis.size for axis in axes], dtype=np.int64)
     all_lows = np.zeros((len(lows), len(axes)), dtype=np.int64)
     all_highs = np.repeat(sizes[None, :], len(lows), axis=0)
-    for place, name in enumerate(columns):
+    for index, name in enumerate(columns):
         if name not in names:
             raise InvalidQuery(f"this release knows nothing of {name!r}, only of {names}")
         which = names.index(name)
-        all_lows[:, which] = np.clip(lows[:, place], 0, sizes[which])
-        all_highs[:, which] = np.clip(highs[:, place], all_lows[:, which], sizes[which])
+        all_lows[:, which] = np.clip(lows[:, index], 0, sizes[which])
+        all_highs[:, which] = np.clip(highs[:, index], all_lows[:, which], sizes[which])
     return BoxBounds(all_lows, all_highs)

@@ -6,7 +6,7 @@ A query is a list of conditions, all of which must hold.  It is parsed, never ex
     column < 5   <= 5   > 5   >= 5                  column in 30..40   (both ends count)
 
 Names and values with spaces or signs stand in quotes: `income = "<=50K"`; a quote within them
-is doubled.  The empty query asks for everything.
+is doubled.  The empty query covers all records.
 """
 
 import re
@@ -34,9 +34,9 @@ _SHOWN = 80
 
 _ONLY_AND = (
     "conditions are joined by 'and' only; for several values of a column write "
-    "column in {a, b}, else ask two questions and add up the answers"
+    "column in {a, b}, else send two queries and add up the answers"
 )
-_NO_NOT = "there is no 'not'; write column != value, or ask the opposite and subtract"
+_NO_NOT = "there is no 'not'; write column != value, or count the opposite and subtract"
 _NOT_OPERATORS = {
     "is": "write column = value, or column != value",
     "equals": "write column = value",
@@ -93,7 +93,7 @@ class Query:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns asked about, each once."""
+        """Names of the columns of all conditions, each once."""
         return tuple(dict.fromkeys(condition.column for condition in self.conditions))
 
     def about(self, column: str) -> tuple[Condition, ...]:

@@ -1,4 +1,4 @@
-"""Ask the same questions of rows in the clear: synthetic rows, or the owner's own.
+"""Evaluate the same queries on rows in the clear: synthetic rows, or the owner's own.
 
 Nothing here is private.  Values are read as the schema encodes them: numbers are clipped to
 the bounds, unlisted values go where the schema sends them, and a row whose value the schema
@@ -34,7 +34,7 @@ def matches(rows: Any, query: Query | str, schema: Schema) -> Mask:
 
 
 class ClearRows:
-    """Rows of which each column is read at most once, for many questions."""
+    """Rows of which each column is read at most once, for many queries."""
 
     def __init__(self, rows: Any, schema: Schema) -> None:
         self._table = rows if isinstance(rows, pa.Table) else pa.table(rows)
@@ -57,7 +57,7 @@ class ClearRows:
         return found
 
     def codes(self, name: str) -> NDArray[np.int64]:
-        """Find the leaf of each row's value; `UNKNOWN` where there is none."""
+        """Find the code of each row's value; `UNKNOWN` where there is none."""
         if name not in self._codes:
             self._codes[name] = encode_rows(self._table, self._schema, [name])[name]
         return self._codes[name]

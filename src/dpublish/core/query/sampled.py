@@ -1,7 +1,7 @@
-"""Count by conditions in synthetic rows, where a release has no counts of what is asked.
+"""Count by conditions in synthetic rows, where a release has no counts for a query.
 
-The rows are always the same ones, so the same question has the same answer.  How far it is
-from the truth depends on how well the release's model fits, which nobody has paid to know.
+The rows are always the same ones, so the same query has the same answer.  How far it is
+from the truth depends on how well the release's model fits, which no budget was spent to know.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class SampledCount:
         return any(self._excludes_all(name, query.about(name)) for name in query.columns)
 
     def _excludes_all(self, name: str, conditions: tuple[Condition, ...]) -> bool:
-        """Tell whether no value of a column satisfies all conditions."""
+        """Check whether no value of a column satisfies all conditions."""
         axis = self._schema[name].axis()
         ranges = tuple(c for c in conditions if c.operator in RANGES)
         others = [(c,) for c in conditions if c.operator not in RANGES]
@@ -61,15 +61,15 @@ class SampledCount:
     def boxes(
         self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Estimate the number of records in each of many boxes of leaves."""
+        """Estimate the number of records in each of many boxes of codes."""
         for name in columns:
             if name not in self._names:
                 raise InvalidQuery(f"this release knows nothing of {name!r}, only of {self._names}")
         codes = [self._rows.codes(name) for name in columns]
         found = np.empty(len(lows))
-        for place, (low, high) in enumerate(zip(lows, highs, strict=True)):
+        for box, (low, high) in enumerate(zip(lows, highs, strict=True)):
             inside = np.ones(len(self._rows), dtype=np.bool_)
             for along, first, past in zip(codes, low, high, strict=True):
                 inside &= (along >= first) & (along < past)
-            found[place] = inside.sum()
+            found[box] = inside.sum()
         return found * self._weight

@@ -32,9 +32,9 @@ def axis_weights(axis: Axis, conditions: tuple[Condition, ...]) -> NDArray[np.fl
             continue
         further = _settled(_matched(axis, condition))
         if np.any(is_partial(weights) & is_partial(further)):
-            # How two parts of one cell overlap cannot be told from their sizes.
+            # How two parts of one cell overlap does not follow from their sizes.
             raise InvalidQuery(
-                f"the conditions on {axis.column!r} cut the same cell twice; ask a simpler question"
+                f"the conditions on {axis.column!r} cut the same cell twice; write a simpler query"
             )
         weights = weights * further
     return weights
@@ -52,12 +52,12 @@ def _settled(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _listed_weights(axis: Axis, conditions: tuple[Condition, ...]) -> NDArray[np.float64]:
-    """Decide on every listed value first: a cell weighs what part of its values is asked for."""
-    leaves = replace(axis, level=axis.taxonomy.height)
-    asked = np.ones(leaves.size)
+    """Decide on every listed value first: a cell weighs the part of its values that is covered."""
+    finest = replace(axis, level=axis.taxonomy.height)
+    covered = np.ones(finest.size)
     for condition in dict.fromkeys(conditions):
-        asked *= _matched(leaves, condition)
-    shares = np.bincount(axis.leaf_to_cell, weights=asked, minlength=axis.size)
+        covered *= _matched(finest, condition)
+    shares = np.bincount(axis.leaf_to_cell, weights=covered, minlength=axis.size)
     return np.asarray(shares / np.diff(axis.leaf_starts))
 
 
@@ -113,21 +113,21 @@ def _covered(axis: Axis, ranges: list[Condition]) -> NDArray[np.float64]:
 def assumption(
     axis: Axis, conditions: tuple[Condition, ...], weights: NDArray[np.float64]
 ) -> str | None:
-    """Say what an answer assumes beyond the noise: where values lie within a cell, or beyond."""
+    """State what an answer assumes beyond the noise: where values lie within a cell, or beyond."""
     if np.any(is_partial(weights)):
         return "records are assumed to be spread evenly within partly covered cells"
     ranges = [c for c in conditions if c.operator in RANGES]
     if axis.edges is None or not ranges:
         return None
-    asked = _intersection(axis, ranges)
+    wanted = _intersection(axis, ranges)
     first, last = axis.edges[0], axis.edges[-1] - axis.holds_integers
-    if asked.low > last or asked.high < first or (asked.low == last and not asked.include_low):
+    if wanted.low > last or wanted.high < first or (wanted.low == last and not wanted.include_low):
         return f"values of {axis.column} beyond {first:g} to {last:g} were counted at these ends"
-    # A cell holds one of its ends, the outermost both; to ask otherwise cannot be honored.
-    holds_low = axis.closed == "left" or asked.low <= first
-    holds_high = axis.closed == "right" or asked.high >= last
-    starts_odd = _is_edge(axis, asked.low) and asked.include_low != holds_low
-    ends_odd = _is_edge(axis, asked.high) and asked.include_high != holds_high
+    # A cell holds one of its ends, the outermost both; a query for the other cannot be honored.
+    holds_low = axis.closed == "left" or wanted.low <= first
+    holds_high = axis.closed == "right" or wanted.high >= last
+    starts_odd = _is_edge(axis, wanted.low) and wanted.include_low != holds_low
+    ends_odd = _is_edge(axis, wanted.high) and wanted.include_high != holds_high
     if not axis.holds_integers and (starts_odd or ends_odd):
         return f"no record is assumed to lie exactly at the end of the range of {axis.column}"
     return None

@@ -38,7 +38,7 @@ from dpublish.methods.diffgen.cuts import (
     require_distinct_nodes,
 )
 from dpublish.methods.histogram.published_cells import add_noise_to_cells, require_free_names
-from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease
+from dpublish.methods.histogram.released import LabeledHistogramRelease
 
 MOST_STEPS = 100
 MAX_DENSE_CELLS = 1 << 17

@@ -13,7 +13,7 @@ from dpublish.accuracy.intervals import require_confidence
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
 from dpublish.core.noisy_size import MAX_ROWS, NoisySize
-from dpublish.core.query.axes import read_boxes, read_question
+from dpublish.core.query.axes import read_boxes, read_query
 from dpublish.core.released import Release
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
@@ -150,7 +150,7 @@ class DPCopulaRelease(Release):
         columns are joined by the copula, and the confidence interval holds if they are in truth.
         """
         require_confidence(confidence)
-        asked = read_question(list(self.axes.values()), query)
+        asked = read_query(list(self.axes.values()), query)
         named = zip(self.schema.names, asked.weights, strict=True)
         weights = {name: along for name, along in named if np.any(along != 1)}
         value, reach = self._estimate(weights, confidence)

@@ -14,7 +14,7 @@ from dpublish.accuracy.projection import round_to_total
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
 from dpublish.core.noisy_size import MAX_ROWS
-from dpublish.core.query.axes import read_boxes, read_question
+from dpublish.core.query.axes import read_boxes, read_query
 from dpublish.core.released import Release
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
@@ -124,7 +124,7 @@ class CellCopulasRelease(Release):
         model.
         """
         require_confidence(confidence)
-        asked = read_question(self.axes, query)
+        asked = read_query(self.axes, query)
         weights = {axis.column: along for axis, along in zip(self.axes, asked.weights, strict=True)}
         cells = reduce(np.multiply.outer, [weights[a.column] for a in self.groups.categories])
         limited = [name for name in self.numbers if np.any(weights[name] != 1)]

@@ -1,10 +1,4 @@
-"""Publish a sample of the noisy counts of a huge domain, large counts first.
-
-Known as: filter with priority sampling.
-Reference: G. Cormode, C. Procopiuc, D. Srivastava, T. Tran, "Differentially Private Summaries
-for Sparse Data", ICDT 2012; the sampling after N. Duffield, C. Lund, M. Thorup, "Priority
-Sampling for Estimation of Arbitrary Subset Sums", J. ACM 54(6), 2007.
-"""
+"""FilterPriority: a weighted sample of the largest noisy cells of a huge domain."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -19,7 +13,7 @@ from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse, sparse_counts
+from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse
 from dpublish.methods.filter_priority.released import TABLE_COLUMNS, FilterPriorityRelease
 from dpublish.methods.histogram.domain import (
     counted_columns,
@@ -27,6 +21,7 @@ from dpublish.methods.histogram.domain import (
     require_names,
 )
 from dpublish.randomness import RandomSource
+from dpublish.types import IntArray
 
 MOST_SAMPLED = 1_000_000
 
@@ -40,19 +35,56 @@ class Sampled(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FilterPriority(Method[FilterPriorityRelease]):
-    """Method: perturb all cells of `columns`, drop small ones, keep a sample by priority."""
+    """Publish a weighted sample of the largest noisy counts of a huge domain.
+
+    Every cell of the domain gets noise, small counts are dropped, and a priority sample of the
+    rest is kept: its weights add up to the noisy counts on average.  Choose it when the columns
+    have far more cells than records and the result must stay small; choose `Histogram` with a
+    threshold when all cells that pass may be published.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record.
+        Proof: docs/proofs/cell_sample.md.
+
+    Parameters:
+        columns: Columns to count by, each value or bin apart; all numeric, integer and ordinal
+            columns if none is named.
+        sample: Most cells to publish.
+        threshold: Least noisy count that is published; `"auto"` chooses it so that about one
+            empty cell passes.
+
+    Returns:
+        A `FilterPriorityRelease` with `count(query)`, `marginal(column)`, `rows(n)`,
+        `tables()`.  Its counts have no confidence interval: what the threshold hides is unknown.
+
+    Example:
+        >>> import tomllib
+        >>> from dpublish import Budget, FilterPriority, open_table, seeded
+        >>> from dpublish.data.schema_file import from_dict
+        >>> from dpublish.datasets.census import SCHEMA, census
+        >>> table = open_table(census(2_000), from_dict(tomllib.loads(SCHEMA)))
+        >>> method = FilterPriority(columns=("sex", "education", "region"), sample=20)
+        >>> release = method.release(table, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> print(release.summary()["published"])
+        20 of 48 cells, noisy count at least 4, those below 99 at random
+
+    Reference:
+        G. Cormode, C. Procopiuc, D. Srivastava, T. Tran, "Differentially Private Summaries for
+        Sparse Data", ICDT 2012; the sampling after N. Duffield, C. Lund, M. Thorup, "Priority
+        Sampling for Estimation of Arbitrary Subset Sums", J. ACM 54(6), 2007.
+    """
 
     name: ClassVar[str] = "filter-priority"
 
     columns: tuple[str, ...] = setting(
-        "Columns to count by, at their leaves; all numeric, integer and ordinal ones if none "
-        "is named.",
+        "Columns to count by, each value or bin apart; all numeric, integer and ordinal ones if "
+        "none is named.",
         default=(),
     )
     sample: int = setting("Most cells to publish.", default=10_000)
     threshold: int | Literal["auto"] = setting(
         "Least noisy count that is published; auto picks it from the number of cells and "
-        "epsilon so that about one empty cell gets through.",
+        "epsilon so that about one empty cell passes.",
         default="auto",
     )
 
@@ -67,36 +99,34 @@ class FilterPriority(Method[FilterPriorityRelease]):
             object.__setattr__(self, "threshold", int(self.threshold))
 
     def _release(self, run: Run) -> FilterPriorityRelease:
-        """Publish a sample of the noisy cells of `table`.
+        """Publish a sample of the noisy cells.
 
         Privacy:
-            `budget.epsilon`-differentially private when one record is added or removed: the
+            `run.epsilon`-differentially private when one record is added or removed: the
             record lies in one cell, so the vector of all cells of the public domain, empty
-            ones included, moves by 1 in all.  `sparse_counts` has the distribution of perturbing
-            every cell with noise of rate epsilon and dropping those below the public threshold.
+            ones included, moves by 1 in all.  `sparse_counts` has the distribution of adding
+            noise of rate epsilon to every cell and dropping those below the public threshold.
             The sample is drawn from these noisy cells alone, so it is post-processing.
             Proof: docs/proofs/cell_sample.md.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        kernel, threshold = self._plan(table.schema, budget.epsilon)
+        kernel, threshold = self._plan(run.schema, run.epsilon)
         # Opened before any row is read: a share that is already used stops here.
-        share = budget.split(counts=1)["counts"]
-        occupied = table.sum(kernel).compact()
-        noisy = sparse_counts(
+        share = run.split(counts=1)["counts"]
+        occupied = run.sum(kernel).compact()
+        noisy = run.sparse_counts(
             occupied.keys,
             occupied.counts,
             domain_size=kernel.domain_size,
             threshold=threshold,
+            sensitivity=kernel.sensitivity(run.neighbors),
             budget=share,
-            rng=rng,
         )
-        kept, cutoff = priority_sample(noisy.counts, self.sample, rng)
-        if progress is not None:
-            progress(1, 1, "sample")
+        kept, cutoff = priority_sample(noisy.counts, self.sample, run.rng)
+        run.step(1, 1, "sample")
         return FilterPriorityRelease(
             receipt=run.receipt(),
             schema=replace(
-                table.schema, columns=tuple(table.schema[axis.column] for axis in kernel.axes)
+                run.schema, columns=tuple(run.schema[axis.column] for axis in kernel.axes)
             ),
             cells=noisy.keys[kept],
             counts=noisy.counts[kept],
@@ -138,7 +168,7 @@ class FilterPriority(Method[FilterPriorityRelease]):
         return kernel, threshold
 
 
-def priority_sample(counts: NDArray[np.int64], size: int, rng: RandomSource) -> Sampled:
+def priority_sample(counts: IntArray, size: int, rng: RandomSource) -> Sampled:
     """Keep the `size` items of highest priority: count / u, with u uniform on (0, 1].
 
     With the next highest priority as cutoff, max(count, cutoff) of the kept items adds up to

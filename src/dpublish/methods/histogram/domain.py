@@ -1,4 +1,4 @@
-"""The columns over which a multi-dimensional histogram counts: all of it public."""
+"""Which columns a method counts by: chosen from public settings and the schema alone."""
 
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
@@ -44,7 +44,7 @@ def counted_columns(schema: Schema, names: tuple[str, ...]) -> tuple[Column, ...
 
 
 def require_ordered(columns: tuple[Column, ...]) -> None:
-    """Refuse categories: boxes would be cut through the order in which they happen to be listed.
+    """Refuse categories: boxes would cut the arbitrary order in which their values are listed.
 
     Two values have an order, whichever comes first.
     """

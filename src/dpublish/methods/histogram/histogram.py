@@ -1,8 +1,4 @@
-"""Publish a histogram with independent noise in every cell.
-
-Known as: the Laplace (geometric) histogram; the baseline of every comparison, and the best
-choice for few cells.  In its sparse form: the thresholded release of high-dimensional counts.
-"""
+"""Histogram: noisy counts of every cell of a few columns."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,17 +16,49 @@ from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema, parse_columns
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.noise import add_geometric
-from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse, sparse_counts
+from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse
 from dpublish.methods.histogram.released import HistogramRelease
-from dpublish.privacy.neighbors import AddRemoveRecord
 
 MAX_DENSE_CELLS = 20_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Histogram(Method[HistogramRelease]):
-    """Method: count records by `columns`, then perturb every count."""
+    """Publish noisy counts of every combination of a few columns.
+
+    Each count gets two-sided geometric (discrete Laplace) noise of its own.  Choose it when a
+    few columns matter and every count needs a confidence interval; with a `threshold` it also
+    suits domains of up to 2^62 cells, most of them empty.  Choose `Privelet` or `PSD` for long
+    ranges of numbers, and a synthetic table such as `PrivBayes` when many columns matter.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record.  A record lies in
+        one cell, so all counts together change by 1.
+
+    Parameters:
+        columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
+        threshold: Publish only cells whose noisy count is at least this; `"auto"` chooses it
+            so that about one empty cell passes.  None publishes every cell.
+
+    Returns:
+        A `HistogramRelease` with `count(query)`, `marginal(column)`, `rows(n)`, `tables()`.
+
+    Example:
+        >>> import tomllib
+        >>> from dpublish import Budget, Histogram, open_table, seeded
+        >>> from dpublish.data.schema_file import from_dict
+        >>> from dpublish.datasets.census import SCHEMA, census
+        >>> table = open_table(census(2_000), from_dict(tomllib.loads(SCHEMA)))
+        >>> method = Histogram(columns=("education", "sex"))
+        >>> release = method.release(table, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> print(release.count("sex = Female"))
+        1,001  (0.95 confidence: 994 to 1,008)
+
+    Reference:
+        A. Ghosh, T. Roughgarden, M. Sundararajan, "Universally Utility-Maximizing Privacy
+        Mechanisms", STOC 2009; for the threshold G. Cormode, C. Procopiuc, D. Srivastava,
+        T. Tran, "Differentially Private Summaries for Sparse Data", ICDT 2012.
+    """
 
     name: ClassVar[str] = "histogram"
 
@@ -39,7 +67,7 @@ class Histogram(Method[HistogramRelease]):
     )
     threshold: int | Literal["auto"] | None = setting(
         "Publish only cells whose noisy count reaches this; auto picks it from the number of "
-        "cells and epsilon so that about one empty cell gets through. Needed for huge domains.",
+        "cells and epsilon so that about one empty cell passes. Needed for huge domains.",
         default=None,
     )
 
@@ -51,50 +79,42 @@ class Histogram(Method[HistogramRelease]):
             object.__setattr__(self, "threshold", int(self.threshold))  # a NumPy integer, too
 
     def _release(self, run: Run) -> HistogramRelease:
-        """Publish the histogram of `table`.
+        """Publish the histogram.
 
         Privacy:
-            `budget.epsilon`-differentially private when one record is added or removed: the
+            `run.epsilon`-differentially private when one record is added or removed: the
             record lies in one cell, so the vector of all cells, empty ones included, moves
             by 1 in all, and each gets two-sided geometric noise of rate epsilon.  The
-            sparse form has the same distribution as perturbing every cell of the public
+            sparse form has the same distribution as adding noise to every cell of the public
             domain and dropping those below the public threshold.  Estimates, rows and
             answers are computed from the noisy counts alone.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        if not isinstance(table.neighbors, AddRemoveRecord):
-            raise InvalidParameter("histogram hides one record added or removed, nothing else")
-        axes = self._axes(table.schema)
-        threshold = self._threshold(table.schema, axes, budget.epsilon)
+        axes = self._axes(run.schema)
+        threshold = self._threshold(run.schema, axes, run.epsilon)
         columns = tuple((axis.column, axis.level) for axis in axes)
         # Opened before any row is read: a share that is already used stops here.
-        share = budget.split(counts=1)["counts"]
+        share = run.split(counts=1)["counts"]
         if threshold is None:
-            dense = Counts(table.schema, (columns,))
-            rate = budget.epsilon / dense.sensitivity(table.neighbors)
-            exact = table.sum(dense)
-            counts = add_geometric(
-                exact, sensitivity=dense.sensitivity(table.neighbors), budget=share, rng=rng
-            )
+            dense = Counts(run.schema, (columns,))
+            rate = run.epsilon / dense.sensitivity(run.neighbors)
+            counts = run.add_noise(run.sum(dense), of=dense, budget=share)
             cells = np.arange(counts.size, dtype=np.int64)
         else:
-            sparse = SparseCounts(table.schema, columns)
-            rate = budget.epsilon / sparse.sensitivity(table.neighbors)
-            occupied = table.sum(sparse).compact()
-            cells, counts = sparse_counts(
+            sparse = SparseCounts(run.schema, columns)
+            rate = run.epsilon / sparse.sensitivity(run.neighbors)
+            occupied = run.sum(sparse).compact()
+            cells, counts = run.sparse_counts(
                 occupied.keys,
                 occupied.counts,
                 domain_size=sparse.domain_size,
                 threshold=threshold,
-                sensitivity=sparse.sensitivity(table.neighbors),
+                sensitivity=sparse.sensitivity(run.neighbors),
                 budget=share,
-                rng=rng,
             )
-        if progress is not None:
-            progress(1, 1, "histogram")
+        run.step(1, 1, "histogram")
         return HistogramRelease(
             receipt=run.receipt(),
-            schema=replace(table.schema, columns=tuple(table.schema[a.column] for a in axes)),
+            schema=replace(run.schema, columns=tuple(run.schema[a.column] for a in axes)),
             axes=axes,
             cells=cells,
             counts=counts,
@@ -117,13 +137,13 @@ class Histogram(Method[HistogramRelease]):
         if n_records:
             figures["records_per_cell"] = n_records / cells
         if threshold is None:
-            reach = figures["one_cell_95"]
-            summary = f"{cells:,} cells; each count within {reach:,.0f} of the truth (95 %)"
+            width = figures["one_cell_95"]
+            summary = f"{cells:,} cells; each count within {width:,.0f} of the truth (95 %)"
             return ExpectedError(summary, figures, target="one_cell_95")
-        reach = figures["all_cells_95"]
+        width = figures["all_cells_95"]
         summary = (
             f"{cells:,} cells, those at or above {threshold:,} published; all published counts "
-            f"within {reach:,.0f} of the truth (95 %)"
+            f"within {width:,.0f} of the truth (95 %)"
         )
         return ExpectedError(summary, figures, target="all_cells_95")
 

@@ -14,7 +14,7 @@ from dpublish.accuracy.intervals import require_confidence
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
 from dpublish.core.noisy_size import MAX_ROWS
-from dpublish.core.query.axes import read_boxes, read_question
+from dpublish.core.query.axes import read_boxes, read_query
 from dpublish.core.query.language import parse_query
 from dpublish.core.released import Release, whole_column
 from dpublish.data.axis import Axis, Value
@@ -128,7 +128,7 @@ class MarginalsRelease(Release):
         # Without a condition the column that is surest of the total answers.
         surest = min(zip(self.marginals, self.schema.names, strict=True), key=_total_variance)[1]
         name = columns[0] if columns else surest
-        asked = read_question(self.axes, query)
+        asked = read_query(self.axes, query)
         noisy = self.noisy_marginal(name)
         weights = asked.weights[self.schema.names.index(name)]
         value = float(weights @ noisy.bins)

@@ -32,7 +32,7 @@ from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.selection import selection_rate
 from dpublish.mechanisms.sparse_counts import auto_threshold
 from dpublish.methods.histogram.published_cells import add_noise_to_cells, require_free_names
-from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease
+from dpublish.methods.histogram.released import LabeledHistogramRelease
 from dpublish.methods.pph.plan import AUTO, Plan
 from dpublish.methods.pph.score import SCORE_RANGE, score_projection
 from dpublish.privacy.budget import Budget

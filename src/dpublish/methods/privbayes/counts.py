@@ -7,7 +7,7 @@ import numpy as np
 from dpublish.accuracy.intervals import half_width, require_confidence
 from dpublish.accuracy.noise_distribution import Terms, noise_variance
 from dpublish.core.answer import Answer
-from dpublish.core.query.axes import read_question
+from dpublish.core.query.axes import read_query
 from dpublish.core.query.cells import CellCounts, bounded
 from dpublish.core.query.language import parse_query, require_columns
 from dpublish.core.query.weights import is_partial
@@ -42,6 +42,6 @@ def count_network(network: "PrivBayesRelease", query: str, confidence: float) ->
 
 def _doubt(joint: CellCounts, query: str) -> tuple[bool, float]:
     """Tell whether an answer has to cut cells, and the variance of its noise."""
-    weights = read_question(joint.axes, query).weights
+    weights = read_query(joint.axes, query).weights
     terms = Terms.of_products(weights, float(joint.rate or 0))
     return any(np.any(is_partial(along)) for along in weights), float(terms.variances.sum())

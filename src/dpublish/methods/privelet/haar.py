@@ -1,8 +1,8 @@
 """The Haar transform of whole counts: one total, and differences of halves.
 
-Sums take the place of the averages of the usual transform, so that every coefficient is a
+Sums stand in for the averages of the usual transform, so that every coefficient is an
 integer and one record moves each coefficient above it by exactly 1.  Along an axis of
-2^h leaves the coefficients are numbered as a heap: 0 is the total, 2^k + i is the left half
+2^h cells the coefficients are numbered as a heap: 0 is the total, 2^k + i is the left half
 less the right half of node i on level k.
 """
 
@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def depth_of(leaves: int) -> int:
-    """Find h, the least number with 2^h >= `leaves`.
+def depth_of(cells: int) -> int:
+    """Find h, the least number with 2^h >= `cells`.
 
-    >>> [depth_of(leaves) for leaves in (1, 2, 3, 100)]
+    >>> [depth_of(cells) for cells in (1, 2, 3, 100)]
     [0, 1, 2, 7]
     """
-    return (leaves - 1).bit_length()
+    return (cells - 1).bit_length()
 
 
 def transform(counts: NDArray[Any], axis: int) -> NDArray[Any]:
@@ -54,10 +54,10 @@ def invert(coefficients: NDArray[Any], axis: int) -> NDArray[np.float64]:
 
 
 def coefficient_weights(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn weights of leaves into weights of coefficients that give the same sum.
+    """Turn weights of cells into weights of coefficients that have the same sum.
 
-    Leaves beyond the last, up to a power of two, are empty, so they may weigh anything; like
-    the last leaf, they lie within every range that reaches the end.
+    Cells beyond the last, up to a power of two, are empty, so they may weigh anything; like
+    the last cell, they lie within every range that includes the end.
 
     >>> coefficient_weights(np.array([1.0, 1.0, 1.0])), coefficient_weights(np.array([0.0, 1.0]))
     (array([1., 0., 0., 0.]), array([ 0.5, -0.5]))
@@ -72,7 +72,7 @@ def coefficient_weights(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def mean_square(depth: int) -> float:
-    """Average the sum of squared weights of the coefficients over all ranges of 2^depth leaves.
+    """Average the sum of squared weights of the coefficients over all ranges of 2^depth cells.
 
     With P the running sum of a coefficient's signs, a range from a to b weighs it by
     (P(b) - P(a)) / size, and the sum over all N(N - 1)/2 ranges of (P(b) - P(a))² is
@@ -81,13 +81,13 @@ def mean_square(depth: int) -> float:
     >>> round(mean_square(0), 6), round(mean_square(1), 6)
     (1.0, 0.666667)
     """
-    leaves = 2**depth
-    ends = leaves + 1
-    ranges = ends * leaves / 2
-    squares = leaves * ends * (2 * leaves + 1) / 6
-    total = (ends * squares - (leaves * ends / 2) ** 2) / leaves**2
+    cells = 2**depth
+    ends = cells + 1
+    ranges = ends * cells / 2
+    squares = cells * ends * (2 * cells + 1) / 6
+    total = (ends * squares - (cells * ends / 2) ** 2) / cells**2
     for level in range(depth):
-        half = leaves / 2 ** (level + 1)
+        half = cells / 2 ** (level + 1)
         one = ends * half * (2 * half**2 + 1) / 3 - half**4
         total += 2**level * one / (2 * half) ** 2
     return float(total / ranges)

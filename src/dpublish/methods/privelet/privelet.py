@@ -1,9 +1,4 @@
-"""Publish counts as noisy Haar coefficients, so that long ranges add up little noise.
-
-Known as: Privelet; with `transform` auto, Privelet+, which leaves short columns as they are.
-Reference: X. Xiao, G. Wang, J. Gehrke, "Differential Privacy via Wavelet Transforms",
-ICDE 2010.
-"""
+"""Privelet: counts as noisy Haar coefficients, so that long ranges add up little noise."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,7 +6,6 @@ from math import prod
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.aggregates.counts import Counts
 from dpublish.core.method import ExpectedError, Method, Run, setting
@@ -19,7 +13,6 @@ from dpublish.data.column import Column
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.noise import add_geometric
 from dpublish.methods.histogram.domain import (
     counted_columns,
     require_few,
@@ -32,6 +25,7 @@ from dpublish.methods.privelet.released import (
     coefficients_moved,
     range_errors,
 )
+from dpublish.types import IntArray
 
 MAX_COEFFICIENTS = 2**22
 Transform = Literal["auto", "haar"]
@@ -39,18 +33,51 @@ Transform = Literal["auto", "haar"]
 
 @dataclass(frozen=True, kw_only=True)
 class Privelet(Method[PriveletRelease]):
-    """Method: count records by `columns`, transform the counts, then perturb the coefficients."""
+    """Publish counts as noisy Haar coefficients, so that long ranges add up little noise.
+
+    A range of a transformed column adds up a few noisy coefficients instead of many noisy
+    counts.  Choose it for range queries over one or two long columns; choose `Histogram` for
+    short columns, and `PSD` or `AG` for several columns or uneven data.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record.
+        Proof: docs/proofs/wavelet.md.
+
+    Parameters:
+        columns: Columns to count by, each value or bin apart; all numeric, integer and ordinal
+            columns if none is named.
+        transform: `"auto"` transforms the ordered columns that are long enough for a random
+            range to gain by it (some 500 values), `"haar"` all ordered columns.
+
+    Returns:
+        A `PriveletRelease` with `count(query)`, `marginal(column)`, `rows(n)`, `tables()`.
+
+    Example:
+        >>> import tomllib
+        >>> from dpublish import Budget, Privelet, open_table, seeded
+        >>> from dpublish.data.schema_file import from_dict
+        >>> from dpublish.datasets.census import SCHEMA, census
+        >>> table = open_table(census(2_000), from_dict(tomllib.loads(SCHEMA)))
+        >>> method = Privelet(columns=("age",), transform="haar")
+        >>> release = method.release(table, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> print(release.count("age < 50"))
+        1,321.5  (0.95 confidence: 1,310.1 to 1,333)
+
+    Reference:
+        X. Xiao, G. Wang, J. Gehrke, "Differential Privacy via Wavelet Transforms", ICDE 2010;
+        with `transform="auto"` it is their Privelet+, which leaves short columns as they are.
+    """
 
     name: ClassVar[str] = "privelet"
 
     columns: tuple[str, ...] = setting(
-        "Columns to count by, at their leaves; all numeric, integer and ordinal ones if none "
-        "is named.",
+        "Columns to count by, each value or bin apart; all numeric, integer and ordinal ones if "
+        "none is named.",
         default=(),
     )
     transform: Transform = setting(
         "Which ordered columns are transformed: auto takes those long enough that a random "
-        "range gains by it (some 500 leaves), haar takes all of them.",
+        "range gains by it (some 500 values), haar takes all of them.",
         default="auto",
     )
 
@@ -59,34 +86,31 @@ class Privelet(Method[PriveletRelease]):
         require_known("transform", self.transform, get_args(Transform))
 
     def _release(self, run: Run) -> PriveletRelease:
-        """Publish the noisy coefficients of `table`.
+        """Publish the noisy coefficients.
 
         Privacy:
-            `budget.epsilon`-differentially private when one record is added or removed.  The
-            record lies in one cell.  Along a transformed column of 2^h leaves it moves the
+            `run.epsilon`-differentially private when one record is added or removed.  The
+            record lies in one cell.  Along a transformed column of 2^h cells it moves the
             total and one difference on each of the h levels, each by 1 up or down; along
-            another column, one leaf.  A coefficient of all columns is moved by the product,
+            another column, one cell.  A coefficient of all columns is moved by the product,
             so just m = prod(1 + h) coefficients move, by 1 each (`coefficients_moved`), and
             each gets two-sided geometric noise of rate epsilon / m.  Which columns are
             transformed depends on the schema alone.  Proof: docs/proofs/wavelet.md.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        columns, haar = self._plan(table.schema, budget.epsilon)
-        axes = [column.axis() for column in columns]
-        moved = coefficients_moved(axes, haar)
+        columns, haar = self._plan(run.schema, run.epsilon)
+        moved = coefficients_moved([column.axis() for column in columns], haar)
         # Opened before any row is read: a share that is already used stops here.
-        share = budget.split(coefficients=1)["coefficients"]
-        kernel = Counts(table.schema, (tuple((column.name, None) for column in columns),))
-        exact = transform_counts(kernel.split(table.sum(kernel))[0], haar)
-        noisy = add_geometric(exact, sensitivity=moved, budget=share, rng=rng)
-        if progress is not None:
-            progress(1, 1, "coefficients")
+        share = run.split(coefficients=1)["coefficients"]
+        kernel = Counts(run.schema, (tuple((column.name, None) for column in columns),))
+        exact = transform_counts(kernel.split(run.sum(kernel))[0], haar)
+        noisy = run.add_noise(exact, sensitivity=moved, budget=share)
+        run.step(1, 1, "coefficients")
         return PriveletRelease(
             receipt=run.receipt(),
-            schema=replace(table.schema, columns=columns),
+            schema=replace(run.schema, columns=columns),
             haar=haar,
             coefficients=noisy,
-            noise_rate=budget.epsilon / moved,
+            noise_rate=run.epsilon / moved,
         )
 
     def expected_error(
@@ -126,23 +150,23 @@ class Privelet(Method[PriveletRelease]):
         return columns, haar
 
 
-def gains(leaves: int) -> bool:
-    """Say whether the transform lowers the average variance of ranges of a column.
+def gains(size: int) -> bool:
+    """Decide whether the transform lowers the average variance of ranges of a column.
 
-    Without it a range of (leaves + 2) / 3 on average adds up as many draws of noise.
+    Without it a range of (size + 2) / 3 cells on average adds up as many draws of noise.
 
     >>> gains(256), gains(512)
     (False, True)
     """
-    depth = depth_of(leaves)
-    return (1 + depth) ** 2 * mean_square(depth) < (leaves + 2) / 3
+    depth = depth_of(size)
+    return (1 + depth) ** 2 * mean_square(depth) < (size + 2) / 3
 
 
-def transform_counts(counts: NDArray[np.int64], haar: tuple[bool, ...]) -> NDArray[np.int64]:
+def transform_counts(counts: IntArray, haar: tuple[bool, ...]) -> IntArray:
     """Fill up the transformed axes with empty cells to a power of two, and transform them."""
-    for place, is_haar in enumerate(haar):
+    for axis, is_haar in enumerate(haar):
         if is_haar:
             fill = [(0, 0)] * counts.ndim
-            fill[place] = (0, 2 ** depth_of(counts.shape[place]) - counts.shape[place])
-            counts = transform(np.pad(counts, fill), place)
+            fill[axis] = (0, 2 ** depth_of(counts.shape[axis]) - counts.shape[axis])
+            counts = transform(np.pad(counts, fill), axis)
     return np.ascontiguousarray(counts)

@@ -18,13 +18,13 @@ def section(release: Release, with_charts: bool) -> Section:
         [axis.column, f"{axis.size:,}", "yes" if is_haar else "no"]
         for axis, is_haar in zip(release.axes, release.haar, strict=True)
     ]
-    question = f"{quote(release.axes[0].column)} = {quote(release.axes[0].labels[0])}"
+    query = f"{quote(release.axes[0].column)} = {quote(release.axes[0].labels[0])}"
     return Section(
         figures=marginal_figures(release.axes, marginals, "Estimated counts")
         if with_charts
         else (),
-        listings=[Listing(["column", "leaves", "transformed"], rows)],
-        python=f"release.count({question!r})\nrelease.rows(1000).to_pandas()",
-        shell=f"dpublish count RELEASE {shlex.quote(question)}\n"
+        listings=[Listing(["column", "values", "transformed"], rows)],
+        python=f"release.count({query!r})\nrelease.rows(1000).to_pandas()",
+        shell=f"dpublish count RELEASE {shlex.quote(query)}\n"
         "dpublish rows RELEASE -n 1000 -o rows.csv",
     )

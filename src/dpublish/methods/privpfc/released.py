@@ -21,7 +21,7 @@ from dpublish.core.released import whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, require_count, require_known
-from dpublish.methods.histogram.released_labeled import LabeledHistogramRelease, fill_columns
+from dpublish.methods.histogram.released import LabeledHistogramRelease, fill_columns
 from dpublish.methods.privpfc.additive_odds import smooth_probabilities
 from dpublish.methods.privpfc.grid_weights import grid_weights
 from dpublish.methods.privpfc.refined_rows import Drawn, draw_evenly, draw_refined

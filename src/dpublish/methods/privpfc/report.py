@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from dpublish.core.released import Release
-from dpublish.methods.histogram import report_labeled as labeled_histogram
+from dpublish.methods.histogram.report import labeled_section
 from dpublish.methods.privpfc.released import PrivPfCRelease
 from dpublish.methods.privpfc.score_card import STEP
 from dpublish.report.section import Listing, Section
@@ -15,7 +15,7 @@ def section(release: Release, with_charts: bool) -> Section:
     """Show a grid classifier."""
     if not isinstance(release, PrivPfCRelease):
         return Section()
-    grid = labeled_histogram.section(release, with_charts)
+    grid = labeled_section(release, with_charts)
     listings = [_listing(release, number) for number in range(len(release.refinements))]
     return replace(grid, listings=[*grid.listings, *listings])
 

@@ -14,7 +14,7 @@ from dpublish.accuracy.intervals import mixed_half_width, require_confidence
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.core.answer import Answer
 from dpublish.core.prediction import encode_rows, label_rows
-from dpublish.core.query.axes import read_question
+from dpublish.core.query.axes import read_query
 from dpublish.core.query.cells import bounded
 from dpublish.core.query.weights import is_partial
 from dpublish.core.released import Release, whole_column
@@ -199,7 +199,7 @@ class DecisionTreeRelease(Release):
         if self.counts is None:
             raise InvalidQuery("this tree is one leaf whose class was chosen without counts")
         axes = [*(self.schema[name].axis() for name in self.routes.columns), self.classes]
-        query_weights = read_question(axes, query)
+        query_weights = read_query(axes, query)
         shares = [_Shares(a, w) for a, w in zip(axes[:-1], query_weights.weights, strict=False)]
         by_leaf = np.array([self._covered(leaf, shares) for leaf in self.shape.leaves])
         weights = by_leaf[:, None] * query_weights.weights[-1]
