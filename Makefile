@@ -4,13 +4,14 @@ BIN := .venv/bin
 RUN := $(BIN)/python -m
 JOBS ?= 2
 
-.PHONY: help demo test check lint types audit mutants campaign bench pins sbom deps-audit clean
+.PHONY: help demo test check lint types audit coverage mutants campaign bench pins sbom deps-audit clean
 
 help:
 	@echo "make demo      a private release from start to finish, in ./dpublish-demo"
 	@echo "make test      run the tests"
 	@echo "make check     lint, types and tests, as continuous integration does"
-	@echo "make audit     the slow statistical audits"
+	@echo "make audit     the slow statistical audits, and generated cases with fresh seeds"
+	@echo "make coverage  the tests, and which lines of src they run"
 	@echo "make mutants   break the privacy of the code in many ways, one at a time: tests must fail"
 	@echo "make campaign  20 minutes of kills, faults, races, hostile folders and fuzzed inputs"
 	@echo "make bench     the speed benchmarks"
@@ -35,6 +36,10 @@ check: lint types test
 
 audit: .venv/development
 	$(RUN) pytest -n $(JOBS) -m audit
+	HYPOTHESIS_PROFILE=fresh $(RUN) pytest -n $(JOBS) -m "hypothesis and not audit"
+
+coverage: .venv/development
+	$(RUN) pytest -n $(JOBS) -m "not audit" --cov=dpublish --cov-report=term:skip-covered
 
 mutants: .venv/development
 	PYTHONPATH=tests $(RUN) mutants --jobs $(JOBS)

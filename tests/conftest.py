@@ -8,9 +8,11 @@ from hypothesis import settings
 
 from dpublish.randomness import seeded
 
-# The same cases every time, however busy the machine: a red test is a bug.
+# The same cases every time, however busy the machine: a red test is a bug.  `make audit` looks
+# for new ones.
 settings.register_profile("dpublish", deadline=None, derandomize=True)
-settings.load_profile("dpublish")
+settings.register_profile("fresh", deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dpublish"))
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -1,4 +1,4 @@
-"""The architecture as a test: imports point downwards, and guarantees are written down."""
+"""The architecture as a test: imports point one way, and guarantees are written down."""
 
 import ast
 import importlib
@@ -11,22 +11,47 @@ import pytest
 
 import dpublish
 
-LAYERS = """
-    cli web
-    publishing
-    report
-    evaluation
-    methods
-    classification clustering streams personalized ranking
-    model_fitting synthesis
-    release
-    aggregates datasets
-    data mechanisms
+ORDER = """
+    errors types
+    accuracy randomness storage
     privacy
-    audit randomness
-    errors
+    data mechanisms ledger
+    aggregates datasets
+    core plots
+    report
+    methods
+    publishing evaluation
+    experiments testing
+    cli
 """
-RANK = {name: -rank for rank, row in enumerate(LAYERS.split("\n")) for name in row.split()}
+RANK = {name: rank for rank, row in enumerate(ORDER.split("\n")) for name in row.split()}
+"""A package imports from those above it in this list, and from itself."""
+
+BETWEEN_METHODS = {
+    "dpcopula": {"histogram", "marginals", "privbayes"},
+    "linear_models": {"histogram", "privpfc"},
+    "streams": {"histogram", "marginals", "spatial", "privelet", "filter_priority"},
+}
+"""What a method package may import from others; all may import from `histogram`."""
+
+ROLES = {
+    "released": {"Table", "Budget", "RandomSource", "Run"},
+    "report": {"Table", "Budget", "RandomSource", "Run"},
+    "kernel": {"Budget", "RandomSource", "Run"},
+}
+"""What a file of a method package may not name, by the first word of its own name."""
+ROLE_MODULES = {
+    "released": ("dpublish.mechanisms.noise", "dpublish.mechanisms.selection", "dpublish.ledger"),
+    "report": ("dpublish.mechanisms", "dpublish.ledger", "dpublish.aggregates"),
+    "kernel": ("dpublish.mechanisms", "dpublish.ledger", "dpublish.randomness"),
+}
+
+CONVENIENCES = {
+    ("dpublish.core.released", "dpublish.core.folder.folder"),  # Release.save
+    ("dpublish.data.schema", "dpublish.data.schema_file"),  # Schema.load
+}
+"""Calls that a class offers although another module does the work: it is imported when called."""
+
 ROOT = Path(dpublish.__file__).parent
 MODULES = [
     ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
@@ -39,13 +64,70 @@ def source(module):
     return ROOT.parent.joinpath(*module.split(".")).with_suffix(".py").read_text()
 
 
-def imported(module):
-    """The layers that a module imports from, wherever in the file."""
-    for node in ast.walk(ast.parse(source(module))):
+def imports(code):
+    """Yield the modules and names of ours that some code imports, wherever in the file."""
+    for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dpublish":
-            yield from {f"{node.module}.{name.name}".split(".")[1] for name in node.names}
+            yield from (f"{node.module}.{name.name}" for name in node.names)
         elif isinstance(node, ast.Import):
-            yield from {n.name.split(".")[1] for n in node.names if n.name.startswith("dpublish.")}
+            yield from (n.name for n in node.names if n.name.startswith("dpublish."))
+
+
+def upward(module, code):
+    """List the imports that point up in the order of packages, or between methods."""
+    _, here, *inner = module.split(".")
+    found = []
+    for name in imports(code):
+        there = name.split(".")[1]
+        if there != here and RANK[there] >= RANK[here]:
+            found.append(name)
+        elif here == there == "methods" and inner:
+            package, other = inner[0], name.split(".")[2]
+            if other not in {package, "histogram"} | BETWEEN_METHODS.get(package, set()):
+                found.append(name)
+    return found
+
+
+def role_of(module):
+    """Return the role that a file of a method package has by its name, if it has one."""
+    parts = module.split(".")
+    return parts[-1].split("_")[0].removesuffix("s") if parts[1] == "methods" else None
+
+
+def outside_role(module, code):
+    """List the imports that the role of a file forbids."""
+    role = role_of(module)
+    if role not in ROLES:
+        return []
+    return [
+        name
+        for name in imports(code)
+        if name.split(".")[-1] in ROLES[role] or name.startswith(ROLE_MODULES[role])
+    ]
+
+
+def cycles(edges):
+    """List the groups of modules that import each other, lazily or not."""
+    reachable = {}
+    for module in edges:
+        seen, todo = set(), list(edges[module])
+        while todo:
+            there = todo.pop()
+            if there not in seen:
+                seen.add(there)
+                todo.extend(edges[there])
+        reachable[module] = seen
+    return sorted(m for m in edges if m in reachable[m])
+
+
+def import_graph():
+    """Return which module imports which, but for the conveniences that are listed."""
+    known = set(MODULES)
+    graph = {}
+    for module in MODULES:
+        names = (n if n in known else n.rpartition(".")[0] for n in imports(source(module)))
+        graph[module] = {n for n in names if n in known and (module, n) not in CONVENIENCES}
+    return graph
 
 
 def members_of(module):
@@ -60,10 +142,53 @@ def test_there_is_something_to_check():
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_imports_point_downwards(module):
-    here = module.split(".")[1]
-    for there in imported(module):
-        assert there == here or RANK[there] < RANK[here], f"{here} must not import {there}"
+def test_imports_point_one_way(module):
+    assert upward(module, source(module)) == []
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if role_of(m) in ROLES])
+def test_a_file_touches_what_its_name_allows(module):
+    assert outside_role(module, source(module)) == []
+
+
+def test_no_module_imports_itself_through_others():
+    assert cycles(import_graph()) == []
+
+
+def test_every_method_package_has_files_of_each_role():
+    roles = {role_of(module) for module in MODULES}
+    assert set(ROLES) <= roles
+
+
+@pytest.mark.parametrize(
+    ("module", "code"),
+    [
+        ("dpublish.privacy.budget", "from dpublish.ledger.ledger import Ledger"),
+        ("dpublish.core.run", "def f():\n    import dpublish.methods.histogram"),
+        ("dpublish.methods.histogram.histogram", "from dpublish.methods.kmeans import kmeans"),
+        ("dpublish.methods.kmeans.kmeans", "from dpublish.publishing.table import publish"),
+    ],
+)
+def test_an_import_that_points_up_is_noticed(module, code):
+    assert len(upward(module, code)) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "code"),
+    [
+        ("dpublish.methods.kmeans.released", "from dpublish.data.table import Table"),
+        ("dpublish.methods.kmeans.released_tree", "from dpublish.privacy.budget import Budget"),
+        ("dpublish.methods.kmeans.report", "from dpublish.mechanisms.noise import add_geometric"),
+        ("dpublish.methods.kmeans.kernels", "from dpublish.mechanisms.selection import select"),
+        ("dpublish.methods.kmeans.kernel_losses", "from dpublish.randomness import RandomSource"),
+    ],
+)
+def test_a_file_that_touches_more_is_noticed(module, code):
+    assert len(outside_role(module, code)) == 1
+
+
+def test_a_cycle_is_noticed():
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["b", "c"]
 
 
 @pytest.mark.parametrize("module", MODULES)
