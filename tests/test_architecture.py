@@ -48,7 +48,7 @@ ROLE_MODULES = {
 
 CONVENIENCES = {
     ("dpublish.core.released", "dpublish.core.folder.folder"),  # Release.save
-    ("dpublish.data.schema", "dpublish.data.schema_file"),  # Schema.load
+    ("dpublish.data.schema", "dpublish.data.schema_file"),  # Schema.read
 }
 """Calls that a class offers although another module does the work: it is imported when called."""
 
