@@ -6,7 +6,7 @@ different the two tables are: whatever differs went around the mechanisms.  And 
 neighbors the same values cost at most epsilon, added up over the calls by each mechanism's own
 account: the rate times the change for noise, the rate times the range for choices.
 
-A `Tape` holds the calls of one run.  `playing` puts stand-ins for all mechanisms in the place of
+A `Tape` holds the calls of one run.  `playing` puts stand-ins for all mechanisms instead of
 the real ones, wherever they were imported.  The first tape records; a tape that was made from
 another one plays that one back, and fails at the first call that is not the recorded one.
 
@@ -14,7 +14,7 @@ Three kinds of randomness are told apart:
 
 - noise and choices: what the mechanism returned is recorded and played back;
 - words that a method draws itself (random starts, the order of candidates): they are public,
-  recorded and played back, so a mechanism that nobody listed here shows as a difference;
+  recorded and played back, so a mechanism that no one listed here shows as a difference;
 - coins of records (samples, blocks): every record has its own, which its neighbor tables share.
 """
 
@@ -74,7 +74,7 @@ class Diverged(AssertionError):
 
 @dataclass
 class Call:
-    """One question to a mechanism, or one draw."""
+    """One query to a mechanism, or one draw."""
 
     kind: str
     public: tuple[Any, ...]
@@ -124,13 +124,13 @@ class Tape:
         return copy.deepcopy(call.output)
 
     def flip(self, kind: str, public: tuple[Any, ...]) -> "Coins":
-        """Give every record a coin that depends on its place alone."""
-        place = len(self.calls)
+        """Give every record a coin that depends on its position alone."""
+        position = len(self.calls)
         call = Call(kind, public)
         self._expected(call)
         self.calls.append(call)
-        self.coins[place] = Coins(self._seed * 1_000_003 + place, self.fates.get(place))
-        return self.coins[place]
+        self.coins[position] = Coins(self._seed * 1_000_003 + position, self.fates.get(position))
+        return self.coins[position]
 
     def end(self) -> None:
         """Refuse to have asked less than what is played."""
@@ -140,12 +140,12 @@ class Tape:
     def _expected(self, call: Call) -> Call | None:
         if self.played is None:
             return None
-        place = len(self.calls)
-        if place >= len(self.played.calls):
+        position = len(self.calls)
+        if position >= len(self.played.calls):
             raise Diverged(f"{call} was asked after the last call of the tape")
-        expected = self.played.calls[place]
+        expected = self.played.calls[position]
         if _asked(expected) != _asked(call):
-            raise Diverged(f"call {place} is {call}, but was {expected}")
+            raise Diverged(f"call {position} is {call}, but was {expected}")
         return expected
 
 
@@ -174,17 +174,17 @@ class Coins:
 
     @property
     def last(self) -> tuple[int, Fraction]:
-        """Place of the last record, and the probability with which it is drawn."""
+        """Position of the last record, and the probability with which it is drawn."""
         return len(self.rates) - 1, self.rates[-1]
 
     def words(self, count: int) -> Any:
         """Draw a word for each of the next records; the least one always keeps a record."""
         drawn = self._source.words(count).copy()
         if self._fate is not None:
-            place, is_in = self._fate
-            place -= len(self.rates)
-            if 0 <= place < count:
-                drawn[place] = 0 if is_in else np.iinfo(np.uint64).max
+            position, is_in = self._fate
+            position -= len(self.rates)
+            if 0 <= position < count:
+                drawn[position] = 0 if is_in else np.iinfo(np.uint64).max
         return drawn
 
 
@@ -213,7 +213,7 @@ class Mechanism:
     applies: Callable[[Mapping[str, Any]], bool] = lambda given: True
 
     def stand_in(self, tape: Tape) -> Callable[..., Any]:
-        """Make the function that is called in its place."""
+        """Make the function that is called instead."""
         signature = inspect.signature(self.function)
 
         @wraps(self.function)
@@ -241,12 +241,12 @@ def _geometric(counts, sensitivity, budget, rng):
 def _laplace(values, sensitivity, budget, rng, granularity, touched):
     reals = lattice.require_reals(values)
     wide = noise.parse_epsilon(sensitivity, "sensitivity")
-    places = max(reals.size, 1) if touched is None else min(max(reals.size, 1), int(touched))
+    positions = max(reals.size, 1) if touched is None else min(max(reals.size, 1), int(touched))
     if granularity is None:
-        exponent = lattice.choose_exponent(wide, budget.epsilon, places)
+        exponent = lattice.choose_exponent(wide, budget.epsilon, positions)
     else:
         exponent = lattice.exponent_of(granularity)
-    rate = budget.epsilon / lattice.lattice_sensitivity(wide, exponent, places)
+    rate = budget.epsilon / lattice.lattice_sensitivity(wide, exponent, positions)
     return (rate, exponent, reals.shape), lattice.floor_units(reals, exponent)
 
 
@@ -298,8 +298,8 @@ def _quantile_range(public, here, there, output):
     for positions in (here, there):
         runs = equal_stretches(positions, probability=share, cells=cells)
         order = np.argsort(runs.starts)
-        places = np.searchsorted(runs.starts[order], points, side="right") - 1
-        scores.append(runs.scores[order][places])
+        positions = np.searchsorted(runs.starts[order], points, side="right") - 1
+        scores.append(runs.scores[order][positions])
     return _range((rate,), *scores, output)
 
 
@@ -364,7 +364,7 @@ SAMPLERS = (
     exact.skip_positions,
     weighted_choice,
 )
-"""Samplers of mechanisms: nobody else may draw from them."""
+"""Samplers of mechanisms: no one else may draw from them."""
 
 _LOSSES = {mechanism.function.__name__: mechanism.loss for mechanism in MECHANISMS}
 
@@ -569,7 +569,7 @@ def _run_loss(pairs: list[tuple[Call, Call]]) -> float:
     return max(losses)
 
 
-# --- Putting stand-ins in place -----------------------------------------------------------------
+# --- Putting stand-ins to work -----------------------------------------------------------------
 
 
 def _modules() -> list[ModuleType]:
@@ -629,7 +629,7 @@ def _names(columns: Any) -> Any:
 
 @contextlib.contextmanager
 def playing(tape: Tape) -> Iterator[None]:
-    """Put stand-ins of `tape` in the place of all mechanisms."""
+    """Put stand-ins of `tape` instead of all mechanisms."""
     standing_in: dict[Any, Any] = {one.function: one.stand_in(tape) for one in MECHANISMS}
     standing_in |= {sampler: _guard(sampler, tape) for sampler in SAMPLERS}
     standing_in[SparseVector] = partial(_Comparisons, tape)
@@ -731,9 +731,9 @@ def removal_loss(run: Callable[..., Any], more: Any, reference: Tape, seen: Show
     tape = Tape(reference)
     assert watch(partial(run, more), tape) == seen
     own = {
-        place: coins.last
-        for place, coins in tape.coins.items()
-        if len(coins.rates) > len(reference.coins[place].rates)
+        position: coins.last
+        for position, coins in tape.coins.items()
+        if len(coins.rates) > len(reference.coins[position].rates)
     }
     return _mean_loss(run, more, reference, own) if own else path_loss(reference, tape)
 
@@ -748,10 +748,10 @@ def exchange_loss(run: Callable[..., Any], here: Any, there: Any) -> float:
     seen = watch(partial(run, here), first)
     second = Tape(first)
     assert watch(partial(run, there), second) == seen
-    own = {place: coins.last for place, coins in first.coins.items() if coins.rates}
+    own = {position: coins.last for position, coins in first.coins.items() if coins.rates}
     if all(rate == 1 for _, rate in own.values()):
         return path_loss(first, second, changes=2)
-    reference = Tape(fates={place: (last, False) for place, (last, _) in own.items()})
+    reference = Tape(fates={position: (last, False) for position, (last, _) in own.items()})
     watch(partial(run, here), reference)
     return sum(_mean_loss(run, rows, reference, own) for rows in (here, there))
 
@@ -773,8 +773,8 @@ def _mean_loss(
         if not likely:
             continue
         fates = {
-            place: (last, is_in)
-            for is_in, (place, (last, _)) in zip(outcome, own.items(), strict=True)
+            position: (last, is_in)
+            for is_in, (position, (last, _)) in zip(outcome, own.items(), strict=True)
         }
         tape = Tape(reference, fates=fates)
         watch(partial(run, rows), tape)

@@ -48,8 +48,8 @@ def shown(run, here, there, runs=RUNS):
 
 @pytest.mark.parametrize("rate", [Fraction(1), Fraction(1, 10), Fraction(1, 1000), Fraction(7, 3)])
 def test_noise_from_the_system_follows_its_distribution(rate):
-    reach = int(30 / rate) + 1
-    values = np.arange(-reach, reach + 1)
+    width = int(30 / rate) + 1
+    values = np.arange(-width, width + 1)
     distribution = dict(zip(values.tolist(), noise_pmf(rate, values), strict=True))
     assert (
         frequency_p_value(discrete_laplace(rate, 2_000_000, secure()).tolist(), distribution)

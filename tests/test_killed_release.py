@@ -50,7 +50,7 @@ def battlefield(tmp_path_factory):
 
 
 def test_killed_at_200_random_moments_nothing_is_overspent_or_published_by_halves(battlefield):
-    # One test, so that the run is made once however the tests are spread over processes.
+    # One test, so that the run is made once however the tests are divided over processes.
     out = battlefield / "out"
     with Ledger(battlefield / "books.db") as ledger:
         assert ledger.verify().problems == ()

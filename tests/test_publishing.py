@@ -58,7 +58,7 @@ class Watched:
 
 
 def test_a_table_whose_rows_were_bounded_by_unit_is_refused_before_the_debit(ledger, tmp_path):
-    """One row more may take the place of another one of its unit: twice epsilon for a record."""
+    """One row more may replace another one of its unit: twice epsilon for a record."""
     by_unit = open_table(arrow_table(), replace(SCHEMA, unit="note"))
     bounded = by_unit.bound(2, b"k" * 16)
     for table in (bounded, bounded.only("sex", [0], keep=True)):
@@ -68,7 +68,7 @@ def test_a_table_whose_rows_were_bounded_by_unit_is_refused_before_the_debit(led
 
 
 def test_a_table_with_another_unit_is_not_paid_for_from_the_same_account(ledger, tmp_path):
-    """50 rows of one person: 0.5 for her, and 0.5 for each of her rows, would be 25.5."""
+    """50 rows of one person: 0.5 for them, and 0.5 for each of their rows, would be 25.5."""
     ranking = make_method("topk", {"column": "sex", "count": "1"})
     by_record = open_table(arrow_table(), SCHEMA)
     by_unit = open_table(arrow_table(), replace(SCHEMA, unit="age"))
@@ -114,7 +114,7 @@ def test_what_is_refused_is_free_and_reads_nothing(ledger, tmp_path, change, err
     assert ledger.status("people").spent == 0
 
 
-def test_a_place_that_cannot_be_written_is_refused_for_free(ledger, tmp_path):
+def test_a_folder_that_cannot_be_written_is_refused_for_free(ledger, tmp_path):
     (tmp_path / "out").touch()
     with pytest.raises(InvalidParameter):
         go(ledger, tmp_path / "out")
@@ -123,7 +123,7 @@ def test_a_place_that_cannot_be_written_is_refused_for_free(ledger, tmp_path):
     assert ledger.status("people").spent == 0
 
 
-def test_a_paid_release_is_rescued_when_its_place_cannot_be_written(ledger, tmp_path, monkeypatch):
+def test_a_paid_release_is_rescued_when_its_folder_cannot_be_written(ledger, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     original = Release.save

@@ -61,15 +61,15 @@ def _and_last(table, *rows):
     return pa.concat_tables([table, last.cast(table.schema)])
 
 
-BASE, CROWD = _people(300, 5), _people(20_000, 6)
+BASE, MANY = _people(300, 5), _people(20_000, 6)
 LAST = (
     {"age": 64, "sex": "Male", "height": 181.0, "town": "Nord"},
     {"age": 0, "sex": "Female", "height": 220.0, "town": "Atlantis"},
 )
 OTHERWISE = {"age": 99, "height": 100.0, "town": "Sued"}
 """Other values of the last record, for methods that hide values alone."""
-NOBODY, STRANGERS = arrow_table([]), _strangers(20_000)
-UNRELATED = ((CROWD, (NOBODY,)), (BASE, (NOBODY, STRANGERS)))
+EMPTY, STRANGERS = arrow_table([]), _strangers(20_000)
+UNRELATED = ((MANY, (EMPTY,)), (BASE, (EMPTY, STRANGERS)))
 """Tables to record on, and those to replay on."""
 MORE = [
     ("privgene", {"target": "sex", "population": 30}),
@@ -194,14 +194,14 @@ def test_replay_of_an_amplified_sample(monkeypatch):
     seen = watch(partial(run, BASE), played)
     [rate] = [call.public[0] for call in played.calls if call.kind == "sample"]
     assert 0 < rate < Fraction(1, 2)
-    for rows in (NOBODY, STRANGERS):
+    for rows in (EMPTY, STRANGERS):
         assert watch(partial(run, rows), Tape(played)) == seen
     for last in LAST:
         assert removal_loss(run, _and_last(BASE, last), played, seen) <= float(EPSILON) + ROUNDING
 
 
 def test_replay_of_kmeans_with_many_columns(monkeypatch):
-    """Two columns are taken for too many here, so that marginals take the place of a grid."""
+    """Two columns are taken for too many here, so that marginals replace a grid."""
     monkeypatch.setattr(default_kmeans, "MOST_GRID_COLUMNS", 1)
     method = make_method("kmeans", {"clusters": 2})
     _replay_presence(method, runner(method))
@@ -215,11 +215,11 @@ def _snapshots(seed, most, bins):
 
 
 def _with_user(snapshots, steps, contribution):
-    """Add a user who has as many rows as she may, in a few bins, at the given steps."""
+    """Add a user who has as many rows as they may, in a few bins, at the given steps."""
     changed = [counts.copy() for counts in snapshots]
     for step in steps:
-        places = (5 * step + 7 * np.arange(contribution)) % changed[step].size
-        np.add.at(changed[step], places, 1)
+        cells = (5 * step + 7 * np.arange(contribution)) % changed[step].size
+        np.add.at(changed[step], cells, 1)
     return changed
 
 

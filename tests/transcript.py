@@ -3,7 +3,7 @@
 A method publishes through a few mechanisms only.  `Transcript` stands in for them: it records
 what they publish on one table, or hands the same values out on another one, and adds up how
 likely they are there.  If the same values lead the method elsewhere, it has told something
-that nobody paid for.
+that no one paid for.
 """
 
 from collections.abc import Callable
@@ -36,10 +36,10 @@ class Transcript:
         if self.played is None:
             output = draw()
         else:
-            place = len(self.calls)
-            if place == len(self.played.calls) or self.played.calls[place][0] != call:
+            position = len(self.calls)
+            if position == len(self.played.calls) or self.played.calls[position][0] != call:
                 raise Diverged
-            output = self.played.calls[place][1]
+            output = self.played.calls[position][1]
             draw()  # spends the budget, as it would have been
         self.calls.append((call, output))
         return output

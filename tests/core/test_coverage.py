@@ -2,7 +2,7 @@
 
 Noise is of integers, so at a large rate no interval has less than 99 %: one count at
 rate 3 is within 1 of the truth with probability 99.5 %, and exact with only 90.5 %.  The rates
-here are such that the band can be met.  Where a question cuts cells, records are placed
+here are such that the band can be met.  Where a query cuts cells, records are put
 evenly in them, as the answer says that it assumes.
 """
 
@@ -86,17 +86,17 @@ WHOLE_CELLS = {
 
 @pytest.mark.parametrize("query", WHOLE_CELLS)
 @pytest.mark.parametrize("rate", ["0.02", "0.3", "1"])
-def test_bars_of_whole_cells_hold_as_often_as_they_say(rate, query):
+def test_intervals_of_whole_cells_hold_as_often_as_they_say(rate, query):
     assert is_honest(coverage(dense(rate), query, [WHOLE_CELLS[query]] * RUNS))
 
 
 def cut_truths(weights):
-    """Place the records of each cell evenly, and count those that are asked for."""
+    """Put the records of each cell evenly, and count those that are asked for."""
     return plain_generator(8).binomial(TRUTH, weights, (RUNS, *SHAPE)).sum(axis=(1, 2, 3))
 
 
 def cut_weights(query):
-    """Weigh by hand: the parts that the three questions take of each cell."""
+    """Weigh by hand: the parts that the three queries take of each cell."""
     weights = np.zeros(SHAPE)
     if query == "age in 33..36":
         weights[3] = 0.4
@@ -108,21 +108,21 @@ def cut_weights(query):
     return weights
 
 
-QUESTIONS = ["age in 33..36", "height < 125 and age < 50", "age in 33..49 and height >= 150"]
+QUERIES = ["age in 33..36", "height < 125 and age < 50", "age in 33..49 and height >= 150"]
 
 
-@pytest.mark.parametrize("query", QUESTIONS)
+@pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("rate", ["0.05", "1"])
-def test_bars_of_cut_cells_hold_as_often_as_they_say(rate, query):
+def test_intervals_of_cut_cells_hold_as_often_as_they_say(rate, query):
     assert is_honest(coverage(dense(rate), query, cut_truths(cut_weights(query))))
 
 
-def test_bars_that_forget_where_records_lie_in_a_cell_are_caught(monkeypatch):
+def test_intervals_that_forget_where_records_lie_in_a_cell_are_caught(monkeypatch):
     def forgetful(terms, confidence, *, deviation):
         return terms_half_width(terms, confidence)
 
     monkeypatch.setattr(cell_counts, "terms_half_width", forgetful)
-    found = coverage(dense("1"), QUESTIONS[0], cut_truths(cut_weights(QUESTIONS[0])))
+    found = coverage(dense("1"), QUERIES[0], cut_truths(cut_weights(QUERIES[0])))
     assert found < 0.93
 
 
@@ -137,10 +137,10 @@ def test_counts_at_zero_are_covered_from_one_side_only_and_still_honestly():
 
 @pytest.mark.parametrize("rate", ["0.1", "1"])
 @pytest.mark.parametrize("groups", [5, 400, 3000])
-def test_bars_of_sums_with_many_different_weights_hold_as_often_as_they_say(rate, groups):
+def test_intervals_of_sums_with_many_different_weights_hold_as_often_as_they_say(rate, groups):
     weights = np.exp(plain_generator(groups).normal(0, 1, groups))
-    reach = half_width(Fraction(rate), weights, 0.95)
-    assert is_honest(np.mean(np.abs(noise(rate, groups) @ weights) <= reach))
+    width = half_width(Fraction(rate), weights, 0.95)
+    assert is_honest(np.mean(np.abs(noise(rate, groups) @ weights) <= width))
 
 
 # --- sparse -------------------------------------------------------------------------------------
@@ -168,18 +168,18 @@ def sparse(truth, rate, threshold):
         ("age in 20..79 and sex = F", BIG[2:8, :, 0].sum()),
     ],
 )
-def test_bars_of_a_sparse_histogram_hold_as_often_as_they_say(query, truth):
+def test_intervals_of_a_sparse_histogram_hold_as_often_as_they_say(query, truth):
     assert is_honest(coverage(sparse(BIG, "0.05", 200), query, [truth] * RUNS))
 
 
 @pytest.mark.parametrize("size", [0, 150, 200, 250, 300, 450])
-def test_bars_of_a_sparse_histogram_hold_however_close_to_the_threshold_counts_are(size):
+def test_intervals_of_a_sparse_histogram_hold_however_close_to_the_threshold_counts_are(size):
     truth = np.full(SHAPE, size)
     found = coverage(sparse(truth, "0.05", 200), "age < 50", [truth[:5].sum()] * RUNS)
-    assert found >= 0.93  # what the noise let pass or hid costs a wider bar: up to 100 %
+    assert found >= 0.93  # what the noise let pass or hid costs a wider interval: up to 100 %
 
 
-def test_bars_that_take_published_counts_at_their_word_are_caught():
+def test_intervals_that_take_published_counts_at_their_word_are_caught():
     truth = np.full(SHAPE, 200)
     releases = sparse(truth, "0.05", 200)
     hits = [
@@ -192,7 +192,7 @@ def test_bars_that_take_published_counts_at_their_word_are_caught():
 # --- other kinds --------------------------------------------------------------------------------
 
 
-def test_bars_of_a_labeled_histogram_hold_as_often_as_they_say():
+def test_intervals_of_a_labeled_histogram_hold_as_often_as_they_say():
     counts = TRUTH.ravel() + noise("0.2", TRUTH.size)
     first = LabeledHistogramRelease(
         receipt=RECEIPT,
@@ -218,7 +218,7 @@ GRID_QUERIES = {
 
 
 @pytest.mark.parametrize("query", GRID_QUERIES)
-def test_bars_of_a_grid_synopsis_hold_as_often_as_they_say(query):
+def test_intervals_of_a_grid_synopsis_hold_as_often_as_they_say(query):
     counts = GRID_TRUTH.ravel() + noise("0.2", 40)
     releases = [
         KMeansRelease(
@@ -233,7 +233,7 @@ def test_bars_of_a_grid_synopsis_hold_as_often_as_they_say(query):
     assert releases[0].count(query).assumption is None
 
 
-def test_bars_of_wave_clusters_hold_as_often_as_they_say():
+def test_intervals_of_wave_clusters_hold_as_often_as_they_say():
     grid = WaveGrid(
         box=Box.of(POINTS),
         sizes=(8, 5),
@@ -275,7 +275,7 @@ LEAVES = np.array([[300, 20], [200, 10], [40, 90]])  # of the nodes 2, 3, 4
         ("age in 15..64", [0.5, 0.5, 0.5]),
     ],
 )
-def test_bars_of_a_decision_tree_hold_as_often_as_they_say(query, weights):
+def test_intervals_of_a_decision_tree_hold_as_often_as_they_say(query, weights):
     depths = [1, 2, 2]
     parts = [noise(RATES[depth], 2, seed=leaf) for leaf, depth in enumerate(depths)]
     first = DecisionTreeRelease(
@@ -302,7 +302,7 @@ def test_bars_of_a_decision_tree_hold_as_often_as_they_say(query, weights):
         ("sex = F and age < 40", TRUTH[:4, :, 0].sum()),
     ],
 )
-def test_bars_of_a_network_hold_as_often_as_they_say(query, truth):
+def test_intervals_of_a_network_hold_as_often_as_they_say(query, truth):
     nodes = (Node("sex", 1), Node("age", 1, (("sex", 1),)), Node("height", 1, (("sex", 1),)))
     exact = np.concatenate([TRUTH.sum(axis=1).ravel(), TRUTH.sum(axis=0).ravel()])
     counts = exact + noise("0.2", exact.size)
@@ -322,7 +322,7 @@ def test_bars_of_a_network_hold_as_often_as_they_say(query, truth):
     assert is_honest(coverage(releases, query, [truth] * RUNS))
 
 
-def test_bars_of_top_values_hold_as_often_as_they_say():
+def test_intervals_of_top_values_hold_as_often_as_they_say():
     exact = np.array([300, 200, 50])
     first = TopKRelease(RECEIPT, SCHEMA, AXES[0], np.array([4, 2, 7]), exact, Fraction(1, 5))
     releases = [replace(first, counts=exact + one) for one in noise("0.2", 3)]
@@ -331,7 +331,7 @@ def test_bars_of_top_values_hold_as_often_as_they_say():
     assert is_honest(coverage(releases, 'age in {"40..49", "20..29"}', [500] * RUNS))
 
 
-def test_the_bar_of_a_question_that_nothing_satisfies_is_zero():
+def test_the_interval_of_a_query_that_nothing_satisfies_is_zero():
     for release in (dense("1")[0], sparse(BIG, "1", 20)[0]):
         answer = release.count("age > 50 and age < 20")
         assert (answer.value, answer.low, answer.high) == (0, 0, 0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Entry:
-    """A method's place and purpose."""
+    """Where a method is, and what it is for."""
 
     location: str
     task: str
@@ -78,19 +78,19 @@ CATALOG: Mapping[str, Entry] = {
         task="counting",
         publishes="a tree of boxes, cut at noisy medians, with noisy counts; range counts and rows "
         "follow for free",
-        prefer="a few ordered columns of many values, whose records crowd in places",
+        prefer="a few ordered columns of many values, whose records are dense in some regions",
     ),
     "ug": Entry(
         location="dpublish.methods.spatial.ug:UG",
         task="counting",
         publishes="noisy counts of equal boxes, as many as the noise is worth",
-        prefer="two or three ordered columns, and records are spread widely",
+        prefer="two or three ordered columns, and records lie widely",
     ),
     "ag": Entry(
         location="dpublish.methods.spatial.ag:AG",
         task="counting",
         publishes="noisy counts of boxes, finer where there are more records",
-        prefer="two ordered columns, such as places on a map",
+        prefer="two ordered columns, such as points on a map",
     ),
     "privelet": Entry(
         location="dpublish.methods.privelet.privelet:Privelet",
@@ -103,7 +103,7 @@ CATALOG: Mapping[str, Entry] = {
         task="counting",
         publishes="boxes cut where records are uneven, with noisy counts; rows and range counts "
         "follow for free",
-        prefer="a few ordered columns matter together and records crowd in part of the domain",
+        prefer="a few ordered columns matter together and records are dense in part of the domain",
     ),
     "filter-priority": Entry(
         location="dpublish.methods.filter_priority.filter_priority:FilterPriority",
@@ -261,7 +261,7 @@ CATALOG: Mapping[str, Entry] = {
     "weighting": Entry(
         location="dpublish.methods.personalized.weighting:Weighting",
         task="personalized",
-        publishes="one histogram in which each person counts by the epsilon that she accepts",
+        publishes="one histogram in which each person counts by the epsilon that they accept",
         prefer="counts are wanted, levels tell nothing about the values, and it is public how "
         "many people chose each",
     ),
@@ -274,7 +274,7 @@ CATALOG: Mapping[str, Entry] = {
     "minimum": Entry(
         location="dpublish.methods.personalized.minimum:Minimum",
         task="personalized",
-        publishes="what another method publishes of everybody, with the smallest epsilon that "
+        publishes="what another method publishes of all people, with the smallest epsilon that "
         "anybody accepts",
         prefer="a baseline is wanted, or people hardly differ in what they accept",
     ),

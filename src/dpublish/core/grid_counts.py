@@ -94,7 +94,7 @@ def first_integers(column: NumberColumn, size: int) -> FloatArray:
         middle = (first + last) // 2
         values = {column.name: np.minimum(middle, high).astype(np.float64)}
         found = grid.locate(grid.box.lattice(Batch(size, values=values)))
-        reached = (found >= np.arange(size)) | (middle > high)
-        last = np.where(reached, middle, last)
-        first = np.where(reached, first, middle + 1)
+        is_at_least = (found >= np.arange(size)) | (middle > high)
+        last = np.where(is_at_least, middle, last)
+        first = np.where(is_at_least, first, middle + 1)
     return np.append(first, high + 1).astype(np.float64)

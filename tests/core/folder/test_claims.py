@@ -52,17 +52,17 @@ def publish_example(name, settings):
     return method.release(open_table(arrow_table(), SCHEMA), budget=budget, rng=seeded(1))
 
 
-def save_forged(release, place):
+def save_forged(release, folder):
     """Save a release, and beside it heads with claims of several sizes."""
-    place.mkdir()
-    folder = release.save(place / "out")
+    folder.mkdir()
+    folder = release.save(folder / "out")
     head = json.loads((folder / "release.json").read_text())
     for number in (1_000, 50_000, 10**9, 2**62, 10**30):
         for parts in (("schema",), ("metadata",), ("schema", "metadata")):
             forged = copy.deepcopy(head)
             for part in parts:
                 claim(forged[part], number)
-            (place / f"{number}-{'-'.join(parts)}.json").write_text(json.dumps(forged))
+            (folder / f"{number}-{'-'.join(parts)}.json").write_text(json.dumps(forged))
 
 
 LOAD = """
@@ -91,9 +91,9 @@ print("tried", tried)
 """
 
 
-def require_modest_memory(place, tried):
+def require_modest_memory(folder, tried):
     done = subprocess.run(
-        [sys.executable, "-c", LOAD, str(place)],
+        [sys.executable, "-c", LOAD, str(folder)],
         capture_output=True,
         text=True,
         check=False,

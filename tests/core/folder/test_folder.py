@@ -44,9 +44,9 @@ def test_a_folder_is_never_written_over(release, tmp_path):
     assert folder_hash(tmp_path / "out") == before
 
 
-def test_a_place_that_is_not_there_is_an_input_error(release, tmp_path):
+def test_a_path_that_is_not_there_is_an_input_error(release, tmp_path):
     with pytest.raises(InputError, match="not a folder"):
-        release.save(tmp_path / "no" / "such" / "place")
+        release.save(tmp_path / "no" / "such" / "folder")
 
 
 @pytest.mark.parametrize("failing", ["_write", "rename"])

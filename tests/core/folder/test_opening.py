@@ -112,8 +112,8 @@ def test_a_footer_that_understates_its_pages_is_refused():
     with pytest.raises(CorruptRelease):
         measure_parquet(content[:start] + footer.replace(true, padded(7, 3)))
     refused = 0
-    for place in [k for k in range(len(footer)) if footer.startswith(true, k)]:
-        lie = footer[:place] + padded(7, 3) + footer[place + 3 :]
+    for index in [k for k in range(len(footer)) if footer.startswith(true, k)]:
+        lie = footer[:index] + padded(7, 3) + footer[index + 3 :]
         try:
             measure_parquet(content[:start] + lie)
         except CorruptRelease:
@@ -155,10 +155,10 @@ def test_types_that_are_not_published_are_refused(kind):
 
 def test_no_changed_byte_leads_astray():
     content = parquet_bytes(TABLE)
-    for place in range(len(content)):
+    for index in range(len(content)):
         for change in (1, 128, 255):
             forged = bytearray(content)
-            forged[place] ^= change
+            forged[index] ^= change
             try:
                 table = read_parquet(bytes(forged), Allowance())
             except CorruptRelease:
@@ -166,7 +166,7 @@ def test_no_changed_byte_leads_astray():
             assert table.num_rows == 3
 
 
-def test_a_deep_or_crowded_json_file_is_refused(tmp_path):
+def test_a_deep_or_large_json_file_is_refused(tmp_path):
     deep = opening.MOST_DEPTH
     for text, fine in [
         ("[" * deep + "]" * deep, True),
@@ -188,7 +188,7 @@ def test_a_deep_or_crowded_json_file_is_refused(tmp_path):
 
 def test_a_file_above_its_limit_is_not_read(tmp_path):
     (tmp_path / "large").touch()
-    os.truncate(tmp_path / "large", 1 << 40)  # takes no place on the disk
+    os.truncate(tmp_path / "large", 1 << 40)  # takes no space on the disk
     for attempt in (read_file, read_json):
         with pytest.raises(CorruptRelease, match="too large"):
             attempt(tmp_path, "large")
@@ -237,7 +237,7 @@ def test_a_folder_on_the_way_is_no_link(tmp_path):
     (tmp_path / "release" / "data").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(CorruptRelease, match="link"):
         read_file(tmp_path / "release", "data/a")
-    (tmp_path / "named").symlink_to(tmp_path / "elsewhere")  # the user's own link is hers
+    (tmp_path / "named").symlink_to(tmp_path / "elsewhere")  # the user's own link is theirs
     assert read_file(tmp_path / "named", "a") == b"{}"
 
 

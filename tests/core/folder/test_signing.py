@@ -71,7 +71,7 @@ def reseal(folder, **changes):
 
 def test_a_changed_manifest_does_not_fit_the_signature(signed, keys):
     reseal(signed, expected_error={})
-    assert load(signed)  # without a key nobody would know
+    assert load(signed)  # without a key no one would know
     with pytest.raises(CorruptRelease, match="does not fit"):
         load(signed, key=keys / "owner.pub")
 

@@ -55,13 +55,13 @@ def test_boxes_in_a_sparse_histogram_hold_the_published_counts():
     assert found == pytest.approx(replace(counts, counts=kept).boxes(("age", "sex"), lows, highs))
 
 
-def test_a_box_is_the_same_question_as_a_query():
+def test_a_box_is_the_same_as_a_query():
     for counts in (dense((AGE, SEX)), dense((AGE, SEX), (2, None)), dense((AGE, SEX), (0, 1))):
         boxes = counts.boxes(("age", "sex"), np.array([[3, 1]]), np.array([[7, 2]]))
         assert boxes[0] == pytest.approx(counts.answer("age in 30..69 and sex = M", 0.9).value)
 
 
-def test_a_box_over_a_root_that_holds_missing_values_is_the_same_question_as_a_query():
+def test_a_box_over_a_root_that_holds_missing_values_is_the_same_as_a_query():
     counts = dense((HEIGHT,), (0,))
     boxes = counts.boxes(("height",), np.array([[0], [3]]), np.array([[6], [6]]))
     asked = [counts.answer(query, 0.9).value for query in ("height >= 0", "height >= 160")]
@@ -126,7 +126,7 @@ def test_boxes_of_leaves_are_measured_in_the_grid_by_their_length():
     assert found[0] == grid.cells.answer("", 0.9).value
 
 
-def test_a_question_about_missing_numbers_is_refused_since_they_were_not_counted():
+def test_a_query_about_missing_numbers_is_refused_since_they_were_not_counted():
     grid = GridCounts(Box.of(POINTS), (2, 3), np.arange(6), Fraction(1))
     with pytest.raises(InvalidQuery):
         grid.cells.answer("height = '(missing)'", 0.9)

@@ -128,7 +128,7 @@ def test_no_text_whatever_breaks_it(text):
         assert matches(ROWS, text, SCHEMA).shape == (ROWS.num_rows,)
 
 
-def test_a_column_is_read_once_for_many_questions():
+def test_a_column_is_read_once_for_many_queries():
     clear = ClearRows(ROWS, SCHEMA)
     first = clear.codes("town")
     clear.matches("town = Ost")

@@ -1,4 +1,4 @@
-"""Counts from synthetic rows: always the same, near what the release says, and without a bar."""
+"""Counts from synthetic rows: always the same, near what the release says, and without an interval."""
 
 from fractions import Fraction
 
@@ -49,13 +49,13 @@ def network():
     return publish("privbayes", columns=("age", "sex", "town", "height"), max_degree=1)
 
 
-def test_columns_of_one_joint_are_counted_in_it_with_a_bar(network):
+def test_columns_of_one_joint_are_counted_in_it_with_an_interval(network):
     answer = network.count("sex = Male")
     assert answer.low <= answer.value <= answer.high
     assert answer.value == pytest.approx((SEXES == "Male").sum(), abs=5)
 
 
-def test_columns_of_no_joint_are_counted_in_rows_without_a_bar(network):
+def test_columns_of_no_joint_are_counted_in_rows_without_an_interval(network):
     query = "age < 50 and sex = Male and town = Ost and height < 160"
     answer = network.count(query)
     truth = ((AGES < 50) & (SEXES == "Male")).sum() / 6
@@ -66,14 +66,14 @@ def test_columns_of_no_joint_are_counted_in_rows_without_a_bar(network):
     assert network.count(query) == answer
 
 
-def test_the_rows_are_drawn_once_for_all_questions(network, monkeypatch):
+def test_the_rows_are_drawn_once_for_all_queries(network, monkeypatch):
     network.count("age < 50 and sex = Male and town = Ost and height < 160")
     monkeypatch.setattr(type(network), "rows", None)
     query = "age < 20 and sex = Male and town = Ost and height < 160"
     assert network.count(query).value >= 0
 
 
-def test_a_question_that_nothing_satisfies_is_known_to_be_zero(network):
+def test_a_query_that_nothing_satisfies_is_known_to_be_zero(network):
     query = "age > 50 and age < 20 and sex = Male and town = Ost and height < 160"
     answer = network.count(query)
     assert (answer.value, answer.low, answer.high) == (0, 0, 0)
@@ -84,7 +84,7 @@ def test_two_cuts_of_one_leaf_are_no_obstacle_in_rows(network):
     assert network.count(query).value > 0
 
 
-def test_many_boxes_are_answered_as_one_question_each(network):
+def test_many_boxes_are_answered_as_one_query_each(network):
     lows, highs = np.array([[0, 0, 1], [3, 1, 0]]), np.array([[5, 1, 2], [10, 2, 3]])
     found = network.count_boxes(("age", "sex", "town"), lows, highs)
     one = network.sample.answer("age < 50 and sex = Female and town = West", 0.95).value

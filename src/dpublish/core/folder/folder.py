@@ -113,14 +113,14 @@ class Layout(NamedTuple):
 
 
 def require_new_folder(path: Path) -> None:
-    """Refuse a place where a release cannot be written; call it before budget is spent."""
+    """Refuse a path at which a release cannot be written; call it before budget is spent."""
     if path.exists() or path.is_symlink():
         raise InvalidParameter(f"{path} exists already; name a folder that does not exist yet")
     parent = path.absolute().parent
     if not parent.is_dir():
         raise InputError(f"{parent} is not a folder; create it first")
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise InputError(f"{parent} cannot be written; choose another place")
+        raise InputError(f"{parent} cannot be written; choose another folder")
 
 
 def save(
@@ -137,7 +137,7 @@ def save(
         shutil.rmtree(draft, ignore_errors=True)
         raise InputError(
             f"cannot write the release to {path} ({error.strerror or 'input/output error'}); "
-            "free some space or name another place, and save again"
+            "free some space or name another folder, and save again"
         ) from None
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)

@@ -119,7 +119,7 @@ def require_outside(path: Path, release: str | Path) -> None:
     if inside:
         raise InvalidParameter(
             f"{path} lies inside the release folder, whose files are listed and must not change; "
-            "name another place"
+            "name another folder"
         )
 
 

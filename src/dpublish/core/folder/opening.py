@@ -266,15 +266,15 @@ def _is_modest(content: bytes) -> bool:
 
 def _with_texts(table: pa.Table, texts: set[str], allowance: Allowance) -> pa.Table:
     """Write out texts that were read as references to a dictionary, if there is room for them."""
-    for place, field in enumerate(table.schema):
+    for index, field in enumerate(table.schema):
         if field.name not in texts or not pa.types.is_dictionary(field.type):
             continue
-        column = table.column(place)
+        column = table.column(index)
         for chunk in column.chunks:
             lengths = pc.binary_length(chunk.dictionary).take(chunk.indices)
             allowance.take(int(pc.sum(lengths).as_py() or 0))
         plain = column.cast(pa.string())
-        table = table.set_column(place, pa.field(field.name, pa.string()), plain)
+        table = table.set_column(index, pa.field(field.name, pa.string()), plain)
     return table
 
 

@@ -82,7 +82,7 @@ def _measure_chunk(content: bytes, chunk: "_Fields", rows: int) -> int:
     if _take(about, 5, _I64) != rows:
         raise _malformed()
     if not rows:
-        return 0  # a decoder reads no page, and the writer gives no place of one
+        return 0  # a decoder reads no page, and the writer gives no position of one
     pages = list(_pages(content, about))
     if sum(page.values for page in pages if page.kind != _DICTIONARY_PAGE) != rows:
         raise _malformed()
@@ -108,7 +108,7 @@ def _pages(content: bytes, about: "_Fields") -> Iterator[_Page]:
         thrift = _Thrift(content, start, stop)
         header = thrift.read_struct()
         yield _page(header)
-        start = thrift.place + _take(header, 3, _I32)
+        start = thrift.position + _take(header, 3, _I32)
     if start != stop:
         raise _malformed()
 
@@ -160,10 +160,10 @@ def _take_structs(fields: _Fields, number: int) -> list[_Fields]:
 
 @dataclass
 class _Thrift:
-    """Reads Thrift's compact protocol from `content`, from `place` up to `stop`."""
+    """Reads Thrift's compact protocol from `content`, from `position` up to `stop`."""
 
     content: bytes
-    place: int
+    position: int
     stop: int
 
     def read_struct(self, depth: int = 0) -> _Fields:
@@ -199,20 +199,20 @@ class _Thrift:
         size, kind = head >> 4, head & 15
         if size == 15:
             size = self._varint()
-        if size > self.stop - self.place:  # every element takes a byte at least
+        if size > self.stop - self.position:  # every element takes a byte at least
             raise _malformed()
         return [self._value(kind, depth + 1) for _ in range(size)]
 
     def _skip(self, size: int) -> None:
-        if size > self.stop - self.place:
+        if size > self.stop - self.position:
             raise _malformed()
-        self.place += size
+        self.position += size
 
     def _byte(self) -> int:
-        if self.place >= self.stop:
+        if self.position >= self.stop:
             raise _malformed()
-        self.place += 1
-        return self.content[self.place - 1]
+        self.position += 1
+        return self.content[self.position - 1]
 
     def _varint(self) -> int:
         value = 0

@@ -134,7 +134,7 @@ class SigningKey:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], passphrase: str | None = None) -> "SigningKey":
-        """Read a private key file (PEM) that nobody else may read."""
+        """Read a private key file (PEM) that no one else may read."""
         crypto = _cryptography()
         content = _read_key_file(Path(path), is_private=True)
         try:

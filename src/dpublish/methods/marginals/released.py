@@ -94,7 +94,7 @@ class MarginalsRelease(Release):
     def quantile(self, column: str, part: float) -> Value:
         """Find the value that a part of the records lies below, unlisted and missing left out.
 
-        Numbers are taken to be spread evenly within a leaf.
+        Numbers are taken to lie evenly within a leaf.
         """
         noisy = self.noisy_marginal(column)
         axis = self.schema[column].axis()

@@ -34,7 +34,7 @@ from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
 
 EVENLY = (
-    "records are assumed to be spread evenly within partly covered boxes; the bar does not cover "
+    "records are assumed to lie evenly within partly covered boxes; the bar does not cover "
     "how far that is wrong"
 )
 
