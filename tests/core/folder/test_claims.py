@@ -52,17 +52,17 @@ def publish_example(name, settings):
     return method.release(open_table(arrow_table(), SCHEMA), budget=budget, rng=seeded(1))
 
 
-def save_forged(release, folder):
+def save_forged(release, parent):
     """Save a release, and beside it heads with claims of several sizes."""
-    folder.mkdir()
-    folder = release.save(folder / "out")
+    parent.mkdir()
+    folder = release.save(parent / "out")
     head = json.loads((folder / "release.json").read_text())
     for number in (1_000, 50_000, 10**9, 2**62, 10**30):
         for parts in (("schema",), ("metadata",), ("schema", "metadata")):
             forged = copy.deepcopy(head)
             for part in parts:
                 claim(forged[part], number)
-            (folder / f"{number}-{'-'.join(parts)}.json").write_text(json.dumps(forged))
+            (parent / f"{number}-{'-'.join(parts)}.json").write_text(json.dumps(forged))
 
 
 LOAD = """

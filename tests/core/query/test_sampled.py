@@ -1,4 +1,4 @@
-"""Counts from synthetic rows: always the same, near what the release says, and without an interval."""
+"""Counts from synthetic rows: always the same, near what the release says, without intervals."""
 
 from fractions import Fraction
 
