@@ -3,6 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := $(BIN)/python -m
 JOBS ?= 2
+# Workers of the tests share the cores; threads of linear algebra within each would fight for them.
+test audit coverage mutants campaign: export OPENBLAS_NUM_THREADS = 1
+test audit coverage mutants campaign: export OMP_NUM_THREADS = 1
 
 .PHONY: help demo test check lint types audit coverage mutants campaign bench pins sbom deps-audit clean
 

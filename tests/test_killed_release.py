@@ -23,11 +23,10 @@ bins = 10
 kind = "category"
 values = ["Female", "Male"]
 """
-KILLS = 200
 
 
-@pytest.fixture(scope="module")
-def battlefield(tmp_path_factory):
+def kill_at_random(tmp_path_factory, kills):
+    """Run releases that are killed so many times, and return the folder of it all."""
     folder = tmp_path_factory.mktemp("killed")
     (folder / "people.toml").write_text(SCHEMA)
     (folder / "out").mkdir()
@@ -39,7 +38,7 @@ def battlefield(tmp_path_factory):
         ledger.add("people", cap="100")
     worker = Path(__file__).with_name("killed_release_worker.py")
     done = subprocess.run(
-        [sys.executable, str(worker), str(folder), str(KILLS), "11"],
+        [sys.executable, str(worker), str(folder), str(kills), "11"],
         capture_output=True,
         text=True,
         check=False,
@@ -49,10 +48,13 @@ def battlefield(tmp_path_factory):
     return folder
 
 
-def test_killed_at_200_random_moments_nothing_is_overspent_or_published_by_halves(battlefield):
-    # One test, so that the run is made once however the tests are divided over processes.
-    out = battlefield / "out"
-    with Ledger(battlefield / "books.db") as ledger:
+@pytest.mark.parametrize("kills", [50, pytest.param(200, marks=pytest.mark.audit)])
+def test_killed_at_random_moments_nothing_is_overspent_or_published_by_halves(
+    tmp_path_factory, kills
+):
+    folder = kill_at_random(tmp_path_factory, kills)
+    out = folder / "out"
+    with Ledger(folder / "books.db") as ledger:
         assert ledger.verify().problems == ()
         status = ledger.status("people")
     for unfinished in out.glob(".*.partial"):
@@ -67,4 +69,4 @@ def test_killed_at_200_random_moments_nothing_is_overspent_or_published_by_halve
     recorded = {grant.release_id for grant in status.grants if grant.release_id}
     assert recorded <= {receipt.release_id for receipt in published}
     # Kills came early and late: some releases were finished, some interrupted, some never begun.
-    assert 3 < len(published) < len(granted) < KILLS + 3
+    assert 3 < len(published) < len(granted) < kills + 3
