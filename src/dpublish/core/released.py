@@ -140,7 +140,7 @@ def _read_cell(cell: _Cell, tables: Mapping[str, pa.Table]) -> NDArray[np.int64]
 def is_same(one: Any, other: Any) -> bool:
     """Check whether two values are equal: arrays by their content, dataclasses by their fields.
 
-    >>> is_same((np.arange(3), Fraction(1)), (np.arange(3), Fraction(1)))
+    >>> is_same((np.arange(3), "a"), (np.arange(3), "a"))
     True
     """
     if type(one) is not type(other):
