@@ -9,8 +9,6 @@ from dpublish.core import run as method_run
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms import noise
-from dpublish.methods.marginals import efpa, hierarchical
-from dpublish.methods.marginals import one_marginal as marginals
 from dpublish.methods.privelet import privelet as wavelet
 from dpublish.methods.streams import static
 from dpublish.methods.streams.snapshot import Bins, Snapshot, StepRun, rows_of
@@ -31,9 +29,6 @@ SCHEMA = Schema(
 MODULES = (
     method_run,
     noise,
-    efpa,
-    hierarchical,
-    marginals,
     wavelet,
 )
 FLAT = Bins.of(SCHEMA, "x")
