@@ -39,22 +39,25 @@ class AG(Method[SpatialRelease]):
     locations; choose `PSD` for more columns or very uneven data, `UG` for even data.
 
     Guarantee:
-        Pure epsilon-differential privacy for adding or removing one record.
-        Proof: docs/proofs/boxes.md.
+        Pure epsilon-differential privacy for adding or removing one record: each grid has a
+        share of epsilon of its own, and the second is cut by noisy counts only.  Proof:
+        docs/proofs/boxes.md.
 
     Parameters:
-        columns: Columns to cut; all numeric, integer and ordinal columns if none is named.
+        columns: Columns to cut; every column with an order if none is named.
 
     Returns:
-        A `SpatialRelease` with `count(query)`, `count_boxes(...)`, `rows(n)`, `tables()`.
+        A `SpatialRelease` of both grids, made consistent by least squares, with `count(query)`,
+        `count_boxes(...)`, `rows(n)` and `tables()`.
 
     Example:
         >>> from dpublish import AG, Budget, datasets, seeded
-        >>> people = datasets.table("census", 5_000)
-        >>> method = AG(columns=("age", "hours"))
-        >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
-        >>> print(release.count("age < 40 and hours >= 30"))
-        1,276  (0.95 confidence: 1,252.6 to 1,299.3)
+        >>> shapes = datasets.table("shapes", 10_000)
+        >>> release = AG().release(shapes, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> print(release.summary()["published"])
+        286 boxes, 186 of them without parts
+        >>> print(release.count("x < 50 and y < 50"))
+        2,083.8  (0.95 confidence: 2,062.3 to 2,105.3)
 
     Reference:
         W. Qardaji, W. Yang, N. Li, "Differentially Private Grids for Geospatial Data",

@@ -49,15 +49,17 @@ class PHP(Method[SpatialRelease]):
             records and epsilon.
 
     Returns:
-        A `SpatialRelease` with `count(query)`, `count_boxes(...)`, `rows(n)`, `tables()`.
+        A `SpatialRelease` with `count(query)`, `count_boxes(...)`, `rows(n)`, `tables()`; within
+        a box records count as evenly distributed.
 
     Example:
         >>> from dpublish import PHP, Budget, datasets, seeded
         >>> people = datasets.table("census", 5_000)
-        >>> method = PHP(columns=("age", "hours"))
-        >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
-        >>> print(release.count("age < 40 and hours >= 30"))
-        1,282.3  (0.95 confidence: 1,240.6 to 1,324)
+        >>> release = PHP(columns=("age", "hours"), depth=6).release(
+        ...     people, budget=Budget.seeded("1"), rng=seeded(7)
+        ... )
+        >>> release.ends.size  # boxes that are not cut again
+        59
 
     Reference:
         G. Acs, C. Castelluccia, R. Chen, "Differentially Private Histogram Publishing through

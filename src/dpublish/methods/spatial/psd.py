@@ -49,8 +49,8 @@ class PSD(Method[SpatialRelease]):
     `AG` for two columns, `UG` for even data, `Privelet` for one long column.
 
     Guarantee:
-        Pure epsilon-differential privacy for adding or removing one record.
-        Proof: docs/proofs/boxes.md.
+        Pure epsilon-differential privacy for adding or removing one record: medians and counts
+        of every level have shares of their own.  Proof: docs/proofs/boxes.md.
 
     Parameters:
         columns: Columns to cut; all numeric, integer and ordinal columns if none is named.
@@ -58,15 +58,16 @@ class PSD(Method[SpatialRelease]):
             on the medians; the rest is spent on the counts.
 
     Returns:
-        A `SpatialRelease` with `count(query)`, `count_boxes(...)`, `rows(n)`, `tables()`.
+        A `SpatialRelease`, its counts made consistent by least squares over the tree.  It has
+        `count(query)` with a confidence interval, `count_boxes(...)`, `rows(n)`, `tables()`.
 
     Example:
         >>> from dpublish import PSD, Budget, datasets, seeded
-        >>> people = datasets.table("census", 5_000)
-        >>> method = PSD(columns=("age", "hours"))
-        >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
-        >>> print(release.count("age < 40 and hours >= 30"))
-        1,229.7  (0.95 confidence: 1,195.2 to 1,264.1)
+        >>> loans = datasets.table("loans", 5_000)
+        >>> method = PSD(columns=("age", "income", "debt"))
+        >>> release = method.release(loans, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> print(release.count("age < 40 and debt >= 20000"))
+        564.5  (0.95 confidence: 526.4 to 602.7)
 
     Reference:
         G. Cormode, C. Procopiuc, D. Srivastava, E. Shen, T. Yu, "Differentially Private Spatial

@@ -34,14 +34,16 @@ class UG(Method[SpatialRelease]):
     cluster, `Privelet` for one long column, `Histogram` where the cells are given.
 
     Guarantee:
-        Pure epsilon-differential privacy for adding or removing one record.
-        Proof: docs/proofs/boxes.md.
+        Pure epsilon-differential privacy for adding or removing one record: the grid follows
+        from a noisy number of records, and a record lies in one cell.  Proof:
+        docs/proofs/boxes.md.
 
     Parameters:
         columns: Columns to cut; all numeric, integer and ordinal columns if none is named.
 
     Returns:
-        A `SpatialRelease` with `count(query)`, `count_boxes(...)`, `rows(n)`, `tables()`.
+        A `SpatialRelease`: `count(query)` with a confidence interval, `count_boxes` for many
+        ranges at once, synthetic `rows(n)`, and the cells as `tables()`.
 
     Example:
         >>> from dpublish import UG, Budget, datasets, seeded
