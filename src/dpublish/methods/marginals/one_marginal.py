@@ -31,31 +31,31 @@ _NORMAL = 1.96
 _FEW = 64  # sums of more terms are as good as normal
 
 
-def choose_marginal(method: MarginalMethod, leaves: int) -> PublishedMethod:
+def choose_marginal(method: MarginalMethod, size: int) -> PublishedMethod:
     """Choose how to count so many values, or check that a named method can.
 
     >>> choose_marginal("auto", 100), choose_marginal("auto", 1000)
     ('identity', 'hierarchical')
     """
     require_known("method", method, get_args(MarginalMethod))
-    require_count(leaves=leaves)
+    require_count(size=size)
     if method == "auto":
-        return "identity" if leaves <= MOST_SINGLE else "hierarchical"
-    if method in ("efpa", "noise-first") and leaves > MOST_MERGED:
+        return "identity" if size <= MOST_SINGLE else "hierarchical"
+    if method in ("efpa", "noise-first") and size > MOST_MERGED:
         raise InvalidParameter(
-            f"{method} takes at most {MOST_MERGED:,} values of a column, not {leaves:,}; "
+            f"{method} takes at most {MOST_MERGED:,} values of a column, not {size:,}; "
             "use hierarchical, or coarser bins"
         )
     return method
 
 
-def require_marginal(method: MarginalMethod, leaves: int, epsilon: Fraction) -> None:
+def require_marginal(method: MarginalMethod, size: int, epsilon: Fraction) -> None:
     """Refuse from public facts what `release_marginal` would refuse."""
-    chosen = choose_marginal(method, leaves)
+    chosen = choose_marginal(method, size)
     if chosen == "hierarchical":
-        require_rate(epsilon / count_hierarchy(leaves, best_branching(leaves)).levels)
+        require_rate(epsilon / count_hierarchy(size, best_branching(size)).levels)
     elif chosen == "efpa":
-        plan = spectrum(leaves)
+        plan = spectrum(size)
         require_rate(epsilon * NUMBERS / (CHOICE + NUMBERS) / max(plan.sensitivities.values()))
         require_rate(epsilon * CHOICE / (CHOICE + NUMBERS) / plan.choice_range)
     else:
@@ -135,26 +135,26 @@ def release_efpa(run: Run, counts: IntArray, *, budget: Budget) -> NoisyMarginal
     return NoisyMarginal("efpa", counts.size, noisy, rate, exponent=-WHOLE_BITS, kept=kept)
 
 
-def marginal_half_width(method: MarginalMethod, leaves: int, epsilon: Fraction) -> float:
+def marginal_half_width(method: MarginalMethod, size: int, epsilon: Fraction) -> float:
     """Predict the error (95 %) of counting the records in the middle half of the values.
 
     Noise alone is predicted.  For noise-first and efpa it is that of counting value by
     value with what they leave for the numbers; on marginals that suit them they do better.
     """
-    require_marginal(method, leaves, epsilon)
-    chosen = choose_marginal(method, leaves)
+    require_marginal(method, size, epsilon)
+    chosen = choose_marginal(method, size)
     if chosen == "hierarchical":
-        levels = count_hierarchy(leaves, best_branching(leaves)).levels
-        return _NORMAL * sqrt(_middle_weight(leaves) * noise_variance(epsilon / levels))
+        levels = count_hierarchy(size, best_branching(size)).levels
+        return _NORMAL * sqrt(_middle_weight(size) * noise_variance(epsilon / levels))
     rate = epsilon * NUMBERS / (CHOICE + NUMBERS) if chosen == "efpa" else epsilon
-    terms = -(-leaves // 2)
+    terms = -(-size // 2)
     if terms <= _FEW:
         return float(sum_quantile(rate, terms, 0.95))
     return _NORMAL * sqrt(terms * noise_variance(rate))
 
 
 @lru_cache(maxsize=256)
-def _middle_weight(leaves: int) -> float:
+def _middle_weight(size: int) -> float:
     """Add up the squares of what each node of the tree weighs in a count of the middle half."""
-    nodes = count_hierarchy(leaves, best_branching(leaves)).adjoint(middle_half(leaves))
+    nodes = count_hierarchy(size, best_branching(size)).adjoint(middle_half(size))
     return float(nodes @ nodes)

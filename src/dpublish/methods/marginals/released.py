@@ -196,7 +196,7 @@ class MarginalsRelease(Release):
 
 
 def marginal_table(names: Sequence[str], marginals: Sequence[NoisyMarginal]) -> pa.Table:
-    """Put the noisy numbers of several columns' marginals into one table."""
+    """Build one table of the noisy numbers of several columns' marginals."""
     sizes = [marginal.units.size for marginal in marginals]
     return pa.table(
         {

@@ -37,7 +37,7 @@ class BoxDomain:
 
     @classmethod
     def choose(cls, columns: tuple[str, ...], schema: Schema, epsilon: Fraction) -> "BoxDomain":
-        """Take the named columns, or all that have an order; refuse what cannot be hidden."""
+        """Choose the named columns, or all that have an order; refuse what cannot be hidden."""
         require_rate(epsilon * SIZE_SHARE)
         chosen = counted_columns(schema, columns)
         require_ordered(chosen)

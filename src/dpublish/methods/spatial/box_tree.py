@@ -111,7 +111,7 @@ class BoxTree:
     def nonnegative(self, estimates: FloatArray) -> FloatArray:
         """Find counts that are not negative and add up, near to estimates that add up.
 
-        From the root down, the count of a node is dealt out among its children: the nearest
+        From the root down, the count of a node is divided among its children: the nearest
         non-negative counts that add up to it.  What is known of large boxes is kept so.
 
         >>> tree = BoxTree(np.array([-1, 0, 0, 0]), np.ones(4))
@@ -130,6 +130,6 @@ class BoxTree:
             ranks = np.arange(above.size) - np.repeat(starts, sizes) + 1
             # The answer is max(value - level, 0); the level is the highest of these.
             levels = np.maximum.reduceat((sums - found[above]) / ranks, starts)
-            dealt = np.maximum(values - np.repeat(levels, sizes), 0.0)
-            found[nodes[order]] = np.where(found[above] > 0, dealt, 0.0)
+            divided = np.maximum(values - np.repeat(levels, sizes), 0.0)
+            found[nodes[order]] = np.where(found[above] > 0, divided, 0.0)
         return found

@@ -221,7 +221,7 @@ def _count_weights(height: int) -> list[int]:
 def _share_out(
     budget: Budget, median_share: Fraction, medians: int, height: int
 ) -> dict[str, Budget]:
-    """Give each level of medians and each level of counts its budget."""
+    """Split the budget: a share for each level of medians and for each level of counts."""
     weights = _count_weights(height)
     share = median_share if medians else Fraction(0)
     named = {f"median-{depth}": share / medians for depth in range(medians)}
