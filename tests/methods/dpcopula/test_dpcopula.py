@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish.core import run as method_run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
@@ -14,7 +15,6 @@ from dpublish.methods.dpcopula import dpcopula as gaussian_copula
 from dpublish.methods.dpcopula import kendall, mle, spearman, weighed_marginals
 from dpublish.methods.dpcopula.dpcopula import DPCopula, ordered_columns
 from dpublish.methods.dpcopula.weighed_marginals import marginal_shares
-from dpublish.methods.marginals import hierarchical
 from dpublish.methods.marginals import one_marginal as marginals
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -28,7 +28,7 @@ SCHEMA = Schema(
         column("town", "category", values=["a", "b", "c"]),
     )
 )
-MODULES = (noise, marginals, hierarchical, kendall, spearman, mle)
+MODULES = (method_run, noise, kendall, spearman, mle)
 EPSILON = Fraction(3)
 
 
@@ -77,8 +77,8 @@ def test_the_audit_notices_marginals_that_each_take_the_whole_share(monkeypatch)
     monkeypatch.setattr(
         weighed_marginals,
         "release_marginal",
-        lambda counts, *, method, budget, rng: marginals.release_marginal(
-            counts, method=method, budget=Budget.seeded(4 * budget.epsilon), rng=rng
+        lambda run, counts, *, method, budget: marginals.release_marginal(
+            run, counts, method=method, budget=Budget.seeded(4 * budget.spend())
         ),
     )
     assert worst_loss(monkeypatch, DPCopula()) > float(EPSILON)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from dpublish.accuracy.noise_distribution import noise_variance
+from dpublish.core import run as method_run
 from dpublish.core.folder.folder import load
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
@@ -18,8 +19,6 @@ from dpublish.methods.dpcopula import hybrid as hybrid_copula
 from dpublish.methods.dpcopula import mixed_network, spearman
 from dpublish.methods.dpcopula.hybrid import DPCopulaHybrid
 from dpublish.methods.dpcopula.released_hybrid import DPCopulaHybridRelease
-from dpublish.methods.marginals import hierarchical
-from dpublish.methods.marginals import one_marginal as marginals
 from dpublish.methods.privbayes import structure as bayes_structure
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -33,7 +32,7 @@ SCHEMA = Schema(
         column("town", "category", values=["a", "b", "c"]),
     )
 )
-MODULES = (noise, marginals, hierarchical, spearman, bayes_structure, mixed_network)
+MODULES = (method_run, noise, spearman, bayes_structure, mixed_network)
 EPSILON = Fraction(4)
 DESIGNS = ["network", "numbers-first"]
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.core.method import ExpectedError, Progress
+from dpublish.core.run import Run
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
@@ -179,11 +180,12 @@ def _release_marginals(
     budgets = budget.split(**{f"marginal of {name}": share for name, share in shares.items()})
     names = [f"group {group + 1}" for group in range(grouping.groups)]
     kernel = GroupMarginals(grouping, tuple(column.name for column in columns))
+    run = Run(table, rng=rng)
     by_column = []
     for portion, counts in zip(budgets.values(), kernel.split(table.sum(kernel)), strict=True):
         parts = zip(portion.share_disjoint(names).values(), counts, strict=True)
         by_column.append(
-            [release_marginal(own, method=method, budget=part, rng=rng) for part, own in parts]
+            [release_marginal(run, own, method=method, budget=part) for part, own in parts]
         )
     return tuple(zip(*by_column, strict=True))
 

@@ -100,8 +100,7 @@ class DPCopula(Method[DPCopulaRelease]):
             columns,
             method=self.marginal,
             budget=budgets["marginals"],
-            rng=rng,
-            progress=progress,
+            run=run,
         )
         correlation = None
         if ordered:

@@ -120,8 +120,7 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
             parts.counted,
             method=self.marginal,
             budget=budgets["marginals"],
-            rng=rng,
-            progress=progress,
+            run=run,
         )
         correlation = None
         if ordered:

@@ -130,7 +130,9 @@ def _marginal_reach(
         own = np.full(marginal.leaves, question.share * pull)
         weights.append(own + influences[list(asked).index(place)] if place in asked else own)
     size = (evidence.size_rate, np.array([question.share * last]))
-    return joint_half_width(evidence.marginals, weights, confidence, others=[size], spread=spread)
+    return joint_half_width(
+        evidence.marginals, weights, confidence, others=[size], deviation=spread
+    )
 
 
 def sampling_variance(question: Question, influences: Sequence[FloatArray]) -> float:

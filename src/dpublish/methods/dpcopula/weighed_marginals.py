@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.aggregates.complete_counts import CompleteCounts
-from dpublish.core.method import Progress
 from dpublish.core.noisy_size import NoisySize
+from dpublish.core.run import Run
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
@@ -16,7 +16,7 @@ from dpublish.mechanisms.noise import noisy_size
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.methods.marginals.one_marginal import (
     MarginalMethod,
-    marginal_reach,
+    marginal_half_width,
     release_marginal,
     require_marginal,
 )
@@ -28,11 +28,11 @@ from dpublish.randomness import RandomSource
 def marginal_shares(columns: Sequence[Column], method: MarginalMethod) -> dict[str, Fraction]:
     """Say which part of the budget each column's marginal gets; the parts add up to 1.
 
-    A range count's error is its reach at epsilon 1 over the share.  The sum of squared errors
-    is least where shares grow with the reach to the power 2/3.
+    A range count's error is its half-width at epsilon 1 over the share.  The sum of squared
+    errors is least where shares grow with the half-width to the power 2/3.
     """
-    reaches = {column.name: marginal_reach(method, column.size, Fraction(1)) for column in columns}
-    weights = {name: rational_weight(reach ** (2 / 3)) for name, reach in reaches.items()}
+    widths = {c.name: marginal_half_width(method, c.size, Fraction(1)) for c in columns}
+    weights = {name: rational_weight(width ** (2 / 3)) for name, width in widths.items()}
     total = sum(weights.values(), Fraction(0))
     return {name: weight / total for name, weight in weights.items()}
 
@@ -46,7 +46,7 @@ def require_marginals(
     for column in columns:
         share = epsilon * shares[column.name]
         require_marginal(method, column.size, share)
-        worst = max(worst, marginal_reach(method, column.size, share))
+        worst = max(worst, marginal_half_width(method, column.size, share))
     return worst
 
 
@@ -85,8 +85,7 @@ def release_marginals(
     *,
     method: MarginalMethod,
     budget: Budget,
-    rng: RandomSource,
-    progress: Progress | None = None,
+    run: Run,
 ) -> dict[str, NoisyMarginal]:
     """Publish the marginal of every one of `columns` from its exact counts.
 
@@ -99,7 +98,6 @@ def release_marginals(
     budgets = budget.split(**{f"marginal of {name}": share for name, share in shares.items()})
     marginals = {}
     for done, (name, portion) in enumerate(zip(shares, budgets.values(), strict=True), start=1):
-        marginals[name] = release_marginal(counts[name], method=method, budget=portion, rng=rng)
-        if progress is not None:
-            progress(done, len(shares), "marginals")
+        marginals[name] = release_marginal(run, counts[name], method=method, budget=portion)
+        run.step(done, len(shares), "marginals")
     return marginals

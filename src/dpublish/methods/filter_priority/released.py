@@ -102,11 +102,11 @@ class FilterPriorityRelease(Release):
         What lies in cells below the threshold is not seen, and how much that is is not known.
         """
         require_confidence(confidence)
-        asked = read_query(self.axes, query)
+        covered = read_query(self.axes, query)
         parts = self.weights.copy()
-        for index, along in zip(self.indices, asked.weights, strict=True):
+        for index, along in zip(self.indices, covered.weights, strict=True):
             parts *= along[index]
-        notes = "; ".join(note for note in (asked.assumption, _HIDDEN) if note)
+        notes = "; ".join(note for note in (covered.assumption, _HIDDEN) if note)
         return Answer(float(parts.sum()), None, None, confidence, notes)
 
     def count_boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:

@@ -126,10 +126,10 @@ class PriveletRelease(Release):
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records that satisfy `query`: unbiased, with the quantile of its noise."""
         require_confidence(confidence)
-        asked = read_query(self.axes, query)
+        covered = read_query(self.axes, query)
         per_axis = [
             coefficient_weights(along) if is_haar else along
-            for along, is_haar in zip(asked.weights, self.haar, strict=True)
+            for along, is_haar in zip(covered.weights, self.haar, strict=True)
         ]
         used = [np.flatnonzero(along) for along in per_axis]
         parts = [along[kept] for along, kept in zip(per_axis, used, strict=True)]
@@ -138,7 +138,7 @@ class PriveletRelease(Release):
             total = np.tensordot(part, total, axes=(0, 0))
         value = float(total)
         width = half_width(self.noise_rate, reduce(np.multiply.outer, parts).ravel(), confidence)
-        return bounded(value, value - width, value + width, confidence, asked.assumption)
+        return bounded(value, value - width, value + width, confidence, covered.assumption)
 
     def count_boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
         """Estimate how many records lie in each of many boxes of codes at once."""
