@@ -76,8 +76,8 @@ def die():
 
 def arm(point, countdown):
     """Kill this process when `point` is reached for the `countdown`-th time."""
-    place, name, when = POINTS[point]
-    original = getattr(place, name)
+    owner, name, when = POINTS[point]
+    original = getattr(owner, name)
     left = [countdown]
 
     def deadly(*given, **named):
@@ -95,7 +95,7 @@ def arm(point, countdown):
             die()
         return result
 
-    setattr(place, name, deadly)
+    setattr(owner, name, deadly)
 
 
 def done_steps(folder):
@@ -106,25 +106,25 @@ def done_steps(folder):
 
 
 def note_threshold(folder):
-    """Add to the notes what bar the state file holds, None if it holds none."""
+    """Add to the notes what threshold noise the state file holds, None if it holds none."""
     if not (folder / "rides.stream").exists():
         return
     file = StreamFile(folder / "rides.stream")
     vector = (file.metadata("secret") or {}).get("vector")
     file.close()
-    with (folder / "bars").open("a") as notes:
-        notes.write(json.dumps(None if vector is None else vector["bar"]) + "\n")
+    with (folder / "thresholds").open("a") as notes:
+        notes.write(json.dumps(None if vector is None else vector["threshold_noise"]) + "\n")
 
 
 def trial(folder):
     """Learn how long an operator takes to open a stream and to make two steps."""
-    place = folder / "trial"
-    place.mkdir()
-    (place / "books.db").write_bytes((folder / "books.db").read_bytes())
-    if os.waitpid(forked(place, 1), 0)[1]:
+    trial = folder / "trial"
+    trial.mkdir()
+    (trial / "books.db").write_bytes((folder / "books.db").read_bytes())
+    if os.waitpid(forked(trial, 1), 0)[1]:
         sys.exit("an undisturbed run failed")
     begun = time.monotonic()
-    os.waitpid(forked(place, 3), 0)
+    os.waitpid(forked(trial, 3), 0)
     return time.monotonic() - begun
 
 

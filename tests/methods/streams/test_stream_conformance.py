@@ -97,7 +97,7 @@ def test_the_budget_is_taken_once(name):
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_what_cannot_be_started_is_refused_beforehand(name):
-    for bad in ({"columns": ("zone", "zone")}, {"columns": ("nobody",)}, {"columns": ("user",)}):
+    for bad in ({"columns": ("zone", "zone")}, {"columns": ("unknown",)}, {"columns": ("user",)}):
         with pytest.raises(InvalidParameter):
             method(name, **bad).expected_error(SCHEMA, None, Fraction(1))
     with pytest.raises(InvalidParameter):

@@ -47,7 +47,7 @@ class ThresholdPolicy:
     """Policy: publish first, then whenever a comparison says that the counts are far away.
 
     Publications of a horizon that no comparison has called for are made at its last step,
-    all in one.  Subclasses define `margin`; they may remember public numbers in
+    all in one.  Subclasses define `excess`; they may remember public numbers in
     `history.memory`, so a plan is made once for each step.
 
     Attributes:
@@ -112,7 +112,7 @@ class ThresholdPolicy:
         if not history.published:
             history.memory[SIZE] = max(1.0, history.total)
 
-    def margin(self, history: History) -> float:
+    def excess(self, history: History) -> float:
         """Return how far beyond the noise floor the counts must be to be published."""
         raise NotImplementedError
 
@@ -127,7 +127,7 @@ class ThresholdPolicy:
 
     def _threshold(self, history: History) -> int:
         floor = self.bins * absolute_noise(history.noise)[0]
-        return round(min(floor + self.margin(history), _LARGEST))
+        return round(min(floor + self.excess(history), _LARGEST))
 
     @cached_property
     def _comparison_deviation(self) -> float:
@@ -149,11 +149,11 @@ class ThresholdPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class FixedThreshold(ThresholdPolicy):
-    """Policy: the margin is a part of the first total, or what noise hardly reaches."""
+    """Policy: the excess is a part of the first total, or what noise hardly reaches."""
 
     threshold: Fraction | Auto
 
-    def margin(self, history: History) -> float:
+    def excess(self, history: History) -> float:
         """Return how far beyond the noise floor the counts must be to be published."""
         if self.threshold == "auto":
             return CLEARLY * self.deviation(history)
