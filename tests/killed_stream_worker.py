@@ -19,16 +19,16 @@ import jinja2  # noqa: F401
 sys.path.insert(0, str(Path(__file__).parent))
 
 from dpublish.publishing.streams import delivery as stream_delivery
+from dpublish.publishing.streams import grant as stream_grant
 from dpublish.publishing.streams import operator as stream_operator
-from dpublish.publishing.streams import start as stream_start
 from dpublish.publishing.streams.operator import StreamOperator
 from dpublish.publishing.streams.state import StreamFile
 from dpublish.publishing.streams.status import stream_status
 from stream_world import ASKING, METHOD, SCHEMA, THRESHOLD, arguments, rows
 
 POINTS = {
-    "before the grant": (stream_start, "obtain_budget", "before"),
-    "after the grant": (stream_start, "obtain_budget", "after"),
+    "before the grant": (stream_grant, "obtain_budget", "before"),
+    "after the grant": (stream_grant, "obtain_budget", "after"),
     "before the folder": (stream_delivery, "create_folder", "before"),
     "after the folder": (stream_delivery, "create_folder", "after"),
     "after the ledger's entry": (stream_operator, "record_stream", "after"),

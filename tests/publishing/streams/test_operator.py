@@ -29,7 +29,7 @@ from dpublish.ledger.ledger import Ledger
 from dpublish.methods.streams.folder import head_hash, load_stream
 from dpublish.methods.streams.per_snapshot import PerSnapshot
 from dpublish.publishing.streams import delivery as stream_delivery
-from dpublish.publishing.streams import start as stream_start
+from dpublish.publishing.streams import grant as stream_grant
 from dpublish.publishing.streams.operator import StreamOperator
 from dpublish.publishing.streams.state import StreamFile
 from dpublish.publishing.streams.status import stream_status
@@ -112,9 +112,7 @@ def test_the_secret_noise_of_a_threshold_survives_and_is_kept_in_the_state_file_
     workspace, state
 ):
     method = make_stream_method("dsft", {"columns": ("zone", "hour"), "horizon": 50, "releases": 5})
-    with start(
-        workspace, method, epsilon="0.00000001"
-    ) as operator:  # a long threshold
+    with start(workspace, method, epsilon="0.00000001") as operator:  # a long threshold
         for number in range(1, 6):
             operator.next(rows(1), f"t{number}")
         operator.write_pages()
@@ -447,13 +445,13 @@ def test_a_twin_that_forgets_its_grant_pays_twice(workspace, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         start(workspace)
     monkeypatch.undo()
-    original = stream_start.obtain_budget
+    original = stream_grant.obtain_budget
 
     def forgetful(file, hides):
         file.put(token="another")
         return original(file, hides)
 
-    monkeypatch.setattr(stream_start, "obtain_budget", forgetful)
+    monkeypatch.setattr(stream_grant, "obtain_budget", forgetful)
     start(workspace).close()
     assert spent(workspace) == 4
 

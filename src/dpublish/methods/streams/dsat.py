@@ -20,7 +20,6 @@ from dpublish.methods.streams.dsft import (
     SIZE,
     ThresholdPolicy,
     share_for_decisions,
-    span_of,
 )
 from dpublish.methods.streams.method import StreamMethod
 from dpublish.methods.streams.planning import (
@@ -216,11 +215,10 @@ class AdaptiveSampling(StreamMethod):
     def planned_terms(self, bins: Bins, epsilon: Fraction) -> dict[str, Any]:
         """Return what the default controllers of both forms are made from."""
         terms = self.planned_comparisons(epsilon)
-        span = span_of(self.horizon, self.window)
         return {
             "model": NoiseModel(bins.size, self.contribution, epsilon),
             "noise_bound": comparison_noise_bound(
-                terms.epsilon, terms.positives, self.contribution, span
+                terms.epsilon, terms.positives, self.contribution, self.span
             ),
         }
 
@@ -304,6 +302,11 @@ class DSAT(AdaptiveSampling):
     """
 
     name: ClassVar[str] = "dsat"
+    publishes: ClassVar[str] = (
+        "histograms of a finite stream when they are worth while, in a rhythm that it learns and "
+        "early after a jump"
+    )
+    prefer_when: ClassVar[str] = "the stream has an end, and users must be hidden in all of it"
     window: ClassVar[int | None] = None
 
     horizon: int = setting("Number of steps of the stream; users are hidden in all of them.")

@@ -11,9 +11,9 @@ import os
 import secrets
 import socket
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from dpublish.core.folder.signing import SigningKey, signing_key
@@ -34,8 +34,13 @@ from dpublish.publishing.streams.delivery import (
     shown_time,
     write_pages,
 )
-from dpublish.publishing.streams.grant import check_grant, record_stream
-from dpublish.publishing.streams.start import Request, require_readable, start_file
+from dpublish.publishing.streams.grant import (
+    Request,
+    check_grant,
+    record_stream,
+    require_readable,
+    start_file,
+)
 from dpublish.publishing.streams.state import STARTING, STOPPED, StreamFile, hold
 from dpublish.publishing.table import read_epsilon
 from dpublish.randomness import secure
@@ -44,7 +49,7 @@ from dpublish.storage.lock import FileLock
 AnyPath = str | os.PathLike[str]
 
 
-class StreamOperator:
+class StreamOperator(AbstractContextManager["StreamOperator"]):
     """The one that moves a stream on; holds its lock until it is closed."""
 
     def __init__(self, path: Path, lock: FileLock, file: StreamFile) -> None:
@@ -141,15 +146,7 @@ class StreamOperator:
             raise
         return operator
 
-    def __enter__(self) -> "StreamOperator":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.close()
 
     def close(self) -> None:
