@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 import dpublish
-from dpublish.data.schema import Schema, column
+from dpublish import Schema, column
 from dpublish.randomness import plain_generator
 
 folder = Path(tempfile.mkdtemp())

@@ -117,7 +117,7 @@ def test_every_method_can_be_read_back_and_taken_up(workspace, method):
     chosen = make_stream_method(method, {"columns": "zone,hour", span: 6, "static": "grouped"})
     start(workspace, chosen).close()
     with StreamOperator.open(workspace / "rides.stream") as operator:
-        assert operator.stream.chosen == chosen
+        assert operator.stream.method == chosen
         assert operator.next(rows(1), "t1").number == 1
 
 
