@@ -118,13 +118,13 @@ def note_threshold(folder):
 
 def trial(folder):
     """Learn how long an operator takes to open a stream and to make two steps."""
-    trial = folder / "trial"
-    trial.mkdir()
-    (trial / "books.db").write_bytes((folder / "books.db").read_bytes())
-    if os.waitpid(forked(trial, 1), 0)[1]:
+    apart = folder / "trial"
+    apart.mkdir()
+    (apart / "books.db").write_bytes((folder / "books.db").read_bytes())
+    if os.waitpid(forked(apart, 1), 0)[1]:
         sys.exit("an undisturbed run failed")
     begun = time.monotonic()
-    os.waitpid(forked(trial, 3), 0)
+    os.waitpid(forked(apart, 3), 0)
     return time.monotonic() - begun
 
 

@@ -57,9 +57,9 @@ def test_an_order_statistic_has_noise_for_one_sensitivity(rank):
         noisy_order_statistic(SCORES, **settings, budget=Budget.seeded(1)) for _ in range(6000)
     ]
     center = sorted(SCORES.tolist())[-rank]
-    values = np.arange(-90, 91)
+    points = np.arange(-90, 91)
     for rate, holds in ((0.5, True), (0.35, False), (0.65, False)):
-        expected = dict(zip((values + center).tolist(), mass("laplace", rate, values), strict=True))
+        expected = dict(zip((points + center).tolist(), mass("laplace", rate, points), strict=True))
         p_value = frequency_p_value(values, expected)
         assert p_value > 1e-3 if holds else p_value < 1e-20
 

@@ -200,11 +200,11 @@ def test_a_published_value_has_noise_of_its_own_and_not_the_compared_one():
         if run.above(0, 3):  # the compared value of a positive would seldom be below 0
             values.append(run.noisy_value(0))
     assert len(values) > 3000
-    values = np.arange(-60, 61)
-    expected = dict(zip(values.tolist(), mass("laplace", 1.0, values), strict=True))
+    points = np.arange(-60, 61)
+    expected = dict(zip(points.tolist(), mass("laplace", 1.0, points), strict=True))
     assert frequency_p_value(values, expected) > 1e-3
     for rate in (0.7, 1.3):
-        wrong = dict(zip(values.tolist(), mass("laplace", rate, values), strict=True))
+        wrong = dict(zip(points.tolist(), mass("laplace", rate, points), strict=True))
         assert frequency_p_value(values, wrong) < 1e-20
 
 

@@ -126,8 +126,8 @@ def test_the_share_of_decisions_perturbs_distances_least():
     share = share_for_decisions(None, bins=bins, releases=releases, horizon=500, window=None)
 
     def variance(part):
-        variance = (1 + (2 * (releases - 1)) ** (2 / 3)) ** 3
-        return variance / part**2 + bins * releases**2 / (1 - part) ** 2
+        compared = (1 + (2 * (releases - 1)) ** (2 / 3)) ** 3
+        return compared / part**2 + bins * releases**2 / (1 - part) ** 2
 
     grid = np.arange(1, 1024) / 1024
     assert share == Fraction(round(1024 * grid[np.argmin(variance(grid))]), 1024)
