@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 import dpublish
-from dpublish.data.schema import Schema, column
+from dpublish import Schema, column
 from dpublish.randomness import plain_generator
 
 folder = Path(tempfile.mkdtemp())
@@ -32,9 +32,9 @@ with dpublish.StreamOperator.start(
     for hour in range(48):
         if hour == 30:  # a match in the west begins
             odds = odds[::-1]
-        places = rng.choice(4, 5_000, p=odds)
-        truth.append(int((places == 3).sum()))
-        rows = pa.table({"driver": np.arange(5_000), "zone": np.array(zones)[places]})
+        drawn = rng.choice(4, 5_000, p=odds)
+        truth.append(int((drawn == 3).sum()))
+        rows = pa.table({"driver": np.arange(5_000), "zone": np.array(zones)[drawn]})
         operator.next(rows, f"hour-{hour:02}")
 
 stream = dpublish.load(folder / "taxis")

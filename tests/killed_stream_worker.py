@@ -19,16 +19,16 @@ import jinja2  # noqa: F401
 sys.path.insert(0, str(Path(__file__).parent))
 
 from dpublish.publishing.streams import delivery as stream_delivery
+from dpublish.publishing.streams import grant as stream_grant
 from dpublish.publishing.streams import operator as stream_operator
-from dpublish.publishing.streams import start as stream_start
 from dpublish.publishing.streams.operator import StreamOperator
 from dpublish.publishing.streams.state import StreamFile
 from dpublish.publishing.streams.status import stream_status
 from stream_world import ASKING, METHOD, SCHEMA, THRESHOLD, arguments, rows
 
 POINTS = {
-    "before the grant": (stream_start, "obtain_budget", "before"),
-    "after the grant": (stream_start, "obtain_budget", "after"),
+    "before the grant": (stream_grant, "obtain_budget", "before"),
+    "after the grant": (stream_grant, "obtain_budget", "after"),
     "before the folder": (stream_delivery, "create_folder", "before"),
     "after the folder": (stream_delivery, "create_folder", "after"),
     "after the ledger's entry": (stream_operator, "record_stream", "after"),
@@ -76,8 +76,8 @@ def die():
 
 def arm(point, countdown):
     """Kill this process when `point` is reached for the `countdown`-th time."""
-    place, name, when = POINTS[point]
-    original = getattr(place, name)
+    owner, name, when = POINTS[point]
+    original = getattr(owner, name)
     left = [countdown]
 
     def deadly(*given, **named):
@@ -95,7 +95,7 @@ def arm(point, countdown):
             die()
         return result
 
-    setattr(place, name, deadly)
+    setattr(owner, name, deadly)
 
 
 def done_steps(folder):
@@ -106,25 +106,25 @@ def done_steps(folder):
 
 
 def note_threshold(folder):
-    """Add to the notes what bar the state file holds, None if it holds none."""
+    """Add to the notes what threshold noise the state file holds, None if it holds none."""
     if not (folder / "rides.stream").exists():
         return
     file = StreamFile(folder / "rides.stream")
     vector = (file.metadata("secret") or {}).get("vector")
     file.close()
-    with (folder / "bars").open("a") as notes:
-        notes.write(json.dumps(None if vector is None else vector["bar"]) + "\n")
+    with (folder / "thresholds").open("a") as notes:
+        notes.write(json.dumps(None if vector is None else vector["threshold_noise"]) + "\n")
 
 
 def trial(folder):
     """Learn how long an operator takes to open a stream and to make two steps."""
-    place = folder / "trial"
-    place.mkdir()
-    (place / "books.db").write_bytes((folder / "books.db").read_bytes())
-    if os.waitpid(forked(place, 1), 0)[1]:
+    apart = folder / "trial"
+    apart.mkdir()
+    (apart / "books.db").write_bytes((folder / "books.db").read_bytes())
+    if os.waitpid(forked(apart, 1), 0)[1]:
         sys.exit("an undisturbed run failed")
     begun = time.monotonic()
-    os.waitpid(forked(place, 3), 0)
+    os.waitpid(forked(apart, 3), 0)
     return time.monotonic() - begun
 
 

@@ -21,7 +21,7 @@ METHOD = PerSnapshot(columns=("zone", "hour"), window=4)
 ASKING = BD(columns=("zone", "hour"), window=4)
 """A method that decides by noisy comparisons whether to publish."""
 THRESHOLD = DSFT(columns=("zone", "hour"), horizon=24, releases=5)
-"""A method that keeps one noisy threshold from its first question to its end."""
+"""A method that keeps one noisy threshold from its first comparison to its end."""
 EPSILON = "2"
 
 

@@ -50,10 +50,10 @@ def snapshots(steps: int) -> Iterator[np.ndarray]:
 
 def ours(name: str, steps: int) -> float:
     """Publish a stream; give the seconds that it took, without making the counts."""
-    contender = METHODS[name]
-    settings = {"columns": ("x", "y"), **contender.settings(steps, {})}
+    competitor = METHODS[name]
+    settings = {"columns": ("x", "y"), **competitor.settings(steps, {})}
     rng = seeded(1)
-    stream = make_stream_method(contender.method, settings).start(
+    stream = make_stream_method(competitor.method, settings).start(
         SCHEMA, budget=Budget.seeded(EPSILON), rng=rng
     )
     seconds = 0.0

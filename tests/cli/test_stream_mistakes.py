@@ -16,7 +16,7 @@ from stream_world import METHOD, SCHEMA, arguments, make_ledger, write_snapshots
 
 
 @pytest.fixture
-def place(tmp_path):
+def workspace(tmp_path):
     make_ledger(tmp_path)
     (tmp_path / "rides.toml").write_text(dumps_toml(SCHEMA))
     write_snapshots(tmp_path / "in", 3)
@@ -24,9 +24,9 @@ def place(tmp_path):
 
 
 @pytest.fixture
-def started(place):
-    StreamOperator.start(place / "rides.stream", METHOD, SCHEMA, **arguments(place)).close()
-    return place
+def started(workspace):
+    StreamOperator.start(workspace / "rides.stream", METHOD, SCHEMA, **arguments(workspace)).close()
+    return workspace
 
 
 def test_a_stray_file_in_a_folder_is_named_and_left_out(run, started):
@@ -62,7 +62,7 @@ def test_an_empty_standard_input_is_called_so(run, started, monkeypatch):
     assert (done.code, "standard input has no header line" in done.err) == (3, True), done.err
 
 
-def test_amounts_are_rounded_for_people_and_exact_for_programs(run, place):
+def test_amounts_are_rounded_for_people_and_exact_for_programs(run, workspace):
     given = "--method dsat --columns zone --horizon 50 --schema rides.toml --epsilon 1"
     rest = ["--dataset", "rides", "--ledger", "books.db", "-o", "out"]
     assert run("stream", "start", "rides.stream", *given.split(), *rest).code == 0
@@ -70,7 +70,7 @@ def test_amounts_are_rounded_for_people_and_exact_for_programs(run, place):
     assert "published with epsilon ≈0." in done.out
     words = run("stream", "status", "rides.stream").out
     assert "spent so far: ≈0." in words
-    page = (place / "out" / "report.html").read_text()
+    page = (workspace / "out" / "report.html").read_text()
     exact = run("stream", "status", "rides.stream", "--json").json()["spent"]
     assert "/" in exact
     assert "≈0." in page
@@ -86,8 +86,8 @@ def test_a_start_that_differs_names_all_that_differs(run, started):
     assert (done.code, "and its epsilon and window differ;" in done.err) == (1, True), done.err
 
 
-def test_a_schema_without_users_is_answered_with_the_option(run, place):
-    (place / "rows.toml").write_text('[columns.zone]\nkind = "category"\nvalues = ["north"]\n')
+def test_a_schema_without_users_is_answered_with_the_option(run, workspace):
+    (workspace / "rows.toml").write_text('[columns.zone]\nkind = "category"\nvalues = ["north"]\n')
     given = "--method per-snapshot --columns zone --window 4 --schema rows.toml --epsilon 1"
     rest = [*given.split(), "--dataset", "rides", "--ledger", "books.db", "-o", "out"]
     done = run("stream", "start", "rides.stream", *rest)
@@ -113,11 +113,11 @@ def test_a_file_whose_name_cannot_be_a_label_is_named_and_the_others_are_taken(r
     assert "must be one line of text" in done.err
 
 
-def test_a_state_file_that_is_not_there_gets_no_lock(run, place):
-    before = set(place.iterdir())
+def test_a_state_file_that_is_not_there_gets_no_lock(run, workspace):
+    before = set(workspace.iterdir())
     done = run("stream", "next", "nope.stream", "in")
     assert (done.code, "does not exist; `dpublish stream start`" in done.err) == (3, True)
-    assert set(place.iterdir()) == before
+    assert set(workspace.iterdir()) == before
 
 
 @pytest.mark.parametrize(
@@ -128,13 +128,13 @@ def test_a_state_file_that_is_not_there_gets_no_lock(run, place):
         ["--method", "dsat", "--controller", "schedule", "--derivative-gain", "9" * 30 + "e50"],
     ],
 )
-def test_a_setting_that_cannot_be_used_is_refused_before_it_is_paid_for(run, place, words):
+def test_a_setting_that_cannot_be_used_is_refused_before_it_is_paid_for(run, workspace, words):
     given = "--columns zone --horizon 9 --schema rides.toml --epsilon 1 --dataset rides"
     rest = [*given.split(), "--ledger", "books.db", "-o", "out"]
     done = run("stream", "start", "rides.stream", *words, *rest)
     assert done.code == 1, done.err
-    assert not (place / "rides.stream").exists()
-    with Ledger(place / "books.db") as ledger:
+    assert not (workspace / "rides.stream").exists()
+    with Ledger(workspace / "books.db") as ledger:
         assert ledger.status("rides").spent == 0
 
 
@@ -142,7 +142,7 @@ def files_of(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_stream_says_with_which_key_it_was_signed(run, place):
+def test_a_stream_says_with_which_key_it_was_signed(run, workspace):
     words = run("key", "create", "owner.key").out.split()[-1]
     given = "--method per-snapshot --columns zone --horizon 9 --schema rides.toml --epsilon 1"
     rest = [*given.split(), "--dataset", "rides", "--ledger", "books.db", "-o", "out"]

@@ -11,7 +11,7 @@ from stream_world import METHOD, SCHEMA, arguments, make_ledger, rows
 
 
 @pytest.fixture
-def place(tmp_path):
+def workspace(tmp_path):
     make_ledger(tmp_path)
     (tmp_path / "rides.toml").write_text(dumps_toml(SCHEMA))
     path = tmp_path / "rides.stream"
@@ -20,28 +20,28 @@ def place(tmp_path):
     return tmp_path
 
 
-def test_a_stream_is_loaded_and_known_by_its_head(place):
-    stream = dpublish.load(place / "out")
+def test_a_stream_is_loaded_and_known_by_its_head(workspace):
+    stream = dpublish.load(workspace / "out")
     assert (stream.kind, stream.times) == ("histogram-stream", ("t1",))
-    assert folder_hash(place / "out") == head_hash(place / "out")
+    assert folder_hash(workspace / "out") == head_hash(workspace / "out")
 
 
-def test_a_stream_answers_counts_and_rewrites_its_report(run, place):
+def test_a_stream_answers_counts_and_rewrites_its_report(run, workspace):
     done = run("count", "out", "zone = north", "--json")
     assert done.code == 0, done.err
     assert done.json()["low"] is not None
     assert run("count", "out", "zone = north", "--time", "t1", "--json").json() == done.json()
     assert run("count", "out", "", "--time", "t9").code == 1
     assert run("report", "out").code == 0
-    assert "Change seen at each step" in (place / "out-report.html").read_text()
+    assert "Change seen at each step" in (workspace / "out-report.html").read_text()
 
 
-def test_the_ledger_vouches_for_a_stream_that_has_grown(run, place):
-    with StreamOperator.open(place / "rides.stream") as operator:
+def test_the_ledger_vouches_for_a_stream_that_has_grown(run, workspace):
+    with StreamOperator.open(workspace / "rides.stream") as operator:
         operator.next(rows(2), "t2")
     done = run("ledger", "verify", "books.db", "--release", "out")
     assert (done.code, "the chain is whole" in done.out) == (0, True), done.err
-    head = place / "out" / "stream.json"
+    head = workspace / "out" / "stream.json"
     head.write_text(head.read_text().replace('"rides"', '"roads"', 1))
     assert run("ledger", "verify", "books.db", "--release", "out").code == 3
 

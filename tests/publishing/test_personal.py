@@ -109,7 +109,7 @@ def test_an_ordinary_release_costs_every_level_the_same(ledger, tmp_path):
 
 
 def test_an_ordinary_release_is_refused_before_the_debit_unless_all_have_levels(ledger, tmp_path):
-    """Every seventh person here is below the first level, and would lose what nobody granted."""
+    """Every seventh person here is below the first level, and would lose what no one granted."""
     with pytest.raises(InvalidParameter, match="all_have_levels=True"):
         ordinary(ledger, tmp_path / "a")
     assert ledger.status("people").grants == ()

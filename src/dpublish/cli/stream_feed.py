@@ -56,7 +56,7 @@ def _is_wanted(name: str, pattern: str | None) -> bool:
 
 
 def watched(folder: Path, pattern: str | None, poll: float) -> Iterator[Path | None]:
-    """Give new files of a folder as they come, for ever; None when there is nothing to do.
+    """Yield new files of a folder as they come, for ever; None when there is nothing to do.
 
     A file is taken when it has not changed from one look to the next, or for as long as that;
     those behind it in the order wait for it.
@@ -87,7 +87,7 @@ def _look(path: Path) -> tuple[int, int]:
 
 
 def listed(names: str) -> Iterator[Path]:
-    """Give the files that a list names, one a line, as the lines come; a dash is standard input."""
+    """Yield the files that a list names, one a line, as lines come; a dash is standard input."""
     try:
         with (
             nullcontext(sys.stdin) if names == "-" else Path(names).open(encoding="utf-8") as lines
@@ -108,7 +108,7 @@ def _file(names: str, path: Path) -> Path:
 
 
 def standard_input() -> BufferedIOBase:
-    """Give standard input, from which rows are read as they come; they are written nowhere."""
+    """Return standard input, from which rows are read as they come; they are written nowhere."""
     if sys.stdin is None:
         raise UnreadableData("standard input is closed; pipe the CSV lines of a snapshot into it")
     return cast("BufferedIOBase", sys.stdin.buffer)

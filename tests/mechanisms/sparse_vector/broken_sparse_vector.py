@@ -43,18 +43,18 @@ def chen(epsilon: Fraction) -> Variant:
 
 def run(variant: Variant, answers: Answers, rng: RandomSource) -> Outcome:
     """Run the algorithm as it is printed (two-sided noise)."""
-    bar = int(discrete_laplace(variant.threshold_rate, 1, rng)[0])
+    threshold_noise = int(discrete_laplace(variant.threshold_rate, 1, rng)[0])
     outcome: Outcome = ()
     for answer in answers:
         value = answer
         if variant.answer_rate is not None:
             value += int(discrete_laplace(variant.answer_rate, 1, rng)[0])
-        told = (value if variant.publishes else True) if value >= bar else None
+        told = (value if variant.publishes else True) if value >= threshold_noise else None
         outcome = (*outcome, told)
         if is_over(variant, outcome):
             break
         if told is not None and variant.redraws:
-            bar = int(discrete_laplace(variant.threshold_rate, 1, rng)[0])
+            threshold_noise = int(discrete_laplace(variant.threshold_rate, 1, rng)[0])
     return outcome
 
 

@@ -47,7 +47,7 @@ def variant_of(calibration: Calibration, max_positives: int, **changes: object) 
 
 def distribution(variant: Variant, ask: Callable[[Outcome], int | None]) -> dict[Outcome, float]:
     """Probability of every outcome; `ask` gives the answer that follows the outcomes so far."""
-    bars, prior = threshold_lattice(variant)
+    thresholds, prior = threshold_lattice(variant)
     finished, open_outcomes = {}, {(): prior}
     while open_outcomes:
         outcome, weight = open_outcomes.popitem()
@@ -56,21 +56,21 @@ def distribution(variant: Variant, ask: Callable[[Outcome], int | None]) -> dict
             finished[outcome] = float(weight.sum())
             continue
         for told in [None, *(VALUES if variant.publishes else [True])]:
-            open_outcomes[(*outcome, told)] = step(variant, bars, prior, weight, answer, told)
+            open_outcomes[(*outcome, told)] = step(variant, thresholds, prior, weight, answer, told)
     return finished
 
 
 def probability(variant: Variant, answers: list[int], outcome: Outcome) -> float:
     """Probability of one outcome, however long."""
-    bars, weight = threshold_lattice(variant)
+    thresholds, weight = threshold_lattice(variant)
     prior = weight
     for answer, told in zip(answers, outcome, strict=True):
-        weight = step(variant, bars, prior, weight, answer, told)
+        weight = step(variant, thresholds, prior, weight, answer, told)
     return float(weight.sum())
 
 
 def in_turn(answers: list[int]) -> Callable[[Outcome], int | None]:
-    """Ask a fixed list of questions."""
+    """Answer a fixed list of queries."""
     return lambda outcome: answers[len(outcome)] if len(outcome) < len(answers) else None
 
 
@@ -131,22 +131,22 @@ def is_over(variant: Variant, outcome: Outcome) -> bool:
 
 
 def threshold_lattice(variant: Variant) -> tuple[np.ndarray, np.ndarray]:
-    """Places of the noisy threshold, and their probabilities; the rest has mass below 1e-19."""
+    """Values of the noisy threshold, and their probabilities; the rest has mass below 1e-19."""
     rate = float(variant.threshold_rate)
-    reach = int(44 / rate) + 1
-    places = np.arange(0 if variant.noise == "exponential" else -reach, reach + 1)
-    return places + variant.offset, mass(variant.noise, rate, places)
+    bound = int(44 / rate) + 1
+    values = np.arange(0 if variant.noise == "exponential" else -bound, bound + 1)
+    return values + variant.offset, mass(variant.noise, rate, values)
 
 
-def step(variant, bars, prior, weight, answer, told) -> np.ndarray:
+def step(variant, thresholds, prior, weight, answer, told) -> np.ndarray:
     """Weigh the noisy thresholds with the probability of one more outcome."""
     noise = variant.noise
     rate = None if variant.answer_rate is None else float(variant.answer_rate)
-    needed = bars - answer  # positive if and only if the answer's noise is at least this
+    needed = thresholds - answer  # positive if and only if the answer's noise is at least this
     if told is None:
         return weight * below(noise, rate, needed)
     if variant.publishes:
-        weight = weight * mass(noise, rate, np.array([told - answer])) * (bars <= told)
+        weight = weight * mass(noise, rate, np.array([told - answer])) * (thresholds <= told)
     else:
         weight = weight * tail(noise, rate, needed)
     return weight.sum() * prior if variant.redraws else weight

@@ -130,7 +130,7 @@ def test_answers_without_noise_give_neighbors_away_for_certain():
     assert loss(BROKEN["alg-21"], lengths=[1]) == float("inf")
 
 
-def test_never_stopping_costs_more_with_every_question():
+def test_never_stopping_costs_more_with_every_query():
     by_length = [loss(BROKEN["alg-22"], lengths=[length]) for length in (4, 16, 64)]
     assert by_length[0] > 2
     assert by_length[1] > by_length[0] + 5

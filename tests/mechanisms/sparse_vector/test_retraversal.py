@@ -57,9 +57,9 @@ def test_an_order_statistic_has_noise_for_one_sensitivity(rank):
         noisy_order_statistic(SCORES, **settings, budget=Budget.seeded(1)) for _ in range(6000)
     ]
     center = sorted(SCORES.tolist())[-rank]
-    places = np.arange(-90, 91)
+    points = np.arange(-90, 91)
     for rate, holds in ((0.5, True), (0.35, False), (0.65, False)):
-        expected = dict(zip((places + center).tolist(), mass("laplace", rate, places), strict=True))
+        expected = dict(zip((points + center).tolist(), mass("laplace", rate, points), strict=True))
         p_value = frequency_p_value(values, expected)
         assert p_value > 1e-3 if holds else p_value < 1e-20
 
@@ -71,7 +71,7 @@ def test_no_record_moves_an_order_statistic_by_more_than_it_moves_a_score():
     assert np.abs(np.sort(scores, axis=1) - np.sort(moved, axis=1)).max() == 2
 
 
-def test_a_bought_threshold_and_the_search_add_up_to_the_budget():
+def test_a_measured_threshold_and_the_search_add_up_to_the_budget():
     budget = Budget.seeded(1, "search")
     choose(budget=budget)
     spent = {leaf.purpose: leaf.epsilon for leaf in budget.account()}

@@ -142,7 +142,7 @@ def test_no_noise_serves_twice():
     drawn = words.count
     for _ in range(31):
         run.above(-(10**9), 0)
-    assert words.count == drawn  # what was drawn ahead for single questions
+    assert words.count == drawn  # what was drawn ahead for single queries
     run.above(-(10**9), 0)
     assert words.count > drawn
 

@@ -67,7 +67,7 @@ def test_positives_are_counted_and_the_last_one_ends_the_run(rng):
 
 def test_the_noisy_threshold_is_not_shown(rng):
     vector = StoredVector.draw(**TERMS, budget=Budget.seeded(Fraction(1, 1000)), rng=rng)
-    assert str(vector.bar) not in repr(vector)
+    assert str(vector.threshold_noise) not in repr(vector)
 
 
 def test_the_deviation_of_a_comparison_is_that_of_both_noises():

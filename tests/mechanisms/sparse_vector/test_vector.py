@@ -175,7 +175,7 @@ def test_outcomes_are_as_frequent_as_the_proof_assumes(noise, run):
 
 
 @both_kinds
-def test_noise_of_another_width_or_place_would_be_noticed(noise):
+def test_noise_of_another_width_or_location_would_be_noticed(noise):
     right = calibrated(noise)
     samples = [in_a_block(noise, seed) for seed in range(12_000)]
     assert frequency_p_value(samples, distribution(right, in_turn(ANSWERS))) > 1e-3
@@ -200,11 +200,11 @@ def test_a_published_value_has_noise_of_its_own_and_not_the_compared_one():
         if run.above(0, 3):  # the compared value of a positive would seldom be below 0
             values.append(run.noisy_value(0))
     assert len(values) > 3000
-    places = np.arange(-60, 61)
-    expected = dict(zip(places.tolist(), mass("laplace", 1.0, places), strict=True))
+    points = np.arange(-60, 61)
+    expected = dict(zip(points.tolist(), mass("laplace", 1.0, points), strict=True))
     assert frequency_p_value(values, expected) > 1e-3
     for rate in (0.7, 1.3):
-        wrong = dict(zip(places.tolist(), mass("laplace", rate, places), strict=True))
+        wrong = dict(zip(points.tolist(), mass("laplace", rate, points), strict=True))
         assert frequency_p_value(values, wrong) < 1e-20
 
 

@@ -1,14 +1,14 @@
 """Exact likelihood of what a stream publishes, with the noisy thresholds summed out.
 
 The real loop runs, with its policy and its account; only the draws of noise are replaced.
-A scripted answer takes the place of each comparison and a scripted histogram that of each
-publication, and `Side` adds up how likely they are.  Given the noisy threshold the comparisons
-of a run are independent, so a run is a sum over the places of its noisy threshold.
+A scripted answer replaces each comparison and a scripted histogram each publication, and `Side`
+adds up how likely they are.  Given the noisy threshold the comparisons of a run are independent,
+so a run is a sum over the values of its noisy threshold.
 
-The neighbor has one more user, who is at every step in one of three places: nowhere, in a bin
-that holds more than the estimate says (the distance rises by all her rows) or in one that holds
-less (it falls by them).  Published histograms are such that every publication tells as much as
-it can.
+The neighbor has one more user, who is at every step in one of three states: absent, in a bin
+that holds more than the estimate says (the distance rises by all of their rows) or in one that
+holds less (it falls by them).  Published histograms are such that every publication tells as
+much as it can.
 """
 
 from copy import deepcopy
@@ -30,25 +30,25 @@ from dpublish.methods.streams.policy import Compare
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 
-SCHEMA = Schema((column("place", "category", values=["rises", "one", "two", "crowd"]),))
-BINS = len(SCHEMA["place"].axis().labels)
-SHARED = {"columns": ("place",), "trust_rows": True}
-CROWD = 1_000_000
-NOWHERE, RISES, FALLS = None, "rises", "falls"
+SCHEMA = Schema((column("area", "category", values=["rises", "one", "two", "dense"]),))
+BINS = len(SCHEMA["area"].axis().labels)
+SHARED = {"columns": ("area",), "trust_rows": True}
+DENSE = 1_000_000
+ABSENT, RISES, FALLS = None, "rises", "falls"
 
 
 class DistributionVector:
-    """Stands in for a stored vector: the weight of every place its noisy threshold may be at."""
+    """Stands in for a stored vector: a weight for each value of its noisy threshold."""
 
     def __init__(self, calibration: Calibration, positives: int, side: "Side") -> None:
         self.calibration, self.positives_left, self.side = calibration, positives, side
         rate = float(calibration.threshold_rate)
-        reach = int(60 / rate + 120 / float(calibration.answer_rate)) + 2
+        bound = int(60 / rate + 120 / float(calibration.answer_rate)) + 2
         is_one_sided = calibration.noise == "exponential"
-        places = np.arange(0 if is_one_sided else -reach, reach + 1)
+        values = np.arange(0 if is_one_sided else -bound, bound + 1)
         height = log(-expm1(-rate)) if is_one_sided else log(np.tanh(rate / 2))
-        self.bars = places + calibration.offset
-        self.weights = height - rate * np.abs(places)
+        self.thresholds = values + calibration.offset
+        self.weights = height - rate * np.abs(values)
 
     @classmethod
     def draw(cls, *, sensitivity, max_positives, budget, side):
@@ -67,8 +67,8 @@ class DistributionVector:
         return is_above, self
 
     def needed(self, answer, threshold):
-        """Noise on the answer that makes it a positive, at every place of the threshold."""
-        return self.bars + threshold - answer
+        """Noise on the answer that makes it a positive, at every value of the threshold."""
+        return self.thresholds + threshold - answer
 
 
 @dataclass
@@ -111,7 +111,7 @@ class Side:
         rate = float(budget.spend() / sensitivity)
         scripted = np.zeros(BINS, dtype=np.int64)
         scripted[1 + (self.published + 1) % 2] = 10
-        scripted[3] = CROWD
+        scripted[3] = DENSE
         self.likelihood -= rate * float(np.abs(scripted - counts).sum())
         self.published += 1
         return scripted
@@ -137,37 +137,37 @@ class Audit:
         started = self.method.start(SCHEMA, budget=Budget.seeded(self.epsilon), rng=seeded(1))
         return started.receipt
 
-    def loss(self, places, aboves) -> float:
+    def loss(self, positions, aboves) -> float:
         """Log ratio of the likelihoods of one outcome without and with the user."""
-        return self.likelihood([NOWHERE] * self.steps, aboves) - self.likelihood(places, aboves)
+        return self.likelihood([ABSENT] * self.steps, aboves) - self.likelihood(positions, aboves)
 
-    def likelihood(self, places, aboves) -> float:
+    def likelihood(self, positions, aboves) -> float:
         side = Side(frozenset(aboves), self.vector)
         opened = self.method.resume(SCHEMA, None, self.receipt)
         with self.monkeypatch.context() as patch:
             patch.setattr(snapshot, "StoredVector", side)
             patch.setattr(snapshot, "add_geometric", side.add_noise)
-            for place in places:
+            for position in positions:
                 side.step = opened.number + 1
-                opened.next_counts(self.snapshot(opened, side, place), rng=seeded(1))
+                opened.next_counts(self.snapshot(opened, side, position), rng=seeded(1))
         assert opened.worst <= self.epsilon
         return side.total()
 
-    def snapshot(self, opened, side, place) -> np.ndarray:
+    def snapshot(self, opened, side, position) -> np.ndarray:
         """Counts whose distance from the estimate is the threshold plus the gap wanted."""
         history = deepcopy(opened._history)
         history.begin_step()
         plan = opened._policy.plan(history)
         falling = 1 + side.published % 2
         counts = np.zeros(BINS, dtype=np.int64)
-        counts[[falling, 3]] = 5, CROWD
+        counts[[falling, 3]] = 5, DENSE
         if isinstance(plan, Compare):
             side.threshold = plan.threshold
             gap = self.above_gap if side.answer() else self.below_gap
             estimate = opened.estimate if opened.estimate is not None else np.zeros(BINS)
             counts[0] = max(0, plan.threshold + gap - int(np.abs(counts - estimate).sum()))
-        if place is not NOWHERE:
-            counts[0 if place is RISES else falling] += self.method.contribution
+        if position is not ABSENT:
+            counts[0 if position is RISES else falling] += self.method.contribution
         return counts
 
     def outcomes(self):
@@ -176,12 +176,12 @@ class Audit:
             yield {number for number, is_above in enumerate(answers, 2) if is_above}
 
     def worst(self, neighbors) -> float:
-        """Largest loss over all outcomes and the given places of the user."""
+        """Largest loss over all outcomes and the given positions of the user."""
         found = -inf
         for aboves in self.outcomes():
-            here = self.likelihood([NOWHERE] * self.steps, aboves)
-            for places in neighbors:
-                found = max(found, abs(here - self.likelihood(places, aboves)))
+            here = self.likelihood([ABSENT] * self.steps, aboves)
+            for positions in neighbors:
+                found = max(found, abs(here - self.likelihood(positions, aboves)))
         return found
 
 

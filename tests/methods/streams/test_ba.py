@@ -117,8 +117,8 @@ def test_a_user_in_every_step_of_a_window_is_hidden(contribution, monkeypatch):
         rows = contribution * np.eye(BINS.size, dtype=np.int64)
         inside = [2 <= step < 6 for step in range(7)]  # a window of four steps
         there = [
-            counts + rows[place] * is_in
-            for counts, place, is_in in zip(here, where, inside, strict=True)
+            counts + rows[position] * is_in
+            for counts, position, is_in in zip(here, where, inside, strict=True)
         ]
         losses.append(
             privacy_loss(

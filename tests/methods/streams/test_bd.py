@@ -139,7 +139,7 @@ def test_a_user_in_every_step_of_a_window_is_hidden(contribution, monkeypatch):
         here = random_snapshots(seed, 4)
         where = plain_generator(seed).integers(0, BINS.size, 4)
         rows = contribution * np.eye(BINS.size, dtype=np.int64)
-        there = [counts + rows[place] for counts, place in zip(here, where, strict=True)]
+        there = [counts + rows[position] for counts, position in zip(here, where, strict=True)]
         losses.append(
             privacy_loss(
                 lambda snapshots, seed=seed: run(

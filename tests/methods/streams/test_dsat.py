@@ -159,6 +159,6 @@ def test_what_is_not_refused_beforehand_can_be_run_and_is_as_noisy_as_predicted(
 def test_the_state_does_not_show_its_secret():
     method = configured("dsat", controller="schedule", horizon=STEPS)
     stream, _ = follow(method, STATIC[:5], "0.000001")
-    bar = stream.state().secret["vector"]["bar"]
-    assert str(abs(bar)) not in repr(stream.state())
-    assert str(abs(bar)) not in repr(stream)
+    noise = stream.state().secret["vector"]["threshold_noise"]
+    assert str(abs(noise)) not in repr(stream.state())
+    assert str(abs(noise)) not in repr(stream)

@@ -35,7 +35,7 @@ def dsft(horizon, **changes):
 
 
 def policy_of(method):
-    return method.policy(Bins.of(SCHEMA, ("place",)), ONE)
+    return method.policy(Bins.of(SCHEMA, ("area",)), ONE)
 
 
 def history_of(published, number, *, size=1000.0, noise=8.0):
@@ -81,11 +81,11 @@ def test_one_publication_gets_everything_and_nothing_is_asked():
 
 @pytest.mark.parametrize("rate", [Fraction(1, 50), Fraction(1, 2), Fraction(3)])
 def test_the_floor_is_the_mean_of_what_noise_adds_to_a_distance(rate):
-    places = np.arange(-4000, 4001)
-    distribution = noise_pmf(rate, places)
-    mean = float(distribution @ np.abs(places))
-    spread = float(distribution @ np.square(np.abs(places) - mean))
-    assert absolute_noise(noise_variance(rate)) == pytest.approx((mean, spread), rel=1e-9)
+    values = np.arange(-4000, 4001)
+    distribution = noise_pmf(rate, values)
+    mean = float(distribution @ np.abs(values))
+    variance = float(distribution @ np.square(np.abs(values) - mean))
+    assert absolute_noise(noise_variance(rate)) == pytest.approx((mean, variance), rel=1e-9)
     decay = exp(-rate)
     assert mean == pytest.approx(2 * decay / (1 - decay**2), rel=1e-9)
 
@@ -105,8 +105,8 @@ def test_the_automatic_threshold_is_three_deviations_of_all_noise():
         monotonic=False,
         budget=Budget.seeded(terms.epsilon),
     )
-    mean, spread = absolute_noise(8.0)
-    deviation = (comparison_deviation(calibration) ** 2 + BINS * spread) ** 0.5
+    mean, variance = absolute_noise(8.0)
+    deviation = (comparison_deviation(calibration) ** 2 + BINS * variance) ** 0.5
     assert policy.plan(history_of(1, 3)).threshold == round(BINS * mean + 3 * deviation)
 
 
@@ -126,8 +126,8 @@ def test_the_share_of_decisions_perturbs_distances_least():
     share = share_for_decisions(None, bins=bins, releases=releases, horizon=500, window=None)
 
     def variance(part):
-        spread = (1 + (2 * (releases - 1)) ** (2 / 3)) ** 3
-        return spread / part**2 + bins * releases**2 / (1 - part) ** 2
+        compared = (1 + (2 * (releases - 1)) ** (2 / 3)) ** 3
+        return compared / part**2 + bins * releases**2 / (1 - part) ** 2
 
     grid = np.arange(1, 1024) / 1024
     assert share == Fraction(round(1024 * grid[np.argmin(variance(grid))]), 1024)
@@ -168,7 +168,7 @@ def test_settings_that_make_no_sense_are_refused(bad):
 
 @pytest.mark.parametrize(("text", "value"), [("auto", "auto"), ("1/8", Fraction(1, 8))])
 def test_a_threshold_may_be_written_as_text(text, value):
-    settings = {"columns": "place", "trust_rows": "yes", "horizon": "9", "threshold": text}
+    settings = {"columns": "area", "trust_rows": "yes", "horizon": "9", "threshold": text}
     assert make_stream_method("dsft", settings).threshold == value
 
 

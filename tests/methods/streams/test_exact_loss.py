@@ -17,9 +17,9 @@ from dpublish.methods.streams.dsft import DSFT, share_for_decisions
 from dpublish.methods.streams.fixed_sampling import FixedSampling
 from dpublish.methods.streams.per_snapshot import PerSnapshot
 from methods.streams.stream_distribution import (
+    ABSENT,
     BINS,
     FALLS,
-    NOWHERE,
     RISES,
     SHARED,
     Audit,
@@ -53,9 +53,9 @@ def inside(window, first, steps):
         [FALLS, RISES] * window,
         [RISES] * (window - 1) + [FALLS],
     ):
-        places = [NOWHERE] * steps
-        places[first - 1 : first - 1 + window] = pattern[:window]
-        yield places[:steps]
+        positions = [ABSENT] * steps
+        positions[first - 1 : first - 1 + window] = pattern[:window]
+        yield positions[:steps]
 
 
 USER_LEVEL = {
@@ -78,7 +78,7 @@ USER_LEVEL = {
 @pytest.mark.parametrize("name", USER_LEVEL)
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2)])
 def test_no_outcome_of_a_short_stream_tells_more_than_epsilon(name, epsilon, monkeypatch):
-    everywhere = list(product([NOWHERE, RISES, FALLS], repeat=4))
+    everywhere = list(product([ABSENT, RISES, FALLS], repeat=4))
     worst = Audit(USER_LEVEL[name], epsilon, 4, monkeypatch).worst(everywhere)
     assert 0.85 * epsilon < worst <= epsilon + CLOSE
 
@@ -88,9 +88,9 @@ def test_the_worst_long_stream_tells_epsilon_and_no_more(releases, monkeypatch):
     steps, epsilon = 60, Fraction(1)
     audit = Audit(dsft(steps, releases), epsilon, steps, monkeypatch, below_gap=40, above_gap=-200)
     aboves = set(range(steps - releases + 1, steps))
-    places = [FALLS, *[RISES] * (steps - releases - 1), *[FALLS] * releases]
-    assert audit.loss(places, aboves) == pytest.approx(1.0, abs=2e-3)
-    assert audit.loss(places, aboves) <= epsilon + CLOSE
+    positions = [FALLS, *[RISES] * (steps - releases - 1), *[FALLS] * releases]
+    assert audit.loss(positions, aboves) == pytest.approx(1.0, abs=2e-3)
+    assert audit.loss(positions, aboves) <= epsilon + CLOSE
 
 
 WINDOWS = {
@@ -140,7 +140,7 @@ class ClampedVector(DistributionVector):
         return cls(calibration, max_positives, side)
 
     def needed(self, answer, threshold):
-        return np.minimum(self.bars + threshold, threshold) - answer
+        return np.minimum(self.thresholds + threshold, threshold) - answer
 
 
 class NeverRedrawnVector(DistributionVector):
@@ -157,39 +157,39 @@ class NeverRedrawnVector(DistributionVector):
 def test_the_printed_calibration_is_caught(monkeypatch):
     steps, releases = 60, 5
     audit = Audit(dsft(steps, releases), Fraction(1), steps, monkeypatch, below_gap=20)
-    places = [FALLS, *[RISES] * (steps - releases - 1), *[FALLS] * releases]
+    positions = [FALLS, *[RISES] * (steps - releases - 1), *[FALLS] * releases]
     aboves = set(range(steps - releases + 1, steps))
     wide = replace(audit, above_gap=-400)
-    assert wide.loss(places, aboves) <= 1 + CLOSE
+    assert wide.loss(positions, aboves) <= 1 + CLOSE
     share = float(share_for_decisions(None, bins=BINS, releases=5, horizon=60, window=None))
-    broken = replace(wide, vector=PrintedVector).loss(places, aboves)
+    broken = replace(wide, vector=PrintedVector).loss(positions, aboves)
     assert broken == pytest.approx(1 + share * 0.3, abs=0.02)
 
 
 def test_the_clamped_noisy_threshold_is_caught(monkeypatch):
     steps = 60
     audit = Audit(dsft(steps, 2), Fraction(1), steps, monkeypatch, below_gap=200)
-    places = [FALLS, *[RISES] * (steps - 2), FALLS]
-    assert audit.loss(places, ()) <= 1 + CLOSE
-    assert replace(audit, vector=ClampedVector).loss(places, ()) > 3
+    positions = [FALLS, *[RISES] * (steps - 2), FALLS]
+    assert audit.loss(positions, ()) <= 1 + CLOSE
+    assert replace(audit, vector=ClampedVector).loss(positions, ()) > 3
 
 
 def test_one_threshold_draw_over_all_windows_is_caught(monkeypatch):
     window, steps = 30, 480
     method = dsat_w(window, 2)
     audit = Audit(method, Fraction(1), steps, monkeypatch, below_gap=60, above_gap=-60)
-    places = [NOWHERE] * (steps - window) + [RISES] * window
+    positions = [ABSENT] * (steps - window) + [RISES] * window
     aboves = {n for n in range(3, steps - window) if n % window < 2}
-    assert audit.loss(places, aboves) <= 1 + CLOSE
-    assert replace(audit, vector=NeverRedrawnVector).loss(places, aboves) > 1.4
+    assert audit.loss(positions, aboves) <= 1 + CLOSE
+    assert replace(audit, vector=NeverRedrawnVector).loss(positions, aboves) > 1.4
 
 
 # The numbers that the literature's algorithms were found out by, for Laplace noise.
 
 
-def continuous(belows, aboves, threshold_scale, answer_scale, reach=60.0):
+def continuous(belows, aboves, threshold_scale, answer_scale, bound=60.0):
     """Log of the probability (up to a constant) of answers around a threshold of 0."""
-    z = np.linspace(-60 * threshold_scale, reach * threshold_scale, 400_001)
+    z = np.linspace(-60 * threshold_scale, bound * threshold_scale, 400_001)
     weights = -np.abs(z) / threshold_scale
     for answer, times in belows:
         weights = weights + times * laplace_log_tail((answer - z) / answer_scale)

@@ -29,27 +29,27 @@ def follow(truths, scale, *, smoothing, seed=1):
     return np.array(errors), belief
 
 
-def spread_out(seed=3, n=100_000):
+def uneven_counts(seed=3, n=100_000):
     rng = plain_generator(seed)
     return rng.multinomial(n, rng.dirichlet(np.full(BINS, 0.7))).astype(np.int64)
 
 
 def test_without_change_publications_are_averaged():
-    truth = spread_out()
+    truth = uneven_counts()
     errors, belief = follow([truth] * 9, 20, smoothing=True)
     assert errors[-1] < 0.2 * errors[0]  # a ninth would be perfect
     assert belief.at(belief.number).variance < 0.2 * 800
 
 
 def test_the_variance_it_claims_is_the_error_it_has():
-    truth = spread_out()
+    truth = uneven_counts()
     errors, belief = follow([truth] * 5, 20, smoothing=True)
     assert belief.at(belief.number).variance == pytest.approx(errors[-1], rel=0.3)
 
 
 def test_after_a_jump_the_past_is_forgotten():
-    errors, belief = follow([spread_out(1)] * 5 + [spread_out(2)], 20, smoothing=True)
-    plain, _ = follow([spread_out(1)] * 5 + [spread_out(2)], 20, smoothing=False)
+    errors, belief = follow([uneven_counts(1)] * 5 + [uneven_counts(2)], 20, smoothing=True)
+    plain, _ = follow([uneven_counts(1)] * 5 + [uneven_counts(2)], 20, smoothing=False)
     assert errors[-1] < 1.1 * plain[-1]
     assert belief.jump > 10_000
 
@@ -100,7 +100,7 @@ def test_steady_drift_is_carried_on():
 
 
 def test_what_is_written_down_is_read_back():
-    _, belief = follow([spread_out(1), spread_out(2), spread_out(1)], 20, smoothing=True)
+    _, belief = follow([uneven_counts(1), uneven_counts(2), uneven_counts(1)], 20, smoothing=True)
     plain, arrays = belief.to_dict()
     again = Estimate.from_dict(json.loads(json.dumps(plain)), arrays)
     for number in (3, 5):

@@ -8,7 +8,7 @@ from dpublish.methods.streams.planning import (
     NoiseModel,
     best_interval,
     change_rate,
-    comparison_margin,
+    comparison_noise_bound,
     learn_change,
     threshold,
 )
@@ -80,13 +80,13 @@ def test_false_alarms_are_rare():
     from dpublish.randomness import seeded
 
     rng, fired, steps = seeded(5), 0, 100
-    margin = round(comparison_margin(Fraction(1, 10), 3, 1, steps))
+    bound = round(comparison_noise_bound(Fraction(1, 10), 3, 1, steps))
     for _ in range(100):
         vector = StoredVector.draw(
             sensitivity=1, max_positives=3, budget=Budget.seeded("0.1"), rng=rng
         )
         for _ in range(steps):
-            is_above, vector = vector.above(0, margin, rng)
+            is_above, vector = vector.above(0, bound, rng)
             if is_above:
                 fired += 1
                 break

@@ -53,18 +53,18 @@ def folder(tmp_path):
     receipt = METHOD.start(SCHEMA, budget=Budget.seeded(2), rng=secure()).receipt
     axes = [{"column": name, "level": level} for name, level in BINS.columns]
     metadata = {"axes": axes, "horizon": None, "window": 4}
-    place = tmp_path / "out"
-    create_folder(place, head_of(receipt, SCHEMA, metadata))
-    add(place, 1, NOISY + 0.5, NOISY)
-    add(place, 2, NOISY + 0.5, None, action="repeated", epsilon=Fraction(0), spent=Fraction(1, 2))
-    return place
+    folder = tmp_path / "out"
+    create_folder(folder, head_of(receipt, SCHEMA, metadata))
+    add(folder, 1, NOISY + 0.5, NOISY)
+    add(folder, 2, NOISY + 0.5, None, action="repeated", epsilon=Fraction(0), spent=Fraction(1, 2))
+    return folder
 
 
-def add(place, number, estimate, released, **changes):
+def add(folder, number, estimate, released, **changes):
     content = counts_file(BINS.cells(), estimate, released)
     step = record(number, sha256=sha256(content).hexdigest(), **changes)
-    write_file(place / step.file, content)
-    put_line(place, (place / "steps.jsonl").stat().st_size, step.to_line())
+    write_file(folder / step.file, content)
+    put_line(folder, (folder / "steps.jsonl").stat().st_size, step.to_line())
 
 
 def test_steps_and_counts_come_back_as_they_were_written(folder):
@@ -86,9 +86,9 @@ def test_a_published_step_has_the_interval_of_its_noise(folder):
     # Four bins of two-sided geometric noise of rate epsilon / contribution = 1/4.
     draws = np.random.Generator(np.random.Philox(5)).geometric(1 - np.exp(-0.25), (2, 4, 200_000))
     noise = np.abs((draws[0] - draws[1]).sum(axis=0))
-    reach = answer.high - answer.value
-    assert np.mean(noise <= reach) >= 0.95 > np.mean(noise <= 0.7 * reach)
-    assert np.mean(noise <= reach) < 0.96
+    half_width = answer.high - answer.value
+    assert np.mean(noise <= half_width) >= 0.95 > np.mean(noise <= 0.7 * half_width)
+    assert np.mean(noise <= half_width) < 0.96
     assert "at most 2 rows" in answer.assumption
 
 

@@ -15,12 +15,14 @@ from dpublish.report.page import render_report
 from stream_world import METHOD, SCHEMA, arguments, make_ledger, rows
 
 
-def published(place, method, labels):
-    make_ledger(place)
-    with StreamOperator.start(place / "s.stream", method, SCHEMA, **arguments(place)) as operator:
+def published(workspace, method, labels):
+    make_ledger(workspace)
+    with StreamOperator.start(
+        workspace / "s.stream", method, SCHEMA, **arguments(workspace)
+    ) as operator:
         for number, label in enumerate(labels, 1):
             operator.next(rows(number), label, allow_new_labels=True)
-    return load_stream(place / "out")
+    return load_stream(workspace / "out")
 
 
 def figure_about(stream, words):

@@ -42,7 +42,7 @@ def test_bins_of_the_same_columns_are_equal():
         (("height",), "height"),
         (("age", "age@1"), "twice"),
         (("age@9",), "levels"),
-        (("person",), "tells units apart"),
+        (("person",), "identifies units"),
         (("time",), "rename"),
         (("long", "wide"), "too many"),
     ],

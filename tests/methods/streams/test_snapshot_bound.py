@@ -41,9 +41,9 @@ def counts(rows, contribution, key=b"key"):
     return exact_counts(bounded(trips(rows), contribution, key, BINS.names), BINS)
 
 
-PLACE = (st.sampled_from(["a", "b", "c", "d"]), st.sampled_from([0, 1, 2, 3, None]))
-ROWS = st.lists(st.tuples(st.sampled_from(["1", "2", "3"]), *PLACE), max_size=10)
-NEW_ROWS = st.lists(st.tuples(st.just("9"), *PLACE), max_size=6)
+CELL = (st.sampled_from(["a", "b", "c", "d"]), st.sampled_from([0, 1, 2, 3, None]))
+ROWS = st.lists(st.tuples(st.sampled_from(["1", "2", "3"]), *CELL), max_size=10)
+NEW_ROWS = st.lists(st.tuples(st.just("9"), *CELL), max_size=6)
 CONTRIBUTION = st.sampled_from([1, 2, 3])
 
 

@@ -111,11 +111,11 @@ def test_weights_are_the_best_linear_ones():
     groups = rng.permutation(np.repeat(np.arange(4), 3))
     totals, noise = rng.integers(0, 50, 4), 2.5
     matrix = np.equal.outer(np.arange(4), groups).astype(float)
-    spread = np.diag(guess.variances)
-    gain = spread @ matrix.T @ np.linalg.inv(matrix @ spread @ matrix.T + noise * np.eye(4))
+    covariance = np.diag(guess.variances)
+    gain = covariance @ matrix.T @ np.linalg.inv(matrix @ covariance @ matrix.T + noise * np.eye(4))
     found = weigh(guess, groups, totals, noise)
     assert found.means == pytest.approx(guess.means + gain @ (totals - matrix @ guess.means))
-    assert found.variances == pytest.approx(np.diag(spread - gain @ matrix @ spread))
+    assert found.variances == pytest.approx(np.diag(covariance - gain @ matrix @ covariance))
 
 
 def test_rough_counts_are_read_as_bayes_would_read_them():
@@ -152,7 +152,7 @@ def small(size, rng):
     return rng.poisson(rng.exponential(3, size))
 
 
-def crowded(size, rng):
+def dense(size, rng):
     return rng.integers(0, 5000, size)
 
 
@@ -166,7 +166,7 @@ def measure(make, size, epsilon):
     return np.mean(found, axis=0) / noise_variance(epsilon)
 
 
-@pytest.mark.parametrize("make", [sparse, small, crowded])
+@pytest.mark.parametrize("make", [sparse, small, dense])
 @pytest.mark.parametrize("size", [100, 1000, 10_000])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1, 10), Fraction(1)])
 def test_the_error_is_about_as_predicted_and_at_most_some_twice_that_of_identity(

@@ -24,9 +24,9 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveUnit, UserInWindow
 from dpublish.randomness import plain_generator, seeded
 
-PLACE = column("place", "category", values=["a", "b", "c"])
-SCHEMA = Schema((PLACE,))
-SHARED = {"columns": ("place",), "trust_rows": True}
+AREA = column("area", "category", values=["a", "b", "c"])
+SCHEMA = Schema((AREA,))
+SHARED = {"columns": ("area",), "trust_rows": True}
 STEPS = 24
 METHODS = {
     "per-snapshot": PerSnapshot(**SHARED, horizon=STEPS),
@@ -110,7 +110,7 @@ def test_a_finite_stream_spends_all_of_its_budget_and_then_is_over(name):
 
 @dataclass
 class SealedTable:
-    """A snapshot that nobody may read."""
+    """A snapshot that must not be read."""
 
     schema: Schema = SCHEMA
 
@@ -120,7 +120,7 @@ class SealedTable:
 
 def test_a_step_that_repeats_does_not_read_its_snapshot(rng):
     opened = start(FixedSampling(**SHARED, horizon=6, interval=3))
-    table = open_table(pa.table({"place": ["a", "a", "b"]}), SCHEMA)
+    table = open_table(pa.table({"area": ["a", "a", "b"]}), SCHEMA)
     for number in range(1, 7):
         is_due = number in (1, 4)
         step = opened.next(table if is_due else SealedTable(), rng=rng)
@@ -152,25 +152,25 @@ def test_refused_counts_leave_the_stream_as_it_was(rng):
 
 
 def test_rows_and_their_counts_give_the_same_step():
-    table = open_table(pa.table({"place": ["a", "c", "c"]}), SCHEMA)
+    table = open_table(pa.table({"area": ["a", "c", "c"]}), SCHEMA)
     by_rows = start(METHODS["dsft"]).next(table, rng=seeded(3))
     counts = np.array([1, 0, 2], dtype=np.int64)
     by_counts = start(METHODS["dsft"]).next_counts(counts, rng=seeded(3))
     assert np.array_equal(by_rows.estimate, by_counts.estimate)
 
 
-def test_a_user_counts_once_however_many_rows_she_has():
+def test_a_user_counts_once_however_many_rows_they_have():
     user = column("user", "integer", bounds=[0, 99], bins=10)
-    schema = Schema((PLACE, user), unit="user")
-    method = PerSnapshot(columns=("place",), horizon=2)
-    rows = pa.table({"place": ["a"] * 500, "user": [1] * 500})
+    schema = Schema((AREA, user), unit="user")
+    method = PerSnapshot(columns=("area",), horizon=2)
+    rows = pa.table({"area": ["a"] * 500, "user": [1] * 500})
     step = start(method, schema, 60).next(open_table(rows, schema), rng=seeded(1))
     assert step.estimate.tolist() == [1, 0, 0]
 
 
 def test_a_schema_without_users_is_refused_unless_its_owner_vouches():
     with pytest.raises(InvalidParameter, match="trust_rows"):
-        start(PerSnapshot(columns=("place",), horizon=2))
+        start(PerSnapshot(columns=("area",), horizon=2))
 
 
 def test_streams_say_what_they_hide():
@@ -208,8 +208,8 @@ def test_the_secret_is_apart_from_what_is_public(rng):
     while opened.state().secret["vector"] is None:
         opened.next_counts(snapshots()[0], rng=rng)
     state = opened.state()
-    assert str(state.secret["vector"]["bar"]) not in json.dumps(state.public)
-    assert str(state.secret["vector"]["bar"]) not in repr(opened)
+    assert str(state.secret["vector"]["threshold_noise"]) not in json.dumps(state.public)
+    assert str(state.secret["vector"]["threshold_noise"]) not in repr(opened)
 
 
 def test_commitments_shrink_as_steps_leave_the_window(rng):

@@ -16,7 +16,7 @@ from dpublish.publishing.streams.status import stream_status
 from stream_world import SCHEMA, arguments, make_ledger, rows
 
 METHOD = make_stream_method("dsft", {"columns": ("zone", "hour"), "horizon": 9, "releases": 3})
-SECRET = "nobody may read this"
+SECRET = "no one may read this"
 WRONG = ["null", "7", "[]", "{}", '"text"', f'["{SECRET}"]', f'{{"{SECRET}": 1}}', f"{SECRET}"]
 
 
@@ -85,7 +85,7 @@ def test_a_fact_that_is_lost_or_wrong_is_told_without_its_text(state, name):
             assert SECRET not in str(error)
             assert error.exit_code in (1, 3)
         state.write_bytes(whole)
-    if name == "operator":  # nobody has opened it yet: that is allowed
+    if name == "operator":  # no one has opened it yet: that is allowed
         return
     change(state, "DELETE FROM metadata WHERE name = ?", name)
     complaints = use(state)
@@ -139,7 +139,7 @@ def test_tables_that_were_tampered_with_are_damage(state, statement):
     for error in complaints:
         assert isinstance(error, InputError)
         assert "damaged" in str(error)
-        assert "bar" not in str(error)
+        assert "threshold_noise" not in str(error)
 
 
 def test_a_step_that_waits_and_is_damaged_is_not_delivered(state):

@@ -108,21 +108,21 @@ def test_killed_at_every_named_point_a_stream_ends_as_an_undisturbed_one(tmp_pat
     assert account(tmp_path) == undisturbed(tmp_path / "calm", 4)
 
 
-def bars(folder):
-    return [json.loads(line) for line in (folder / "bars").read_text().splitlines()]
+def thresholds(folder):
+    return [json.loads(line) for line in (folder / "thresholds").read_text().splitlines()]
 
 
 def require_one_threshold(seen):
     """Once drawn and stored, the threshold is there at every later look, and the same."""
-    kept = seen[seen.index(next(bar for bar in seen if bar is not None)) :]
+    kept = seen[seen.index(next(each for each in seen if each is not None)) :]
     assert len(kept) > 1
     assert set(kept) == {kept[0]}
 
 
 def require_consistent(folder, steps):
-    """What a stream with a stored threshold has spent is one run of questions and its histograms.
+    """What a stream with a stored threshold has spent is one run of comparisons and its histograms.
 
-    The first histogram is not asked for, and the question at step 2 opens the run.
+    The first histogram is not asked for, and the comparison at step 2 opens the run.
     """
     spent, grants, worst, kept, history, listed = account(folder)
     assert (spent, grants) == (2, [(2, "published")])
@@ -146,7 +146,7 @@ def require_consistent(folder, steps):
 def test_killed_at_random_moments_a_stream_keeps_the_threshold_that_it_drew(tmp_path, seed):
     run_worker(tmp_path, "dsft", 10, 20, seed)
     require_whole(tmp_path, 20)
-    require_one_threshold(bars(tmp_path))
+    require_one_threshold(thresholds(tmp_path))
     require_consistent(tmp_path, 20)
 
 
@@ -154,7 +154,7 @@ def test_killed_at_random_moments_a_stream_keeps_the_threshold_that_it_drew(tmp_
 def test_killed_at_named_points_a_stream_keeps_the_threshold_that_it_drew(tmp_path, point):
     run_worker(tmp_path, "dsft", point, 5)
     require_whole(tmp_path, 5)
-    require_one_threshold(bars(tmp_path))
+    require_one_threshold(thresholds(tmp_path))
     require_consistent(tmp_path, 5)
 
 
@@ -163,12 +163,14 @@ def test_a_threshold_that_moved_with_every_restart_would_be_seen(tmp_path, monke
     operate(tmp_path, 2, THRESHOLD)
     killed_stream_worker.note_threshold(tmp_path)
     original = StoredVector.from_dict
-    moved = classmethod(lambda cls, plain: replace(original(plain), bar=plain["bar"] + 1))
+    moved = classmethod(
+        lambda cls, plain: replace(original(plain), threshold_noise=plain["threshold_noise"] + 1)
+    )
     monkeypatch.setattr(StoredVector, "from_dict", moved)
     operate(tmp_path, 3)
     killed_stream_worker.note_threshold(tmp_path)
     with pytest.raises(AssertionError):
-        require_one_threshold(bars(tmp_path))
+        require_one_threshold(thresholds(tmp_path))
 
 
 def test_what_would_leave_before_the_commit_would_be_given_out_several_times(tmp_path, monkeypatch):

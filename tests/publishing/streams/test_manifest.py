@@ -15,7 +15,7 @@ COUNTS = "data/time=t1/counts.parquet"
 
 
 @pytest.fixture
-def place(tmp_path):
+def workspace(tmp_path):
     make_ledger(tmp_path)
     path = tmp_path / "rides.stream"
     with StreamOperator.start(path, METHOD, SCHEMA, **arguments(tmp_path)) as operator:
@@ -24,69 +24,69 @@ def place(tmp_path):
     return tmp_path
 
 
-def grow(place, number, **options):
-    with StreamOperator.open(place / "rides.stream") as operator:
+def grow(workspace, number, **options):
+    with StreamOperator.open(workspace / "rides.stream") as operator:
         operator.next(rows(number), f"t{number}")
         operator.write_pages(**options)
 
 
-def test_a_growing_folder_is_always_as_its_manifest_says(place):
-    assert not differences(place / "out")
-    grow(place, 2)
-    assert not differences(place / "out")
-    with StreamOperator.open(place / "rides.stream") as operator:
+def test_a_growing_folder_is_always_as_its_manifest_says(workspace):
+    assert not differences(workspace / "out")
+    grow(workspace, 2)
+    assert not differences(workspace / "out")
+    with StreamOperator.open(workspace / "rides.stream") as operator:
         operator.next(rows(3), "t3")  # the manifest lags behind until pages are written
-    assert load(place / "out").times == ("t1", "t2", "t3")
-    assert not differences(place / "out")
+    assert load(workspace / "out").times == ("t1", "t2", "t3")
+    assert not differences(workspace / "out")
 
 
 @pytest.mark.parametrize("name", ["report.html", "datapackage.json", "stream.json", "steps.jsonl"])
-def test_a_replaced_file_is_named_and_the_folder_is_refused(place, name):
-    path = place / "out" / name
+def test_a_replaced_file_is_named_and_the_folder_is_refused(workspace, name):
+    path = workspace / "out" / name
     path.write_bytes(path.read_bytes().replace(b"e", b"a", 1))
     with pytest.raises(CorruptRelease, match=f"changed or cut: {name}"):
-        load(place / "out")
+        load(workspace / "out")
 
 
-def test_counts_that_were_replaced_or_are_missing_are_named(place):
-    grow(place, 2)
-    (place / "out" / COUNTS).write_bytes(b"other")
-    (place / "out" / COUNTS.replace("t1", "t2")).unlink()
-    found = differences(place / "out")
+def test_counts_that_were_replaced_or_are_missing_are_named(workspace):
+    grow(workspace, 2)
+    (workspace / "out" / COUNTS).write_bytes(b"other")
+    (workspace / "out" / COUNTS.replace("t1", "t2")).unlink()
+    found = differences(workspace / "out")
     assert (found.changed, found.missing) == ((COUNTS,), (COUNTS.replace("t1", "t2"),))
 
 
 @pytest.mark.parametrize("name", ["README.html", "release.json", "folder"])
-def test_what_was_added_is_named_and_the_folder_is_refused(place, name):
-    path = place / "out" / name
+def test_what_was_added_is_named_and_the_folder_is_refused(workspace, name):
+    path = workspace / "out" / name
     path.mkdir() if name == "folder" else path.write_text("read me instead")
     with pytest.raises(CorruptRelease, match=f"added .*: {name}"):
-        load(place / "out")
+        load(workspace / "out")
 
 
-def test_added_counts_are_named(place):
-    (place / "out" / "data" / "time=t9").mkdir()
-    (place / "out" / "data" / "time=t9" / "counts.parquet").write_text("more")
-    assert differences(place / "out").added == ("data/time=t9/counts.parquet",)
+def test_added_counts_are_named(workspace):
+    (workspace / "out" / "data" / "time=t9").mkdir()
+    (workspace / "out" / "data" / "time=t9" / "counts.parquet").write_text("more")
+    assert differences(workspace / "out").added == ("data/time=t9/counts.parquet",)
 
 
-def test_a_cut_list_of_steps_is_refused(place):
-    grow(place, 2)
-    steps = place / "out" / "steps.jsonl"
+def test_a_cut_list_of_steps_is_refused(workspace):
+    grow(workspace, 2)
+    steps = workspace / "out" / "steps.jsonl"
     steps.write_bytes(steps.read_bytes().splitlines(keepends=True)[0])
     with pytest.raises(CorruptRelease, match=r"changed or cut: steps\.jsonl"):
-        load(place / "out")
+        load(workspace / "out")
 
 
-def test_a_folder_without_a_manifest_is_refused(place):
-    (place / "out" / "manifest.json").unlink()
+def test_a_folder_without_a_manifest_is_refused(workspace):
+    (workspace / "out" / "manifest.json").unlink()
     with pytest.raises(CorruptRelease, match=r"manifest\.json is missing"):
-        load(place / "out")
+        load(workspace / "out")
 
 
 @pytest.mark.parametrize("moment", range(1, 5))
-def test_interrupted_between_two_pages_the_folder_still_opens(place, monkeypatch, moment):
-    with StreamOperator.open(place / "rides.stream") as operator:
+def test_interrupted_between_two_pages_the_folder_still_opens(workspace, monkeypatch, moment):
+    with StreamOperator.open(workspace / "rides.stream") as operator:
         operator.next(rows(2), "t2")
         calls = []
         original = os.replace
@@ -101,48 +101,48 @@ def test_interrupted_between_two_pages_the_folder_still_opens(place, monkeypatch
             patched.setattr(os, "replace", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 operator.write_pages()
-        assert load(place / "out").times == ("t1", "t2")
-        page = place / "out" / "report.html"
+        assert load(workspace / "out").times == ("t1", "t2")
+        page = workspace / "out" / "report.html"
         content = page.read_bytes()
         page.write_bytes(content + b"forged")  # neither the old page nor the new one
         with pytest.raises(CorruptRelease, match=r"report\.html"):
-            load(place / "out")
+            load(workspace / "out")
         page.write_bytes(content)
         operator.write_pages()
-    assert not differences(place / "out")
-    assert "replaced" not in (place / "out" / "manifest.json").read_text()
+    assert not differences(workspace / "out")
+    assert "replaced" not in (workspace / "out" / "manifest.json").read_text()
 
 
-def test_the_owner_repairs_a_page_by_going_on(place):
-    (place / "out" / "report.html").write_text("forged")
-    (place / "out" / "datapackage.json").unlink()
-    grow(place, 2)
-    assert not differences(place / "out")
+def test_the_owner_repairs_a_page_by_going_on(workspace):
+    (workspace / "out" / "report.html").write_text("forged")
+    (workspace / "out" / "datapackage.json").unlink()
+    grow(workspace, 2)
+    assert not differences(workspace / "out")
 
 
-def test_a_stream_is_signed_at_every_step(place):
-    create_key(place / "owner.key")
-    key = SigningKey.read(place / "owner.key")
-    sign_folder(place / "out", key)
-    assert load(place / "out", key=place / "owner.pub").times == ("t1",)
-    grow(place, 2, sign=key)
-    assert load(place / "out", key=place / "owner.pub").times == ("t1", "t2")
-    with StreamOperator.open(place / "rides.stream") as operator:
+def test_a_stream_is_signed_at_every_step(workspace):
+    create_key(workspace / "owner.key")
+    key = SigningKey.read(workspace / "owner.key")
+    sign_folder(workspace / "out", key)
+    assert load(workspace / "out", key=workspace / "owner.pub").times == ("t1",)
+    grow(workspace, 2, sign=key)
+    assert load(workspace / "out", key=workspace / "owner.pub").times == ("t1", "t2")
+    with StreamOperator.open(workspace / "rides.stream") as operator:
         operator.write_pages()  # nothing has changed, so the signature stands
-        assert load(place / "out", key=place / "owner.pub").times == ("t1", "t2")
+        assert load(workspace / "out", key=workspace / "owner.pub").times == ("t1", "t2")
         operator.next(rows(3), "t3")
         with pytest.raises(CorruptRelease, match="not signed yet"):
-            load(place / "out", key=place / "owner.pub")
-    grow(place, 4)
-    assert not is_signed(place / "out")  # rather than a signature that no longer fits
+            load(workspace / "out", key=workspace / "owner.pub")
+    grow(workspace, 4)
+    assert not is_signed(workspace / "out")  # rather than a signature that no longer fits
     with pytest.raises(CorruptRelease, match="not signed"):
-        load(place / "out", key=place / "owner.pub")
+        load(workspace / "out", key=workspace / "owner.pub")
 
 
-def test_files_show_the_time_of_the_grant_and_the_number_of_steps(place):
-    grow(place, 2)
-    stream = load(place / "out")
-    times = {p.stat().st_mtime for p in [place / "out", *(place / "out").rglob("*")]}
+def test_files_show_the_time_of_the_grant_and_the_number_of_steps(workspace):
+    grow(workspace, 2)
+    stream = load(workspace / "out")
+    times = {p.stat().st_mtime for p in [workspace / "out", *(workspace / "out").rglob("*")]}
     begun = datetime.fromisoformat(stream.receipt.created).timestamp()
     assert times <= {begun, begun + 1, begun + 2}
-    assert (place / "out" / "manifest.json").stat().st_mtime == begun + len(stream.records)
+    assert (workspace / "out" / "manifest.json").stat().st_mtime == begun + len(stream.records)

@@ -29,7 +29,7 @@ from dpublish.ledger.ledger import Ledger
 from dpublish.methods.streams.folder import head_hash, load_stream
 from dpublish.methods.streams.per_snapshot import PerSnapshot
 from dpublish.publishing.streams import delivery as stream_delivery
-from dpublish.publishing.streams import start as stream_start
+from dpublish.publishing.streams import grant as stream_grant
 from dpublish.publishing.streams.operator import StreamOperator
 from dpublish.publishing.streams.state import StreamFile
 from dpublish.publishing.streams.status import stream_status
@@ -37,23 +37,23 @@ from stream_world import METHOD, SCHEMA, arguments, make_ledger, rows, write_sna
 
 
 @pytest.fixture
-def place(tmp_path):
+def workspace(tmp_path):
     make_ledger(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
-def state(place):
-    return place / "rides.stream"
+def state(workspace):
+    return workspace / "rides.stream"
 
 
-def start(place, method=METHOD, **changes):
-    path = changes.pop("path", place / "rides.stream")
-    return StreamOperator.start(path, method, SCHEMA, **arguments(place, **changes))
+def start(workspace, method=METHOD, **changes):
+    path = changes.pop("path", workspace / "rides.stream")
+    return StreamOperator.start(path, method, SCHEMA, **arguments(workspace, **changes))
 
 
-def spent(place):
-    with Ledger(place / "books.db") as ledger:
+def spent(workspace):
+    with Ledger(workspace / "books.db") as ledger:
         return ledger.status("rides").spent
 
 
@@ -75,21 +75,21 @@ class Watched:
         return self._table.bound(*given)
 
 
-def test_steps_are_published_in_the_folder_and_the_ledger_is_debited_once(place):
-    with start(place) as operator:
+def test_steps_are_published_in_the_folder_and_the_ledger_is_debited_once(workspace):
+    with start(workspace) as operator:
         for number in (1, 2, 3):
             step = operator.next(rows(number), f"t{number}")
             assert (step.number, step.action) == (number, "published")
         operator.write_pages()
-    stream = load_stream(place / "out")
+    stream = load_stream(workspace / "out")
     assert stream.times == ("t1", "t2", "t3")
     assert np.array_equal(stream.at().ravel(), step.estimate)
-    assert spent(place) == 2
-    with Ledger(place / "books.db") as ledger:
+    assert spent(workspace) == 2
+    with Ledger(workspace / "books.db") as ledger:
         (grant,) = ledger.status("rides").grants
-        assert (grant.state, grant.release_hash) == ("published", head_hash(place / "out"))
+        assert (grant.state, grant.release_hash) == ("published", head_hash(workspace / "out"))
         assert grant.release_id == stream.receipt.release_id
-    assert {path.name for path in (place / "out").iterdir()} == {
+    assert {path.name for path in (workspace / "out").iterdir()} == {
         "stream.json",
         "steps.jsonl",
         "data",
@@ -99,8 +99,8 @@ def test_steps_are_published_in_the_folder_and_the_ledger_is_debited_once(place)
     }
 
 
-def test_a_stream_goes_on_where_it_was_left(place, state):
-    with start(place) as operator:
+def test_a_stream_goes_on_where_it_was_left(workspace, state):
+    with start(workspace) as operator:
         operator.next(rows(1), "t1")
         before = operator.stream.estimate
     with StreamOperator.open(state) as operator:
@@ -108,25 +108,27 @@ def test_a_stream_goes_on_where_it_was_left(place, state):
         assert operator.next(rows(2), "t2").number == 2
 
 
-def test_the_secret_noise_of_a_threshold_survives_and_is_kept_in_the_state_file_only(place, state):
+def test_the_secret_noise_of_a_threshold_survives_and_is_kept_in_the_state_file_only(
+    workspace, state
+):
     method = make_stream_method("dsft", {"columns": ("zone", "hour"), "horizon": 50, "releases": 5})
-    with start(place, method, epsilon="0.00000001") as operator:  # so that the bar is long
+    with start(workspace, method, epsilon="0.00000001") as operator:  # a long threshold
         for number in range(1, 6):
             operator.next(rows(1), f"t{number}")
         operator.write_pages()
         secret = operator.stream.state().secret
-    bar = secret["vector"]["bar"]
-    assert abs(bar) > 10**6
+    noise = secret["vector"]["threshold_noise"]
+    assert abs(noise) > 10**6
     assert stat.S_IMODE(state.stat().st_mode) == 0o600
-    assert shows(state, bar)
+    assert shows(state, noise)
     with StreamOperator.open(state) as operator:
         assert operator.stream.state().secret == secret
-    public = [path for path in (place / "out").rglob("*") if path.is_file()]
+    public = [path for path in (workspace / "out").rglob("*") if path.is_file()]
     assert len(public) == 10
-    assert [path for path in public if shows(path, bar)] == []
-    for time in load_stream(place / "out").times:
-        for values in load_stream(place / "out").table(time).itercolumns():
-            assert bar not in values.to_pylist()
+    assert [path for path in public if shows(path, noise)] == []
+    for time in load_stream(workspace / "out").times:
+        for values in load_stream(workspace / "out").table(time).itercolumns():
+            assert noise not in values.to_pylist()
 
 
 def shows(path, number):
@@ -144,24 +146,24 @@ def shows(path, number):
 @pytest.mark.parametrize(
     "leak",
     [
-        lambda bar: str(bar).encode(),
-        lambda bar: f"a threshold of {bar:,}".encode(),
-        lambda bar: hex(bar).encode(),
-        lambda bar: np.array([1, bar, 3]).tobytes(),
-        lambda bar: np.array([0.5, bar]).tobytes(),
+        lambda noise: str(noise).encode(),
+        lambda noise: f"a threshold of {noise:,}".encode(),
+        lambda noise: hex(noise).encode(),
+        lambda noise: np.array([1, noise, 3]).tobytes(),
+        lambda noise: np.array([0.5, noise]).tobytes(),
     ],
 )
-@pytest.mark.parametrize("bar", [123_456_789, -987_654_321])
-def test_a_number_that_were_let_out_would_be_seen(tmp_path, leak, bar):
+@pytest.mark.parametrize("noise", [123_456_789, -987_654_321])
+def test_a_number_that_were_let_out_would_be_seen(tmp_path, leak, noise):
     path = tmp_path / "leak"
-    path.write_bytes(b"before " + leak(bar) + b" after")
-    assert shows(path, bar)
-    assert not shows(path, bar + 1)
+    path.write_bytes(b"before " + leak(noise) + b" after")
+    assert shows(path, noise)
+    assert not shows(path, noise + 1)
 
 
-def test_a_time_that_was_published_is_neither_read_nor_spent_again(place):
+def test_a_time_that_was_published_is_neither_read_nor_spent_again(workspace):
     table = Watched()
-    with start(place) as operator:
+    with start(workspace) as operator:
         operator.next(rows(1), "t1")
         before = operator.stream.spent
         assert operator.next(table, "t1") is None
@@ -169,9 +171,9 @@ def test_a_time_that_was_published_is_neither_read_nor_spent_again(place):
 
 
 @pytest.mark.parametrize("label", ["t9", "T10", "t010", "a", "t"])
-def test_a_late_label_is_refused_before_a_row_is_read(place, label):
+def test_a_late_label_is_refused_before_a_row_is_read(workspace, label):
     table = Watched()
-    with start(place) as operator:
+    with start(workspace) as operator:
         operator.next(rows(1), "t10")
         with pytest.raises(InvalidParameter, match="late"):
             operator.next(table, label)
@@ -180,13 +182,13 @@ def test_a_late_label_is_refused_before_a_row_is_read(place, label):
 
 
 @pytest.mark.parametrize("label", ["", "  ", "two\nlines", "x" * 300, 7])
-def test_a_label_that_cannot_name_a_step_is_refused(place, label):
-    with start(place) as operator, pytest.raises(InvalidParameter, match="time"):
+def test_a_label_that_cannot_name_a_step_is_refused(workspace, label):
+    with start(workspace) as operator, pytest.raises(InvalidParameter, match="time"):
         operator.next(Watched(), label)
 
 
-def test_a_second_operator_is_refused_at_once_and_told_who_holds_the_stream(place, state):
-    with start(place):
+def test_a_second_operator_is_refused_at_once_and_told_who_holds_the_stream(workspace, state):
+    with start(workspace):
         with pytest.raises(InputError, match=f"another operator.*process {os.getpid()} on"):
             StreamOperator.open(state)
         probe = (
@@ -208,8 +210,8 @@ def test_a_second_operator_is_refused_at_once_and_told_who_holds_the_stream(plac
     StreamOperator.open(state).close()
 
 
-def test_an_operator_whose_lock_was_lost_cannot_commit(place, state):
-    with start(place) as first:
+def test_an_operator_whose_lock_was_lost_cannot_commit(workspace, state):
+    with start(workspace) as first:
         (state.parent / (state.name + ".lock")).unlink()  # a lock that does not hold
         with StreamOperator.open(state) as second:
             with pytest.raises(InputError, match="another operator has moved"):
@@ -220,8 +222,8 @@ def test_an_operator_whose_lock_was_lost_cannot_commit(place, state):
 @pytest.mark.parametrize(
     "error", [UnreadableData("cannot be read"), MemoryError("5 GB"), KeyboardInterrupt()]
 )
-def test_a_step_that_fails_while_reading_was_not_done_and_can_be_repeated(place, error):
-    with start(place) as operator:
+def test_a_step_that_fails_while_reading_was_not_done_and_can_be_repeated(workspace, error):
+    with start(workspace) as operator:
         operator.next(rows(1), "t1")
         before = stream_state(operator)
         kind = InputError if isinstance(error, MemoryError) else type(error)
@@ -229,7 +231,7 @@ def test_a_step_that_fails_while_reading_was_not_done_and_can_be_repeated(place,
             operator.next(Watched(error), "t2")
         assert "5 GB" not in str(caught.value)
         assert stream_state(operator) == before
-        assert not (place / "out" / "data" / "time=t2").exists()
+        assert not (workspace / "out" / "data" / "time=t2").exists()
         assert operator.next(rows(2), "t2").number == 2
 
 
@@ -238,7 +240,7 @@ def stream_state(operator):
     return state.public, state.secret, {name: a.tolist() for name, a in state.arrays.items()}
 
 
-def test_a_repeated_attempt_draws_fresh_noise(place, monkeypatch):
+def test_a_repeated_attempt_draws_fresh_noise(workspace, monkeypatch):
     drawn = []
 
     def refuse(self, state, *, content, **named):
@@ -246,97 +248,97 @@ def test_a_repeated_attempt_draws_fresh_noise(place, monkeypatch):
         raise InputError("the disk went away")
 
     monkeypatch.setattr(StreamFile, "commit_step", refuse)
-    with start(place) as operator:
+    with start(workspace) as operator:
         for _ in range(3):
             with pytest.raises(InputError):
                 operator.next(rows(1), "t1")
-        assert not list((place / "out" / "data").iterdir())
+        assert not list((workspace / "out" / "data").iterdir())
         assert len(set(drawn)) == 3
 
 
-def test_a_full_disk_is_noticed_before_a_row_is_read(place, monkeypatch):
+def test_a_full_disk_is_noticed_before_a_row_is_read(workspace, monkeypatch):
     table = Watched()
     monkeypatch.setattr(
         stream_delivery.shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 20)
     )
-    with start(place) as operator:
+    with start(workspace) as operator:
         with pytest.raises(InputError, match="no row was read"):
             operator.next(table, "t1")
         assert table.reads == 0
 
 
-def test_a_step_that_cannot_be_delivered_is_kept_and_delivered_later(place, state, monkeypatch):
+def test_a_step_that_cannot_be_delivered_is_kept_and_delivered_later(workspace, state, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    with start(place) as operator:
+    with start(workspace) as operator:
         operator.next(rows(1), "t1")
         monkeypatch.setattr(stream_delivery, "write_file", full)
         with pytest.raises(InputError, match="done and kept"):
             operator.next(rows(2), "t2")
         assert stream_status(state).undelivered == 2
-        assert load_stream(place / "out").times == ("t1",)
+        assert load_stream(workspace / "out").times == ("t1",)
     monkeypatch.undo()
     with StreamOperator.open(state) as operator:
-        assert load_stream(place / "out").times == ("t1", "t2")
+        assert load_stream(workspace / "out").times == ("t1", "t2")
         assert operator.next(rows(2), "t2") is None
     assert stream_status(state).undelivered is None
 
 
 @pytest.mark.parametrize("cut", [0, 1, 30])
-def test_a_list_of_steps_that_was_cut_is_mended(place, state, cut):
-    with start(place) as operator:
+def test_a_list_of_steps_that_was_cut_is_mended(workspace, state, cut):
+    with start(workspace) as operator:
         for number in (1, 2):
             operator.next(rows(number), f"t{number}")
-    listed = place / "out" / "steps.jsonl"
+    listed = workspace / "out" / "steps.jsonl"
     whole = listed.read_bytes()
     listed.write_bytes(whole[:cut])
     StreamOperator.open(state).close()
     assert listed.read_bytes() == whole
 
 
-def test_an_older_copy_of_the_state_file_is_refused(place, state):
-    with start(place) as operator:
+def test_an_older_copy_of_the_state_file_is_refused(workspace, state):
+    with start(workspace) as operator:
         operator.next(rows(1), "t1")
-        shutil.copy(state, place / "old")
+        shutil.copy(state, workspace / "old")
         operator.next(rows(2), "t2")
-    os.replace(place / "old", state)
+    os.replace(workspace / "old", state)
     with pytest.raises(CorruptRelease, match="older copy"):
         StreamOperator.open(state)
 
 
-def test_a_folder_that_was_moved_is_taken_up_where_it_is_now(place, state):
-    with start(place) as operator:
+def test_a_folder_that_was_moved_is_taken_up_where_it_is_now(workspace, state):
+    with start(workspace) as operator:
         operator.next(rows(1), "t1")
-    (place / "out").rename(place / "moved")
+    (workspace / "out").rename(workspace / "moved")
     with pytest.raises(CorruptRelease, match="--output"):
         StreamOperator.open(state)
-    with StreamOperator.open(state, output=place / "moved") as operator:
+    with StreamOperator.open(state, output=workspace / "moved") as operator:
         operator.next(rows(2), "t2")
     with StreamOperator.open(state):
-        assert load_stream(place / "moved").times == ("t1", "t2")
+        assert load_stream(workspace / "moved").times == ("t1", "t2")
 
 
-def test_a_folder_that_is_lost_is_begun_anew_and_says_what_is_missing(place, state):
-    with start(place) as operator:
+def test_a_folder_that_is_lost_is_begun_anew_and_says_what_is_missing(workspace, state):
+    with start(workspace) as operator:
         operator.next(rows(1), "t1")
-    shutil.rmtree(place / "out")
-    with StreamOperator.open(state, output=place / "new") as operator:
+    shutil.rmtree(workspace / "out")
+    with StreamOperator.open(state, output=workspace / "new") as operator:
         operator.next(rows(2), "t2")
-    stream = load_stream(place / "new")
+    stream = load_stream(workspace / "new")
     assert (stream.times, stream.missing()) == (("t1", "t2"), ["t1"])
     assert "first of t1" in stream_status(state).folder_problem
 
 
-def test_the_folder_of_another_stream_is_refused(place, state):
-    start(place).close()
-    start(place, path=place / "other.stream", output=place / "other").close()
+def test_the_folder_of_another_stream_is_refused(workspace, state):
+    start(workspace).close()
+    start(workspace, path=workspace / "other.stream", output=workspace / "other").close()
     with pytest.raises(InvalidParameter, match="not the release folder of this stream"):
-        StreamOperator.open(state, output=place / "other")
+        StreamOperator.open(state, output=workspace / "other")
 
 
-def test_a_ledger_that_made_no_grant_for_the_stream_is_refused(place, state, tmp_path_factory):
-    start(place).close()
+def test_a_ledger_that_made_no_grant_for_the_stream_is_refused(workspace, state, tmp_path_factory):
+    start(workspace).close()
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     make_ledger(elsewhere)
     with pytest.raises(InvalidParameter, match="has no grant for this stream"):
@@ -346,18 +348,18 @@ def test_a_ledger_that_made_no_grant_for_the_stream_is_refused(place, state, tmp
     StreamOperator.open(state).close()  # a wrong answer is not remembered
 
 
-def test_a_ledger_that_was_moved_is_found_again(place, state):
-    start(place).close()
-    (place / "books.db").rename(place / "moved.db")
+def test_a_ledger_that_was_moved_is_found_again(workspace, state):
+    start(workspace).close()
+    (workspace / "books.db").rename(workspace / "moved.db")
     with pytest.raises(LedgerUnavailable):
         StreamOperator.open(state)
-    StreamOperator.open(state, ledger=place / "moved.db").close()
+    StreamOperator.open(state, ledger=workspace / "moved.db").close()
     StreamOperator.open(state).close()
 
 
-def test_after_the_horizon_nothing_more_is_published(place, state):
+def test_after_the_horizon_nothing_more_is_published(workspace, state):
     method = PerSnapshot(columns=("zone",), horizon=2)
-    with start(place, method) as operator:
+    with start(workspace, method) as operator:
         operator.next(rows(1), "t1")
         operator.next(rows(2), "t2")
         assert operator.is_over
@@ -366,15 +368,15 @@ def test_after_the_horizon_nothing_more_is_published(place, state):
     assert stream_status(state).spent == 2
 
 
-def test_a_stopped_stream_is_over_for_good_and_its_budget_stays_debited(place, state):
-    with start(place) as operator:
+def test_a_stopped_stream_is_over_for_good_and_its_budget_stays_debited(workspace, state):
+    with start(workspace) as operator:
         operator.next(rows(1), "t1")
         operator.stop()
     with StreamOperator.open(state) as operator:
         with pytest.raises(InvalidParameter, match="stopped for good"):
             operator.next(Watched(), "t2")
         assert operator.next(Watched(), "t1") is None
-    assert spent(place) == 2
+    assert spent(workspace) == 2
 
 
 @pytest.mark.parametrize(
@@ -392,82 +394,84 @@ def test_a_stopped_stream_is_over_for_good_and_its_budget_stays_debited(place, s
         ({"method": PerSnapshot(columns=("user",), window=3)}, InvalidParameter),
     ],
 )
-def test_a_start_that_is_refused_is_free_and_leaves_nothing_behind(place, state, changes, error):
+def test_a_start_that_is_refused_is_free_and_leaves_nothing_behind(
+    workspace, state, changes, error
+):
     with pytest.raises(error):
-        start(place, **changes)
-    assert spent(place) == 0
+        start(workspace, **changes)
+    assert spent(workspace) == 0
     assert not state.exists()
-    assert not (place / "out").exists()
-    start(place).close()
-    assert spent(place) == 2
+    assert not (workspace / "out").exists()
+    start(workspace).close()
+    assert spent(workspace) == 2
 
 
-def test_a_start_that_is_repeated_when_it_was_finished_costs_nothing(place):
-    with start(place) as first:
+def test_a_start_that_is_repeated_when_it_was_finished_costs_nothing(workspace):
+    with start(workspace) as first:
         assert first.is_new
         name = first.stream.receipt.release_id
-    with start(place) as again:
+    with start(workspace) as again:
         assert not again.is_new
         assert again.stream.receipt.release_id == name
-    assert spent(place) == 2
+    assert spent(workspace) == 2
     with pytest.raises(InvalidParameter, match="its epsilon differs; go on with `dpublish stream"):
-        start(place, epsilon="1")
-    assert spent(place) == 2
+        start(workspace, epsilon="1")
+    assert spent(workspace) == 2
 
 
-def test_an_interrupted_start_is_finished_by_the_same_start_only(place, state, monkeypatch):
+def test_an_interrupted_start_is_finished_by_the_same_start_only(workspace, state, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(StreamFile, "begin", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        start(place)
+        start(workspace)
     monkeypatch.undo()
-    assert spent(place) == 2
+    assert spent(workspace) == 2
     with pytest.raises(InvalidParameter, match="repeat `dpublish stream start`"):
         StreamOperator.open(state)
     with pytest.raises(InvalidParameter, match="its epsilon differs"):
-        start(place, epsilon="1")
-    start(place).close()
-    assert spent(place) == 2
-    assert load_stream(place / "out").receipt.ledger_entry == 3
+        start(workspace, epsilon="1")
+    start(workspace).close()
+    assert spent(workspace) == 2
+    assert load_stream(workspace / "out").receipt.ledger_entry == 3
 
 
-def test_a_twin_that_forgets_its_grant_pays_twice(place, monkeypatch):
+def test_a_twin_that_forgets_its_grant_pays_twice(workspace, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(StreamFile, "begin", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        start(place)
+        start(workspace)
     monkeypatch.undo()
-    original = stream_start.obtain_budget
+    original = stream_grant.obtain_budget
 
     def forgetful(file, hides):
         file.put(token="another")
         return original(file, hides)
 
-    monkeypatch.setattr(stream_start, "obtain_budget", forgetful)
-    start(place).close()
-    assert spent(place) == 4
+    monkeypatch.setattr(stream_grant, "obtain_budget", forgetful)
+    start(workspace).close()
+    assert spent(workspace) == 4
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database", b"x" * 5000])
-def test_a_foreign_file_is_no_state_file_and_stays_as_it_is(place, state, content):
+def test_a_foreign_file_is_no_state_file_and_stays_as_it_is(workspace, state, content):
     state.write_bytes(content)
     for use in (StreamOperator.open, stream_status):
         with pytest.raises(InputError, match="not the state of a stream"):
             use(state)
     with pytest.raises(InputError, match="not the state of a stream"):
-        start(place)
+        start(workspace)
     assert state.read_bytes() == content
 
 
-def test_a_missing_a_newer_and_a_damaged_state_file_are_refused(place, state):
+def test_a_missing_a_newer_and_a_damaged_state_file_are_refused(workspace, state):
     for use in (StreamOperator.open, stream_status):
         with pytest.raises(InputError, match="does not exist; `dpublish stream start`"):
             use(state)
-    start(place).close()
+    start(workspace).close()
     with sqlite3.connect(state) as connection:
         connection.execute("PRAGMA user_version = 2")
     connection.close()
@@ -481,27 +485,27 @@ def test_a_missing_a_newer_and_a_damaged_state_file_are_refused(place, state):
         StreamOperator.open(state)
 
 
-def test_a_snapshot_file_that_cannot_be_read_costs_nothing(place):
-    bad = place / "t1.parquet"
+def test_a_snapshot_file_that_cannot_be_read_costs_nothing(workspace):
+    bad = workspace / "t1.parquet"
     bad.write_bytes(b"no rows")
-    with start(place) as operator:
-        for source in (bad, place / "nothing.csv"):
+    with start(workspace) as operator:
+        for source in (bad, workspace / "nothing.csv"):
             with pytest.raises(UnreadableData):
                 operator.next(source, "t1")
         assert operator.stream.number == 0
-        write_snapshots(place / "in", 1)
-        assert operator.next(place / "in" / "t1.parquet", "t1").number == 1
+        write_snapshots(workspace / "in", 1)
+        assert operator.next(workspace / "in" / "t1.parquet", "t1").number == 1
 
 
-def test_a_table_of_another_schema_is_refused(place):
+def test_a_table_of_another_schema_is_refused(workspace):
     other = Schema((column("zone", "category", values=["north"]),), unit="user")
     table = open_table(rows(1), other)
-    with start(place) as operator, pytest.raises(InvalidParameter, match="another schema"):
+    with start(workspace) as operator, pytest.raises(InvalidParameter, match="another schema"):
         operator.next(table, "t1")
 
 
-def test_the_status_tells_what_coming_windows_have_used(place, state):
-    with start(place) as operator:
+def test_the_status_tells_what_coming_windows_have_used(workspace, state):
+    with start(workspace) as operator:
         for number in (1, 2):
             operator.next(rows(number), f"t{number}")
     found = stream_status(state)
@@ -512,7 +516,7 @@ def test_the_status_tells_what_coming_windows_have_used(place, state):
     assert json.loads(json.dumps(found.to_dict()))["commitments"][2] == {"step": 5, "used": "0.5"}
 
 
-def test_empty_and_one_row_snapshots_are_published_like_any_other(place):
-    with start(place) as operator:
+def test_empty_and_one_row_snapshots_are_published_like_any_other(workspace):
+    with start(workspace) as operator:
         assert operator.next(rows(1).slice(0, 0), "t1").number == 1
         assert operator.next(rows(1).slice(0, 1), "t2").number == 2

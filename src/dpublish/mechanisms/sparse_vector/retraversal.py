@@ -3,7 +3,7 @@
 A threshold at the level of the last wanted score lets through as many bad scores as good
 ones, for there are many more of the bad.  Raised, it lets few through at a time; so the list
 is passed again, without those chosen, until enough are.  Further passes cost nothing: they ask
-more questions of one `SparseVector`, which pays by the positive.  For a fixed list `top_k`
+more queries to one `SparseVector`, which pays by the positive.  For a fixed list `top_k`
 needs no threshold and is at least as good.
 
 Known as: SVT-ReTr.
@@ -49,7 +49,8 @@ def retraverse(
     Args:
         scores: True scores; how many there are is public.
         count: How many to choose (c).
-        threshold: Public level of the last wanted score; bought from the budget if not given.
+        threshold: Public level of the last wanted score; measured with a share of the budget if
+            not given.
         threshold_share: Part of the budget that buys the threshold, if it is not given.
         deviations: How far to raise the threshold, in standard deviations of a score's noise.
         max_passes: Passes after which to be content with fewer.
@@ -62,9 +63,9 @@ def retraverse(
 
     Privacy:
         `budget.epsilon`-differentially private: one `SparseVector` run whose stream of
-        questions is chosen by the outcomes so far (the scores not yet chosen, in public
+        queries is chosen by the outcomes so far (the scores not yet chosen, in public
         random order), with one noisy threshold throughout, fresh noise for every test and
-        one count of positives over all passes.  A bought threshold is
+        one count of positives over all passes.  A measured threshold is
         `noisy_order_statistic`, composed in sequence with the run, which may depend on it.
 
     >>> from dpublish.randomness import seeded
@@ -131,5 +132,5 @@ def noisy_order_statistic(
         raise InvalidParameter(f"rank ({rank}) must be at most the number of scores")
     require_rate(budget.epsilon / sensitivity)
     rate = budget.spend() / sensitivity
-    place = len(clipped) - rank
-    return int(np.partition(clipped, place)[place]) + int(discrete_laplace(rate, 1, rng)[0])
+    position = len(clipped) - rank
+    return int(np.partition(clipped, position)[position]) + int(discrete_laplace(rate, 1, rng)[0])

@@ -1,7 +1,7 @@
-"""A sparse vector that outlives its process: comparisons spread over weeks, one threshold.
+"""A sparse vector that outlives its process: comparisons over weeks with one threshold.
 
-`SparseVector` keeps its noisy threshold in memory.  A stream asks one question an hour, so
-the noisy threshold must be stored between two questions.  It is a secret: whoever reads it
+`SparseVector` keeps its noisy threshold in memory.  A stream makes one comparison an hour, so
+the noisy threshold must be stored between two comparisons.  It is a secret: whoever reads it
 knows how far each answer was from it.  Noise of answers is drawn when it is needed and never
 stored.
 
@@ -31,13 +31,13 @@ class StoredVector:
     Attributes:
         threshold_rate: Rate of the threshold's noise (public).
         answer_rate: Rate of each answer's noise (public).
-        bar: What is added to every threshold.  Secret.
+        threshold_noise: What is added to every threshold.  Secret.
         positives_left: Positives that are still paid for (public).
     """
 
     threshold_rate: Fraction
     answer_rate: Fraction
-    bar: int
+    threshold_noise: int
     positives_left: int
 
     def __repr__(self) -> str:
@@ -62,7 +62,7 @@ class StoredVector:
         return cls(
             threshold_rate=calibration.threshold_rate,
             answer_rate=calibration.answer_rate,
-            bar=noise + calibration.offset,
+            threshold_noise=noise + calibration.offset,
             positives_left=max_positives,
         )
 
@@ -72,7 +72,7 @@ class StoredVector:
             raise BudgetAlreadyUsed("all positives that were paid for are used")
         gap = max(-MAX_GAP, min(int(answer) - int(threshold), MAX_GAP))
         noise = int(SAMPLERS["exponential"](self.answer_rate, 1, rng)[0])
-        is_above = gap + noise >= self.bar
+        is_above = gap + noise >= self.threshold_noise
         return is_above, replace(self, positives_left=self.positives_left - is_above)
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class StoredVector:
         return {
             "threshold_rate": format_epsilon(self.threshold_rate),
             "answer_rate": format_epsilon(self.answer_rate),
-            "bar": self.bar,
+            "threshold_noise": self.threshold_noise,
             "positives_left": self.positives_left,
         }
 
@@ -90,7 +90,7 @@ class StoredVector:
         return cls(
             threshold_rate=parse_epsilon(plain["threshold_rate"]),
             answer_rate=parse_epsilon(plain["answer_rate"]),
-            bar=int(plain["bar"]),
+            threshold_noise=int(plain["threshold_noise"]),
             positives_left=int(plain["positives_left"]),
         )
 

@@ -56,11 +56,11 @@ def above_threshold_book(
         sensitivity=sensitivity, max_positives=max_positives, budget=budget
     )
     noisy_gaps = gaps + discrete_laplace(calibration.answer_rate, len(gaps), rng)
-    bars = discrete_laplace(calibration.threshold_rate, max_positives, rng)
+    threshold_noises = discrete_laplace(calibration.threshold_rate, max_positives, rng)
     is_above = np.zeros(len(gaps), dtype=np.bool_)
     done = 0
-    for bar in bars:
-        hits = np.flatnonzero(noisy_gaps[done:] >= bar)
+    for threshold_noise in threshold_noises:
+        hits = np.flatnonzero(noisy_gaps[done:] >= threshold_noise)
         if not len(hits):
             return is_above
         done += int(hits[0]) + 1

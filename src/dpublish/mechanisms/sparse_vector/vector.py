@@ -46,13 +46,13 @@ class SparseVector:
     """
 
     __slots__ = (
-        "_bar",
         "_batch",
         "_lock",
         "_positives_left",
         "_predrawn",
         "_process",
         "_rng",
+        "_threshold_noise",
         "_values_left",
         "calibration",
     )
@@ -80,7 +80,7 @@ class SparseVector:
             sensitivities, costs exp(e2 / c), and there are at most c.  If all answers move
             together gaps move by one: pair z with itself if they fall.  Only upward shifts
             are used, so one-sided noise serves.  A published value costs e3 / c more.
-            Questions and thresholds may depend on earlier outcomes; thresholds are public.
+            Queries and thresholds may depend on earlier outcomes; thresholds are public.
         """
         self.calibration = calibrate(
             sensitivity=sensitivity,
@@ -99,7 +99,7 @@ class SparseVector:
         self._predrawn: list[int] = []
         self._batch = _FIRST_BATCH
         threshold_noise = SAMPLERS[noise](self.calibration.threshold_rate, 1, rng)
-        self._bar = int(threshold_noise[0]) + self.calibration.offset
+        self._threshold_noise = int(threshold_noise[0]) + self.calibration.offset
 
     def __repr__(self) -> str:
         return f"SparseVector({self.calibration}, positives_left={self._positives_left})"
@@ -114,14 +114,14 @@ class SparseVector:
         return self._positives_left
 
     def above(self, answer: int, threshold: int) -> bool:
-        """Say whether a true answer is above a public threshold."""
-        gap = _whole(answer) - _whole(threshold)
+        """Return whether a true answer is above a public threshold."""
+        gap = _integer(answer) - _integer(threshold)
         with self._lock:
             self._require_open()
             if not self._predrawn:
                 self._predrawn = self._draw(self._batch).tolist()
                 self._batch = min(2 * self._batch, _LARGEST_BATCH)
-            is_above = gap + self._predrawn.pop() >= self._bar
+            is_above = gap + self._predrawn.pop() >= self._threshold_noise
             if is_above:
                 self._count(1)
         return is_above
@@ -142,7 +142,7 @@ class SparseVector:
             while done < len(gaps) and self._positives_left:
                 block = gaps[done : done + size]
                 # The noise of a block is drawn for it alone; what lies past the end is dropped.
-                is_above = block + self._draw(len(block)) >= self._bar
+                is_above = block + self._draw(len(block)) >= self._threshold_noise
                 hits = np.flatnonzero(is_above)[: self._positives_left]
                 self._count(len(hits))
                 parts.append(is_above if self._positives_left else is_above[: hits[-1] + 1])
@@ -156,7 +156,7 @@ class SparseVector:
         The value that was compared must stay secret: it would tell where the noisy threshold
         is, and negatives would no longer be free.  Paid for by `values_share`, once a positive.
         """
-        true_answer = _whole(answer)
+        true_answer = _integer(answer)
         rate = self.calibration.value_rate
         if rate is None:
             raise InvalidParameter("no values were paid for; set values_share")
@@ -212,7 +212,7 @@ def above_threshold(
     >>> list(above_threshold([3, 96, 5, 88, 7], **settings, budget=Budget.seeded(2), rng=seeded(1)))
     [False, True, False, True]
     """
-    public_threshold = _whole(threshold)
+    public_threshold = _integer(threshold)
     vector = SparseVector(
         sensitivity=sensitivity,
         max_positives=max_positives,
@@ -243,15 +243,15 @@ def integer_gaps(
     for name, values in (("answers", answers), ("thresholds", np.asarray(thresholds))):
         if not (isinstance(values, np.ndarray) and np.can_cast(values.dtype, np.int64)):
             raise InvalidParameter(f"{name} must be an array of integers of at most 64 bits")
-    bars = np.asarray(thresholds, dtype=np.int64)
-    if answers.ndim != 1 or bars.shape not in ((), answers.shape):
+    limits = np.asarray(thresholds, dtype=np.int64)
+    if answers.ndim != 1 or limits.shape not in ((), answers.shape):
         raise InvalidParameter("answers must be one-dimensional, with one threshold or one each")
-    if np.any((bars > MAX_THRESHOLD) | (bars < -MAX_THRESHOLD)):  # abs would wrap at -2**63
+    if np.any((limits > MAX_THRESHOLD) | (limits < -MAX_THRESHOLD)):  # abs would wrap at -2**63
         raise InvalidParameter(f"thresholds must be at most {MAX_THRESHOLD} in size")
-    return np.clip(answers.astype(np.int64), -_MAX_ANSWER, _MAX_ANSWER) - bars
+    return np.clip(answers.astype(np.int64), -_MAX_ANSWER, _MAX_ANSWER) - limits
 
 
-def _whole(number: int) -> int:
+def _integer(number: int) -> int:
     try:
         return index(number)
     except TypeError:

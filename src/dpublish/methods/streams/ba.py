@@ -66,26 +66,28 @@ class BA(WEventMethod):
     Parameters:
         columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
         window: Number of consecutive steps within which a user is hidden (w).
-        decision_share: Share of epsilon that pays for comparisons.
-        contribution: Most rows of one user that a snapshot keeps.
-        static: How one histogram is published; `"identity"` adds noise to every bin.
-        smoothing: Whether publications are weighed against each other over time.
-        trust_rows: Take a schema without a unit; you vouch for the contribution bound.
+        decision_share: Share of epsilon that pays for comparisons; unless given 1/2, or
+            window / bins if there are more than twice as many bins as steps in a window.
+        contribution, static, smoothing, trust_rows: Settings of every stream: the bound on a
+            user's rows and how one histogram is published (`help(StreamMethod)`).
 
     Returns:
-        `start` returns a `Stream`.  Its `next(table, rng=...)` returns a `Step` with `estimate`,
-        `released`, `noise` and `spent`.  `StreamOperator` keeps a stream in files for years.
+        A `Stream`, from `start`.  Its `next(table, rng=...)` returns a `Step`: `epsilon` is what
+        the step took, 0 if it repeated the last histogram; `estimate` has a count for each bin.
 
     Example:
         >>> from dpublish import BA, Budget, open_table, seeded
         >>> from dpublish.datasets.streams import bursty_stream, snapshots
         >>> people = bursty_stream((10,), people=2_000, steps=12, bursts=2, seed=1)
-        >>> rng, method = seeded(7), BA(columns=("x1",), window=6)
-        >>> stream = method.start(people.schema, budget=Budget.seeded("2"), rng=rng)
-        >>> tables = (open_table(rows, people.schema) for rows in snapshots(people))
-        >>> steps = [stream.next(table, rng=rng) for table in tables]
-        >>> [(step.number, str(step.epsilon)) for step in steps if step.epsilon]
-        [(1, '1/6'), (2, '1/6'), (4, '1/3'), (6, '1/6'), (7, '1/6'), (9, '1/3'), (12, '1/3')]
+        >>> rng, budget = seeded(7), Budget.seeded("2")
+        >>> stream = BA(columns=("x1",), window=6).start(people.schema, budget=budget, rng=rng)
+        >>> for rows in snapshots(people):
+        ...     step = stream.next(open_table(rows, people.schema), rng=rng)
+        ...     if step.epsilon > stream.receipt.epsilon / 10:  # more than one unit
+        ...         print(f"step {step.number} took epsilon {step.epsilon}")
+        step 4 took epsilon 1/3
+        step 9 took epsilon 1/3
+        step 12 took epsilon 1/3
 
     Reference:
         G. Kellaris, S. Papadopoulos, X. Xiao, D. Papadias (2014), "Differentially Private Event
@@ -93,6 +95,10 @@ class BA(WEventMethod):
     """
 
     name: ClassVar[str] = "ba"
+    publishes: ClassVar[str] = (
+        "a fresh histogram when it is closer than the last, with what skipped steps left"
+    )
+    prefer_when: ClassVar[str] = "you compare with the literature (BA)"
 
     def policy(self, bins: Bins, epsilon: Fraction) -> Policy:
         """Return the policy for windows of `epsilon`."""

@@ -157,26 +157,29 @@ class BD(WEventMethod):
     Parameters:
         columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
         window: Number of consecutive steps within which a user is hidden (w).
-        decision_share: Share of epsilon that pays for comparisons.
-        contribution: Most rows of one user that a snapshot keeps.
-        static: How one histogram is published; `"identity"` adds noise to every bin.
-        smoothing: Whether publications are weighed against each other over time.
-        trust_rows: Take a schema without a unit; you vouch for the contribution bound.
+        decision_share: Share of epsilon that pays for comparisons; as in `BA`.
+        contribution, static, smoothing, trust_rows: Settings of every stream: the bound on a
+            user's rows and how one histogram is published (`help(StreamMethod)`).
 
     Returns:
-        `start` returns a `Stream`.  Its `next(table, rng=...)` returns a `Step` with `estimate`,
-        `released`, `noise` and `spent`.  `StreamOperator` keeps a stream in files for years.
+        A `Stream`, from `start`.  `next(table, rng=...)` publishes a `Step`, and
+        `next_counts(counts, rng=...)` does if you have bounded and counted the rows yourself.
 
     Example:
-        >>> from dpublish import BD, Budget, open_table, seeded
-        >>> from dpublish.datasets.streams import bursty_stream, snapshots
-        >>> people = bursty_stream((10,), people=2_000, steps=12, bursts=2, seed=1)
-        >>> rng, method = seeded(7), BD(columns=("x1",), window=6)
-        >>> stream = method.start(people.schema, budget=Budget.seeded("2"), rng=rng)
-        >>> tables = (open_table(rows, people.schema) for rows in snapshots(people))
-        >>> steps = [stream.next(table, rng=rng) for table in tables]
-        >>> [(step.number, str(step.epsilon)) for step in steps if step.epsilon]
-        [(1, '1/2'), (6, '1/4'), (7, '3/8'), (12, '5/16')]
+        >>> import numpy as np
+        >>> from dpublish import BD, Budget, Schema, column, seeded
+        >>> zones = Schema((column("zone", "category", values=["north", "south"]),), unit="user")
+        >>> rng, method = seeded(7), BD(columns=("zone",), window=6)
+        >>> stream = method.start(zones, budget=Budget.seeded("2"), rng=rng)
+        >>> for counts in [[900, 100]] * 3 + [[500, 500]] * 3:  # 400 people move
+        ...     step = stream.next_counts(np.array(counts), rng=rng)
+        ...     print(step.number, step.action, step.epsilon, step.estimate.tolist())
+        1 published 1/2 [902.0, 98.0]
+        2 published 1/4 [890.0, 101.0]
+        3 published 1/8 [896.0, 134.0]
+        4 published 1/16 [497.0, 510.0]
+        5 repeated 0 [497.0, 510.0]
+        6 repeated 0 [497.0, 510.0]
 
     Reference:
         G. Kellaris, S. Papadopoulos, X. Xiao, D. Papadias (2014), "Differentially Private Event
@@ -184,6 +187,10 @@ class BD(WEventMethod):
     """
 
     name: ClassVar[str] = "bd"
+    publishes: ClassVar[str] = (
+        "a fresh histogram when it is closer than the last, with half of what is left"
+    )
+    prefer_when: ClassVar[str] = "you compare with the literature (BD)"
 
     def policy(self, bins: Bins, epsilon: Fraction) -> Policy:
         """Return the policy for windows of `epsilon`."""

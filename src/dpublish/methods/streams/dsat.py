@@ -20,14 +20,13 @@ from dpublish.methods.streams.dsft import (
     SIZE,
     ThresholdPolicy,
     share_for_decisions,
-    span_of,
 )
 from dpublish.methods.streams.method import StreamMethod
 from dpublish.methods.streams.planning import (
     FIRST_PARTS,
     NoiseModel,
     PlannedHorizon,
-    comparison_margin,
+    comparison_noise_bound,
 )
 from dpublish.methods.streams.policy import Comparisons, History, Policy, Publication
 from dpublish.methods.streams.snapshot import Bins
@@ -39,7 +38,7 @@ MOST_GAIN = 1000  # thresholds move by factors of e to the gain, so more makes n
 _MOST_ERROR = 3.0
 _MOST_INTEGRAL = 2.0
 _MOST_EXPONENT = 700.0  # e to it is still a float, and far beyond every threshold
-_LARGEST_MARGIN = 2.0  # two histograms of n rows each are at most 2n apart
+_LARGEST_EXCESS = 2.0  # two histograms of n rows each are at most 2n apart
 STATE = "threshold"
 _HIGHEST = 2.0  # two normalized histograms are at most this far apart
 
@@ -51,7 +50,7 @@ class PIDThreshold(ThresholdPolicy):
     It is the PID controller of DSAT, mended: the printed one measures its error wrongly and ends
     up at fixed intervals.
 
-    All that it sees are the times of past publications, so its state is public.  The margin
+    All that it sees are the times of past publications, so its state is public.  The excess
     never falls below what noise hardly reaches; the noisy threshold itself is not clamped.
 
     Attributes:
@@ -61,7 +60,7 @@ class PIDThreshold(ThresholdPolicy):
             windup).
         derivative_gain: What its change since the last publication adds (D).
         dead_band: Publications ahead or behind that do not count.
-        first_threshold: The margin on schedule, as a part of the first total.
+        first_threshold: The excess on schedule, as a part of the first total.
     """
 
     burn_in: int = 2
@@ -71,14 +70,14 @@ class PIDThreshold(ThresholdPolicy):
     dead_band: float = 0.5
     first_threshold: float = 0.025
 
-    def margin(self, history: History) -> float:
+    def excess(self, history: History) -> float:
         """Return how far beyond the noise floor the counts must be to be published."""
         memory, error = history.memory, self._error(history)
         integral = _clip(memory.get("integral", 0.0) + self.integral_gain * error, _MOST_INTEGRAL)
         slope = (error - memory.get("error_at_release", 0.0)) / history.age
         memory.update(error=error, integral=integral)
         lowest = CLEARLY * self.deviation(history)
-        highest = max(lowest, _LARGEST_MARGIN * memory[SIZE])
+        highest = max(lowest, _LARGEST_EXCESS * memory[SIZE])
         exponent = _clip(
             self.proportional_gain * error + integral + self.derivative_gain * slope, _MOST_EXPONENT
         )
@@ -127,7 +126,7 @@ class PaperController(ThresholdPolicy):
     target: float = 0.05
     first_threshold: float = 0.5
 
-    def margin(self, history: History) -> float:
+    def excess(self, history: History) -> float:
         """Return how far beyond the noise floor the counts must be to be published."""
         state = history.memory.get(STATE, self.first_threshold)
         history.memory[STATE] = self.move(state, history)
@@ -216,10 +215,11 @@ class AdaptiveSampling(StreamMethod):
     def planned_terms(self, bins: Bins, epsilon: Fraction) -> dict[str, Any]:
         """Return what the default controllers of both forms are made from."""
         terms = self.planned_comparisons(epsilon)
-        span = span_of(self.horizon, self.window)
         return {
             "model": NoiseModel(bins.size, self.contribution, epsilon),
-            "margin": comparison_margin(terms.epsilon, terms.positives, self.contribution, span),
+            "noise_bound": comparison_noise_bound(
+                terms.epsilon, terms.positives, self.contribution, self.span
+            ),
         }
 
     def controlled_policy(self, bins: Bins, epsilon: Fraction) -> ThresholdPolicy:
@@ -302,6 +302,11 @@ class DSAT(AdaptiveSampling):
     """
 
     name: ClassVar[str] = "dsat"
+    publishes: ClassVar[str] = (
+        "histograms of a finite stream when they are worth while, in a rhythm that it learns and "
+        "early after a jump"
+    )
+    prefer_when: ClassVar[str] = "the stream has an end, and users must be hidden in all of it"
     window: ClassVar[int | None] = None
 
     horizon: int = setting("Number of steps of the stream; users are hidden in all of them.")

@@ -32,38 +32,33 @@ class DSATw(AdaptiveSampling):
     hidden within any so many steps; choose `DSAT` when the stream has an end.
 
     Guarantee:
-        Pure epsilon-differential privacy for all rows of one user within any `window`
-        consecutive steps (w-event privacy for users).  A snapshot keeps at most `contribution`
-        rows of a user.  Proof: docs/proofs/stream.md.
+        Pure epsilon-differential privacy for one user within any `window` consecutive steps: all
+        of the user's rows there, at most `contribution` in a snapshot (w-event privacy for
+        users).  Each positive comparison ends a run, and the next run has fresh noise.  Proof:
+        docs/proofs/stream.md.
 
     Parameters:
         columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
-        window: Number of consecutive steps within which a user is hidden (w).
-        controller: What sets the threshold.  `"planned"` publishes in a rhythm that it learns,
-            and early after a jump; `"schedule"` keeps to `releases` publications by a PID
-            controller; `"paper"` is the printed controller, repaired.
-        releases: With `"schedule"` and `"paper"` the most publications (10 unless given); with
-            `"planned"` the most early ones.
-        decision_share: Share of epsilon that pays for comparisons.
-        burn_in: With `"schedule"` and `"paper"`, no comparison up to this step.
-        proportional_gain, integral_gain, derivative_gain: Gains of the PID controller.
-        contribution: Most rows of one user that a snapshot keeps.
-        static: How one histogram is published; `"identity"` adds noise to every bin.
-        smoothing: Whether publications are weighed against each other over time.
-        trust_rows: Take a schema without a unit; you vouch for the contribution bound.
+        window: Number of consecutive steps within which a user is hidden (w); the stream itself
+            never ends.
+        controller, releases, decision_share, burn_in, proportional_gain, integral_gain,
+            derivative_gain: What sets the threshold, and its settings; all as in `DSAT`.
+        contribution, static, smoothing, trust_rows: Settings of every stream: the bound on a
+            user's rows and how one histogram is published (`help(StreamMethod)`).
 
     Returns:
-        `start` returns a `Stream`.  Its `next(table, rng=...)` returns a `Step` with `estimate`,
-        `released`, `noise` and `spent`.  `StreamOperator` keeps a stream in files for years.
+        A `Stream`, from `start`.  Its `next(table, rng=...)` returns a `Step`.  `worst` is the
+        most that any window has cost, and `commitments(steps)` what coming windows hold already.
 
     Example:
-        >>> from dpublish import Budget, DSATw, open_table, seeded
-        >>> from dpublish.datasets.streams import bursty_stream, snapshots
+        >>> from dpublish import Budget, DSATw, seeded
+        >>> from dpublish.datasets.streams import bursty_stream
         >>> people = bursty_stream((10,), people=20_000, steps=20, bursts=1, seed=2)
-        >>> rng, method = seeded(7), DSATw(columns=("x1",), window=10)
-        >>> stream = method.start(people.schema, budget=Budget.seeded("2"), rng=rng)
-        >>> tables = (open_table(rows, people.schema) for rows in snapshots(people))
-        >>> steps = [stream.next(table, rng=rng) for table in tables]
+        >>> rng = seeded(7)
+        >>> stream = DSATw(columns=("x1",), window=10).start(
+        ...     people.schema, budget=Budget.seeded("2"), rng=rng
+        ... )
+        >>> steps = [stream.next_counts(counts, rng=rng) for counts in people.counts]
         >>> [step.number for step in steps if step.action == "published"]  # half move at 17
         [1, 4, 10, 17]
         >>> stream.worst <= 2
@@ -77,6 +72,10 @@ class DSATw(AdaptiveSampling):
     """
 
     name: ClassVar[str] = "dsat-w"
+    publishes: ClassVar[str] = "histograms of an endless stream when they are worth while"
+    prefer_when: ClassVar[str] = (
+        "the stream never ends, and users must be hidden within any so many steps"
+    )
     horizon: ClassVar[int | None] = None
 
     window: int = setting("Users are hidden within any so many consecutive steps (w).")

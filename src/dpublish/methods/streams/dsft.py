@@ -47,7 +47,7 @@ class ThresholdPolicy:
     """Policy: publish first, then whenever a comparison says that the counts are far away.
 
     Publications of a horizon that no comparison has called for are made at its last step,
-    all in one.  Subclasses define `margin`; they may remember public numbers in
+    all in one.  Subclasses define `excess`; they may remember public numbers in
     `history.memory`, so a plan is made once for each step.
 
     Attributes:
@@ -112,7 +112,7 @@ class ThresholdPolicy:
         if not history.published:
             history.memory[SIZE] = max(1.0, history.total)
 
-    def margin(self, history: History) -> float:
+    def excess(self, history: History) -> float:
         """Return how far beyond the noise floor the counts must be to be published."""
         raise NotImplementedError
 
@@ -127,7 +127,7 @@ class ThresholdPolicy:
 
     def _threshold(self, history: History) -> int:
         floor = self.bins * absolute_noise(history.noise)[0]
-        return round(min(floor + self.margin(history), _LARGEST))
+        return round(min(floor + self.excess(history), _LARGEST))
 
     @cached_property
     def _comparison_deviation(self) -> float:
@@ -149,11 +149,11 @@ class ThresholdPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class FixedThreshold(ThresholdPolicy):
-    """Policy: the margin is a part of the first total, or what noise hardly reaches."""
+    """Policy: the excess is a part of the first total, or what noise hardly reaches."""
 
     threshold: Fraction | Auto
 
-    def margin(self, history: History) -> float:
+    def excess(self, history: History) -> float:
         """Return how far beyond the noise floor the counts must be to be published."""
         if self.threshold == "auto":
             return CLEARLY * self.deviation(history)
@@ -169,8 +169,9 @@ class DSFT(StreamMethod):
     change matters; choose `DSAT` when you do not.
 
     Guarantee:
-        Pure epsilon-differential privacy for all rows of one user in all steps of the horizon.
-        A snapshot keeps at most `contribution` rows of a user.  Proof: docs/proofs/stream.md.
+        Pure epsilon-differential privacy for one user in the whole stream: all of the user's
+        rows, at most `contribution` in a snapshot.  The noisy threshold is drawn once, and is
+        secret.  Proof: docs/proofs/stream.md.
 
     Parameters:
         columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
@@ -178,27 +179,27 @@ class DSFT(StreamMethod):
         releases: Most histograms to publish; each costs an equal share.
         threshold: Publish when bins have changed by this part of the first total, in sum over
             all bins; `"auto"` takes three standard deviations of the noise.
-        decision_share: Share of epsilon for comparisons; unless given, the share that gives
+        decision_share: Share of epsilon that pays for comparisons; by default what gives
             distances the least noise.
-        contribution: Most rows of one user that a snapshot keeps.
-        static: How one histogram is published; `"identity"` adds noise to every bin.
-        smoothing: Whether publications are weighed against each other over time.
-        trust_rows: Take a schema without a unit; you vouch for the contribution bound.
+        contribution, static, smoothing, trust_rows: Settings of every stream: the bound on a
+            user's rows and how one histogram is published (`help(StreamMethod)`).
 
     Returns:
-        `start` returns a `Stream`.  Its `next(table, rng=...)` returns a `Step` with `estimate`,
-        `released`, `noise` and `spent`.  `StreamOperator` keeps a stream in files for years.
+        A `Stream`, from `start`.  Its `next(table, rng=...)` returns a `Step`; `action` is
+        `"published"` when the counts have moved, and `"repeated"` when they have not.
 
     Example:
-        >>> from dpublish import DSFT, Budget, open_table, seeded
-        >>> from dpublish.datasets.streams import bursty_stream, snapshots
-        >>> people = bursty_stream((10,), people=2_000, steps=12, bursts=2, seed=1)
-        >>> rng, method = seeded(7), DSFT(columns=("x1",), horizon=12, releases=4)
-        >>> stream = method.start(people.schema, budget=Budget.seeded("2"), rng=rng)
-        >>> tables = (open_table(rows, people.schema) for rows in snapshots(people))
-        >>> steps = [stream.next(table, rng=rng) for table in tables]
-        >>> [step.number for step in steps if step.action == "published"]  # half move at 6, 7
-        [1, 6, 7, 12]
+        >>> from fractions import Fraction
+        >>> import numpy as np
+        >>> from dpublish import DSFT, Budget, Schema, column, seeded
+        >>> schema = Schema((column("zone", "category", values=["north", "south"]),), unit="user")
+        >>> method = DSFT(columns=("zone",), horizon=6, releases=3, threshold=Fraction(1, 10))
+        >>> rng = seeded(7)
+        >>> stream = method.start(schema, budget=Budget.seeded("2"), rng=rng)
+        >>> moved = [[900, 100]] * 3 + [[500, 500]] * 3
+        >>> steps = [stream.next_counts(np.array(counts), rng=rng) for counts in moved]
+        >>> [step.action for step in steps]  # what is left is published at the last step
+        ['published', 'repeated', 'repeated', 'published', 'repeated', 'published']
 
     Reference:
         H. Li, L. Xiong, X. Jiang, J. Liu (2015), "Differentially Private Histogram Publication
@@ -206,6 +207,8 @@ class DSFT(StreamMethod):
     """
 
     name: ClassVar[str] = "dsft"
+    publishes: ClassVar[str] = "a fresh histogram when the counts have moved by a fixed amount"
+    prefer_when: ClassVar[str] = "you know how much change matters"
     window: ClassVar[int | None] = None
 
     horizon: int = setting("Number of steps of the stream.")

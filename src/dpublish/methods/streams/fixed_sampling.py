@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from dpublish.core.method import setting
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.methods.streams.method import StreamMethod, require_horizon_or_window
+from dpublish.methods.streams.method import HorizonOrWindow
 from dpublish.methods.streams.policy import History, Plan, Publication, Publish, Repeat
 from dpublish.methods.streams.snapshot import Bins
 
@@ -29,7 +29,7 @@ class FixedIntervals:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FixedSampling(StreamMethod):
+class FixedSampling(HorizonOrWindow):
     """Publish a fresh histogram at equal intervals, and repeat it in between.
 
     Each publication costs an equal share of the budget.  Choose it when counts drift steadily and
@@ -46,25 +46,28 @@ class FixedSampling(StreamMethod):
         window: Number of consecutive steps within which a user is hidden; the stream never ends.
         releases: Most histograms within the horizon or a window (10 unless given).
         interval: Steps from one histogram to the next; give this or `releases`.
-        contribution: Most rows of one user that a snapshot keeps.
-        static: How one histogram is published; `"identity"` adds noise to every bin.
-        smoothing: Whether publications are weighed against each other over time.
-        trust_rows: Take a schema without a unit; you vouch for the contribution bound.
+        contribution, static, smoothing, trust_rows: Settings of every stream: the bound on a
+            user's rows and how one histogram is published (`help(StreamMethod)`).
 
     Returns:
-        `start` returns a `Stream`.  Its `next(table, rng=...)` returns a `Step` with `estimate`,
-        `released`, `noise` and `spent`.  `StreamOperator` keeps a stream in files for years.
+        A `Stream`, from `start`.  Its `next(table, rng=...)` returns a `Step`; `noise` is the
+        standard deviation that noise gives the estimate of one bin.
 
     Example:
         >>> from dpublish import Budget, FixedSampling, open_table, seeded
         >>> from dpublish.datasets.streams import drifting_stream, snapshots
         >>> people = drifting_stream((10,), people=2_000, steps=6, seed=1)
-        >>> rng, method = seeded(7), FixedSampling(columns=("x1",), horizon=6, interval=2)
-        >>> stream = method.start(people.schema, budget=Budget.seeded("2"), rng=rng)
-        >>> tables = (open_table(rows, people.schema) for rows in snapshots(people))
-        >>> steps = [stream.next(table, rng=rng) for table in tables]
-        >>> [(step.number, step.action, str(step.epsilon)) for step in steps[:3]]
-        [(1, 'published', '2/3'), (2, 'repeated', '0'), (3, 'published', '2/3')]
+        >>> method = FixedSampling(columns=("x1",), horizon=6, interval=2)
+        >>> stream = method.start(people.schema, budget=Budget.seeded("2"), rng=seeded(7))
+        >>> for number, rows in enumerate(snapshots(people)):
+        ...     step = stream.next(open_table(rows, people.schema), rng=seeded(number))
+        ...     print(step.number, step.action, f"{step.noise:.1f}")
+        1 published 2.1
+        2 repeated 2.1
+        3 published 2.1
+        4 repeated 2.1
+        5 published 2.1
+        6 repeated 2.1
 
     Reference:
         The baseline of H. Li, L. Xiong, X. Jiang, J. Liu (2015), "Differentially Private
@@ -72,12 +75,9 @@ class FixedSampling(StreamMethod):
     """
 
     name: ClassVar[str] = "fixed-sampling"
+    publishes: ClassVar[str] = "a fresh histogram at equal intervals"
+    prefer_when: ClassVar[str] = "counts drift steadily and you know how fast"
 
-    horizon: int | None = setting("Number of steps of the stream.", default=None)
-    window: int | None = setting(
-        "Hide a user within so many consecutive steps, for ever; give horizon or window.",
-        default=None,
-    )
     releases: int | None = setting(
         "Most histograms to publish within the horizon or a window; 10 unless given.",
         default=None,
@@ -88,7 +88,6 @@ class FixedSampling(StreamMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_horizon_or_window(self.horizon, self.window)
         if self.releases is not None and self.interval is not None:
             raise InvalidParameter(
                 "give releases or interval, not both: one follows from the other"
@@ -103,13 +102,10 @@ class FixedSampling(StreamMethod):
 
     def publication_epsilon(self, bins: Bins, epsilon: Fraction) -> Fraction:
         """Return what every histogram costs: no more of them lie in the horizon or any window."""
-        return epsilon / _divided_up(self._span(), self._steps_between())
-
-    def _span(self) -> int:
-        return self.horizon or self.window or 1
+        return epsilon / _divided_up(self.span, self._steps_between())
 
     def _steps_between(self) -> int:
-        return self.interval or _divided_up(self._span(), self.releases or USUAL_RELEASES)
+        return self.interval or _divided_up(self.span, self.releases or USUAL_RELEASES)
 
 
 def _divided_up(total: int, parts: int) -> int:

@@ -28,9 +28,24 @@ class StreamMethod:
 
     Not a `Method`: a stream publishes step by step.  `start` opens it, and `Stream.next`
     publishes a step.
+
+    Parameters:
+        columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
+        contribution: Most rows of one user that a snapshot keeps; noise grows in proportion.
+        static: How one histogram is published: `"identity"` adds noise to every bin by itself,
+            `"grouped"` merges similar bins first, and the others are methods of their own.
+        smoothing: Whether publications are weighed against each other over time, which costs
+            nothing; what suits the method unless given.
+        trust_rows: Take a schema without a unit; you vouch that no user has more than
+            `contribution` rows in a snapshot.
     """
 
     name: ClassVar[str]
+    task: ClassVar[str] = "streams"
+    publishes: ClassVar[str] = ""
+    """What it publishes, in one line."""
+    prefer_when: ClassVar[str] = ""
+    """When to choose it, in one line."""
 
     if TYPE_CHECKING:  # each method has them as settings or as constants
 
@@ -70,6 +85,11 @@ class StreamMethod:
         require_count(contribution=self.contribution)
         if not isinstance(self.columns, tuple) or not self.columns:
             raise InvalidParameter("columns must name at least one column")
+
+    @property
+    def span(self) -> int:
+        """Number of steps that share a budget: all of a horizon, or those of a window."""
+        return self.horizon or self.window or 1
 
     @property
     def smooths(self) -> bool:
@@ -156,11 +176,22 @@ class StreamMethod:
         return ExpectedError(summary, figures, target="one_bin_95")
 
 
-def require_horizon_or_window(horizon: int | None, window: int | None) -> None:
-    """Refuse a stream that is neither finite nor protected by windows, or both."""
-    if (horizon is None) == (window is None):
-        raise InvalidParameter(
-            "give either horizon (the stream ends after so many steps; users are hidden in all "
-            "of them) or window (it never ends; users are hidden within so many steps)"
-        )
-    require_count(steps=horizon if window is None else window)
+@dataclass(frozen=True, kw_only=True)
+class HorizonOrWindow(StreamMethod):
+    """A stream method that suits both: finite streams and endless ones."""
+
+    horizon: int | None = setting("Number of steps of the stream.", default=None)
+    window: int | None = setting(
+        "Hide a user within so many consecutive steps, for ever; give horizon or window.",
+        default=None,
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse a stream that is neither finite nor protected by windows, or both."""
+        super().__post_init__()
+        if (self.horizon is None) == (self.window is None):
+            raise InvalidParameter(
+                "give either horizon (the stream ends after so many steps; users are hidden in "
+                "all of them) or window (it never ends; users are hidden within so many steps)"
+            )
+        require_count(steps=self.span)

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpublish.core.method import setting
-from dpublish.methods.streams.method import StreamMethod, require_horizon_or_window
+from dpublish.methods.streams.method import HorizonOrWindow
 from dpublish.methods.streams.policy import History, Policy, Publication, Publish
 from dpublish.methods.streams.snapshot import Bins
 
@@ -25,40 +24,40 @@ class EveryStep:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PerSnapshot(StreamMethod):
+class PerSnapshot(HorizonOrWindow):
     """Publish a fresh noisy histogram at every step.
 
     Each step costs an equal share of the budget.  Choose it when there are few steps, or as a
     baseline; choose `DSAT` or `DSATw` otherwise.
 
     Guarantee:
-        Pure epsilon-differential privacy for all rows of one user in all steps of the horizon,
-        or within any `window` consecutive steps.  A snapshot keeps at most `contribution` rows
-        of a user.  Proof: docs/proofs/stream.md.
+        Pure epsilon-differential privacy for one user: all rows in the `horizon` steps, or in
+        any `window` consecutive steps, at most `contribution` in a snapshot.  Shares add up to
+        epsilon.  Proof: docs/proofs/stream.md.
 
     Parameters:
         columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
-        horizon: Number of steps of the stream; give this or `window`.
+        horizon: Number of steps of the stream; or `window` instead.
         window: Number of consecutive steps within which a user is hidden; the stream never ends.
-        contribution: Most rows of one user that a snapshot keeps.
-        static: How one histogram is published; `"identity"` adds noise to every bin.
-        smoothing: Whether publications are weighed against each other over time.
-        trust_rows: Take a schema without a unit; you vouch for the contribution bound.
+        contribution, static, smoothing, trust_rows: Settings of every stream: the bound on a
+            user's rows and how one histogram is published (`help(StreamMethod)`).
 
     Returns:
-        `start` returns a `Stream`.  Its `next(table, rng=...)` returns a `Step` with `estimate`,
-        `released`, `noise` and `spent`.  `StreamOperator` keeps a stream in files for years.
+        A `Stream`, from `start`.  Its `next(table, rng=...)` returns a `Step` with the noisy
+        counts (`released`), their `noise` and what was `spent` so far.
 
     Example:
-        >>> from dpublish import Budget, PerSnapshot, open_table, seeded
-        >>> from dpublish.datasets.streams import drifting_stream, snapshots
-        >>> people = drifting_stream((10,), people=2_000, steps=6, seed=1)
-        >>> rng, method = seeded(7), PerSnapshot(columns=("x1",), window=4)
-        >>> stream = method.start(people.schema, budget=Budget.seeded("2"), rng=rng)
-        >>> tables = (open_table(rows, people.schema) for rows in snapshots(people))
-        >>> steps = [stream.next(table, rng=rng) for table in tables]
-        >>> [(step.number, step.action, str(step.epsilon)) for step in steps[:3]]
-        [(1, 'published', '1/2'), (2, 'published', '1/2'), (3, 'published', '1/2')]
+        >>> import pyarrow as pa
+        >>> from dpublish import Budget, PerSnapshot, Schema, column, open_table, seeded
+        >>> schema = Schema((column("zone", "category", values=["north", "south"]),), unit="user")
+        >>> rows = pa.table({"user": range(1_000), "zone": ["north"] * 900 + ["south"] * 100})
+        >>> rng, snapshot = seeded(7), open_table(rows, schema)
+        >>> method = PerSnapshot(columns=("zone",), horizon=4)
+        >>> stream = method.start(schema, budget=Budget.seeded("2"), rng=rng)
+        >>> stream.next(snapshot, rng=rng).released.tolist()
+        [900, 102]
+        >>> stream.next(snapshot, rng=rng).released.tolist()
+        [898, 98]
 
     Reference:
         The baseline of H. Li, L. Xiong, X. Jiang, J. Liu (2015), "Differentially Private
@@ -66,16 +65,8 @@ class PerSnapshot(StreamMethod):
     """
 
     name: ClassVar[str] = "per-snapshot"
-
-    horizon: int | None = setting("Number of steps of the stream.", default=None)
-    window: int | None = setting(
-        "Hide a user within so many consecutive steps, for ever; give horizon or window.",
-        default=None,
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_horizon_or_window(self.horizon, self.window)
+    publishes: ClassVar[str] = "a fresh noisy histogram at every step"
+    prefer_when: ClassVar[str] = "there are few steps, or you want a baseline"
 
     def policy(self, bins: Bins, epsilon: Fraction) -> Policy:
         """Return the policy for a stream of `epsilon`."""
@@ -83,4 +74,4 @@ class PerSnapshot(StreamMethod):
 
     def publication_epsilon(self, bins: Bins, epsilon: Fraction) -> Fraction:
         """Return what every step costs."""
-        return epsilon / (self.horizon or self.window or 1)
+        return epsilon / self.span

@@ -100,27 +100,29 @@ def learn_change(history: History) -> bool:
 
 
 def threshold(
-    model: NoiseModel, history: History, epsilon: float, life: float, margin: float
+    model: NoiseModel, history: History, epsilon: float, life: float, noise_bound: float
 ) -> int:
     """Return how far a snapshot must be from the estimate for a publication to pay.
 
     A publication of `epsilon` leaves an error of its noise plus what moves in its lifetime;
     the estimate must be worse than that by a factor.  It must also stand out from what noise in
-    the estimate explains, by the `margin` that the comparison's own noise calls for.
+    the estimate explains, by the `noise_bound` that the comparison's own noise calls for.
     """
     usual = model.variance(epsilon) + change_rate(history, "jump") * life
     scale = MEAN_OVER_DEVIATION * model.bins
     pays = scale * (_CALM * usual + history.noise) ** 0.5
-    stands_out = scale * history.noise**0.5 + margin
-    bar = max(pays, stands_out)
-    history.memory["alarm"] = (bar / scale) ** 2 - history.noise
-    return int(min(bar, 2.0**60))
+    stands_out = scale * history.noise**0.5 + noise_bound
+    limit = max(pays, stands_out)
+    history.memory["alarm"] = (limit / scale) ** 2 - history.noise
+    return int(min(limit, 2.0**60))
 
 
-def comparison_margin(epsilon: Fraction, positives: int, contribution: int, steps: int) -> float:
+def comparison_noise_bound(
+    epsilon: Fraction, positives: int, contribution: int, steps: int
+) -> float:
     """Return how far noise moves a comparison but for once in fifty stretches of `steps`.
 
-    One-sided noise has an exponential tail, so the margin grows with the logarithm of the
+    One-sided noise has an exponential tail, so the bound grows with the logarithm of the
     number of comparisons.
     """
     terms = comparison_terms(epsilon, positives, contribution)
@@ -146,14 +148,14 @@ class PlannedHorizon:
         horizon: Number of steps.
         publications: What all publications together may cost.
         positives: How many comparisons may be positive.
-        margin: How far a distance must stand out from noise (`comparison_margin`).
+        noise_bound: How far a distance must stand out from noise (`comparison_noise_bound`).
     """
 
     model: NoiseModel
     horizon: int
     publications: Fraction
     positives: int
-    margin: float
+    noise_bound: float
 
     def plan(self, history: History) -> Plan:
         """Publish when the last publication's time is up, and compare before."""
@@ -163,13 +165,13 @@ class PlannedHorizon:
         epsilon = self._share(history, left, life, steps)
         if not epsilon:
             return Repeat()
-        bar = threshold(self.model, history, float(epsilon), life, self.margin)
+        limit = threshold(self.model, history, float(epsilon), life, self.noise_bound)
         if history.step >= history.memory.get("next", 0):
             return Publish(epsilon)
         if history.positives >= self.positives:
             return Repeat()
         shorter = self._life_after_alarm(history, left, steps, life)
-        return Compare(bar, self._share(history, left, shorter, steps) or epsilon)
+        return Compare(limit, self._share(history, left, shorter, steps) or epsilon)
 
     def learn(self, history: History, publication: Publication) -> None:
         """Learn how fast counts move, and plan the next publication."""
@@ -217,14 +219,14 @@ class PlannedWindow:
         window: Number of steps in a window.
         publications: What the publications of any window may cost.
         positives: How many comparisons of any window may be positive.
-        margin: How far a distance must stand out from noise (`comparison_margin`).
+        noise_bound: How far a distance must stand out from noise (`comparison_noise_bound`).
     """
 
     model: NoiseModel
     window: int
     publications: Fraction
     positives: int
-    margin: float
+    noise_bound: float
 
     @property
     def first(self) -> Fraction:
@@ -239,7 +241,7 @@ class PlannedWindow:
         life = self._life(history)
         wanted = self._usual(life) * (1 - self._reserve(life))
         spend = float(available) * MOST_AT_ONCE
-        bar = threshold(self.model, history, max(spend, wanted), life, self.margin)
+        limit = threshold(self.model, history, max(spend, wanted), life, self.noise_bound)
         if history.step >= history.memory["next"] and available >= _READY * wanted:
             return self._publish(min(available, self.model.exact(wanted)))
         if history.recent_positives >= self.positives or available < _ENOUGH * wanted:
@@ -247,7 +249,7 @@ class PlannedWindow:
         steady = self._usual(self._life_after_alarm(history, life))
         least = float(available) * LEAST_AT_ONCE
         epsilon = self.model.exact(min(max(steady, least), spend))
-        return Compare(bar, epsilon) if epsilon else Repeat()
+        return Compare(limit, epsilon) if epsilon else Repeat()
 
     def learn(self, history: History, publication: Publication) -> None:
         """Learn how fast counts move, and plan the next publication."""

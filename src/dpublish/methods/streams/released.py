@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from math import prod
+from math import floor, log10, prod
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -28,6 +28,16 @@ from dpublish.privacy.receipt import Receipt
 
 FREE_STANDING = "identity"
 """The static method that gives every bin noise of its own, whose confidence intervals are known."""
+
+
+def write_number(value: float, digits: int = 3) -> str:
+    """Write a positive number with at least so many digits, and never with an exponent.
+
+    >>> write_number(20_480.4), write_number(2.7992), write_number(0.01234), write_number(0.0)
+    ('20,480', '2.80', '0.0123', '0')
+    """
+    decimals = max(0, digits - 1 - floor(log10(value))) if value else 0
+    return f"{value:,.{decimals}f}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +239,8 @@ class StreamRelease(Release):
                 last.spent
             )
             words["error"] = (
-                f"noise gives a bin of the last estimate a standard deviation of {last.noise:,.3g}"
+                f"noise gives a bin of the last estimate a standard deviation of "
+                f"{write_number(last.noise)}"
                 if self.has_published
                 else "not known: nothing was published yet, and estimates of 0 say nothing"
             )

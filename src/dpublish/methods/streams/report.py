@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpublish.core.released import Release
 from dpublish.errors import CorruptRelease
 from dpublish.methods.streams.listing import StepRecord
-from dpublish.methods.streams.released import StreamRelease
+from dpublish.methods.streams.released import StreamRelease, write_number
 from dpublish.plots.charts import bar_chart, heat_map
 from dpublish.plots.course_chart import course_chart
 from dpublish.privacy.epsilon import format_rounded
@@ -145,8 +145,8 @@ def _steps(release: StreamRelease) -> Listing:
                 record.time,
                 record.action,
                 format_rounded(record.epsilon),
-                f"{record.noise:,.3g}" if record.noise else "-",
-                f"{record.change:,.4g}",
+                write_number(record.noise) if record.noise else "-",
+                write_number(record.change, 4),
                 format_rounded(record.spent),
             ]
             for record in shown

@@ -1,8 +1,8 @@
 """One snapshot of a stream: its bins, its bounded rows, and all that a step draws from it.
 
 The bins are public and the same for all steps.  Nothing is read before it is needed, so a step
-that repeats the last estimate touches no row at all.  `StepRun` is the one place where a stream
-draws noise.
+that repeats the last estimate touches no row at all.  A stream draws noise through `StepRun`
+and nothing else.
 """
 
 from collections.abc import Callable, Iterable, Sequence

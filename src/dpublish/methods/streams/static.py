@@ -218,8 +218,8 @@ def group_bins(guess: Guess, noise: float) -> IntArray:
     """Number the groups: alone where a bin is unsure, else with bins of a similar guess.
 
     `noise` is the variance of a total.  A group of bins, each of variance W, leaves less error
-    in ranges of bins than totals of their own if W is below `noise`; a margin is kept, because
-    queries name single bins, too.
+    in ranges of bins than totals of their own if W is below `noise`.  Bins are grouped only
+    if W is below half of it, because queries name single bins, too.
     """
     is_alone = guess.variances >= _ALONE * noise
     groups = np.empty(is_alone.size, dtype=np.int64)
@@ -323,7 +323,7 @@ def _read_sample(release: Any, bins: Bins) -> FloatArray:
 
 
 def _read_boxes(release: Any, bins: Bins) -> FloatArray:
-    """Spread the estimate of every box evenly over its bins; a query for each bin takes long."""
+    """Divide the estimate of every box evenly over its bins; a query for each bin takes long."""
     lows, highs = release.lows[release.ends], release.highs[release.ends]
     heights = release.estimates / np.prod(highs - lows, axis=1)
     found = np.zeros(bins.shape)

@@ -1,7 +1,7 @@
 """Bring the steps of a stream into its release folder, however often that is interrupted.
 
 The state file knows every line of the list of steps, and where in the list it stands.  So
-delivering a step once more puts the same bytes into the same places.
+delivering a step once more puts the same bytes to the same positions.
 """
 
 import shutil
@@ -33,18 +33,18 @@ _SPARE = 16 << 20  # bytes; journals, lists and pages are small against it
 _BYTES_A_BIN = 64  # a state and a file of counts, each twice while they are written
 
 
-def settle_folder(file: StreamFile, head: bytes, release_id: str, place: Path | None) -> Path:
-    """Find the release folder, or make it; `place` says where it is from now on.
+def settle_folder(file: StreamFile, head: bytes, release_id: str, moved_to: Path | None) -> Path:
+    """Find the release folder, or make it; `moved_to` says where it is from now on.
 
     A folder whose list of steps is longer than the state file knows belongs to a later state:
     going on from an older one would spend the same budget again, so it is refused.
     """
     recorded = Path(file.text("output"))
-    folder = recorded if place is None else place.absolute()
+    folder = recorded if moved_to is None else moved_to.absolute()
     is_there = folder.exists()
     if is_there and not _is_home(folder, release_id):
         raise InvalidParameter(f"{folder} is not the release folder of this stream")
-    if place is None and not is_there and file.steps > (file.undelivered() is not None):
+    if moved_to is None and not is_there and file.steps > (file.undelivered() is not None):
         raise CorruptRelease(
             f"the release folder {folder} is gone; put it back, or say with --output FOLDER "
             "where it is now or where to begin a new one (steps before are then missing)"
@@ -54,7 +54,7 @@ def settle_folder(file: StreamFile, head: bytes, release_id: str, place: Path | 
         require_new_folder(folder)
         create_folder(folder, head, _delivered_lines(file), shown_time(file))
     mend_list(file, folder)
-    if place is not None:
+    if moved_to is not None:
         file.put(output=str(folder))
     return folder
 
@@ -87,7 +87,7 @@ def shown_time(file: StreamFile) -> float:
 def deliver(folder: Path, step: Undelivered, time: float) -> None:
     """Put a step's counts and then its line into the folder; harmless if they are there.
 
-    If another step stands in its place, that step's counts are left alone.
+    If another step is listed at its position, that step's counts are left alone.
     """
     try:
         require_line(folder, step.start, step.line)
@@ -100,17 +100,17 @@ def deliver(folder: Path, step: Undelivered, time: float) -> None:
         ) from None
 
 
-def require_room(bins: Bins, *places: Path) -> None:
+def require_room(bins: Bins, *folders: Path) -> None:
     """Refuse to begin a step that may not fit on the disk.
 
     What a step takes is bounded here by the number of bins alone, and looked at before any
     row is read: so whether a step goes through does not hang on its outcome.
     """
     need = bins.size * (_BYTES_A_BIN + 16 * len(bins.axes)) + _SPARE
-    for place in places:
-        if shutil.disk_usage(place).free < need:
+    for folder in folders:
+        if shutil.disk_usage(folder).free < need:
             raise InputError(
-                f"the disk of {place} has less than {need >> 20} MB left; free some space and "
+                f"the disk of {folder} has less than {need >> 20} MB left; free some space and "
                 "repeat the command (no row was read)"
             )
 
@@ -136,7 +136,7 @@ def write_pages(folder: Path, key: SigningKey | None = None) -> None:
 
 
 def is_list_whole(file: StreamFile, folder: Path) -> bool:
-    """Say whether the folder's list of steps is as long as the state file says.
+    """Return whether the folder's list of steps is as long as the state file says.
 
     The line of a step that is being delivered may be there or not.
     """
@@ -150,7 +150,7 @@ def _delivered_lines(file: StreamFile) -> list[bytes]:
 
 
 def _expected(file: StreamFile) -> tuple[int, bytes]:
-    """Say how long the list of steps is, and what line may follow or be on its way."""
+    """Return how long the list of steps is, and what line may follow or be on its way."""
     waiting = file.undelivered()
     return (file.length, b"") if waiting is None else (waiting.start, waiting.line)
 

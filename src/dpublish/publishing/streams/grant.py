@@ -1,4 +1,7 @@
-"""What ties a stream to its ledger: one grant, found again if its start was interrupted.
+"""Start a stream, paid for once by one grant, and check that grant whenever it goes on.
+
+The state file is written first, with all that was asked for; then the ledger is debited; then
+the stream is written into the state file.  So an interrupted start can be repeated.
 
 The purpose of the grant ends in a random word that the state file holds before the grant is
 made.  A start reads no rows, so a grant for which the ledger knows no stream has paid for
@@ -6,16 +9,135 @@ nothing, and the repeated start may use it.  The ledger learns a stream's name b
 step, and one name only: so a grant pays for one stream, whatever copies there are of its file.
 """
 
+import json
+import secrets
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
-from dpublish.errors import InvalidParameter, LedgerTampered
+from dpublish.core.folder.folder import require_new_folder
+from dpublish.core.folder.opening import require_loadable
+from dpublish.core.method import settings_of
+from dpublish.core.stream_catalog import make_stream_method
+from dpublish.data import schema_file
+from dpublish.data.schema import Schema
+from dpublish.errors import BudgetExhausted, DPublishError, InvalidParameter, LedgerTampered
 from dpublish.ledger.ledger import Ledger
+from dpublish.methods.streams.method import StreamMethod
 from dpublish.privacy.budget import Budget, Grant
-from dpublish.privacy.epsilon import parse_epsilon
+from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.neighbors import Neighbors
 from dpublish.privacy.receipt import Receipt
-from dpublish.publishing.streams.state import StreamFile
+from dpublish.publishing.streams.state import RUNNING, STARTING, STOPPED, StreamFile
 from dpublish.randomness import secure
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for when a stream is started."""
+
+    method: StreamMethod
+    schema: Schema
+    ledger: str
+    dataset: str
+    epsilon: Fraction
+    output: str
+    purpose: str
+    all_have_levels: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Turn the request into plain values for the state file."""
+        return {
+            "method": self.method.name,
+            "settings": settings_of(self.method),
+            "schema": schema_file.to_dict(self.schema),
+            "ledger": self.ledger,
+            "dataset": self.dataset,
+            "epsilon": format_epsilon(self.epsilon),
+            "output": self.output,
+            "purpose": self.purpose,
+            "all_have_levels": self.all_have_levels,
+        }
+
+
+def require_readable(request: Request) -> None:
+    """Refuse, before it is paid for, a stream that could not be opened again from its file."""
+    require_loadable(request.schema)
+    plain = json.loads(json.dumps(request.to_dict()))
+    try:
+        method = make_stream_method(plain["method"], plain["settings"])
+        schema = schema_file.from_dict(plain["schema"])
+    except DPublishError as error:
+        raise InvalidParameter(
+            f"a stream must read its settings back, and cannot: {error}"
+        ) from None
+    if (method, schema) != (request.method, request.schema):
+        raise InvalidParameter("a stream must read its settings back, and these come back changed")
+
+
+def start_file(path: Path, request: Request) -> bool:
+    """Make the state file of a stream that is paid for; the caller holds the stream's lock.
+
+    False means that the same request has started the stream before: nothing is debited again.
+    """
+    is_new = not path.exists()
+    file = _new_file(path, request) if is_new else StreamFile(path)
+    try:
+        _require_same(file, request)
+        if file.phase == RUNNING:
+            return False
+        budget = _debit(file, is_new, request.method.neighbors(request.schema))
+        stream = request.method.start(request.schema, budget=budget, rng=secure())
+        file.begin(stream.state(), phase=RUNNING, receipt=stream.receipt.to_dict())
+    finally:
+        file.close()
+    return True
+
+
+def _debit(file: StreamFile, is_new: bool, hides: Neighbors) -> Budget:
+    try:
+        return obtain_budget(file, hides)
+    except (BudgetExhausted, InvalidParameter):  # refused, so nothing was granted
+        if is_new:
+            file.path.unlink()
+        raise
+
+
+def _new_file(path: Path, request: Request) -> StreamFile:
+    require_new_folder(Path(request.output))
+    with Ledger(request.ledger) as ledger:  # found wanting now, it leaves nothing behind
+        ledger.status(request.dataset)
+    metadata = {"phase": STARTING, "token": secrets.token_hex(8), **request.to_dict()}
+    return StreamFile.create(path, metadata)
+
+
+def _require_same(file: StreamFile, request: Request) -> None:
+    phase = file.phase
+    if phase == STOPPED:
+        raise InvalidParameter(f"{file.path} was stopped for good; name another state file")
+    names = _differing(file, request)
+    if not names:
+        return
+    differ = f"its {' and '.join(names)} {'differs' if len(names) == 1 else 'differ'}"
+    if phase == STARTING:
+        raise InvalidParameter(
+            f"the start of another stream was interrupted at {file.path}: {differ}; repeat that "
+            "start, or name another state file"
+        )
+    raise InvalidParameter(
+        f"{file.path} exists already, and {differ}; go on with `dpublish stream next`, or name "
+        "another state file"
+    )
+
+
+def _differing(file: StreamFile, request: Request) -> list[str]:
+    """Name what a stream was started with otherwise, the settings of its method one by one."""
+    asked = request.to_dict()
+    names = [name for name in asked if name != "settings" and file.metadata(name) != asked[name]]
+    before, now = file.metadata("settings"), asked["settings"]
+    inner = [name for name in before | now if before.get(name) != now.get(name)]
+    return [*names, *inner] if "method" not in names else names
 
 
 def obtain_budget(file: StreamFile, hides: Neighbors) -> Budget:

@@ -11,9 +11,9 @@ import os
 import secrets
 import socket
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from dpublish.core.folder.signing import SigningKey, signing_key
@@ -34,17 +34,22 @@ from dpublish.publishing.streams.delivery import (
     shown_time,
     write_pages,
 )
-from dpublish.publishing.streams.grant import check_grant, record_stream
-from dpublish.publishing.streams.start import Request, require_readable, start_file
+from dpublish.publishing.streams.grant import (
+    Request,
+    check_grant,
+    record_stream,
+    require_readable,
+    start_file,
+)
 from dpublish.publishing.streams.state import STARTING, STOPPED, StreamFile, hold
 from dpublish.publishing.table import read_epsilon
 from dpublish.randomness import secure
 from dpublish.storage.lock import FileLock
 
-Place = str | os.PathLike[str]
+AnyPath = str | os.PathLike[str]
 
 
-class StreamOperator:
+class StreamOperator(AbstractContextManager["StreamOperator"]):
     """The one that moves a stream on; holds its lock until it is closed."""
 
     def __init__(self, path: Path, lock: FileLock, file: StreamFile) -> None:
@@ -60,14 +65,14 @@ class StreamOperator:
     @classmethod
     def start(
         cls,
-        path: Place,
+        path: AnyPath,
         method: StreamMethod,
         schema: Schema,
         *,
-        ledger: Place,
+        ledger: AnyPath,
         dataset: str,
         epsilon: ExactNumber,
-        output: Place,
+        output: AnyPath,
         purpose: str = "",
         all_have_levels: bool = False,
     ) -> "StreamOperator":
@@ -95,19 +100,19 @@ class StreamOperator:
             all_have_levels=all_have_levels,
         )
         require_readable(request)
-        place = Path(path).absolute()
+        file_path = Path(path).absolute()
 
         def begin(lock: FileLock) -> StreamOperator:
-            is_new = start_file(place, request)
-            operator = cls._resume(place, lock, None, None)
+            is_new = start_file(file_path, request)
+            operator = cls._resume(file_path, lock, None, None)
             operator.is_new = is_new
             return operator
 
-        return _locked(place, begin)
+        return _locked(file_path, begin)
 
     @classmethod
     def open(
-        cls, path: Place, *, ledger: Place | None = None, output: Place | None = None
+        cls, path: AnyPath, *, ledger: AnyPath | None = None, output: AnyPath | None = None
     ) -> "StreamOperator":
         """Take up a stream where it was left, and deliver what is not in its folder yet.
 
@@ -117,11 +122,11 @@ class StreamOperator:
             output: Where the release folder is, if it was moved; or where to begin a new one,
                 if it is lost.
         """
-        place = Path(path).absolute()
-        StreamFile.kind.identify(place)  # before a lock is left beside what is not there
+        file_path = Path(path).absolute()
+        StreamFile.kind.identify(file_path)  # before a lock is left beside what is not there
         new_ledger = None if ledger is None else Path(ledger).absolute()
         new_output = None if output is None else Path(output).absolute()
-        return _locked(place, lambda lock: cls._resume(place, lock, new_ledger, new_output))
+        return _locked(file_path, lambda lock: cls._resume(file_path, lock, new_ledger, new_output))
 
     @classmethod
     def _resume(
@@ -141,15 +146,7 @@ class StreamOperator:
             raise
         return operator
 
-    def __enter__(self) -> "StreamOperator":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -170,12 +167,12 @@ class StreamOperator:
         return self._file.phase == STOPPED or self.stream.is_over
 
     def has_published(self, time: str) -> bool:
-        """Say whether there is a step of this label."""
+        """Return whether there is a step of this label."""
         is_label = label_problem(time, None, allow_new=True) is None
         return is_label and self._file.has_time(clean_label(time))
 
     def problem_with(self, time: str, *, allow_new_labels: bool = False) -> str | None:
-        """Say why a label can have no step now: it names none, comes late or looks unlike."""
+        """Return why a label can have no step now: it names none, comes late or looks unlike."""
         last = self._file.last_step()
         return label_problem(time, None if last is None else last.time, allow_new=allow_new_labels)
 
@@ -222,7 +219,7 @@ class StreamOperator:
         """Whether report, description and manifest are those of the steps in the folder."""
         return is_current(self.folder)
 
-    def write_pages(self, sign: SigningKey | Place | None = None) -> None:
+    def write_pages(self, sign: SigningKey | AnyPath | None = None) -> None:
         """Write the report, the description and the manifest of the folder, if they lag behind.
 
         With `sign`, the owner's private key or its file, the manifest is signed.

@@ -1,4 +1,4 @@
-"""Tell how a stream stands, without taking it from whoever is at work on it."""
+"""Read how a stream stands, without taking it from whoever is at work on it."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,7 +18,7 @@ _MOST_AHEAD = 1000
 
 @dataclass(frozen=True)
 class StreamStatus:
-    """How a stream stands; all of it is public but for the places of files."""
+    """How a stream stands; all of it is public but for the paths of files."""
 
     method: str
     settings: dict[str, Any]
@@ -92,7 +92,7 @@ def _read(file: StreamFile) -> StreamStatus:
 
 
 def _operator(file: StreamFile) -> dict[str, Any] | None:
-    """Say who is at work on the stream, if anyone is."""
+    """Return who is at work on the stream, if anyone is."""
     lock = FileLock(file.path)
     try:
         if lock.take():
