@@ -57,7 +57,7 @@ def test_answers_have_no_interval_and_say_what_they_miss():
     answer = publish().count("age in 3..7 and height < 130")
     assert answer.low is None
     assert answer.high is None
-    assert "evenly within partly covered cells" in answer.assumption
+    assert "evenly distributed within partly covered cells" in answer.assumption
     assert "not counted" in answer.assumption
 
 

@@ -98,7 +98,7 @@ def test_a_bin_covered_in_part_is_counted_in_part_and_says_so():
     release = publish(columns=("pay",), marginal="identity")
     half, whole = release.count("pay < 1"), release.count("pay < 2")
     assert half.value == pytest.approx(whole.value / 2)
-    assert "evenly within partly covered cells" in half.assumption
+    assert "evenly distributed within partly covered cells" in half.assumption
 
 
 def test_boxes_are_counted_as_if_columns_were_independent():

@@ -115,7 +115,7 @@ def assumption(
 ) -> str | None:
     """State what an answer assumes beyond the noise: where values lie within a cell, or beyond."""
     if np.any(is_partial(weights)):
-        return "records are assumed to lie evenly within partly covered cells"
+        return "records are assumed to be evenly distributed within partly covered cells"
     ranges = [c for c in conditions if c.operator in RANGES]
     if axis.edges is None or not ranges:
         return None
