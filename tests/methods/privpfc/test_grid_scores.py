@@ -16,7 +16,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import uniform_below
-from dpublish.methods.privpfc import grid_scores, roll_up
+from dpublish.methods.privpfc import cuboids, grid_scores
 from dpublish.methods.privpfc.candidate_grids import enumerate_grids
 from dpublish.methods.privpfc.grid_quality import GridQuality
 from dpublish.methods.privpfc.grid_scores import score_grids
@@ -93,9 +93,9 @@ def machinery(request, monkeypatch):
         monkeypatch.setattr(grid_scores, "_SHRINK", 2)
         monkeypatch.setattr(grid_scores, "_SMALL", 8)
         monkeypatch.setattr(grid_scores, "_PART", 5)
-        monkeypatch.setattr(roll_up, "_PRODUCT", 64)
+        monkeypatch.setattr(cuboids, "_PRODUCT", 64)
     if request.param == "long axes":
-        monkeypatch.setattr(roll_up, "LONGEST", 3)
+        monkeypatch.setattr(cuboids, "LONGEST", 3)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])

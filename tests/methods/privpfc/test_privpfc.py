@@ -17,7 +17,7 @@ from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.mechanisms.noise import add_geometric, noisy_size
 from dpublish.mechanisms.selection import select
-from dpublish.methods.privpfc import kernel_residual_sums as residual_sums
+from dpublish.methods.privpfc import kernels
 from dpublish.methods.privpfc import privpfc as grid_choice
 from dpublish.methods.privpfc.grid_quality import GridQuality
 from dpublish.methods.privpfc.privpfc import PrivPfC
@@ -533,7 +533,7 @@ def test_what_release_refuses_the_forecast_refuses_too_and_nothing_is_spent(
 
 
 def test_more_sums_than_fit_are_refused_unless_there_are_no_refinements(monkeypatch):
-    monkeypatch.setattr(residual_sums, "MOST_SUMS", 20)
+    monkeypatch.setattr(kernels, "MOST_SUMS", 20)
     with pytest.raises(InvalidParameter, match="too many"):
         PrivPfC(target="class").expected_error(SCHEMA, None, Fraction(1))
     PrivPfC(target="class", rounds=0).expected_error(SCHEMA, None, Fraction(1))

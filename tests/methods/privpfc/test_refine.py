@@ -17,9 +17,9 @@ from dpublish.data.batch import Batch
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
 from dpublish.methods.privpfc import refine as refinement
-from dpublish.methods.privpfc.kernel_residual_sums import ResidualSums
+from dpublish.methods.privpfc.kernels import ResidualSums
 from dpublish.methods.privpfc.refine import CHOICE, SUMS, refine
-from dpublish.methods.privpfc.refinement import Refinement
+from dpublish.methods.privpfc.released_columns import Refinement
 from dpublish.methods.privpfc.score_card import (
     LIMIT,
     STEP,

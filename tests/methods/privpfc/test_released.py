@@ -16,14 +16,13 @@ from dpublish.core.query import sampled as sampled_count
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, DPublishError, InvalidParameter, InvalidQuery
-from dpublish.methods.privpfc.kernel_residual_sums import sums_shape
+from dpublish.methods.privpfc.kernels import sums_shape
 from dpublish.methods.privpfc.privpfc import PrivPfC
 from dpublish.methods.privpfc.refined_rows import draw_evenly, fit_shares
-from dpublish.methods.privpfc.refinement import _DOUBT as DOUBT
-from dpublish.methods.privpfc.refinement import Refinement
 from dpublish.methods.privpfc.released import PrivPfCRelease, grid_scores, grid_term, to_scores
+from dpublish.methods.privpfc.released_columns import _DOUBT as DOUBT
+from dpublish.methods.privpfc.released_columns import Refinement, ValueCounts
 from dpublish.methods.privpfc.score_card import LIMIT, STEP, UNIT, to_probabilities
-from dpublish.methods.privpfc.value_counts import ValueCounts
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
@@ -313,7 +312,7 @@ def test_what_is_predicted_rests_on_published_scores_not_on_a_fit(tmp_path, monk
     tree = make(scores=np.array([5, -5, 7, -7]))
     tree.save(tmp_path / "out")
     monkeypatch.setattr("scipy.optimize.minimize", None)
-    monkeypatch.setattr("dpublish.methods.privpfc.additive_odds.minimize", None)
+    monkeypatch.setattr("dpublish.methods.privpfc.smoothing.minimize", None)
     assert load(tmp_path / "out").scores.tolist() == [5, -5, 7, -7]
     assert load(tmp_path / "out").predict(rows(["none"])).to_pylist() == ["low"]
 

@@ -27,12 +27,11 @@ from dpublish.methods.histogram.published_cells import require_free_names
 from dpublish.methods.privpfc.candidate_grids import Levels, enumerate_grids
 from dpublish.methods.privpfc.grid_quality import GridQuality
 from dpublish.methods.privpfc.grid_scores import MOST_COUNTS, score_grids
-from dpublish.methods.privpfc.kernel_residual_sums import require_sums
+from dpublish.methods.privpfc.kernels import require_sums
 from dpublish.methods.privpfc.refine import CHOICE, SUMS, refine
-from dpublish.methods.privpfc.refinement import Refinement
 from dpublish.methods.privpfc.released import SCORES, PrivPfCRelease, grid_scores, grid_term
+from dpublish.methods.privpfc.released_columns import Refinement, ValueCounts
 from dpublish.methods.privpfc.score_card import UNIT, ScoreCard
-from dpublish.methods.privpfc.value_counts import ValueCounts
 from dpublish.privacy.budget import Budget
 
 MAX_CELLS = 1_000_000

@@ -16,8 +16,8 @@ from dpublish.core.run import Run
 from dpublish.core.task import Task
 from dpublish.data.axis import Axis
 from dpublish.data.cut import cut_axis
-from dpublish.methods.privpfc.kernel_residual_sums import ResidualSums
-from dpublish.methods.privpfc.refinement import Refinement
+from dpublish.methods.privpfc.kernels import ResidualSums
+from dpublish.methods.privpfc.released_columns import Refinement
 from dpublish.methods.privpfc.score_card import ScoreCard
 from dpublish.privacy.budget import Budget
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dpublish.core.probabilities import draw_cells
 from dpublish.data.axis import Axis
-from dpublish.methods.privpfc.kernel_residual_sums import sensitivity_of
-from dpublish.methods.privpfc.refinement import Refinement
+from dpublish.methods.privpfc.kernels import sensitivity_of
+from dpublish.methods.privpfc.released_columns import Refinement
 from dpublish.methods.privpfc.score_card import UNIT, ScoreCard, to_probabilities
 from dpublish.types import FloatArray, IntArray
 

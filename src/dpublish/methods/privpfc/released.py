@@ -22,12 +22,16 @@ from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, require_count, require_known
 from dpublish.methods.histogram.released import LabeledHistogramRelease, fill_columns
-from dpublish.methods.privpfc.additive_odds import smooth_probabilities
-from dpublish.methods.privpfc.grid_weights import grid_weights
 from dpublish.methods.privpfc.refined_rows import Drawn, draw_evenly, draw_refined
-from dpublish.methods.privpfc.refinement import Refinement, table_of
+from dpublish.methods.privpfc.released_columns import (
+    Refinement,
+    ValueCounts,
+    read_values,
+    table_of,
+    values_table,
+)
 from dpublish.methods.privpfc.score_card import LIMIT, STEP, ScoreCard, ScoreTerm, to_probabilities
-from dpublish.methods.privpfc.value_counts import ValueCounts, read_values, values_table
+from dpublish.methods.privpfc.smoothing import grid_weights, smooth_probabilities
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
 
