@@ -20,8 +20,7 @@ from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram.published_cells import add_noise_to_cells
 from dpublish.methods.pph import pph as projection
 from dpublish.methods.pph.plan import Plan, cell_limit, fit_axis, useful_axes
-from dpublish.methods.pph.pph import PPH, find_threshold
-from dpublish.methods.pph.score import SCORE_RANGE, STEPS, score_projection
+from dpublish.methods.pph.pph import PPH, SCORE_RANGE, STEPS, find_threshold, score_projection
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
