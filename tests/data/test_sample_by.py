@@ -141,7 +141,7 @@ def test_a_sample_of_a_group_holds_the_columns_asked_for_and_stays_the_same(rng)
     assert cells(table.sample_by("level", [ALWAYS] * 4, rng), "a").tolist() == [0, 50, 50, 0, 0, 0]
 
 
-def test_a_sample_of_nobody_is_empty(rng):
+def test_a_sample_of_no_records_is_empty(rng):
     empty = pairs([], []).sample_by("level", RATES, rng)
     assert cells(empty, "a").tolist() == [0] * 6
 

@@ -33,7 +33,7 @@ def exact_odds(values, probability, cells, epsilon, range_factor=1.0):
 
 
 def worst_neighbors(probability, cells):
-    """Place values so that one more of them lifts nearly all points and sinks one.
+    """Arrange values so that one more of them lifts nearly all points and sinks one.
 
     A long stretch beside the quantile comes nearer to it; the one point beyond it moves off.
     """

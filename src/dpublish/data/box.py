@@ -94,8 +94,8 @@ class Box:
         wherever a record stands in its batch.
         """
         found = np.empty((self.dimensions, len(batch)), dtype=np.int64)
-        for place, column in enumerate(self.columns):
+        for index, column in enumerate(self.columns):
             low, high = column.bounds
             part = (batch.values(column.name) - low) / (high - low)
-            found[place] = np.rint(part * (2 * UNIT)).astype(np.int64) - UNIT
+            found[index] = np.rint(part * (2 * UNIT)).astype(np.int64) - UNIT
         return np.clip(found, -UNIT, UNIT)

@@ -40,7 +40,7 @@ class Scale(NamedTuple):
 
     @classmethod
     def of(cls, column: Column) -> "Scale":
-        """Find the line that takes the public bounds to -1 and 1; ordinals count places from 0.
+        """Find the line that takes the public bounds to -1 and 1; ordinals count positions from 0.
 
         A column that holds one value only is 0 throughout.
 
@@ -58,7 +58,7 @@ class Scale(NamedTuple):
 
 
 def scaled_leaves(column: Column) -> IntArray:
-    """Give the feature of each ordinary leaf of a number (its middle) or ordinal (its place).
+    """Give the feature of each ordinary leaf of a number (its middle) or ordinal (its position).
 
     >>> from dpublish.data.schema import column
     >>> scaled_leaves(column("age", "integer", bounds=[0, 4])).tolist()
@@ -171,7 +171,7 @@ class Features:
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """The places of the features of each column, and last that of the intercept."""
+        """The indices of the features of each column, and last that of the intercept."""
         return tuple(tuple(range(start, stop)) for start, stop in pairwise(self._starts))
 
     @property
@@ -201,7 +201,7 @@ class Features:
         ]
         return (*blocks, weights[..., -1:].T)
 
-    def reach(self, weights: NDArray[Any]) -> FloatArray:
+    def largest_sum(self, weights: NDArray[Any]) -> FloatArray:
         """Find the largest |sum of feature * weight| over all records of the domain.
 
         Columns are free of each other, so their largest and least parts add up.  Weights that
@@ -217,7 +217,7 @@ class Features:
 
     def distance(self, weights: NDArray[Any], others: NDArray[Any]) -> FloatArray:
         """Find how far two models' sums can lie apart at one record of the domain."""
-        return self.reach(np.subtract(weights, others))
+        return self.largest_sum(np.subtract(weights, others))
 
     def distances(self, candidates: NDArray[Any]) -> FloatArray:
         """Find the distance of every two of some models: a square table."""
@@ -237,7 +237,7 @@ class Features:
     def explain(self, weights: FloatArray) -> list[tuple[str, float]]:
         """Tell a model's weights in the owner's units: what one unit more of a column adds.
 
-        An ordinal's unit is one place further.  The intercept takes what scaling added; a
+        An ordinal's unit is one position further.  The intercept takes what scaling added; a
         special value, which has no number, gives it back.
         """
         own = weights.astype(np.float64)

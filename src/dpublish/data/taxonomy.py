@@ -21,7 +21,7 @@ from dpublish.errors import InvalidParameter, InvalidSchema, require_count
 
 ROOT = "any"
 MAX_DEPTH = 50
-_WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)\.0*")
+_INTEGER = re.compile(r"([+-]?[0-9]+)\.0*")
 _TRUTH = {"true": "true", "false": "false"}
 
 
@@ -35,7 +35,7 @@ def canonical_text(value: object) -> str:
     ['3', '3', '3', '3', 'true', 'true', '003']
     """
     text = str(value).strip()
-    whole = _WHOLE_NUMBER.fullmatch(text)
+    whole = _INTEGER.fullmatch(text)
     return whole[1] if whole else _TRUTH.get(text.lower(), text)
 
 

@@ -48,7 +48,7 @@ class Benchmark:
 
     Attributes:
         name: What the command line calls it.
-        question: What is predicted, in words.
+        predicts: What is predicted, in words.
         source: Where the rows come from, in words.
         target: The class column.
         records: How many rows it has; public, like all of it.
@@ -60,7 +60,7 @@ class Benchmark:
     """
 
     name: str
-    question: str
+    predicts: str
     source: str
     target: str
     records: int
@@ -116,7 +116,7 @@ BENCHMARKS = {
     for benchmark in (
         Benchmark(
             name="simulated",
-            question="Will a simulated person repay a loan?",
+            predicts="Will a simulated person repay a loan?",
             source="Loans that this package simulates; no person in it exists",
             target="repaid",
             records=20_000,
@@ -124,7 +124,7 @@ BENCHMARKS = {
         ),
         Benchmark(
             name="adult",
-            question="Does a person earn more than 50,000 dollars a year?",
+            predicts="Does a person earn more than 50,000 dollars a year?",
             source="UCI Adult, from the United States census bureau's survey of 1994",
             target="income",
             records=45_222,
@@ -134,7 +134,7 @@ BENCHMARKS = {
         ),
         Benchmark(
             name="adult-marital",
-            question="Is a person single, living with a spouse, or living without one?",
+            predicts="Is a person single, living with a spouse, or living without one?",
             source="UCI Adult, with marital status in three groups as the class",
             target="marital_status",
             records=45_222,
@@ -144,7 +144,7 @@ BENCHMARKS = {
         ),
         Benchmark(
             name="bank",
-            question="Will a customer who is called by a bank open a term deposit?",
+            predicts="Will a customer who is called by a bank open a term deposit?",
             source="UCI Bank Marketing, calls of a Portuguese bank",
             target="y",
             records=45_211,
@@ -153,7 +153,7 @@ BENCHMARKS = {
         ),
         Benchmark(
             name="census",
-            question="Does a person have an income of more than 50,000 dollars a year?",
+            predicts="Does a person have an income of more than 50,000 dollars a year?",
             source="UCI Census-Income (KDD), test part, from the surveys of 1994 and 1995",
             target="income",
             records=99_762,

@@ -146,11 +146,11 @@ def _merge(keys: IntArray, counts: WholeArray, domain_size: int) -> NoisyCells:
     of the counts are added up apart, so that nothing wraps.
     """
     inside = (keys >= 0) & (keys < domain_size)
-    distinct, places = np.unique(keys[inside], return_inverse=True)
+    distinct, positions = np.unique(keys[inside], return_inverse=True)
     wide = counts[inside].astype(np.uint64 if counts.dtype.kind == "u" else np.int64)
     upper, lower = np.zeros((2, distinct.size), dtype=np.int64)
-    np.add.at(upper, places, (wide >> 32).astype(np.int64))
-    np.add.at(lower, places, (wide & 0xFFFFFFFF).astype(np.int64))
+    np.add.at(upper, positions, (wide >> 32).astype(np.int64))
+    np.add.at(lower, positions, (wide & 0xFFFFFFFF).astype(np.int64))
     upper += lower >> 32
     # Beyond 2**29 the upper half alone decides on which side of 2**60 the total lies.
     totals = (np.clip(upper, -(1 << 29), 1 << 29) << 32) + (lower & 0xFFFFFFFF)

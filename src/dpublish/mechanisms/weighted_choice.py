@@ -3,7 +3,7 @@
 Candidates stand on shelves of equally wide distances, and one is found in three steps: pick a
 shelf with the odds of its nearest edge, pick one of those on it by weight, and keep that one
 with the probability by which it falls short of the edge.  A shelf is so narrow that at least
-one pick in e is kept, however the distances are spread, and so wide that some two hundred
+one pick in e is kept, however the distances are distributed, and so wide that some two hundred
 shelves hold all but a 2^-128 of the odds: the work in Python does not grow with the number of
 candidates.  Nothing is rounded and nothing is cut off.
 

@@ -35,8 +35,8 @@ def table(counts):
     """Records by (sex, town, risk), so many of each cell."""
     codes = [cell for cell, count in zip(CELLS, counts, strict=True) for _ in range(count)]
     columns = {
-        name: pa.array([known.labels[code[place]] for code in codes], pa.string())
-        for place, (name, known) in enumerate(zip(SCHEMA.names, SCHEMA.columns, strict=True))
+        name: pa.array([known.labels[code[index]] for code in codes], pa.string())
+        for index, (name, known) in enumerate(zip(SCHEMA.names, SCHEMA.columns, strict=True))
     }
     return open_table(pa.table(columns), SCHEMA)
 
@@ -57,8 +57,8 @@ def test_the_score_counts_pairs_that_are_not_discerned():
     records = [(0, "a"), (0, "b"), (0, "b"), (2, "c"), (2, "a"), (2, "b"), (1, "a"), (1, "a")]
     pairs = sum(
         first[0] == second[0] and first[1] != second[1]
-        for place, first in enumerate(records)
-        for second in records[:place]
+        for index, first in enumerate(records)
+        for second in records[:index]
     )
     counts = np.zeros((3, 3), dtype=np.int64)
     for cell, label in records:
@@ -282,9 +282,9 @@ def test_the_size_has_the_noise_that_is_published():
         assert published.records.rate == Fraction(1, 2)
         drawn.append(published.records.value)
     decay = np.exp(-0.5)
-    spread = np.var(drawn) * (1 - decay) ** 2 / (2 * decay)
-    assert 0.7 < spread < 1.4
-    assert not 0.7 < spread * 4 < 1.4  # half the rate would be noticed
+    ratio = np.var(drawn) * (1 - decay) ** 2 / (2 * decay)
+    assert 0.7 < ratio < 1.4
+    assert not 0.7 < ratio * 4 < 1.4  # half the rate would be noticed
 
 
 @pytest.mark.parametrize("threshold", [1, 3])

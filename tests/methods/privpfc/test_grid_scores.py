@@ -150,12 +150,12 @@ def test_one_record_moves_two_grids_apart_by_no_more_than_the_range(classes):
     grids = enumerate_grids(sizes_of(task), max_cells=100, limit=300, uniform=uniform(1))
     rows = make_rows(schema, 120, 3)
     all_scores = score_grids(run_on(rows, schema), task, grids, QUALITY)
-    spread = 0
+    widest = 0
     for row in range(120):
         others = pa.concat_tables([rows.slice(0, row), rows.slice(row + 1)])
         change = all_scores - score_grids(run_on(others, schema), task, grids, QUALITY)
-        spread = max(spread, np.ptp(change))
-    assert 0.9 * QUALITY.unit < spread <= QUALITY.range_sensitivity
+        widest = max(widest, np.ptp(change))
+    assert 0.9 * QUALITY.unit < widest <= QUALITY.range_sensitivity
 
 
 def test_leaving_records_out_grid_by_grid_would_break_the_range():

@@ -112,11 +112,11 @@ def flat_card(scores):
     return card_of(((), np.array([scores])))
 
 
-def random_card(classes, seed, spread=LIMIT):
+def random_card(classes, seed, largest=LIMIT):
     rng = plain_generator(seed)
     return card_of(
-        ((AGE.axis(1), SEX.axis()), rng.integers(-spread, spread + 1, (4, classes))),
-        ((AGE.axis(),), rng.integers(-spread, spread + 1, (6, classes))),
+        ((AGE.axis(1), SEX.axis()), rng.integers(-largest, largest + 1, (4, classes))),
+        ((AGE.axis(),), rng.integers(-largest, largest + 1, (6, classes))),
     )
 
 
@@ -144,11 +144,11 @@ def random_records(classes, size, seed):
 
 
 def shares_of(probabilities, own):
-    """Residuals and spreads that a record of class `own` adds, in plain Python."""
+    """Residuals and variances that a record of class `own` adds, in plain Python."""
     planes = [1] if len(probabilities) == 2 else range(len(probabilities))
     residuals = [(UNIT if k == own else 0) - probabilities[k] for k in planes]
-    spreads = [probabilities[k] * (UNIT - probabilities[k]) // UNIT for k in planes]
-    return residuals, spreads
+    variances = [probabilities[k] * (UNIT - probabilities[k]) // UNIT for k in planes]
+    return residuals, variances
 
 
 def bounds_of(classes):
@@ -158,7 +158,7 @@ def bounds_of(classes):
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_no_record_moves_the_sums_of_a_predictor_by_more_than_the_sensitivity(classes):
-    """All cards of extreme scores, for records of every class; the bound is reached."""
+    """All cards of extreme scores, for records of every class; the bound is attained."""
     sensitivity, _ = bounds_of(classes)
     scores = EXTREMES if classes < 5 else (-LIMIT, -STEP, 0, LIMIT)
     worst = 0
@@ -183,9 +183,9 @@ def test_one_record_raises_one_sum_and_lowers_another_by_half_the_range_each(cla
     wrong = (3, 1, 1)  # and the other way for M
     after = [np.abs(part[0]).sum() for part in kernel.split(add_up(kernel, [*table, wrong]))]
     by_age, by_sex = (int(b - a) for a, b in zip(before, after, strict=True))
-    reach = kernel.range_sensitivity(RECORDS)
+    bound = kernel.range_sensitivity(RECORDS)
     assert by_age < 0 < by_sex
-    assert reach - 4 * classes <= by_sex - by_age <= reach
+    assert bound - 4 * classes <= by_sex - by_age <= bound
 
 
 @given(
@@ -196,30 +196,30 @@ def test_one_record_raises_one_sum_and_lowers_another_by_half_the_range_each(cla
 def test_the_bounds_hold_for_any_probabilities_that_add_up_to_one_at_most(parts, own, slack):
     total = max(sum(parts), 1)
     probabilities = [part * (UNIT - slack) // total for part in parts]
-    residuals, spreads = shares_of(probabilities, own % len(probabilities))
-    sensitivity, reach = bounds_of(len(probabilities))
-    assert 2 * sum(map(abs, residuals)) <= reach
-    assert sum(map(abs, residuals)) + sum(spreads) <= sensitivity
+    residuals, variances = shares_of(probabilities, own % len(probabilities))
+    sensitivity, bound = bounds_of(len(probabilities))
+    assert 2 * sum(map(abs, residuals)) <= bound
+    assert sum(map(abs, residuals)) + sum(variances) <= sensitivity
 
 
 @pytest.mark.parametrize("classes", [3, 4, 5, 8, 30])
 def test_the_sensitivity_of_many_classes_is_the_least_whole_bound(classes):
-    """Equal probabilities of all other classes reach it, up to what rounding them down takes."""
+    """Equal probabilities of all other classes bound it, up to what rounding them down takes."""
     sensitivity, _ = bounds_of(classes)
     probabilities = [0] + [UNIT // (classes - 1)] * (classes - 1)
-    residuals, spreads = shares_of(probabilities, 0)
-    reached = sum(map(abs, residuals)) + sum(spreads)
-    assert sensitivity - 3 * classes <= reached <= sensitivity
+    residuals, variances = shares_of(probabilities, 0)
+    attained = sum(map(abs, residuals)) + sum(variances)
+    assert sensitivity - 3 * classes <= attained <= sensitivity
     assert sensitivity < 3 * UNIT
 
 
 def test_probabilities_rounded_up_would_break_both_bounds():
     """The twin: probabilities that add up to more than one."""
     probabilities = [0] + [-(-UNIT // 7)] * 7
-    residuals, spreads = shares_of(probabilities, 0)
-    sensitivity, reach = bounds_of(8)
-    assert 2 * sum(map(abs, residuals)) > reach
-    assert sum(map(abs, residuals)) + sum(spreads) + 7 > sensitivity
+    residuals, variances = shares_of(probabilities, 0)
+    sensitivity, bound = bounds_of(8)
+    assert 2 * sum(map(abs, residuals)) > bound
+    assert sum(map(abs, residuals)) + sum(variances) + 7 > sensitivity
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
@@ -238,9 +238,9 @@ def test_a_record_adds_the_same_to_every_table(classes):
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
-@pytest.mark.parametrize("spread", [0, STEP, LIMIT])
-def test_the_sums_are_those_of_a_plain_loop(classes, spread):
-    card = random_card(classes, 7, spread)
+@pytest.mark.parametrize("largest", [0, STEP, LIMIT])
+def test_the_sums_are_those_of_a_plain_loop(classes, largest):
+    card = random_card(classes, 7, largest)
     kernel = make(classes, card)
     records = random_records(classes, 200, 5)
     expected = np.zeros((2, len(kernel.planes), 8), dtype=object)
@@ -248,11 +248,11 @@ def test_the_sums_are_those_of_a_plain_loop(classes, spread):
     sensitivity, _ = bounds_of(classes)
     for age, sex, own in records.tolist():
         scores = card.score({"age": np.array([age]), "sex": np.array([sex])}, 1)
-        residuals, spreads = shares_of(to_probabilities(scores)[0].tolist(), own)
+        residuals, variances = shares_of(to_probabilities(scores)[0].tolist(), own)
         for leaf in (age, 6 + sex):
             expected[0, :, leaf] += residuals
-            expected[1, :, leaf] += spreads
-            remainders[own, leaf] += sensitivity - sum(map(abs, residuals)) - sum(spreads)
+            expected[1, :, leaf] += variances
+            remainders[own, leaf] += sensitivity - sum(map(abs, residuals)) - sum(variances)
     found = add_up(kernel, records)
     assert found[:2].tolist() == expected.tolist()
     assert found[2:].reshape(classes, 8).tolist() == remainders.tolist()

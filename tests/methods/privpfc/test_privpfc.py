@@ -268,12 +268,12 @@ class Transcript:
         self.played, self.calls = played, []
 
     def _answer(self, asked, draw, likelihood):
-        place = len(self.calls)
+        index = len(self.calls)
         output = draw()  # spends the budget, also where another output is played
         if self.played is not None:
-            if place == len(self.played.calls) or self.played.calls[place][0] != asked:
+            if index == len(self.played.calls) or self.played.calls[index][0] != asked:
                 raise Diverged
-            output = self.played.calls[place][1]
+            output = self.played.calls[index][1]
         self.calls.append((asked, output, likelihood(output)))
         return output
 
@@ -592,7 +592,7 @@ def test_the_forecast_needs_no_number_of_records(n_records):
 def test_the_forecast_of_a_count_holds():
     """One count in twenty, no more and not far fewer, is farther off than predicted."""
     method = PrivPfC(target="class", rounds=0, predictors=("sex",))
-    reach = method.expected_error(SCHEMA, None, Fraction(2)).figures["one_cell_95"]
+    half_width = method.expected_error(SCHEMA, None, Fraction(2)).figures["one_cell_95"]
     rows = random_rows(500)
     exact = np.unique(np.array(rows["class"].to_pylist()), return_counts=True)[1]
     errors = []
@@ -606,5 +606,5 @@ def test_the_forecast_of_a_count_holds():
             errors += np.abs(sums.ravel() - by_sex).tolist()
         else:
             errors += np.abs(release.counts - exact).tolist()
-    outside = np.mean(np.array(errors) > reach)
+    outside = np.mean(np.array(errors) > half_width)
     assert 0.01 < outside < 0.06

@@ -22,10 +22,10 @@ def additive_truth(shape, classes, seed):
     """Probabilities whose log-odds are sums of one effect per cell of each axis."""
     rng = plain_generator(seed)
     logits = np.zeros((*shape, classes))
-    for place, size in enumerate(shape):
+    for axis, size in enumerate(shape):
         effects = rng.normal(0, 0.8, (size, classes))
         wide = [1] * len(shape) + [classes]
-        wide[place] = size
+        wide[axis] = size
         logits = logits + effects.reshape(wide)
     return softmax(logits).reshape(-1, classes)
 

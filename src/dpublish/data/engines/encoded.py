@@ -165,7 +165,7 @@ def _cut(column: Part, start: int, stop: int) -> Part:
 
 
 def _join(parts: Sequence[Part]) -> Part:
-    """Put the parts of a column together; nobody may write to what is kept."""
+    """Put the parts of a column together; no one may write to what is kept."""
     data = np.concatenate([np.empty(0, np.uint8), *(part.data for part in parts)])
     data.flags.writeable = False
     if all(part.keep is None for part in parts):

@@ -202,7 +202,7 @@ class PrivGene(Method[LinearModelRelease]):
 
     def _breeding(self, rounds: int) -> Breeding:
         return Breeding(
-            reach=LARGEST_WEIGHT,
+            bound=LARGEST_WEIGHT,
             rounds=rounds,
             population=self.population,
             parents=PARENTS[self.choice],

@@ -33,7 +33,7 @@ from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 from dpublish.types import IntArray
 
 MOST_SUMS = 1 << 24
-"""Most sums: residuals, spreads and remainders by leaf of all predictors and by class."""
+"""Most sums: residuals, variances and remainders by leaf of all predictors and by class."""
 
 _PART = 1 << 19  # probabilities that are computed at once; a part's sums stay far below 2^53
 
@@ -145,12 +145,12 @@ def count_planes(classes: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class ResidualSums:
-    """Kernel: add up residuals and spreads of the card's probabilities by leaf of each predictor.
+    """Kernel: add up residuals and variances of the card's probabilities, by leaf.
 
-    A record of class y with predicted probability p of class k has residual 1[y = k] - p and spread
-    p (1 - p), both in whole multiples of 1 / UNIT.  Of two classes only the second is looked
-    at, for the first has the opposite residual and the same spread.  What a record leaves of
-    the sensitivity is its remainder; it is added up by the record's own class.
+    A record of class y with predicted probability p of class k has residual 1[y = k] - p and
+    variance p (1 - p), both in integer multiples of 1 / UNIT.  Of two classes only the
+    second is looked at, for the first has the opposite residual and the same variance.  What a
+    record leaves of the sensitivity is its remainder; it is added up by the record's own class.
     """
 
     schema: Schema
@@ -186,7 +186,7 @@ class ResidualSums:
     def zero(self) -> IntArray:
         """Make the answer for no records: [kind of sum, class, leaf of some predictor].
 
-        Residuals come first, then spreads, then remainders.  Of two classes, remainders have
+        Residuals come first, then variances, then remainders.  Of two classes, remainders have
         two rows of one plane, else one row with a plane for each class.
         """
         shape = sums_shape(self.card.classes, self._starts[-1])
@@ -202,13 +202,13 @@ class ResidualSums:
         probabilities = to_probabilities(self.card.score(codes, len(batch)))
         classes = batch.codes(self.target).astype(np.int64)
         remainder = np.full(len(batch), sensitivity_of(self.card.classes), dtype=np.int64)
-        for place, number in enumerate(self.planes):
+        for plane, number in enumerate(self.planes):
             probability = probabilities[:, number]
             residual = np.where(classes == number, UNIT - probability, -probability)
-            spread = probability * (UNIT - probability) // UNIT
-            remainder -= np.abs(residual) + spread
-            for row, amounts in enumerate((residual, spread)):
-                self._tally(out[row, place], codes, amounts)
+            variance = probability * (UNIT - probability) // UNIT
+            remainder -= np.abs(residual) + variance
+            for row, amounts in enumerate((residual, variance)):
+                self._tally(out[row, plane], codes, amounts)
         remainders = out[2:].reshape(self.card.classes, -1)
         for number in range(self.card.classes):
             self._tally(remainders[number], codes, np.where(classes == number, remainder, 0))
@@ -280,7 +280,7 @@ def sums_shape(classes: int, cells: int) -> tuple[int, int, int]:
 
 
 def sensitivity_of(classes: int) -> int:
-    """Bound the absolute residuals and spreads of one record (see `ResidualSums.sensitivity`)."""
+    """Bound the absolute residuals and variances of one record (see `ResidualSums.sensitivity`)."""
     return UNIT if classes == 2 else 3 * UNIT - -(-UNIT // (classes - 1))
 
 

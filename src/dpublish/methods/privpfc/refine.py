@@ -41,7 +41,7 @@ def refine(
         record alone.  Scores of candidates are sums of absolute residuals, less a public
         penalty; a record moves each by at most its own residuals, up or down, so the range
         sensitivity is twice that (`ResidualSums.range_sensitivity`).  The chosen column's
-        residuals, spreads and remainders change by `ResidualSums.sensitivity` in L1, for a
+        residuals, variances and remainders change by `ResidualSums.sensitivity` in L1, for a
         record lies in one cell, and get geometric noise for it.  Rounds compose sequentially.
         Proof: docs/proofs/refinement.md.
     """

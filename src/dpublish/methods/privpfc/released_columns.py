@@ -29,20 +29,20 @@ from dpublish.types import IntArray
 
 _LARGEST = 1 << 50  # sums beyond are moved here, so that a step's arithmetic fits 64 bits
 _LONGEST_STEP = 2 * STEP
-_DOUBT = 3  # deviations of noise that a cell's spread has to outweigh
-_SUMS = ("noisy_residual", "noisy_spread", "noisy_remainder", "noisy_remainder_of_second")
+_DOUBT = 3  # deviations of noise that a cell's variance has to outweigh
+_SUMS = ("noisy_residual", "noisy_variance", "noisy_remainder", "noisy_remainder_of_second")
 """Columns of the published table; the last one is there for two classes only."""
 
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """Noisy sums of residuals, spreads and remainders in the cells of an axis.
+    """Noisy sums of residuals, variances and remainders in the cells of an axis.
 
     Attributes:
         axis: The cells of a predictor.
         classes: Number of classes.
-        sums: Residuals (first), spreads and remainders, by class and cell, in multiples of
-            1 / UNIT; of two classes only the second has residuals and spreads, and the
+        sums: Residuals (first), variances and remainders, by class and cell, in multiples of
+            1 / UNIT; of two classes only the second has residuals and variances, and the
             remainders of both classes follow one another.
         rate: Rate of the two-sided geometric noise in each sum.
     """
@@ -64,9 +64,9 @@ class Refinement:
 
         Only integers are used, so that it is the same wherever it is computed.
         """
-        residuals, spreads = np.clip(self.sums[:2], -_LARGEST, _LARGEST)
+        residuals, variances = np.clip(self.sums[:2], -_LARGEST, _LARGEST)
         doubt = min(round(_DOUBT / self.rate), _LARGEST)
-        steps = residuals * STEP // (np.maximum(spreads, 0) + max(doubt, 1))
+        steps = residuals * STEP // (np.maximum(variances, 0) + max(doubt, 1))
         steps = np.clip(steps, -_LONGEST_STEP, _LONGEST_STEP).T
         if self.classes == 2:
             steps = np.column_stack([np.zeros(len(steps), dtype=np.int64), steps])
@@ -74,7 +74,7 @@ class Refinement:
 
     @property
     def published_use(self) -> NDArray[np.float64]:
-        """Spreads of all classes, then remainders by class, in each cell; one record adds up to 1.
+        """Variances of all classes, then remainders by class, by cell; one record adds up to 1.
 
         What is missing to the number of records are the absolute residuals.
         """

@@ -58,15 +58,15 @@ def additive_probabilities(counts: FloatArray, shape: tuple[int, ...]) -> FloatA
     heavy = order[weights[order] > 0]
     if not heavy.size or not shape:
         return np.tile(np.exp(overall), (len(counts), 1))
-    places = _effect_places(heavy, shape)
-    effects = _fit(counts[heavy], places, overall, sum(shape))
+    indices = _effect_indices(heavy, shape)
+    effects = _fit(counts[heavy], indices, overall, sum(shape))
     logits = np.tile(overall, (len(counts), 1))
-    for place in _effect_places(np.arange(len(counts)), shape):
-        logits += effects[place]
+    for index in _effect_indices(np.arange(len(counts)), shape):
+        logits += effects[index]
     return _softmax(logits)
 
 
-def _effect_places(cells: NDArray[np.intp], shape: tuple[int, ...]) -> list[NDArray[np.intp]]:
+def _effect_indices(cells: NDArray[np.intp], shape: tuple[int, ...]) -> list[NDArray[np.intp]]:
     """Number the effects of each cell, those of one axis after those of another."""
     starts = np.cumsum([0, *shape[:-1]])
     indices = np.unravel_index(cells, shape)
@@ -74,7 +74,7 @@ def _effect_places(cells: NDArray[np.intp], shape: tuple[int, ...]) -> list[NDAr
 
 
 def _fit(
-    counts: FloatArray, places: list[NDArray[np.intp]], overall: FloatArray, effects: int
+    counts: FloatArray, indices: list[NDArray[np.intp]], overall: FloatArray, effects: int
 ) -> FloatArray:
     """Maximize the likelihood, less a ridge penalty that keeps effects of rare cells small."""
     weights = counts.sum(axis=1, keepdims=True)
@@ -83,15 +83,15 @@ def _fit(
 
     def loss(flat: FloatArray) -> tuple[float, FloatArray]:
         theta = flat.reshape(effects, classes)
-        logits = overall + sum(theta[place] for place in places)
+        logits = overall + sum(theta[index] for index in indices)
         logits = logits - logits.max(axis=1, keepdims=True)
         log_sums = np.log(np.exp(logits).sum(axis=1, keepdims=True))
         value = -float((counts * (logits - log_sums)).sum())
         errors = weights * np.exp(logits - log_sums) - counts
         slope = _RIDGE * theta
         for column in range(classes):
-            for place in places:
-                slope[:, column] += np.bincount(place, errors[:, column], minlength=effects)
+            for index in indices:
+                slope[:, column] += np.bincount(index, errors[:, column], minlength=effects)
         return (value + _RIDGE / 2 * float((theta**2).sum())) * scale, slope.ravel() * scale
 
     found = minimize(

@@ -33,7 +33,7 @@ from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.types import FloatArray, IntArray
 
-_EVENLY = "records are assumed to be spread evenly within partly covered leaves of the tree"
+_EVENLY = "records are assumed to be distributed evenly within partly covered leaves of the tree"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
