@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from dpublish.errors import InvalidParameter
-from dpublish.mechanisms.quantize import lattice_range, quantize
-from dpublish.mechanisms.selection import FARTHEST
+from dpublish.mechanisms.selection import FARTHEST, lattice_range, quantize
 from dpublish.randomness import plain_generator
 
 GRAIN = 20  # scores are whole multiples of 1/20, so that all cases can be listed

@@ -75,6 +75,29 @@ def scaled_leaves(column: Column) -> IntArray:
     return np.clip(scaled, -FEATURE_UNIT, FEATURE_UNIT).astype(np.int64)
 
 
+def choose_predictors(
+    schema: Schema, target: str | None, predictors: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Check the names of the predictors; all columns but the target, unless some are named."""
+    if schema.unit is not None:
+        raise InvalidParameter(
+            f"this method protects single records, but this schema's unit is {schema.unit!r}, "
+            "which may own many rows; use a table with one row per unit"
+        )
+    if target is not None:
+        require_known("column", target, schema.names)
+    chosen = predictors or tuple(name for name in schema.names if name != target)
+    for name in chosen:
+        require_known("column", name, schema.names)
+        if chosen.count(name) > 1:
+            raise InvalidParameter(f"column {name!r} is listed twice")
+    if target in chosen:
+        raise InvalidParameter(f"{target!r} cannot predict itself; leave it out of predictors")
+    if not chosen:
+        raise InvalidParameter("there is no column to predict the target from")
+    return chosen
+
+
 @dataclass(frozen=True)
 class Features:
     """The features of a record: those of its columns, one after the other, and the intercept.
@@ -114,22 +137,7 @@ class Features:
         by_cell: bool = False,
     ) -> "Features":
         """Find the columns: all but the target, unless some are named."""
-        if schema.unit is not None:
-            raise InvalidParameter(
-                f"this method protects single records, but this schema's unit is {schema.unit!r}, "
-                "which may own many rows; use a table with one row per unit"
-            )
-        if target is not None:
-            require_known("column", target, schema.names)
-        chosen = predictors or tuple(name for name in schema.names if name != target)
-        for name in chosen:
-            require_known("column", name, schema.names)
-            if chosen.count(name) > 1:
-                raise InvalidParameter(f"column {name!r} is listed twice")
-        if target in chosen:
-            raise InvalidParameter(f"{target!r} cannot predict itself; leave it out of predictors")
-        if not chosen:
-            raise InvalidParameter("there is no column to predict the target from")
+        chosen = choose_predictors(schema, target, predictors)
         return cls(tuple(schema[name] for name in chosen), by_cell)
 
     def is_listed(self, column: Column) -> bool:

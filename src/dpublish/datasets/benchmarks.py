@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import from_dict
 from dpublish.datasets.loans import SCHEMA as LOANS_SCHEMA
 from dpublish.datasets.loans import loans
+from dpublish.datasets.parquet_files import missing_file, read_file
 from dpublish.errors import UnreadableData
 
 VARIABLE = "DPUBLISH_DATA"
@@ -74,10 +74,8 @@ class Benchmark:
         """Name a file that is needed and not in the folder; None if all are there."""
         if self.file is None:
             return None
-        for name in (self.file, *sorted(_taxonomy_files(self._plain_schema()))):
-            if folder is None or not (folder / name).is_file():
-                return name
-        return None
+        needed = (self.file, *sorted(_taxonomy_files(self._plain_schema())))
+        return next((name for name in needed if missing_file(name, folder)), None)
 
     def schema(self, folder: Path | None) -> Schema:
         """Read the schema; a taxonomy that comes with the data is read from the folder."""
@@ -92,16 +90,10 @@ class Benchmark:
         """Read the rows, or simulate them."""
         if self.make is not None:
             return self.make(self.records, 2024)
-        if folder is None or self.file is None:
-            raise UnreadableData(f"{self.name} needs a data folder that holds {self.file}")
-        path = folder / self.file
         wanted = list(self._plain_schema()["columns"])
         if self.fold_column is not None:
             wanted.append(self.fold_column)
-        try:
-            rows = pq.read_table(path, columns=wanted)
-        except (OSError, pa.ArrowException):
-            raise UnreadableData(f"{path} cannot be read as a Parquet file") from None
+        rows = read_file(self.name, self.file, folder, wanted)
         return rows if self.derive is None else self.derive(rows)
 
     def _plain_schema(self) -> dict[str, Any]:

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from dpublish.datasets.parquet_files import read_parquet
 from dpublish.datasets.streams import CountStream
-from dpublish.errors import InvalidParameter, UnreadableData, require_count
+from dpublish.errors import InvalidParameter, require_count
 
 TDRIVE = "tdrive_grid_stream.parquet"
 NYC = "nyc_zone_hourly_flows.parquet"
@@ -25,10 +24,7 @@ def read_columns(
     path: Path, names: Sequence[str], filters: Any = None
 ) -> dict[str, NDArray[np.float64]]:
     """Read columns of numbers from a Parquet file."""
-    try:
-        rows = pq.read_table(path, columns=list(names), filters=filters)
-    except (OSError, pa.ArrowException):
-        raise UnreadableData(f"{path} cannot be read as a Parquet file") from None
+    rows = read_parquet(path, names, filters)
     return {name: rows[name].to_numpy() for name in names}
 
 
