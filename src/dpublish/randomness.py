@@ -60,7 +60,7 @@ def seeded(seed: int) -> SeededSource:
 
 
 def is_secure(source: RandomSource) -> bool:
-    """Say whether noise from `source` hides anything; a subclass does not count."""
+    """Check whether noise from `source` hides anything; a subclass does not count."""
     return type(source) is SystemSource
 
 

@@ -17,8 +17,7 @@ from dpublish.datasets.moving_objects import (
     moving_objects,
     oldenburg,
 )
-from dpublish.datasets.real_streams import NYC, TDRIVE, nyc_stream, tdrive_stream
-from dpublish.datasets.stream_sets import STREAM_SETS
+from dpublish.datasets.stream_sets import NYC, STREAM_SETS, TDRIVE, nyc_stream, tdrive_stream
 from dpublish.datasets.streams import (
     CountStream,
     bursty_stream,

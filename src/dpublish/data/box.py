@@ -88,7 +88,7 @@ class Box:
         return np.asarray(self.low + (points + 1) / 2 * (self.high - self.low))
 
     def lattice(self, batch: Batch) -> NDArray[np.int64]:
-        """Give the lattice coordinates of a batch, a row per column and a column per record.
+        """Return the lattice coordinates of a batch, a row per column and a column per record.
 
         Only operations on one number at a time are used, which are exact to the last bit
         wherever a record stands in its batch.

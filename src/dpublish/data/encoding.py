@@ -97,7 +97,7 @@ def plain_array(array: Any) -> Any:
 
 
 def _used_entries(array: Any) -> tuple[Any, NDArray[np.int64]]:
-    """Give the entries of a dictionary, and for each value its entry; null is past the last.
+    """Return the entries of a dictionary, and for each value its entry; null is past the last.
 
     Entries that no value uses are left out of a dictionary longer than the column: many
     batches may share it, and must not look up all of it every time.
@@ -176,7 +176,7 @@ def _text(value: object) -> str:
 
 
 def is_text(kind: Any) -> bool:
-    """Tell whether an Arrow type holds text."""
+    """Check whether an Arrow type holds text."""
     types = pa.types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 

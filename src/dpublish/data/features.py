@@ -58,7 +58,7 @@ class Scale(NamedTuple):
 
 
 def scaled_leaves(column: Column) -> IntArray:
-    """Give the feature of each ordinary leaf of a number (its middle) or ordinal (its position).
+    """Return the feature of each ordinary leaf of a number (its middle) or ordinal (its position).
 
     >>> from dpublish.data.schema import column
     >>> scaled_leaves(column("age", "integer", bounds=[0, 4])).tolist()
@@ -141,7 +141,7 @@ class Features:
         return cls(tuple(schema[name] for name in chosen), by_cell)
 
     def is_listed(self, column: Column) -> bool:
-        """Tell whether a column has a feature for each leaf."""
+        """Check whether a column has a feature for each leaf."""
         return column.kind == "category" or (self.by_cell and column.size <= MOST_CELLS)
 
     @property
@@ -243,7 +243,7 @@ class Features:
         return np.maximum(high, -low) / FEATURE_UNIT
 
     def explain(self, weights: FloatArray) -> list[tuple[str, float]]:
-        """Tell a model's weights in the owner's units: what one unit more of a column adds.
+        """Write a model's weights in the owner's units: what one unit more of a column adds.
 
         An ordinal's unit is one position further.  The intercept takes what scaling added; a
         special value, which has no number, gives it back.
@@ -290,7 +290,7 @@ class Features:
 
 
 def _line_features(column: Column) -> IntArray:
-    """Give a column's number to its ordinary leaves, and to each special leaf its own feature."""
+    """Assign a column's number to its ordinary leaves, and to each special leaf its own feature."""
     axis = column.axis()
     leaves, ordinary = axis.taxonomy.size, axis.ordinary_leaves
     found = np.zeros((leaves, 1 + axis.special), dtype=np.int64)

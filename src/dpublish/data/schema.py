@@ -167,7 +167,7 @@ def column(
 
 @contextmanager
 def about(subject: str) -> Iterator[None]:
-    """Say in a refusal what it is about."""
+    """Name in a refusal what it is about."""
     try:
         yield
     except InvalidParameter as refusal:

@@ -145,7 +145,7 @@ class Taxonomy:
         return np.array((*self.levels[self.require_level(level)].starts, self.size), dtype=np.int64)
 
     def leaf_to_cell(self, level: int) -> NDArray[np.int64]:
-        """Tell for each leaf in which cell of a level it lies."""
+        """Return for each leaf in which cell of a level it lies."""
         lengths = np.diff(self.cell_starts(level))
         return np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
 

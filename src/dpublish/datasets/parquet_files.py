@@ -1,11 +1,13 @@
 """Read the Parquet files of real datasets from the user's data folder."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from dpublish.errors import UnreadableData
 
@@ -30,3 +32,11 @@ def read_parquet(path: Path, columns: Iterable[str], filters: Any = None) -> pa.
         return pq.read_table(path, columns=list(columns), filters=filters)
     except (OSError, pa.ArrowException):
         raise UnreadableData(f"{path} cannot be read as a Parquet file") from None
+
+
+def read_columns(
+    path: Path, names: Sequence[str], filters: Any = None
+) -> dict[str, NDArray[np.float64]]:
+    """Read columns of numbers from a Parquet file."""
+    rows = read_parquet(path, names, filters)
+    return {name: rows[name].to_numpy() for name in names}

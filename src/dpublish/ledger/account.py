@@ -57,7 +57,7 @@ class GrantStatus:
 
     @property
     def state(self) -> str:
-        """Say whether its release was published; if not, the grant stays debited all the same."""
+        """Check whether its release was published; if not, the grant stays debited all the same."""
         return "interrupted or running" if self.release_id is None else "published"
 
     def to_dict(self) -> dict[str, Any]:

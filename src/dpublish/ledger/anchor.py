@@ -47,7 +47,7 @@ class Trail:
         return max(self.committed)
 
     def missing(self, head: Head, hash_of: HashOf, *, thorough: bool) -> str | None:
-        """Say which entry that was committed the ledger lacks or has changed, if there is one.
+        """Return which entry that was committed the ledger lacks or has changed, if there is one.
 
         An entry's hash covers all before it, so the last one tells whether there is.
         """

@@ -319,7 +319,7 @@ class Ledger:
             return tuple(self._store.entries())
 
     def status(self, dataset: str) -> Status:
-        """Say how `dataset` stands: its cap, what is spent and left, and every grant."""
+        """Return how `dataset` stands: its cap, what is spent and left, and every grant."""
         with self._store.reading():
             self._require_account(dataset)
             account = add_up(self._store.entries("dataset = ?", dataset))

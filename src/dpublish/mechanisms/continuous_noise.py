@@ -91,7 +91,7 @@ def noise_scale(
 
 
 def noise_variance(shape: Shape, dimensions: int) -> int:
-    """Give the variance of each coordinate of noise of scale 1.
+    """Return the variance of each coordinate of noise of scale 1.
 
     >>> noise_variance("laplace", 9), noise_variance("spherical", 9)
     (2, 10)

@@ -66,7 +66,7 @@ class Breeding:
             raise InvalidParameter("there cannot be more parents than candidates")
 
     def step(self, number: int) -> int:
-        """Say how far a coordinate is moved after round `number` (from 1), at least 1.
+        """Return how far a coordinate is moved after round `number` (from 1), at least 1.
 
         >>> Breeding(bound=1000, rounds=8).step(1), Breeding(bound=1000, rounds=8).step(2)
         (100, 95)

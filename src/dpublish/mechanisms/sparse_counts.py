@@ -110,7 +110,7 @@ def auto_threshold(domain_size: int, rate: Fraction, expected_false: int | Fract
 
 
 def _exceeds(domain_size: int, rate: Fraction, threshold: int, limit: Fraction) -> bool:
-    """Say whether more than `limit` of `domain_size` empty cells reach the threshold on average."""
+    """Check whether over `limit` of `domain_size` empty cells reach the threshold on average."""
     skip = SkipRate(Fraction(rate), threshold)
     precision = 64
     while True:
@@ -158,7 +158,7 @@ def _merge(keys: IntArray, counts: WholeArray, domain_size: int) -> NoisyCells:
 
 
 def _is_among(candidates: IntArray, listed: IntArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Say of each candidate whether it is among the `listed`, both being sorted."""
+    """Check of each candidate whether it is among the `listed`, both being sorted."""
     if listed.size == 0:
         return np.zeros(candidates.size, dtype=np.bool_)
     nearest = np.minimum(np.searchsorted(listed, candidates), listed.size - 1)

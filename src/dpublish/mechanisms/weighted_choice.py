@@ -50,7 +50,7 @@ class Shelves:
         self._odds: dict[int, Odds] = {}
 
     def edge(self, shelf: int) -> int:
-        """Give the smallest distance that belongs on `shelf`."""
+        """Return the smallest distance that belongs on `shelf`."""
         return shelf << self._shift
 
     def odds(self, precision: int) -> Odds:
@@ -104,7 +104,7 @@ class Shelves:
 
 
 def locate(numerator: int, bits: int, odds: Odds) -> int | None:
-    """Say on which shelf a uniform number in [numerator, numerator + 1) / 2^bits lands.
+    """Return on which shelf a uniform number in [numerator, numerator + 1) / 2^bits lands.
 
     Returns None if that cannot be said yet: the number may lie on either side of an edge, or
     it lies among the shelves that are too far away to be told apart at this precision.

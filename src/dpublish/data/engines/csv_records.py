@@ -176,13 +176,13 @@ class _Piece:
         return len(self.quotes) % 2 == 1
 
     def records(self, is_cut: bool) -> Records:
-        """Give the whole records."""
+        """Return the whole records."""
         stop = np.searchsorted(self.stops, self.length)
         whole, before = self.stops[:stop], self.quotes_before[:stop]
         return Records(self.delimiter, self.text, whole, self.quotes, before, is_cut)
 
     def state(self) -> bytes:
-        """Give the shortest beginning of a record after which text means what it means here."""
+        """Return the shortest beginning of a record after which text means what it means here."""
         if self.is_open:
             return b'"'
         if len(self.quotes) and self.quotes[-1] == len(self.raw) - 1:

@@ -122,7 +122,7 @@ class CachedColumns:
         yield from cut_columns(self._rows or 0, dict(zip(wanted, parts, strict=True)))
 
     def parts(self, wanted: Sequence[Reading]) -> list[Part]:
-        """Hand out each of the wanted columns whole, with the records that it does not keep."""
+        """Yield each of the wanted columns whole, with the records that it does not keep."""
         self._load(wanted)
         return [self._columns[reading] for reading in wanted]
 

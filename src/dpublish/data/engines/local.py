@@ -38,7 +38,7 @@ class Columns(Protocol):
     """Encoded columns of all records of a table."""
 
     def batches(self, wanted: Sequence[Reading]) -> Generator[Batch]:
-        """Hand out the wanted columns in batches."""
+        """Yield the wanted columns in batches."""
         ...
 
 

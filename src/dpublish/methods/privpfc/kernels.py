@@ -139,7 +139,7 @@ class ClassCuboids:
 
 
 def count_planes(classes: int) -> int:
-    """Say how many counts are kept for a cell: one per class, or the difference of two."""
+    """Return how many counts are kept for a cell: one per class, or the difference of two."""
     return 1 if classes == 2 else classes
 
 
@@ -231,7 +231,7 @@ class ResidualSums:
         return np.split(answer, self._starts[1:-1], axis=2)
 
     def sensitivity(self, neighbors: Neighbors) -> int:
-        """Say how much all sums by one predictor change at most, together (L1).
+        """Return how much all sums by one predictor change at most, together (L1).
 
         A record lies in one leaf.  With x = p / UNIT and two classes it adds 1 - x + x (1 - x)
         = 1 - x^2 if it is of the second class, else x + x (1 - x) = 1 - (1 - x)^2: at most 1.
@@ -244,7 +244,7 @@ class ResidualSums:
         return sensitivity_of(self.card.classes)
 
     def range_sensitivity(self, neighbors: Neighbors) -> int:
-        """Say by how much the changes of two sums of absolute residuals differ at most (R).
+        """Return by how much the changes of two sums of absolute residuals differ at most (R).
 
         By the triangle inequality a record moves each such sum, up or down, by at most its
         own residuals: 1 of two classes, 2 of more.
@@ -270,7 +270,7 @@ def require_sums(schema: Schema, target: str, predictors: Sequence[str]) -> None
 
 
 def sums_shape(classes: int, cells: int) -> tuple[int, int, int]:
-    """Give the shape of the sums: kinds (remainders in as many rows as they need), planes, cells.
+    """Return the shape of the sums: kinds (remainders in as many rows as they need), planes, cells.
 
     >>> sums_shape(2, 5), sums_shape(3, 5)
     ((4, 1, 5), (3, 3, 5))

@@ -84,7 +84,7 @@ def draw_evenly(scores: IntArray, cells: IntArray, rng: np.random.Generator) -> 
 
 
 def _is_finer(axis: Axis, than: Axis) -> bool:
-    """Tell whether every cell of an axis lies in one cell of another, coarser one."""
+    """Check whether every cell of an axis lies in one cell of another, coarser one."""
     return axis.size > than.size and bool(np.isin(than.leaf_starts, axis.leaf_starts).all())
 
 
@@ -151,7 +151,7 @@ def fit_shares(
 
 
 def usage(one: Refinement, scores: IntArray) -> FloatArray:
-    """Say what a record of each group is expected to add to each sum, if it lies in each cell.
+    """Compute what a record of each group is expected to add to each sum, if it lies in each cell.
 
     Variances come first, then what records of each class leave of the sensitivity, all as parts
     of one record.

@@ -208,7 +208,7 @@ class PrivPfCRelease(LabeledHistogramRelease):
         return SampledCount(self, self.total)
 
     def tables(self) -> dict[str, pa.Table]:
-        """Give the cells with counts and scores, and the sums of the refinements."""
+        """Return the cells with counts and scores, and the sums of the refinements."""
         counts = super().tables()["counts"]
         return {
             "counts": counts.append_column(SCORES, pa.array(self.scores)),

@@ -83,7 +83,7 @@ class Refinement:
         return np.asarray(found / sensitivity_of(self.classes))
 
     def metadata(self) -> dict[str, Any]:
-        """Give axis and noise rate as plain values."""
+        """Return axis and noise rate as plain values."""
         return {
             "column": self.axis.column,
             "starts": self.axis.leaf_starts[:-1].tolist(),
