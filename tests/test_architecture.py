@@ -23,7 +23,7 @@ LAYERS = """
     aggregates datasets
     data mechanisms
     privacy
-    audit randomness
+    randomness
     errors
 """
 RANK = {name: -rank for rank, row in enumerate(LAYERS.split("\n")) for name in row.split()}

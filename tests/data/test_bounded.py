@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpublish.aggregates.counts import Counts
-from dpublish.audit import frequency_p_value
 from dpublish.data.engines.bounded import hash_units
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import DPublishError, InvalidParameter
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import plain_generator
+from dpublish.testing import frequency_p_value
 
 ITEMS = ["apple", "pear", "leek"]
 # `owner` repeats the unit, so that kept rows can be told apart by whose they are.

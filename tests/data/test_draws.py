@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpublish.audit import frequency_p_value
 from dpublish.data.draws import choose, draw_blocks, require_rate
 from dpublish.errors import InvalidParameter
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value
 
 WORD = 2**64
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from data.nasty_tables import DISGUISES, SCHEMA, SHAPE, arrow, make_rows
 from dpublish.aggregates.counts import Counts
-from dpublish.audit import frequency_p_value
 from dpublish.data.draws import choose_by, require_rates
 from dpublish.data.engines.local import LocalTable
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, UnreadableData
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value
 
 WORD = 2**64
 HALF, NEVER, ALWAYS = Fraction(1, 2), Fraction(0), Fraction(1)

@@ -12,11 +12,11 @@ import pytest
 
 from data.nasty_tables import DISGUISES, SCHEMA, arrow, cell_of, make_rows
 from dpublish.aggregates.counts import Counts
-from dpublish.audit import frequency_p_value
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit
+from dpublish.testing import frequency_p_value
 
 TOTAL = Counts(SCHEMA, ((),))
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from choice_distribution import choice_distribution
-from dpublish.audit import frequency_p_value
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms import genetic_search
 from dpublish.mechanisms.genetic_search import (
@@ -21,6 +20,7 @@ from dpublish.mechanisms.genetic_search import (
 )
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value
 
 BOUND = 10
 FIRST = np.array([[-6], [2], [7]])

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
 
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.mechanisms import weighted_choice
 from dpublish.mechanisms.exact import sampler as exact
 from dpublish.mechanisms.selection import FARTHEST, distances_below_best, select
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 
 METHODS = ["permute-and-flip", "exponential"]
 NEIGHBORS = st.lists(st.tuples(st.integers(-6, 6), st.integers(-2, 3)), min_size=1, max_size=5)

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.mechanisms import top_k as module
 from dpublish.mechanisms.exact import sampler as exact
 from dpublish.mechanisms.top_k import random_order, top_k
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 
 METHODS = ["one-shot", "peel-permute-and-flip", "peel-exponential"]
 PAIRS = st.tuples(st.integers(-4, 4), st.integers(-1, 2))  # a score, and one record's effect

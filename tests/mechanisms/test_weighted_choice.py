@@ -7,10 +7,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpublish.audit import frequency_p_value
 from dpublish.mechanisms.selection import FARTHEST
 from dpublish.mechanisms.weighted_choice import Shelves, locate, weighted_choice
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value
 
 RATES = [Fraction(1, 2**40), Fraction(1, 1000), Fraction(1, 7), Fraction(3, 2), Fraction(40)]
 

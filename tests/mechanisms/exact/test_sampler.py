@@ -9,7 +9,6 @@ import opendp.prelude as dp
 import pytest
 from scipy.stats import binom, chi2_contingency, chisquare, poisson
 
-from dpublish.audit import frequency_p_value
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact import sampler as exact
 from dpublish.mechanisms.exact.enclosures import floor_exp
@@ -21,6 +20,7 @@ from dpublish.mechanisms.exact.sampler import (
     uniform_below,
 )
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value
 from noise_oracle import (
     CountingSource,
     ScriptedSource,

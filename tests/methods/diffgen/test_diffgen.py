@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from choice_distribution import choice_distribution
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
@@ -18,6 +17,7 @@ from dpublish.methods.diffgen.cuts import Cuts, inner_nodes, most_cells
 from dpublish.methods.diffgen.diffgen import MAX_DENSE_CELLS, DiffGen, score_nodes
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 
 WORK = column(
     "work", "category", taxonomy={"Paid": ["State", "Private"], "Unpaid": ["Carer", "None"]}

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from choice_distribution import choice_distribution
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.methods.marginals import efpa
 from dpublish.methods.marginals.efpa import Spectrum, release_efpa
 from dpublish.methods.marginals.fourier import WHOLE_BITS, coefficients
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 
 EPSILON = Fraction(2)
 SMOOTH = np.rint(400 + 300 * np.cos(np.arange(500) * np.pi / 125)).astype(np.int64)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from dpublish.accuracy.noise_distribution import noise_pmf
-from dpublish.audit import frequency_p_value
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.methods.marginals.count_hierarchy import count_hierarchy
 from dpublish.methods.marginals.hierarchical import best_branching, release_hierarchical
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value
 
 EPSILON = Fraction(1)
 LEAVES = 70

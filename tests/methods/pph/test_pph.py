@@ -11,7 +11,6 @@ import pytest
 
 from choice_distribution import choice_distribution
 from dpublish.aggregates.sparse_counts import OccupiedCells
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.core.run import Run
 from dpublish.core.task import Task
 from dpublish.data.schema import Schema, column
@@ -23,6 +22,7 @@ from dpublish.methods.pph.plan import Plan, cell_limit, fit_axis, useful_axes
 from dpublish.methods.pph.pph import PPH, SCORE_RANGE, STEPS, find_threshold, score_projection
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 
 SEX = column("sex", "category", values=["F", "M"])
 TOWN = column("town", "category", values=["Ost", "West"])

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpublish.audit import frequency_p_value
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import uniform_below
 from dpublish.methods.privpfc.candidate_grids import draw_subset, enumerate_grids
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value
 
 SIZES = st.lists(
     st.lists(st.integers(0, 4), max_size=4).map(lambda steps: [1, *(1 + np.cumsum(steps))]),

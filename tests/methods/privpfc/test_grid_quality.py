@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpublish.audit import privacy_loss
 from dpublish.errors import InvalidParameter
 from dpublish.methods.privpfc.grid_quality import SMALLEST_EPSILON, GridQuality
+from dpublish.testing import privacy_loss
 
 EPSILONS = ["0.01", "0.1", "0.5", "1", "2", "5"]
 PUBLISHED = dict(

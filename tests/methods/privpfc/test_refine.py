@@ -9,7 +9,6 @@ import pytest
 
 from choice_distribution import choice_distribution
 from dpublish.accuracy.noise_distribution import noise_pmf
-from dpublish.audit import frequency_p_value
 from dpublish.core import run as mechanisms
 from dpublish.core.run import Run
 from dpublish.core.task import Task
@@ -31,6 +30,7 @@ from dpublish.methods.privpfc.score_card import (
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord, ReplaceRecord
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value
 
 EPSILON = Fraction(3)
 AGE = column("age", "integer", bounds=[0, 3], branching=2)  # levels of two and of four cells

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from choice_distribution import choice_distribution
-from dpublish.audit import frequency_p_value
 from dpublish.core import run as mechanisms
 from dpublish.core.run import Run
 from dpublish.data.schema import Schema, column
@@ -21,6 +20,7 @@ from dpublish.methods.trees.growth import Plan, goes_on, grow
 from dpublish.methods.trees.splits import Room, make_score, score_splits
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value
 
 SCHEMA = Schema(
     (
