@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpublish.data.batch import Batch
 from dpublish.data.column import NumberColumn
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, refuse_unit
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.types import FloatArray
 
@@ -37,11 +37,7 @@ class Box:
     @classmethod
     def of(cls, schema: Schema, names: Sequence[str] = ()) -> "Box":
         """Take the named columns, or every column of numbers."""
-        if schema.unit is not None:
-            raise InvalidParameter(
-                f"this method protects single records, but this schema's unit is {schema.unit!r}, "
-                "which may own many rows; use a table with one row per unit"
-            )
+        refuse_unit(schema)
         for name in names:
             require_known("column", name, schema.names)
             if not isinstance(schema[name], NumberColumn):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.data.column import Column, NumberColumn
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, refuse_unit
 from dpublish.errors import InvalidParameter, InvalidQuery, require_known
 from dpublish.types import FloatArray, IntArray
 
@@ -79,11 +79,7 @@ def choose_predictors(
     schema: Schema, target: str | None, predictors: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Check the names of the predictors; all columns but the target, unless some are named."""
-    if schema.unit is not None:
-        raise InvalidParameter(
-            f"this method protects single records, but this schema's unit is {schema.unit!r}, "
-            "which may own many rows; use a table with one row per unit"
-        )
+    refuse_unit(schema)
     if target is not None:
         require_known("column", target, schema.names)
     chosen = predictors or tuple(name for name in schema.names if name != target)

@@ -87,6 +87,15 @@ class Schema:
         return {column.name: column for column in self.columns}
 
 
+def refuse_unit(schema: Schema) -> None:
+    """Refuse a schema whose unit may own many rows, for methods that protect single records."""
+    if schema.unit is not None:
+        raise InvalidParameter(
+            f"this method protects single records, but this schema's unit is {schema.unit!r}, "
+            "which may own many rows; use a table with one row per unit"
+        )
+
+
 def parse_columns(
     listed: str | Iterable[str], schema: Schema
 ) -> tuple[tuple[str, int | None], ...]:

@@ -36,7 +36,7 @@ from dpublish.methods.linear_models.model_scores import (
     watch_rounds,
 )
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.linear_models.task import ModelTask, count_records
+from dpublish.methods.linear_models.task import CLASSIFIERS, PREDICTORS, ModelTask, count_records
 from dpublish.types import IntArray
 
 PARENTS = {"range": 1, "plain": 10}
@@ -90,12 +90,8 @@ class PrivGene(Method[LinearModelRelease]):
     name: ClassVar[str] = "privgene"
 
     target: str = setting("Column of the classes.")
-    predictors: tuple[str, ...] = setting(
-        "Columns to predict it from; all others unless named.", default=()
-    )
-    model: Literal["logistic", "svm"] = setting(
-        "Logistic regression, or a linear support vector machine.", default="logistic"
-    )
+    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
+    model: Literal["logistic", "svm"] = setting(CLASSIFIERS, default="logistic")
     choice: Literal["range", "plain"] = setting(
         "Scale the noise of a choice to how far one record can move two candidates apart (range), "
         "or to the largest loss in the whole box and with ten parents, as the paper's baseline "

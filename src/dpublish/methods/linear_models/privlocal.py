@@ -36,7 +36,7 @@ from dpublish.methods.linear_models.model_scores import (
     watch_rounds,
 )
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.linear_models.task import ModelTask, count_records
+from dpublish.methods.linear_models.task import CLASSIFIERS, PREDICTORS, ModelTask, count_records
 from dpublish.privacy.budget import Budget
 from dpublish.types import IntArray
 
@@ -102,12 +102,8 @@ class PrivLocal(Method[LinearModelRelease]):
     name: ClassVar[str] = "privlocal"
 
     target: str = setting("Column of the classes.")
-    predictors: tuple[str, ...] = setting(
-        "Columns to predict it from; all others unless named.", default=()
-    )
-    model: Literal["logistic", "svm"] = setting(
-        "Logistic regression, or a linear support vector machine.", default="logistic"
-    )
+    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
+    model: Literal["logistic", "svm"] = setting(CLASSIFIERS, default="logistic")
     moves: Literal["group", "single"] = setting(
         "Whether all weights of a column move in a round, or one weight, as in the thesis.",
         default="group",
