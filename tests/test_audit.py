@@ -4,7 +4,7 @@ from math import inf, log
 
 import pytest
 
-from dpublish.audit import frequency_p_value, privacy_loss
+from dpublish.testing import frequency_p_value, privacy_loss
 
 
 def test_an_outcome_that_only_one_dataset_can_produce_gives_everything_away():

@@ -13,7 +13,6 @@ import pytest
 from scipy.stats import beta
 
 from dpublish.accuracy.noise_distribution import noise_pmf
-from dpublish.audit import frequency_p_value
 from dpublish.mechanisms.exact.sampler import discrete_laplace
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.selection import select
@@ -22,6 +21,7 @@ from dpublish.mechanisms.sparse_vector.vector import SparseVector
 from dpublish.mechanisms.top_k import top_k
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import secure
+from dpublish.testing import frequency_p_value
 
 pytestmark = pytest.mark.audit
 DOUBT = 1e-6

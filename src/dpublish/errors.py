@@ -3,7 +3,7 @@
 DPublishError
 ├── InvalidParameter        a public setting is out of range (also a ValueError)      exit code 1
 │   ├── InvalidSchema       the schema file is incomplete or contradicts itself
-│   └── InvalidQuery        a question that the release cannot answer
+│   └── InvalidQuery        a query that the release cannot answer
 ├── BudgetError             budget was asked for that is not there                    exit code 2
 │   ├── BudgetAlreadyUsed   a budget was split or spent twice
 │   └── BudgetExhausted     the ledger has no allowance left for this dataset
@@ -14,7 +14,7 @@ DPublishError
     └── CorruptRelease      the release folder is incomplete or was changed
 
 Messages quote public settings only, never a value computed from private data:
-an error message is a release that nobody paid for.
+an error message is a release that no one paid for.
 """
 
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ class InvalidSchema(InvalidParameter):
 
 
 class InvalidQuery(InvalidParameter):
-    """A question that the release cannot answer."""
+    """A query that the release cannot answer."""
 
 
 class BudgetError(DPublishError):

@@ -26,7 +26,7 @@ class RandomSource(Protocol):
 class SystemSource:
     """The operating system's cryptographic generator; stateless and safe to fork."""
 
-    __slots__ = ()  # nothing can be put in the place of `words` on one source
+    __slots__ = ()  # nothing can replace `words` on one source
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """Draw `count` independent uniform 64-bit words."""
@@ -60,10 +60,10 @@ def seeded(seed: int) -> SeededSource:
 
 
 def is_secure(source: RandomSource) -> bool:
-    """Say whether noise from `source` hides anything; a subclass does not count."""
+    """Check whether noise from `source` hides anything; a subclass does not count."""
     return type(source) is SystemSource
 
 
 def plain_generator(seed: int | None = None) -> np.random.Generator:
     """Make an ordinary NumPy generator, for public data and post-processing only."""
-    return np.random.default_rng(seed)  # noqa: TID251 - this is the one place that may
+    return np.random.default_rng(seed)  # noqa: TID251 - this is the only call that may

@@ -4,6 +4,8 @@
 estimators.  It runs a method on a small table and raises `AssertionError` with a sentence that
 says which rule is broken.  What passes is not proved private; what fails is not.
 
+`privacy_loss` and `frequency_p_value` compare what a mechanism does with what its proof says.
+
 >>> from dpublish import Histogram
 >>> check_method(Histogram(columns=("age", "sex")))
 """
@@ -13,15 +15,18 @@ import dataclasses
 import json
 import pickle
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import inf, log
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+from scipy.stats import chisquare
 
 from dpublish.core import method as method_module
 from dpublish.core.folder.folder import kind_called, load
@@ -35,7 +40,7 @@ from dpublish.ledger.ledger import Ledger
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, secure, seeded
 
-__all__ = ["check_method", "example_rows", "example_schema"]
+__all__ = ["check_method", "example_rows", "example_schema", "frequency_p_value", "privacy_loss"]
 
 EPSILON = "1.5"
 MARKER = "zq-private-marker"
@@ -504,6 +509,61 @@ def _loss(here: _Call, there: _Call) -> float:
         lost: float = max(float((moves.max() - won).sum()), float((won - moves.min()).sum()))
         return float(here.rate / paying * lost)
     return here.rate * float(np.abs(moves).sum())
+
+
+# --- What a mechanism does, and what its proof says ------------------------------------------
+
+
+def privacy_loss(here: Mapping[Hashable, float], there: Mapping[Hashable, float]) -> float:
+    """Find the largest log ratio of an outcome's probability on two neighboring datasets.
+
+    >>> round(privacy_loss({"a": 0.5, "b": 0.5}, {"a": 0.25, "b": 0.75}), 3)
+    0.693
+    """
+    loss = 0.0
+    for outcome in here.keys() | there.keys():
+        first, second = here.get(outcome, 0.0), there.get(outcome, 0.0)
+        if first == second:
+            continue
+        if min(first, second) == 0:
+            return inf  # an outcome that only one of them can produce gives it away
+        loss = max(loss, abs(log(first / second)))
+    return loss
+
+
+def frequency_p_value(
+    samples: Iterable[Hashable], expected: Mapping[Hashable, float], *, min_expected: float = 5
+) -> float:
+    """Test by chi-squared whether `samples` were drawn from the `expected` distribution.
+
+    Outcomes expected fewer than `min_expected` times are pooled; an outcome that should be
+    impossible gives 0.
+
+    Raises:
+        ValueError: All outcomes would be pooled into one, so that no sample could fail.
+    """
+    seen = Counter(samples)
+    if any(expected.get(outcome, 0) <= 0 for outcome in seen):
+        return 0.0
+    total = seen.total()
+    scale = total / sum(expected.values())
+    observed: list[float] = []
+    wanted: list[float] = []
+    rare_observed = rare_wanted = 0.0
+    for outcome, probability in expected.items():
+        if probability * scale >= min_expected:
+            observed.append(seen[outcome])
+            wanted.append(probability * scale)
+        else:
+            rare_observed += seen[outcome]
+            rare_wanted += probability * scale
+    if rare_wanted > 0:
+        observed.append(rare_observed)
+        wanted.append(rare_wanted)
+    if len(wanted) < 2:
+        raise ValueError("a test on fewer than two sets of outcomes cannot fail")
+    rescale = sum(observed) / sum(wanted)
+    return float(chisquare(observed, [w * rescale for w in wanted]).pvalue)
 
 
 def _require(holds: object, rule: str) -> None:

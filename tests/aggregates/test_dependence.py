@@ -14,7 +14,7 @@ from dpublish.aggregates.dependence import (
     distance_from_independence,
     fit_of_assignment,
 )
-from dpublish.audit import privacy_loss
+from dpublish.testing import privacy_loss
 
 
 def tables(shape, most):

@@ -46,7 +46,7 @@ def make_rows(size, seed=1):
     ]
 
 
-def place(row):
+def cell_of(row):
     """Find the cell of a row, in plain Python; None if a column leaves the row out."""
     hours, slope, count = (row[name] for name in ("hours", "slope", "count"))
     if hours is None or math.isnan(hours) or count is None or row["sign"] is None:
@@ -68,7 +68,7 @@ def _bin(value, low, high, bins):
 
 def count_by_hand(rows):
     counts = np.zeros(SHAPE, dtype=np.int64)
-    for cell in filter(None, map(place, rows)):
+    for cell in filter(None, map(cell_of, rows)):
         counts[cell] += 1
     return counts
 
@@ -114,8 +114,8 @@ def _parts(rows, folder):
     for number, part in enumerate((rows[:third], rows[third : 2 * third], rows[2 * third :])):
         table = arrow(part)
         if number == 1:  # another type in one of the files
-            place = table.column_names.index("count")
-            table = table.set_column(place, "count", table["count"].cast(pa.float32()))
+            index = table.column_names.index("count")
+            table = table.set_column(index, "count", table["count"].cast(pa.float32()))
         pq.write_table(table, folder / f"part-{number}.parquet", row_group_size=50)
     return folder
 
@@ -151,43 +151,43 @@ def _written(write, rows, path):
 
 
 DISGUISES = {
-    "csv": lambda rows, place: (write_csv(rows, place / "t.csv"), {}),
-    "csv of windows": lambda rows, place: (
-        write_csv(rows, place / "t.csv", ";", "\r\n"),
+    "csv": lambda rows, folder: (write_csv(rows, folder / "t.csv"), {}),
+    "csv of windows": lambda rows, folder: (
+        write_csv(rows, folder / "t.csv", ";", "\r\n"),
         {},
     ),
-    "tsv": lambda rows, place: (write_csv(rows, place / "t.tsv", "\t"), {}),
-    "zipped csv": lambda rows, place: (
-        write_csv(rows, place / "t.csv.gz", opened=gzip.open),
+    "tsv": lambda rows, folder: (write_csv(rows, folder / "t.tsv", "\t"), {}),
+    "zipped csv": lambda rows, folder: (
+        write_csv(rows, folder / "t.csv.gz", opened=gzip.open),
         {},
     ),
-    "parquet": lambda rows, place: (_written(pq.write_table, rows, place / "t.parquet"), {}),
-    "parquet folder": lambda rows, place: (_parts(rows, place / "parts"), {}),
-    "parquet pattern": lambda rows, place: (_parts(rows, place / "parts") / "p*.parquet", {}),
-    "feather": lambda rows, place: (
-        _written(pyarrow.feather.write_feather, rows, place / "t.feather"),
+    "parquet": lambda rows, folder: (_written(pq.write_table, rows, folder / "t.parquet"), {}),
+    "parquet folder": lambda rows, folder: (_parts(rows, folder / "parts"), {}),
+    "parquet pattern": lambda rows, folder: (_parts(rows, folder / "parts") / "p*.parquet", {}),
+    "feather": lambda rows, folder: (
+        _written(pyarrow.feather.write_feather, rows, folder / "t.feather"),
         {},
     ),
-    "arrow stream file": lambda rows, place: (_ipc_stream(rows, place / "t.arrows"), {}),
-    "arrow": lambda rows, place: (arrow(rows), {}),
-    "arrow reader": lambda rows, place: (arrow(rows).to_reader(max_chunksize=100), {}),
-    "unknown stream": lambda rows, place: (Stream(arrow(rows)), {}),
-    "pandas": lambda rows, place: (arrow(rows).to_pandas(), {}),
-    "pandas objects": lambda rows, place: (_pandas_objects(rows), {}),
-    "pandas categories": lambda rows, place: (_pandas_categories(rows), {}),
-    "polars": lambda rows, place: (pl.from_arrow(arrow(rows)), {}),
-    "polars lazy": lambda rows, place: (pl.from_arrow(arrow(rows)).lazy(), {}),
-    "duckdb relation": lambda rows, place: (_relation(rows), {}),
-    "duckdb file": lambda rows, place: (
-        _duckdb_file(rows, place / "t.duckdb"),
+    "arrow stream file": lambda rows, folder: (_ipc_stream(rows, folder / "t.arrows"), {}),
+    "arrow": lambda rows, folder: (arrow(rows), {}),
+    "arrow reader": lambda rows, folder: (arrow(rows).to_reader(max_chunksize=100), {}),
+    "unknown stream": lambda rows, folder: (Stream(arrow(rows)), {}),
+    "pandas": lambda rows, folder: (arrow(rows).to_pandas(), {}),
+    "pandas objects": lambda rows, folder: (_pandas_objects(rows), {}),
+    "pandas categories": lambda rows, folder: (_pandas_categories(rows), {}),
+    "polars": lambda rows, folder: (pl.from_arrow(arrow(rows)), {}),
+    "polars lazy": lambda rows, folder: (pl.from_arrow(arrow(rows)).lazy(), {}),
+    "duckdb relation": lambda rows, folder: (_relation(rows), {}),
+    "duckdb file": lambda rows, folder: (
+        _duckdb_file(rows, folder / "t.duckdb"),
         {"table": "people"},
     ),
-    "duckdb query": lambda rows, place: (
-        _duckdb_file(rows, place / "t.duckdb"),
+    "duckdb query": lambda rows, folder: (
+        _duckdb_file(rows, folder / "t.duckdb"),
         {"sql": "SELECT * FROM people"},
     ),
-    "sql over files": lambda rows, place: (
+    "sql over files": lambda rows, folder: (
         None,
-        {"sql": f"FROM '{_written(pq.write_table, rows, place / 't.parquet')}'"},
+        {"sql": f"FROM '{_written(pq.write_table, rows, folder / 't.parquet')}'"},
     ),
 }

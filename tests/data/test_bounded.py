@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpublish.aggregates.counts import Counts
-from dpublish.audit import frequency_p_value
 from dpublish.data.engines.bounded import hash_units
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import DPublishError, InvalidParameter
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import plain_generator
+from dpublish.testing import frequency_p_value
 
 ITEMS = ["apple", "pear", "leek"]
 # `owner` repeats the unit, so that kept rows can be told apart by whose they are.
@@ -137,7 +137,7 @@ def kept_of_each_batch(rows, most, batch=2):
     return out
 
 
-def kept_by_place(rows, most):
+def kept_by_position(rows, most):
     """Keep a user's rows by where they are in the table, which others move."""
     return _first_of_each([*rows[::2], *rows[1::2]], most)
 
@@ -166,7 +166,7 @@ def _first_of_each(rows, most):
 
 
 @pytest.mark.parametrize(
-    "broken", [kept_of_each_batch, kept_by_place, kept_unless_popular, kept_by_short_hash]
+    "broken", [kept_of_each_batch, kept_by_position, kept_unless_popular, kept_by_short_hash]
 )
 def test_a_choice_that_looks_beyond_the_user_is_caught(broken):
     rows = [(1, "apple", "0"), (1, "pear", "0"), (2, "apple", "0"), (3, "apple", "0")]
@@ -235,7 +235,7 @@ def test_another_key_makes_another_choice_and_the_same_key_the_same():
     assert choices[3] == frozenset(kept(rows, 1, bytes([3])))
 
 
-def test_rows_that_are_left_out_anyway_take_no_place_of_others():
+def test_rows_that_are_left_out_anyway_leave_room_for_others():
     rows = [(1, "stone", "1"), (1, None, "1"), (1, "leek", "x"), (1, "gravel", "1")]
     for key in range(30):
         assert kept(rows, 1, bytes([key])) == Counter({(1, 2, 2): 1})

@@ -60,7 +60,7 @@ def test_unscaling_undoes_scaling_but_for_rounding(low, width, part):
     assert back == pytest.approx(value, abs=1e-9 * width + 1e-15 * abs(low) * 8)
 
 
-def test_lattice_coordinates_are_whole_and_reach_from_minus_unit_to_unit():
+def test_lattice_coordinates_are_integers_from_minus_unit_to_unit():
     box = Box.of(SCHEMA)
     found = lattice(box, age=[0, 99, 49], height=[100, 160, 220])
     assert found.dtype == np.int64
@@ -68,7 +68,7 @@ def test_lattice_coordinates_are_whole_and_reach_from_minus_unit_to_unit():
 
 
 @given(st.lists(st.floats(0.1, 0.7), min_size=1, max_size=40), st.integers(0, 40))
-def test_a_record_has_the_same_place_in_every_batch(values, cut):
+def test_a_record_has_the_same_position_in_every_batch(values, cut):
     box = Box.of(Schema((column("x", "numeric", bounds=[0.1, 0.7]),)))
     whole = lattice(box, x=values)
     assert np.all(np.abs(whole) <= UNIT)

@@ -120,8 +120,8 @@ def test_one_record_more_changes_one_count_at_most(tmp_path, length, make, line_
     is_read = length <= LONGEST_RECORD
     for others in ([b"y,q"], [b"y,q", plain(LONGEST_RECORD + 1)], []):
         before = count(path, others, line_end)
-        for place in range(len(others) + 1):
-            lines = [*others[:place], long, *others[place:]]
+        for index in range(len(others) + 1):
+            lines = [*others[:index], long, *others[index:]]
             assert count(path, lines, line_end) == [before[0] + is_read, before[1]]
 
 

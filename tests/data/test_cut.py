@@ -62,7 +62,7 @@ def test_a_number_cell_that_is_a_node_keeps_its_name():
     assert cut_axis(named, [0, 2]).labels[0] == named.axis(1).labels[0]
 
 
-def test_questions_are_answered_by_the_part_of_a_cell():
+def test_queries_are_answered_by_the_part_of_a_cell():
     axis = cut_axis(WORK, [0, 3, 4, 5])
     assert axis.match("State").round(3).tolist() == [0.333, 0, 0, 0]
     assert axis.match("Paid", "Carer").tolist() == [1, 1, 0, 0]

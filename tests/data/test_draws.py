@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpublish.audit import frequency_p_value
 from dpublish.data.draws import choose, draw_blocks, require_rate
 from dpublish.errors import InvalidParameter
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value
 
 WORD = 2**64
 
@@ -47,7 +47,7 @@ def test_a_choice_compares_a_uniform_number_with_the_rate(rate, offsets):
         whole, rest = divmod(rest * WORD, 1)
         words.append(min(max(int(whole) + offset, 0), WORD - 1))
     digits = [*words, *[WORD - 1] * 9]
-    number = sum(Fraction(word, WORD ** (place + 1)) for place, word in enumerate(digits))
+    number = sum(Fraction(word, WORD ** (index + 1)) for index, word in enumerate(digits))
     assert choose(rate, 1, Script(*words)).tolist() == [number < rate]
 
 

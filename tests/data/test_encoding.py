@@ -135,10 +135,10 @@ def test_a_value_is_encoded_alike_whatever_stands_next_to_it(settings_of, array)
     declared = column("x", **settings_of)
     together = declared.encode(array)
     keep = np.ones(len(array), dtype=bool) if together.keep is None else together.keep
-    for place in range(len(array)):
-        alone = declared.encode(array.slice(place, 1))
-        assert alone.codes[0] == together.codes[place]
-        assert (alone.keep is None or alone.keep[0]) == keep[place]
+    for index in range(len(array)):
+        alone = declared.encode(array.slice(index, 1))
+        assert alone.codes[0] == together.codes[index]
+        assert (alone.keep is None or alone.keep[0]) == keep[index]
 
 
 @settings(deadline=None, max_examples=40)

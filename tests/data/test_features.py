@@ -84,11 +84,11 @@ def test_no_record_of_the_domain_exceeds_the_norm_and_one_attains_it():
     assert largest == pytest.approx(without_height.norms, rel=1e-15)
 
 
-def test_reach_and_distance_are_the_largest_over_the_whole_domain_exactly():
+def test_sum_and_distance_are_the_largest_over_the_whole_domain_exactly():
     everyone = FEATURES.matrix(whole_domain(FEATURES))
     weights = draw_weights(1)
     sums = everyone @ weights.T
-    assert (FEATURES.reach(weights) * FEATURE_UNIT == np.abs(sums).max(axis=0)).all()
+    assert (FEATURES.largest_sum(weights) * FEATURE_UNIT == np.abs(sums).max(axis=0)).all()
     gaps = np.abs(sums[:, :, None] - sums[:, None, :]).max(axis=0)
     assert (FEATURES.distances(weights) * FEATURE_UNIT == gaps).all()
     assert FEATURES.distance(weights[0], weights[1]) * FEATURE_UNIT == gaps[0, 1]
@@ -96,7 +96,7 @@ def test_reach_and_distance_are_the_largest_over_the_whole_domain_exactly():
 
 def test_a_block_of_a_category_counts_once_and_its_plain_sum_would_be_too_large():
     weights = np.array([0, 0, 0, 0, 0, 5, 5, 5, -5])
-    assert FEATURES.reach(weights) == 0  # the same for everybody, and taken back
+    assert FEATURES.largest_sum(weights) == 0  # the same for all records, and taken back
     assert np.abs(weights).sum() == 20
 
 
@@ -118,8 +118,8 @@ def test_weights_in_own_units_give_the_same_sums():
     assert list(own) == list(features.names)
     codes = whole_domain(features)
     scores = features.matrix(codes) @ weights / FEATURE_UNIT
-    for place, score in enumerate(scores):
-        age, grade, sex = (int(codes[name][place]) for name in features.columns)
+    for index, score in enumerate(scores):
+        age, grade, sex = (int(codes[name][index]) for name in features.columns)
         said = own["(intercept)"] + own[f"sex={SEX.axis().labels[sex]}"]
         said += own["age=(missing)"] if age == 5 else own["age"] * age
         said += own["grade=(missing)"] if grade == 3 else own["grade"] * grade

@@ -55,7 +55,7 @@ def refusal_of(action):
 
 
 @pytest.mark.parametrize(
-    ("place", "schema", "cache", "action"),
+    ("location", "schema", "cache", "action"),
     [
         ("encoded._join", PLAIN, True, total),
         ("encoded.make_batch", PLAIN, False, total),
@@ -70,9 +70,9 @@ def refusal_of(action):
         ("bounded._choose", UNITS, False, bound),
     ],
 )
-def test_how_much_memory_is_lacking_is_not_told(place, schema, cache, action, monkeypatch):
+def test_how_much_memory_is_lacking_is_not_told(location, schema, cache, action, monkeypatch):
     table = open_table(TABLE, schema, cache=cache)
-    monkeypatch.setattr(f"dpublish.data.engines.{place}", run_out)
+    monkeypatch.setattr(f"dpublish.data.engines.{location}", run_out)
     message = "there is not enough memory to read the rows; use cache=False or fewer columns"
     assert refusal_of(lambda: action(table)) == message
 

@@ -150,7 +150,7 @@ def test_a_value_is_read_and_encoded_once_for_all_groups():
     assert source.read == {"letter": 1, "hours": 1, "count": 1}
 
 
-def test_nobody_can_write_to_a_group_copy_it_or_see_its_rows():
+def test_no_one_can_write_to_a_group_copy_it_or_see_its_rows():
     part = pairs([(1, 1), (2, 0)]).only("level", [1])
 
     class Vandal(Counts):
@@ -184,13 +184,13 @@ def test_unknown_columns_and_rows_of_units_are_refused():
         pairs([]).only("level", [1]).sum(Counts(PAIR, ((("level", None),),)))
 
 
-@pytest.mark.parametrize(("place", "cache"), [("_pick", True), ("Choice.mark", False)])
-def test_how_much_memory_is_lacking_is_not_told(place, cache, monkeypatch):
+@pytest.mark.parametrize(("location", "cache"), [("_pick", True), ("Choice.mark", False)])
+def test_how_much_memory_is_lacking_is_not_told(location, cache, monkeypatch):
     def run_out(*_):
         raise pa.ArrowMemoryError("unable to allocate an array of shape (4711,)")
 
     table = pairs([(1, 1)] * 3, cache)
-    monkeypatch.setattr(f"dpublish.data.engines.chosen.{place}", run_out)
+    monkeypatch.setattr(f"dpublish.data.engines.chosen.{location}", run_out)
     with pytest.raises(UnreadableData, match="not enough memory") as refused:
         cells(table.only("level", [1]), "a")
     assert refused.value.__context__ is None

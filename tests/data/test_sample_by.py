@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from data.nasty_tables import DISGUISES, SCHEMA, SHAPE, arrow, make_rows
 from dpublish.aggregates.counts import Counts
-from dpublish.audit import frequency_p_value
 from dpublish.data.draws import choose_by, require_rates
 from dpublish.data.engines.local import LocalTable
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, UnreadableData
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value
 
 WORD = 2**64
 HALF, NEVER, ALWAYS = Fraction(1, 2), Fraction(0), Fraction(1)
@@ -141,7 +141,7 @@ def test_a_sample_of_a_group_holds_the_columns_asked_for_and_stays_the_same(rng)
     assert cells(table.sample_by("level", [ALWAYS] * 4, rng), "a").tolist() == [0, 50, 50, 0, 0, 0]
 
 
-def test_a_sample_of_nobody_is_empty(rng):
+def test_a_sample_of_no_records_is_empty(rng):
     empty = pairs([], []).sample_by("level", RATES, rng)
     assert cells(empty, "a").tolist() == [0] * 6
 

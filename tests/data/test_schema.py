@@ -1,4 +1,4 @@
-"""Schemas, columns and axes: what is declared, and what part of a cell a question covers."""
+"""Schemas, columns and axes: what is declared, and what part of a cell a query covers."""
 
 import json
 import pickle
@@ -109,7 +109,7 @@ def test_a_schema_that_contradicts_itself_is_refused(columns, unit, complaint):
         ({"kind": "category", "values": ["a"], "branching": 2}, "branching does not apply"),
         ({"kind": "category", "values": ["(missing)"], "missing": "category"}, "twice"),
         ({"kind": "category", "values": ["a"], "taxonomy": ["a", "b"]}, "has 'b', which values"),
-        ({"kind": "category", "values": ["a", "b"], "taxonomy": ["a"]}, "no place for 'b'"),
+        ({"kind": "category", "values": ["a", "b"], "taxonomy": ["a"]}, "no leaf for 'b'"),
         ({"kind": "category", "taxonomy": {"x": ["a"], "b": {}}, "other": "x"}, "'x' twice"),
         ({"kind": "ordinal", "values": ["a", "b"], "taxonomy": ["b", "a"]}, "the order of values"),
     ],
@@ -232,7 +232,7 @@ def test_ordinal_ranges_follow_the_order_of_values_and_leave_out_the_rest():
         (lambda: WORK.axis().match("Lokal"), "did you mean 'Local'"),
         (lambda: WORK.axis().match("?"), "known: State, Local"),
         (lambda: WORK.axis().cover("State"), "has no order"),
-        (lambda: LEVEL.axis().cover("rest"), "no place in the order"),
+        (lambda: LEVEL.axis().cover("rest"), "no position in the order"),
         (lambda: LEVEL.axis().cover("hihg"), "did you mean 'high'"),
         (lambda: AGE.axis().match(200), "integers from 17 to 90, not 200"),
         (lambda: AGE.axis().match(20.5), "integers from 17 to 90"),
@@ -241,7 +241,7 @@ def test_ordinal_ranges_follow_the_order_of_values_and_leave_out_the_rest():
         (lambda: PAY.axis().match(3), "ask for a range"),
     ],
 )
-def test_a_question_without_an_answer_is_refused_with_a_hint(ask, complaint):
+def test_a_query_without_an_answer_is_refused_with_a_hint(ask, complaint):
     with pytest.raises(InvalidQuery, match=complaint):
         ask()
 

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from data.nasty_tables import DISGUISES, SCHEMA, arrow, make_rows, place
+from data.nasty_tables import DISGUISES, SCHEMA, arrow, cell_of, make_rows
 from dpublish.aggregates.counts import Counts
-from dpublish.audit import frequency_p_value
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit
+from dpublish.testing import frequency_p_value
 
 TOTAL = Counts(SCHEMA, ((),))
 
@@ -70,7 +70,7 @@ def test_a_record_is_left_out_by_the_columns_that_are_read_and_no_others():
     signs = Counter(row["sign"] for row in rows if row["sign"] is not None)
     assert table.sum(Counts(SCHEMA, ((("sign", None),),))).tolist() == [signs["n"], signs["p"]]
     whole = Counts(SCHEMA, (tuple((name, None) for name in SCHEMA.names),))
-    assert table.sum(whole).sum() == sum(place(row) is not None for row in rows)
+    assert table.sum(whole).sum() == sum(cell_of(row) is not None for row in rows)
 
 
 def test_a_batch_cannot_change_what_the_table_keeps():

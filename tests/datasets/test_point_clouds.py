@@ -46,10 +46,10 @@ def test_the_nearest_two_clusters_are_as_far_apart_as_requested():
     for i, j in combinations(range(5), 2):
         between = means[i] - means[j]
         distance = np.linalg.norm(between)
-        reach = sum(
+        radii = sum(
             1.96 * np.sqrt(between @ shapes[n] @ shapes[n].T @ between) / distance for n in (i, j)
         )
-        found.append((distance - reach) / (distance + reach))
+        found.append((distance - radii) / (distance + radii))
     assert min(found) == pytest.approx(0.2)
 
 

@@ -17,8 +17,7 @@ from dpublish.datasets.moving_objects import (
     moving_objects,
     oldenburg,
 )
-from dpublish.datasets.real_streams import NYC, TDRIVE, nyc_stream, tdrive_stream
-from dpublish.datasets.stream_sets import STREAM_SETS
+from dpublish.datasets.stream_sets import NYC, STREAM_SETS, TDRIVE, nyc_stream, tdrive_stream
 from dpublish.datasets.streams import (
     CountStream,
     bursty_stream,
@@ -60,7 +59,7 @@ def test_a_static_stream_never_changes():
     assert not moved(static_stream(**SMALL)).any()
 
 
-def test_bursts_move_about_half_of_the_people_and_nobody_moves_between_them():
+def test_bursts_move_about_half_of_the_people_and_no_one_moves_between_them():
     stream = bursty_stream(people=10_000, steps=60, bursts=4)
     jumps = moved(stream)[moved(stream) > 0]
     assert len(jumps) == 4
@@ -188,7 +187,7 @@ def test_a_map_without_roads_is_refused():
         moving_objects(empty)
 
 
-def test_parts_of_a_map_that_cannot_be_reached_are_left_out(tmp_path):
+def test_parts_of_a_map_that_are_not_connected_are_left_out(tmp_path):
     nodes = {"node_id": [3, 5, 7, 9, 11], "x": [0.0, 3, 0, 50, 60], "y": [0.0, 4, 8, 50, 50]}
     edges = {"node_a": [3, 5, 5, 9], "node_b": [5, 3, 7, 11]}
     pq.write_table(pa.table(nodes), tmp_path / NODES)

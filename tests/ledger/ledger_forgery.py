@@ -70,7 +70,7 @@ def verify(path, **known):
 
 
 def write(path, entries):
-    """Put `entries` in the place of those that are there; head and fingerprints fit them."""
+    """Replace the entries that are there by `entries`; head and fingerprints fit them."""
     steps = [(f"DELETE FROM {table}", ()) for table in ("entries", "head", "fingerprints")]
     for entry in entries:
         row = tuple(vars(entry).values())

@@ -132,18 +132,18 @@ def tear(act):
     return torn
 
 
-def interrupt_before(place, name):
-    setattr(place, name, end_process)
+def interrupt_before(owner, name):
+    setattr(owner, name, end_process)
 
 
-def interrupt_after(place, name):
-    original = getattr(place, name)
+def interrupt_after(owner, name):
+    original = getattr(owner, name)
 
     def act(*arguments, **settings):
         original(*arguments, **settings)
         os._exit(9)
 
-    setattr(place, name, act)
+    setattr(owner, name, act)
 
 
 def tear_line(kind):
@@ -272,7 +272,7 @@ def forget_folder(anchor):
 
 @needs_fork
 @pytest.mark.parametrize("harm", [remove, put_folder, put_pipe, put_other, forget_folder])
-def test_an_anchor_that_cannot_be_reached_refuses_the_grant_before_the_debit(books, anchor, harm):
+def test_an_anchor_that_cannot_be_opened_refuses_the_grant_before_the_debit(books, anchor, harm):
     before = books.read_bytes()
     harm(anchor)
     with Ledger(books) as ledger, pytest.raises(LedgerUnavailable, match="the ledger is unchanged"):

@@ -69,14 +69,14 @@ def supervise(folder, kills, order):
         longest = LONGEST_LIFE * median(cycle_seconds(ledger) for _ in range(9))  # disks differ
     lives = plain_generator(7).uniform(0, max(0.02, longest), size=kills)
     problems = []
-    for place, life in enumerate(lives):
+    for index, life in enumerate(lives):
         child = os.fork()
         if child == 0:
             live(books, log, order)
         time.sleep(life)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        if place % 10 == 9:  # not always: a child must also find what the last one left behind
+        if index % 10 == 9:  # not always: a child must also find what the last one left behind
             problems += audit(books, log)
     with Ledger(books) as ledger:
         debited = ledger.status("census").spent / EPSILON

@@ -1,4 +1,4 @@
-"""A person's total over all releases is tracked at her level and never passes her own number."""
+"""A person's total over all releases is tracked at their level and never passes their number."""
 
 import json
 from fractions import Fraction

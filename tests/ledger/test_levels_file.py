@@ -63,8 +63,8 @@ def test_entries_of_a_dataset_without_levels_hold_none(tmp_path):
     ]
 
 
-def edit(place, **changes):
-    return lambda entries: entries.__setitem__(place, edit_body(entries[place], **changes))
+def edit(index, **changes):
+    return lambda entries: entries.__setitem__(index, edit_body(entries[index], **changes))
 
 
 def stated(*spent):
@@ -83,9 +83,9 @@ FORGERIES = {  # entries: 0 create, 1 add, 2 grant by level, 3 ordinary grant, 4
         edit(2, amounts=[["0.1", "0.05"], ["1", "0.5"]]),
         "debits other levels than its release has",
     ),
-    "an ordinary grant that nobody vouched for": (
+    "an ordinary grant that no one vouched for": (
         edit(3, all_have_levels=False),
-        "nobody said that all records have levels",
+        "no one said that all records have levels",
     ),
     "a grant of less than it says": (edit(2, epsilon="0.4"), "not the most that a level pays"),
     "a grant above a level": (

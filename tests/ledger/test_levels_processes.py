@@ -212,12 +212,12 @@ def debit_one_by_one(folder):
 
 
 if __name__ == "__main__":
-    task, place, *rest = sys.argv[1:]
+    task, folder, *rest = sys.argv[1:]
     if task == "kill":
-        sys.stdout.write(json.dumps(supervise(Path(place), *rest)))
+        sys.stdout.write(json.dumps(supervise(Path(folder), *rest)))
     else:
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         sys.stdin.readline()
         racing = race_on_ledger if rest[0] == "ledger" else race_naively
-        sys.stdout.write(str(racing(Path(place), rest[1])))
+        sys.stdout.write(str(racing(Path(folder), rest[1])))

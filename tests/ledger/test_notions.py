@@ -92,7 +92,7 @@ def test_an_account_never_pays_for_two_notions(path, first, second):
         ("a unit", "a window", None),
     ],
 )
-def test_nobody_is_told_to_hide_less_in_order_to_share_an_account(ledger, first, second, also):
+def test_no_one_is_told_to_hide_less_in_order_to_share_an_account(ledger, first, second, also):
     ordinary(ledger, "0.5", "census", NOTIONS[first])
     with pytest.raises(InvalidParameter) as caught:
         ordinary(ledger, "0.1", "census", NOTIONS[second])
@@ -269,9 +269,9 @@ WISHES = ("values-only", "levels", "values-only", "levels")
 
 
 def lost(ledger):
-    """Add up what exchanging her values costs a person, over all that WISHES get.
+    """Add up what exchanging their values costs a person, over all that WISHES get.
 
-    A release that hides presence costs her twice its amount: she goes out and comes in.
+    A release that hides presence costs them twice its amount: they leave and come back.
     """
     found = dict.fromkeys(LEVELS, Fraction(0))
     for mode in WISHES:
@@ -284,7 +284,7 @@ def lost(ledger):
     return found
 
 
-def test_whoever_is_guaranteed_that_values_are_hidden_loses_her_level_at_most(ledger):
+def test_whoever_is_guaranteed_that_values_are_hidden_loses_their_level_at_most(ledger):
     assert all(0 < cost <= level for level, cost in lost(ledger).items())
 
 

@@ -17,7 +17,7 @@ from dpublish.randomness import secure
 
 CAP, EPSILON = Fraction(2), Fraction(3, 200)
 PAUSE = 0.005  # seconds: lets the other one in
-MOST = CAP // EPSILON  # 133, and a remainder that nobody gets
+MOST = CAP // EPSILON  # 133, and a remainder that no one gets
 
 
 def test_two_processes_share_a_cap_exactly(tmp_path):

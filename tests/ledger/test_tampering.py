@@ -108,11 +108,11 @@ def test_two_swapped_entries_are_found(path, first):
     assert not verify(path).is_intact
 
 
-@pytest.mark.parametrize("place", ROWS)
-def test_an_inserted_entry_is_found(path, place):
+@pytest.mark.parametrize("index", ROWS)
+def test_an_inserted_entry_is_found(path, index):
     entries = read(path)
-    forged = replace(entries[2], number=place)
-    entries.insert(place - 1, replace(forged, hash=forged.digest()))
+    forged = replace(entries[2], number=index)
+    entries.insert(index - 1, replace(forged, hash=forged.digest()))
     write(path, renumber(entries))
     assert not verify(path).is_intact
 
@@ -211,9 +211,9 @@ def test_no_flipped_byte_of_the_file_changes_what_a_ledger_says_unnoticed(path):
     original, known = path.read_bytes(), read(path)
     draw = plain_generator(5)
     noticed = 0
-    for place in draw.integers(len(original), size=600):
+    for index in draw.integers(len(original), size=600):
         damaged = bytearray(original)
-        damaged[place] ^= 1 << draw.integers(8)
+        damaged[index] ^= 1 << draw.integers(8)
         path.write_bytes(damaged)
         try:
             with Ledger(path) as ledger:

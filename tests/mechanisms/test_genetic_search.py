@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from choice_distribution import choice_distribution
-from dpublish.audit import frequency_p_value
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms import genetic_search
 from dpublish.mechanisms.genetic_search import (
@@ -21,10 +20,11 @@ from dpublish.mechanisms.genetic_search import (
 )
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value
 
-REACH = 10
+BOUND = 10
 FIRST = np.array([[-6], [2], [7]])
-RANGES = range(-REACH, REACH + 1)
+RANGES = range(-BOUND, BOUND + 1)
 
 
 def losses(generation, data):
@@ -33,11 +33,11 @@ def losses(generation, data):
 
 def pulled_apart(generation):
     """R by brute force over the whole domain."""
-    spreads = []
+    ranges = []
     for t in RANGES:
         values = losses(generation, [t])
-        spreads.append(int(values.max() - values.min()))
-    return max(spreads)
+        ranges.append(int(values.max() - values.min()))
+    return max(ranges)
 
 
 def score_by(data, measure=pulled_apart):
@@ -46,7 +46,7 @@ def score_by(data, measure=pulled_apart):
 
 def outcome_distribution(data, epsilon, measure=pulled_apart):
     """The exact distribution of two rounds with a population of two: first, then last choice."""
-    plan = Breeding(reach=REACH, rounds=2, population=2)
+    plan = Breeding(bound=BOUND, rounds=2, population=2)
     step = plan.step(1)
     first = score_by(data, measure)(FIRST)
     distribution = Counter()
@@ -55,7 +55,7 @@ def outcome_distribution(data, epsilon, measure=pulled_apart):
     )
     for parent, probability in zip(FIRST[:, 0].tolist(), probabilities, strict=True):
         for signs in ((-1, -1), (-1, 1), (1, -1), (1, 1)):
-            generation = np.clip([[parent + sign * step] for sign in signs], -REACH, REACH)
+            generation = np.clip([[parent + sign * step] for sign in signs], -BOUND, BOUND)
             last = score_by(data, measure)(generation)
             winners = choice_distribution(
                 last.values.tolist(), epsilon / 2 / last.sensitivity_range
@@ -98,7 +98,7 @@ def test_runs_are_as_frequent_as_the_distribution_says():
         found = search(
             score_by(data),
             FIRST,
-            Breeding(reach=REACH, rounds=2, population=2),
+            Breeding(bound=BOUND, rounds=2, population=2),
             budget=Budget.seeded(epsilon),
             rng=seeded(seed),
         )
@@ -128,7 +128,7 @@ def test_every_round_chooses_by_the_scores_and_the_range_that_it_was_told(monkey
 
     for name in ("select", "top_k"):
         monkeypatch.setattr(genetic_search, name, watched(name))
-    plan = Breeding(reach=REACH, rounds=3, population=4)
+    plan = Breeding(bound=BOUND, rounds=3, population=4)
     search(score, FIRST, plan, budget=Budget.seeded(1), rng=seeded(1))
     assert len(shown) == len(told) == 3
     for seen, said in zip(shown, told, strict=True):
@@ -139,11 +139,11 @@ def test_every_round_chooses_by_the_scores_and_the_range_that_it_was_told(monkey
 @pytest.mark.parametrize("parents", [1, 3])
 def test_every_round_costs_an_equal_share_and_the_budget_is_emptied(parents, rng):
     budget = Budget.seeded("0.7")
-    plan = Breeding(reach=REACH, rounds=5, population=6, parents=parents)
+    plan = Breeding(bound=BOUND, rounds=5, population=6, parents=parents)
     calls = []
     search(
         score_by([1]),
-        draw_uniform(6, 1, REACH, rng),
+        draw_uniform(6, 1, BOUND, rng),
         plan,
         budget=budget,
         rng=rng,
@@ -160,21 +160,21 @@ def test_with_much_budget_the_search_comes_near_the_best():
     def score(generation):
         return Scores(-np.square(generation - [300, -700]).sum(axis=1), 1)
 
-    plan = Breeding(reach=1000, rounds=60, population=50)
+    plan = Breeding(bound=1000, rounds=60, population=50)
     found = search(score, start, plan, budget=Budget.seeded(10_000), rng=seeded(6))
     assert np.abs(found - [300, -700]).max() < 30
 
 
 def test_children_take_the_head_of_one_parent_and_the_tail_of_another(rng):
     parents = np.array([[100] * 4, [-100] * 4])
-    plan = Breeding(reach=10_000, rounds=3, population=4000, parents=2)
+    plan = Breeding(bound=10_000, rounds=3, population=4000, parents=2)
     children = breed(parents, plan, 1, rng)
     moved = np.abs(children) != 100
     assert (moved.sum(axis=1) == 1).all()
     sources = children[moved][:, None] - [100, -100]
     assert (np.abs(sources) == plan.step(1)).any(axis=1).all()
-    places = np.argmax(moved, axis=1).tolist()
-    assert frequency_p_value(places, dict.fromkeys(range(4), 0.25)) > 1e-6
+    positions = np.argmax(moved, axis=1).tolist()
+    assert frequency_p_value(positions, dict.fromkeys(range(4), 0.25)) > 1e-6
     cuts = Counter()
     for child, is_moved in zip(children, moved, strict=True):
         kept = child[~is_moved]
@@ -186,15 +186,15 @@ def test_children_take_the_head_of_one_parent_and_the_tail_of_another(rng):
 
 
 def test_children_stay_in_the_box_and_their_steps_shrink(rng):
-    plan = Breeding(reach=REACH, rounds=3, population=300)
-    children = breed(np.array([[REACH, -REACH]]), plan, 1, rng)
-    assert np.abs(children).max() == REACH
-    assert [Breeding(reach=10_000, rounds=9).step(i) for i in (1, 2, 3)] == [1000, 950, 902]
+    plan = Breeding(bound=BOUND, rounds=3, population=300)
+    children = breed(np.array([[BOUND, -BOUND]]), plan, 1, rng)
+    assert np.abs(children).max() == BOUND
+    assert [Breeding(bound=10_000, rounds=9).step(i) for i in (1, 2, 3)] == [1000, 950, 902]
     assert plan.step(500) == 1
 
 
 def test_one_coordinate_needs_no_cut(rng):
-    children = breed(np.array([[0], [5]]), Breeding(reach=REACH, rounds=2, parents=2), 1, rng)
+    children = breed(np.array([[0], [5]]), Breeding(bound=BOUND, rounds=2, parents=2), 1, rng)
     assert set(children[:, 0].tolist()) == {-1, 1, 4, 6}
 
 
@@ -215,8 +215,8 @@ def test_the_first_generation_is_uniform(rng):
 
 
 @pytest.mark.parametrize(
-    "bad", [{"reach": 0}, {"rounds": 0}, {"population": 0}, {"parents": 0}, {"parents": 201}]
+    "bad", [{"bound": 0}, {"rounds": 0}, {"population": 0}, {"parents": 0}, {"parents": 201}]
 )
 def test_settings_without_sense_are_refused(bad):
     with pytest.raises(InvalidParameter):
-        Breeding(**({"reach": 5, "rounds": 3} | bad))
+        Breeding(**({"bound": 5, "rounds": 3} | bad))

@@ -10,7 +10,6 @@ import pytest
 from scipy.stats import chisquare
 
 from dpublish.accuracy.noise_distribution import noise_pmf
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.mechanisms import noise as module
 from dpublish.mechanisms.exact.lattice import UNIT_LIMIT
@@ -18,6 +17,7 @@ from dpublish.mechanisms.exact.sampler import LARGEST_NOISE
 from dpublish.mechanisms.noise import add_geometric, add_laplace, noisy_size
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, secure, seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 from noise_oracle import CountingSource, fit_p_value, two_sided_survival
 
 WINDOW = range(-12, 16)

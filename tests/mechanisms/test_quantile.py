@@ -7,11 +7,11 @@ from math import ceil, inf, nan
 import numpy as np
 import pytest
 
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.mechanisms.quantile import equal_stretches, quantile, rank_range
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 
 PROBABILITIES = [Fraction(p) for p in ("0", "1/10", "1/3", "1/2", "3/4", "1")]
 HALF = Fraction(1, 2)
@@ -33,7 +33,7 @@ def exact_odds(values, probability, cells, epsilon, range_factor=1.0):
 
 
 def worst_neighbors(probability, cells):
-    """Place values so that one more of them lifts nearly all points and sinks one.
+    """Arrange values so that one more of them lifts nearly all points and sinks one.
 
     A long stretch beside the quantile comes nearer to it; the one point beyond it moves off.
     """

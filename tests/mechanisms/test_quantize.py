@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from dpublish.errors import InvalidParameter
-from dpublish.mechanisms.quantize import lattice_range, quantize
-from dpublish.mechanisms.selection import FARTHEST
+from dpublish.mechanisms.selection import FARTHEST, lattice_range, quantize
 from dpublish.randomness import plain_generator
 
 GRAIN = 20  # scores are whole multiples of 1/20, so that all cases can be listed
@@ -20,23 +19,23 @@ def rounded_changes(change, rounding=lambda score: score // GRAIN):
     return set((rounding(STARTS + change) - rounding(STARTS)).tolist())
 
 
-def widest(spread, error=0):
-    """Find the widest range on the lattice if changes lie within some interval of `spread`.
+def widest(width, error=0):
+    """Find the widest range on the lattice if changes lie within some interval of `width`.
 
     With an `error`, the scores before and after are each computed wrongly by up to it.
     """
     return max(
-        max(rounded_changes(lowest + spread + 2 * error)) - min(rounded_changes(lowest - 2 * error))
+        max(rounded_changes(lowest + width + 2 * error)) - min(rounded_changes(lowest - 2 * error))
         for lowest in range(-2 * GRAIN, 2 * GRAIN)
     )
 
 
-@pytest.mark.parametrize("spread", range(2, 3 * GRAIN, 2))
+@pytest.mark.parametrize("width", range(2, 3 * GRAIN, 2))
 @pytest.mark.parametrize("error", [0, 1, 4])
-def test_rounding_down_widens_the_range_as_stated_and_no_more(spread, error):
-    ideal, off = Fraction(spread, GRAIN), Fraction(error, GRAIN)
+def test_rounding_down_widens_the_range_as_stated_and_no_more(width, error):
+    ideal, off = Fraction(width, GRAIN), Fraction(error, GRAIN)
     stated = lattice_range(sensitivity_range=ideal, numeric_error=off, exponent=0)
-    assert widest(spread, error) == stated
+    assert widest(width, error) == stated
     assert stated > ceil(ideal + 2 * off)  # the rule for a bound on each score is too little
 
 

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
 
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.mechanisms import weighted_choice
 from dpublish.mechanisms.exact import sampler as exact
 from dpublish.mechanisms.selection import FARTHEST, distances_below_best, select
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 
 METHODS = ["permute-and-flip", "exponential"]
 NEIGHBORS = st.lists(st.tuples(st.integers(-6, 6), st.integers(-2, 3)), min_size=1, max_size=5)
@@ -61,8 +61,8 @@ def chosen(scores, count, seed, *, budget=1, **changes):
 @given(pairs=NEIGHBORS)
 def test_no_neighbors_learn_more_than_the_budget(method, pairs):
     changes = [change for _, change in pairs]
-    spread = max(max(changes) - min(changes), 1)
-    assert loss(pairs, 1 / spread, method) < 1 + 1e-9
+    widest = max(max(changes) - min(changes), 1)
+    assert loss(pairs, 1 / widest, method) < 1 + 1e-9
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -88,10 +88,10 @@ def test_flipping_all_coins_finds_the_first_head_of_a_random_order():
 def test_a_floor_below_the_best_leaves_the_range_alone_and_a_fixed_ceiling_does_not(pairs, most):
     here, there = np.array(pairs).T.cumsum(axis=0)
 
-    def spread(bound):
+    def widest(bound):
         return np.ptp(bound(there) - bound(here))
 
-    assert spread(lambda q: np.maximum(q, q.max() - most)) <= spread(lambda q: q)
+    assert widest(lambda q: np.maximum(q, q.max() - most)) <= widest(lambda q: q)
     both_rise = np.array([[0, 5], [5, 10]])  # by five each, so the range is zero
     assert np.ptp(np.diff(np.minimum(both_rise, 5), axis=0)) == 5
 

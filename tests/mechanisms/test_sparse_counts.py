@@ -9,7 +9,6 @@ import pytest
 from scipy.stats import chisquare, poisson
 
 from dpublish.accuracy.noise_distribution import noise_pmf, noise_survival
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms import sparse_counts as module
 from dpublish.mechanisms.exact import sampler as exact
@@ -19,6 +18,7 @@ from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.sparse_counts import auto_threshold, sparse_counts
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 from noise_oracle import fit_p_value, geometric_survival
 
 LAST = 9  # larger counts are told apart no further

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.mechanisms import top_k as module
 from dpublish.mechanisms.exact import sampler as exact
 from dpublish.mechanisms.top_k import random_order, top_k
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 
 METHODS = ["one-shot", "peel-permute-and-flip", "peel-exponential"]
 PAIRS = st.tuples(st.integers(-4, 4), st.integers(-1, 2))  # a score, and one record's effect
@@ -89,8 +89,8 @@ def test_the_distribution_agrees_with_a_list_of_all_noises():
 @given(pairs=st.lists(PAIRS, min_size=2, max_size=4), count=st.integers(1, 4))
 def test_no_neighbors_learn_more_than_the_budget_whatever_breaks_ties(pairs, count):
     count, changes = min(count, len(pairs)), [change for _, change in pairs]
-    spread = max(max(changes) - min(changes), 1)
-    rate = 1 / (max(1, min(count, len(pairs) - 1)) * spread)
+    widest = max(max(changes) - min(changes), 1)
+    rate = 1 / (max(1, min(count, len(pairs) - 1)) * widest)
     assert loss(pairs, rate, count) < 1 + 1e-9
     in_list_order = partial(ranked_odds, priority=range(len(pairs)))
     assert loss(pairs, rate, count, in_list_order) < 1 + 1e-9

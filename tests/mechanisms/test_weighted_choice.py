@@ -7,10 +7,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpublish.audit import frequency_p_value
 from dpublish.mechanisms.selection import FARTHEST
 from dpublish.mechanisms.weighted_choice import Shelves, locate, weighted_choice
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value
 
 RATES = [Fraction(1, 2**40), Fraction(1, 1000), Fraction(1, 7), Fraction(3, 2), Fraction(40)]
 
@@ -53,13 +53,13 @@ def test_bits_are_called_decided_only_if_every_continuation_agrees():
     true = [int(w) * power(Fraction(1), d) for d, w in zip(distances, weights, strict=True)]
     upper = [sum(true[: i + 1]) / sum(true) * 2**bits for i in range(6)]
     lower = [0, *upper[:-1]]
-    place = {shelf: i for i, shelf in enumerate([0, 1, 2, 5, 9])}
+    index = {shelf: i for i, shelf in enumerate([0, 1, 2, 5, 9])}
     decided = [locate(numerator, bits, odds) for numerator in range(2**bits)]
     for numerator, shelf in enumerate(decided):
         if shelf is not None:
-            assert lower[place[shelf]] <= numerator
-            assert numerator + 1 <= upper[place[shelf]]
-    assert set(decided) == {*place, None}
+            assert lower[index[shelf]] <= numerator
+            assert numerator + 1 <= upper[index[shelf]]
+    assert set(decided) == {*index, None}
     assert decided.count(None) == 5  # those with an edge inside, and the last of all
 
 
@@ -95,7 +95,7 @@ def test_unequal_weights_and_distances_cancel_as_they_should():
     assert frequency_p_value(seen, dict(enumerate(unweighted / unweighted.sum()))) < 1e-9
 
 
-def test_a_wide_spread_of_distances_is_drawn_with_exact_odds():
+def test_a_wide_range_of_distances_is_drawn_with_exact_odds():
     # Many candidates on each shelf: the coin that makes up for the shortfall matters.
     rate, distances = Fraction(1, 100), np.arange(0, 400, 40)
     odds = np.exp(-distances / 100)

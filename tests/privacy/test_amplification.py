@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpublish.accuracy.noise_distribution import noise_pmf
-from dpublish.audit import privacy_loss
 from dpublish.privacy.amplification import amplified_epsilon
+from dpublish.testing import privacy_loss
 
 CASES = [
     (Fraction(epsilon), Fraction(rate))

@@ -68,7 +68,7 @@ def take_apart(budget, tree):
     verb, branches = tree
     if verb == "leave":
         return
-    weights = {f"part{place}": weight for place, (weight, _) in enumerate(branches)}
+    weights = {f"part{index}": weight for index, (weight, _) in enumerate(branches)}
     parts = budget.split(**weights) if verb == "split" else budget.share_disjoint(weights)
     for part, (_, branch) in zip(parts.values(), branches, strict=True):
         take_apart(part, branch)

@@ -57,7 +57,7 @@ def test_levels_have_one_spelling_each_and_an_order():
             PersonalRecord("pref", levels, "levels")
 
 
-def test_a_mode_that_nobody_knows_is_refused():
+def test_a_mode_that_does_not_exist_is_refused():
     with pytest.raises(InvalidParameter, match=r"no mode 'level'; did you mean 'levels'"):
         PersonalRecord("pref", ("1",), "level")
 

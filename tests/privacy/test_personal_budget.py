@@ -39,7 +39,7 @@ def issue(budget=None, **changes):
 )
 def test_groups_get_their_own_amounts_and_cost_the_largest(amounts, weight):
     whole = Budget.seeded(max(amounts))
-    groups = whole.share_groups({f"g{place}": amount for place, amount in enumerate(amounts)})
+    groups = whole.share_groups({f"g{index}": amount for index, amount in enumerate(amounts)})
     assert [group.epsilon for group in groups.values()] == amounts
     for group in groups.values():
         group.split(size=1, counts=weight)

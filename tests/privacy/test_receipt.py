@@ -49,7 +49,7 @@ def test_a_receipt_states_the_budget_and_where_it_came_from():
     assert receipt.is_private
 
 
-def test_shares_over_disjoint_parts_are_marked_so_that_nobody_adds_them_up():
+def test_shares_over_disjoint_parts_are_marked_so_that_no_one_adds_them_up():
     budget = Budget.granted("0.5", "ages", grant=GRANT)
     budget.split(size=1, groups=4)["groups"].share_disjoint(["young", "old"])
     receipt = issue(budget)
@@ -150,7 +150,7 @@ SETTINGS = st.dictionaries(
 )
 def test_a_receipt_survives_a_file_exactly(settings, epsilon, weights):
     budget = Budget.granted(epsilon, "ages", grant=GRANT)
-    budget.split(**{f"part{place}": weight for place, weight in enumerate(weights)})
+    budget.split(**{f"part{index}": weight for index, weight in enumerate(weights)})
     receipt = issue(budget, settings=settings, neighbors=UserInWindow("person", 3))
     again = round_trip(receipt)
     assert again == receipt

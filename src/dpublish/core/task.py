@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 
 from dpublish.data.axis import Axis
 from dpublish.data.column import Column
+from dpublish.data.features import choose_predictors
 from dpublish.data.schema import Schema
-from dpublish.errors import InvalidParameter, require_known
+from dpublish.errors import InvalidParameter
 
 
 @dataclass(frozen=True)
@@ -26,21 +27,7 @@ class Task:
     @classmethod
     def of(cls, schema: Schema, *, target: str, predictors: tuple[str, ...] = ()) -> "Task":
         """Find the columns; every column but the target predicts it, unless some are named."""
-        if schema.unit is not None:
-            raise InvalidParameter(
-                f"this method protects single records, but this schema's unit is {schema.unit!r}, "
-                "which may own many rows; use a table with one row per unit"
-            )
-        require_known("column", target, schema.names)
-        chosen = predictors or tuple(name for name in schema.names if name != target)
-        for name in chosen:
-            require_known("column", name, schema.names)
-            if chosen.count(name) > 1:
-                raise InvalidParameter(f"column {name!r} is listed twice")
-        if target in chosen:
-            raise InvalidParameter(f"{target!r} cannot predict itself; leave it out of predictors")
-        if not chosen:
-            raise InvalidParameter("there is no column to predict the target from")
+        chosen = choose_predictors(schema, target, predictors)
         column = schema[target]
         if column.kind in ("numeric", "integer"):
             raise InvalidParameter(

@@ -1,7 +1,7 @@
 """An axis: one column on one level of its taxonomy, as a release shows it.
 
 An axis is public.  It names the cells of a histogram, knows which part of each cell a
-question covers, and holds all that is needed to draw a value from within a cell.
+query covers, and holds all that is needed to draw a value from within a cell.
 """
 
 from collections.abc import Mapping
@@ -188,9 +188,9 @@ class Axis:
     ) -> Weights:
         start, stop = 0, self.ordinary_leaves
         if low is not None:
-            start = self._place(low)[0 if include_low else 1]
+            start = self._leaf_range(low)[0 if include_low else 1]
         if high is not None:
-            stop = self._place(high)[1 if include_high else 0]
+            stop = self._leaf_range(high)[1 if include_high else 0]
         leaves = np.zeros(self.taxonomy.size)
         leaves[start:stop] = 1
         return self._share_of_leaves(leaves)
@@ -199,13 +199,13 @@ class Axis:
         sums = np.bincount(self.leaf_to_cell, weights=leaves, minlength=self.size)
         return sums / np.diff(self.leaf_starts)
 
-    def _place(self, value: Value) -> tuple[int, int]:
-        """Find the leaves of a value, or of a group of values, that has a place in the order."""
+    def _leaf_range(self, value: Value) -> tuple[int, int]:
+        """Find the leaves of a value, or of a group of values, that has a position in the order."""
         run = self.taxonomy.runs.get(canonical_text(value))
         if run is None:
             raise self._unknown(value)
         if run[0] >= self.ordinary_leaves:
-            raise InvalidQuery(f"{value!r} has no place in the order of column {self.column!r}")
+            raise InvalidQuery(f"{value!r} has no position in the order of column {self.column!r}")
         return run[0], min(run[1], self.ordinary_leaves)
 
     def _single(self, value: Value) -> tuple[float, float]:

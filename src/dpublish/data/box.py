@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpublish.data.batch import Batch
 from dpublish.data.column import NumberColumn
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, refuse_unit
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.types import FloatArray
 
@@ -37,11 +37,7 @@ class Box:
     @classmethod
     def of(cls, schema: Schema, names: Sequence[str] = ()) -> "Box":
         """Take the named columns, or every column of numbers."""
-        if schema.unit is not None:
-            raise InvalidParameter(
-                f"this method protects single records, but this schema's unit is {schema.unit!r}, "
-                "which may own many rows; use a table with one row per unit"
-            )
+        refuse_unit(schema)
         for name in names:
             require_known("column", name, schema.names)
             if not isinstance(schema[name], NumberColumn):
@@ -88,14 +84,14 @@ class Box:
         return np.asarray(self.low + (points + 1) / 2 * (self.high - self.low))
 
     def lattice(self, batch: Batch) -> NDArray[np.int64]:
-        """Give the lattice coordinates of a batch, a row per column and a column per record.
+        """Return the lattice coordinates of a batch, a row per column and a column per record.
 
         Only operations on one number at a time are used, which are exact to the last bit
         wherever a record stands in its batch.
         """
         found = np.empty((self.dimensions, len(batch)), dtype=np.int64)
-        for place, column in enumerate(self.columns):
+        for index, column in enumerate(self.columns):
             low, high = column.bounds
             part = (batch.values(column.name) - low) / (high - low)
-            found[place] = np.rint(part * (2 * UNIT)).astype(np.int64) - UNIT
+            found[index] = np.rint(part * (2 * UNIT)).astype(np.int64) - UNIT
         return np.clip(found, -UNIT, UNIT)

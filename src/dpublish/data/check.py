@@ -58,7 +58,7 @@ def check_table(
         absent = {finding.column for finding in found if finding.is_serious}
         sound = [name for name in needed_columns(schema) if name not in absent]
         found |= dict.fromkeys(_check_rows(schema, part, sound))
-    order = {name: place for place, name in enumerate((TABLE, *needed_columns(schema)))}
+    order = {name: index for index, name in enumerate((TABLE, *needed_columns(schema)))}
     return sorted(found, key=lambda finding: order[finding.column])
 
 

@@ -24,7 +24,7 @@ def cut_axis(column: Column, starts: Sequence[int]) -> Axis:
     """
     taxonomy = column.taxonomy
     for number, level in enumerate(taxonomy.levels):
-        if level.starts == tuple(starts):  # with all its levels, it can answer more questions
+        if level.starts == tuple(starts):  # with all its levels, it can answer more queries
             return column.axis(number)
     names: dict[tuple[int, int], str] = {}
     for level in taxonomy.levels:

@@ -38,7 +38,7 @@ def require_rates(rates: Sequence[Fraction], leaves: int) -> tuple[Fraction, ...
 
 
 def choose(rate: Fraction, count: int, rng: RandomSource) -> NDArray[np.bool_]:
-    """Say yes with probability `rate`, exactly and independently, `count` times.
+    """Draw True with probability `rate`, exactly and independently, `count` times.
 
     The first 64 bits of a uniform number decide unless they equal those of the rate; then
     the rest of the number is compared with the rest of the rate, in the same way.
@@ -59,7 +59,7 @@ def choose(rate: Fraction, count: int, rng: RandomSource) -> NDArray[np.bool_]:
 
 
 def choose_by(rates: Sequence[Fraction], codes: Codes, rng: RandomSource) -> NDArray[np.bool_]:
-    """Say yes for each code with the probability `rates[code]`, exactly and independently.
+    """Draw True for each code with the probability `rates[code]`, exactly and independently.
 
     A rate is an integer of steps of 2^-64, so one word decides.  A word is drawn for every
     code: what is drawn for one record does not depend on the others.

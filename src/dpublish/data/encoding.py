@@ -52,8 +52,8 @@ def to_numbers(array: Any, name: str) -> NDArray[np.float64]:
         return np.concatenate([np.empty(0), *(to_numbers(part, name) for part in array.chunks)])
     array = plain_array(array)
     if pa.types.is_dictionary(array.type):
-        entries, places = _used_entries(array)
-        return np.append(to_numbers(entries, name), np.nan)[places]
+        entries, positions = _used_entries(array)
+        return np.append(to_numbers(entries, name), np.nan)[positions]
     if is_text(array.type):
         return _parse(pc.ascii_trim_whitespace(array))
     if not _is_number(array.type):
@@ -68,14 +68,14 @@ def to_positions(array: Any, known: Mapping[str, int], name: str) -> NDArray[np.
         return np.concatenate([np.empty(0, dtype=np.int64), *parts])
     array = plain_array(array)
     if pa.types.is_dictionary(array.type):
-        entries, places = _used_entries(array)
+        entries, positions = _used_entries(array)
         distinct = _comparable(entries, name)
     else:
         encoded = _comparable(array, name).dictionary_encode()
-        distinct, places = encoded.dictionary, _positions(encoded)
+        distinct, positions = encoded.dictionary, _positions(encoded)
     texts = map(_text, _scalars(distinct))
     found = [known.get(text, UNKNOWN) if text else MISSING for text in texts]
-    return np.array([*found, MISSING], dtype=np.int64)[places]
+    return np.array([*found, MISSING], dtype=np.int64)[positions]
 
 
 def plain_array(array: Any) -> Any:
@@ -97,16 +97,16 @@ def plain_array(array: Any) -> Any:
 
 
 def _used_entries(array: Any) -> tuple[Any, NDArray[np.int64]]:
-    """Give the entries of a dictionary, and for each value its entry; null is past the last.
+    """Return the entries of a dictionary, and for each value its entry; null is past the last.
 
     Entries that no value uses are left out of a dictionary longer than the column: many
     batches may share it, and must not look up all of it every time.
     """
-    places = _positions(array)
+    positions = _positions(array)
     if len(array.dictionary) <= len(array):
-        return array.dictionary, places
-    used, places = np.unique(places, return_inverse=True)
-    return array.dictionary.take(pa.array(used[used < len(array.dictionary)])), places
+        return array.dictionary, positions
+    used, positions = np.unique(positions, return_inverse=True)
+    return array.dictionary.take(pa.array(used[used < len(array.dictionary)])), positions
 
 
 def _positions(array: Any) -> NDArray[np.int64]:
@@ -176,7 +176,7 @@ def _text(value: object) -> str:
 
 
 def is_text(kind: Any) -> bool:
-    """Tell whether an Arrow type holds text."""
+    """Check whether an Arrow type holds text."""
     types = pa.types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.data.column import Column, NumberColumn
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, refuse_unit
 from dpublish.errors import InvalidParameter, InvalidQuery, require_known
 from dpublish.types import FloatArray, IntArray
 
@@ -40,7 +40,7 @@ class Scale(NamedTuple):
 
     @classmethod
     def of(cls, column: Column) -> "Scale":
-        """Find the line that takes the public bounds to -1 and 1; ordinals count places from 0.
+        """Find the line that takes the public bounds to -1 and 1; ordinals count positions from 0.
 
         A column that holds one value only is 0 throughout.
 
@@ -58,7 +58,7 @@ class Scale(NamedTuple):
 
 
 def scaled_leaves(column: Column) -> IntArray:
-    """Give the feature of each ordinary leaf of a number (its middle) or ordinal (its place).
+    """Return the feature of each ordinary leaf of a number (its middle) or ordinal (its position).
 
     >>> from dpublish.data.schema import column
     >>> scaled_leaves(column("age", "integer", bounds=[0, 4])).tolist()
@@ -73,6 +73,25 @@ def scaled_leaves(column: Column) -> IntArray:
     slope, offset = Scale.of(column)
     scaled = np.floor((slope * middles + offset) * FEATURE_UNIT + 0.5)
     return np.clip(scaled, -FEATURE_UNIT, FEATURE_UNIT).astype(np.int64)
+
+
+def choose_predictors(
+    schema: Schema, target: str | None, predictors: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Check the names of the predictors; all columns but the target, unless some are named."""
+    refuse_unit(schema)
+    if target is not None:
+        require_known("column", target, schema.names)
+    chosen = predictors or tuple(name for name in schema.names if name != target)
+    for name in chosen:
+        require_known("column", name, schema.names)
+        if chosen.count(name) > 1:
+            raise InvalidParameter(f"column {name!r} is listed twice")
+    if target in chosen:
+        raise InvalidParameter(f"{target!r} cannot predict itself; leave it out of predictors")
+    if not chosen:
+        raise InvalidParameter("there is no column to predict the target from")
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -114,26 +133,11 @@ class Features:
         by_cell: bool = False,
     ) -> "Features":
         """Find the columns: all but the target, unless some are named."""
-        if schema.unit is not None:
-            raise InvalidParameter(
-                f"this method protects single records, but this schema's unit is {schema.unit!r}, "
-                "which may own many rows; use a table with one row per unit"
-            )
-        if target is not None:
-            require_known("column", target, schema.names)
-        chosen = predictors or tuple(name for name in schema.names if name != target)
-        for name in chosen:
-            require_known("column", name, schema.names)
-            if chosen.count(name) > 1:
-                raise InvalidParameter(f"column {name!r} is listed twice")
-        if target in chosen:
-            raise InvalidParameter(f"{target!r} cannot predict itself; leave it out of predictors")
-        if not chosen:
-            raise InvalidParameter("there is no column to predict the target from")
+        chosen = choose_predictors(schema, target, predictors)
         return cls(tuple(schema[name] for name in chosen), by_cell)
 
     def is_listed(self, column: Column) -> bool:
-        """Tell whether a column has a feature for each leaf."""
+        """Check whether a column has a feature for each leaf."""
         return column.kind == "category" or (self.by_cell and column.size <= MOST_CELLS)
 
     @property
@@ -171,7 +175,7 @@ class Features:
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """The places of the features of each column, and last that of the intercept."""
+        """The indices of the features of each column, and last that of the intercept."""
         return tuple(tuple(range(start, stop)) for start, stop in pairwise(self._starts))
 
     @property
@@ -201,7 +205,7 @@ class Features:
         ]
         return (*blocks, weights[..., -1:].T)
 
-    def reach(self, weights: NDArray[Any]) -> FloatArray:
+    def largest_sum(self, weights: NDArray[Any]) -> FloatArray:
         """Find the largest |sum of feature * weight| over all records of the domain.
 
         Columns are free of each other, so their largest and least parts add up.  Weights that
@@ -217,7 +221,7 @@ class Features:
 
     def distance(self, weights: NDArray[Any], others: NDArray[Any]) -> FloatArray:
         """Find how far two models' sums can lie apart at one record of the domain."""
-        return self.reach(np.subtract(weights, others))
+        return self.largest_sum(np.subtract(weights, others))
 
     def distances(self, candidates: NDArray[Any]) -> FloatArray:
         """Find the distance of every two of some models: a square table."""
@@ -235,9 +239,9 @@ class Features:
         return np.maximum(high, -low) / FEATURE_UNIT
 
     def explain(self, weights: FloatArray) -> list[tuple[str, float]]:
-        """Tell a model's weights in the owner's units: what one unit more of a column adds.
+        """Write a model's weights in the owner's units: what one unit more of a column adds.
 
-        An ordinal's unit is one place further.  The intercept takes what scaling added; a
+        An ordinal's unit is one position further.  The intercept takes what scaling added; a
         special value, which has no number, gives it back.
         """
         own = weights.astype(np.float64)
@@ -282,7 +286,7 @@ class Features:
 
 
 def _line_features(column: Column) -> IntArray:
-    """Give a column's number to its ordinary leaves, and to each special leaf its own feature."""
+    """Assign a column's number to its ordinary leaves, and to each special leaf its own feature."""
     axis = column.axis()
     leaves, ordinary = axis.taxonomy.size, axis.ordinary_leaves
     found = np.zeros((leaves, 1 + axis.special), dtype=np.int64)

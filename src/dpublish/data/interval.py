@@ -225,23 +225,23 @@ def order_intervals(root: Node, *, whole: bool) -> IntervalTree:
     >>> tree.root.label, tree.partition.labels
     ('adult', ('18..65', '66..99'))
     """
-    placed = _place(root, whole)
-    leaves = placed.leaf_spans()
+    spanned = _span_nodes(root, whole)
+    leaves = spanned.leaf_spans()
     sides = {span.include_high for span in leaves[:-1]}
     if len(sides) > 1:
         raise InvalidSchema("must close all intervals on the same side")
     edges = (*(span.low for span in leaves), leaves[-1].high)
     partition = Partition(edges, closed="right" if True in sides else "left", whole=whole)
-    return IntervalTree(partition, placed.rename(partition, 0))
+    return IntervalTree(partition, spanned.rename(partition, 0))
 
 
 @dataclass(frozen=True)
-class _Placed:
+class _SpannedNode:
     """A node of a tree of intervals, and what it spans; `name` is None if an interval's."""
 
     name: str | None
     span: Interval
-    children: tuple["_Placed", ...]
+    children: tuple["_SpannedNode", ...]
 
     def leaf_spans(self) -> list[Interval]:
         if not self.children:
@@ -258,7 +258,7 @@ class _Placed:
         return Node(label, tuple(children))
 
 
-def _place(node: Node, whole: bool) -> _Placed:
+def _span_nodes(node: Node, whole: bool) -> _SpannedNode:
     declared = parse_interval(node.label or "")
     if declared is not None and whole:
         declared = declared.to_whole()
@@ -267,8 +267,10 @@ def _place(node: Node, whole: bool) -> _Placed:
             raise InvalidSchema(f"has a leaf {node.label!r} that is no interval such as [0, 10)")
         if declared.low >= declared.high:
             raise InvalidSchema(f"has a leaf {node.label!r} that holds nothing")
-        return _Placed(None, declared, ())
-    children = tuple(sorted((_place(c, whole) for c in node.children), key=lambda c: c.span.low))
+        return _SpannedNode(None, declared, ())
+    children = tuple(
+        sorted((_span_nodes(c, whole) for c in node.children), key=lambda c: c.span.low)
+    )
     for left, right in pairwise(child.span for child in children):
         if left.high != right.low or left.include_high == right.include_low:
             gap = left.high < right.low or not (left.include_high or right.include_low)
@@ -278,4 +280,4 @@ def _place(node: Node, whole: bool) -> _Placed:
     span = Interval(first.low, last.high, first.include_low, last.include_high)
     if declared is not None and declared != span:
         raise InvalidSchema(f"has a node {node.label!r} that its children do not fill exactly")
-    return _Placed(None if declared else node.label, span, children)
+    return _SpannedNode(None if declared else node.label, span, children)

@@ -87,6 +87,15 @@ class Schema:
         return {column.name: column for column in self.columns}
 
 
+def refuse_unit(schema: Schema) -> None:
+    """Refuse a schema whose unit may own many rows, for methods that protect single records."""
+    if schema.unit is not None:
+        raise InvalidParameter(
+            f"this method protects single records, but this schema's unit is {schema.unit!r}, "
+            "which may own many rows; use a table with one row per unit"
+        )
+
+
 def parse_columns(
     listed: str | Iterable[str], schema: Schema
 ) -> tuple[tuple[str, int | None], ...]:
@@ -167,7 +176,7 @@ def column(
 
 @contextmanager
 def about(subject: str) -> Iterator[None]:
-    """Say in a refusal what it is about."""
+    """Name in a refusal what it is about."""
     try:
         yield
     except InvalidParameter as refusal:
@@ -253,18 +262,18 @@ def _list_categories(
     if values is None:
         return leaves
     listed = {canonical_text(value): value for value in values}
-    placed = [canonical_text(leaf) for leaf in leaves]
-    _require_same(listed, placed, other)
-    if kind == "ordinal" and [text for text in placed if text in listed] != list(listed):
+    in_tree = [canonical_text(leaf) for leaf in leaves]
+    _require_same(listed, in_tree, other)
+    if kind == "ordinal" and [text for text in in_tree if text in listed] != list(listed):
         raise InvalidSchema("taxonomy changes the order of values, which an ordinal must keep")
-    return tuple(listed.get(text, leaf) for text, leaf in zip(placed, leaves, strict=True))
+    return tuple(listed.get(text, leaf) for text, leaf in zip(in_tree, leaves, strict=True))
 
 
-def _require_same(listed: Mapping[str, Category], placed: list[str], other: str | None) -> None:
+def _require_same(listed: Mapping[str, Category], in_tree: list[str], other: str | None) -> None:
     catch_all = None if other is None else canonical_text(other)
     for text in listed:
-        if text not in placed and text != catch_all:
-            raise InvalidSchema(f"taxonomy has no place for {text!r}, which values lists")
-    for text in placed:
+        if text not in in_tree and text != catch_all:
+            raise InvalidSchema(f"taxonomy has no leaf for {text!r}, which values lists")
+    for text in in_tree:
         if text not in listed and text != catch_all:
             raise InvalidSchema(f"taxonomy has {text!r}, which values does not list")

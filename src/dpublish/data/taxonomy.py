@@ -21,7 +21,7 @@ from dpublish.errors import InvalidParameter, InvalidSchema, require_count
 
 ROOT = "any"
 MAX_DEPTH = 50
-_WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)\.0*")
+_INTEGER = re.compile(r"([+-]?[0-9]+)\.0*")
 _TRUTH = {"true": "true", "false": "false"}
 
 
@@ -35,7 +35,7 @@ def canonical_text(value: object) -> str:
     ['3', '3', '3', '3', 'true', 'true', '003']
     """
     text = str(value).strip()
-    whole = _WHOLE_NUMBER.fullmatch(text)
+    whole = _INTEGER.fullmatch(text)
     return whole[1] if whole else _TRUTH.get(text.lower(), text)
 
 
@@ -145,7 +145,7 @@ class Taxonomy:
         return np.array((*self.levels[self.require_level(level)].starts, self.size), dtype=np.int64)
 
     def leaf_to_cell(self, level: int) -> NDArray[np.int64]:
-        """Tell for each leaf in which cell of a level it lies."""
+        """Return for each leaf in which cell of a level it lies."""
         lengths = np.diff(self.cell_starts(level))
         return np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import from_dict
 from dpublish.datasets.loans import SCHEMA as LOANS_SCHEMA
 from dpublish.datasets.loans import loans
+from dpublish.datasets.parquet_files import missing_file, read_file
 from dpublish.errors import UnreadableData
 
 VARIABLE = "DPUBLISH_DATA"
@@ -48,7 +48,7 @@ class Benchmark:
 
     Attributes:
         name: What the command line calls it.
-        question: What is predicted, in words.
+        predicts: What is predicted, in words.
         source: Where the rows come from, in words.
         target: The class column.
         records: How many rows it has; public, like all of it.
@@ -60,7 +60,7 @@ class Benchmark:
     """
 
     name: str
-    question: str
+    predicts: str
     source: str
     target: str
     records: int
@@ -74,10 +74,8 @@ class Benchmark:
         """Name a file that is needed and not in the folder; None if all are there."""
         if self.file is None:
             return None
-        for name in (self.file, *sorted(_taxonomy_files(self._plain_schema()))):
-            if folder is None or not (folder / name).is_file():
-                return name
-        return None
+        needed = (self.file, *sorted(_taxonomy_files(self._plain_schema())))
+        return next((name for name in needed if missing_file(name, folder)), None)
 
     def schema(self, folder: Path | None) -> Schema:
         """Read the schema; a taxonomy that comes with the data is read from the folder."""
@@ -92,16 +90,10 @@ class Benchmark:
         """Read the rows, or simulate them."""
         if self.make is not None:
             return self.make(self.records, 2024)
-        if folder is None or self.file is None:
-            raise UnreadableData(f"{self.name} needs a data folder that holds {self.file}")
-        path = folder / self.file
         wanted = list(self._plain_schema()["columns"])
         if self.fold_column is not None:
             wanted.append(self.fold_column)
-        try:
-            rows = pq.read_table(path, columns=wanted)
-        except (OSError, pa.ArrowException):
-            raise UnreadableData(f"{path} cannot be read as a Parquet file") from None
+        rows = read_file(self.name, self.file, folder, wanted)
         return rows if self.derive is None else self.derive(rows)
 
     def _plain_schema(self) -> dict[str, Any]:
@@ -116,7 +108,7 @@ BENCHMARKS = {
     for benchmark in (
         Benchmark(
             name="simulated",
-            question="Will a simulated person repay a loan?",
+            predicts="Will a simulated person repay a loan?",
             source="Loans that this package simulates; no person in it exists",
             target="repaid",
             records=20_000,
@@ -124,7 +116,7 @@ BENCHMARKS = {
         ),
         Benchmark(
             name="adult",
-            question="Does a person earn more than 50,000 dollars a year?",
+            predicts="Does a person earn more than 50,000 dollars a year?",
             source="UCI Adult, from the United States census bureau's survey of 1994",
             target="income",
             records=45_222,
@@ -134,7 +126,7 @@ BENCHMARKS = {
         ),
         Benchmark(
             name="adult-marital",
-            question="Is a person single, living with a spouse, or living without one?",
+            predicts="Is a person single, living with a spouse, or living without one?",
             source="UCI Adult, with marital status in three groups as the class",
             target="marital_status",
             records=45_222,
@@ -144,7 +136,7 @@ BENCHMARKS = {
         ),
         Benchmark(
             name="bank",
-            question="Will a customer who is called by a bank open a term deposit?",
+            predicts="Will a customer who is called by a bank open a term deposit?",
             source="UCI Bank Marketing, calls of a Portuguese bank",
             target="y",
             records=45_211,
@@ -153,7 +145,7 @@ BENCHMARKS = {
         ),
         Benchmark(
             name="census",
-            question="Does a person have an income of more than 50,000 dollars a year?",
+            predicts="Does a person have an income of more than 50,000 dollars a year?",
             source="UCI Census-Income (KDD), test part, from the surveys of 1994 and 1995",
             target="income",
             records=99_762,

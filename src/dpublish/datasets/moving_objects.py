@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from dpublish.datasets.real_streams import read_columns
+from dpublish.datasets.parquet_files import read_columns
 from dpublish.datasets.streams import CountStream
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.randomness import plain_generator

@@ -8,7 +8,6 @@ from importlib.resources import files
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import from_dict
@@ -18,7 +17,7 @@ from dpublish.datasets.gaussian_copula import (
     gaussian_copula,
     gaussian_copula_schema,
 )
-from dpublish.errors import UnreadableData
+from dpublish.datasets.parquet_files import missing_file, read_file
 
 MADE_UP_COLUMNS = 8
 
@@ -53,21 +52,13 @@ class NumberTable:
 
     def missing_file(self, folder: Path | None) -> str | None:
         """Name the file that the folder lacks, if any."""
-        if self.file is None or (folder is not None and (folder / self.file).is_file()):
-            return None
-        return self.file
+        return missing_file(self.file, folder)
 
     def rows(self, folder: Path | None) -> pa.Table:
         """Read the rows, or simulate them."""
         if self.make is not None:
             return self.make(self.records)
-        if folder is None or self.file is None:
-            raise UnreadableData(f"{self.name} needs a data folder that holds {self.file}")
-        path = folder / self.file
-        try:
-            return pq.read_table(path, columns=list(self.schema.names))
-        except (OSError, pa.ArrowException):
-            raise UnreadableData(f"{path} cannot be read as a Parquet file") from None
+        return read_file(self.name, self.file, folder, self.schema.names)
 
 
 def _simulated(name: str, marginal: Marginal, shape: str) -> NumberTable:

@@ -15,10 +15,10 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from dpublish.data.schema import Schema, column
-from dpublish.errors import UnreadableData, require_count
+from dpublish.datasets.parquet_files import missing_file, read_file
+from dpublish.errors import require_count
 from dpublish.randomness import plain_generator
 from dpublish.types import FloatArray
 
@@ -138,22 +138,15 @@ class PointSet:
 
     def missing_file(self, folder: Path | None) -> str | None:
         """Name the file that the folder lacks, if any."""
-        if self.file is None or (folder is not None and (folder / self.file).is_file()):
-            return None
-        return self.file
+        return missing_file(self.file, folder)
 
     def rows(self, folder: Path | None) -> pa.Table:
         """Read the points, or simulate them."""
         if self.make is not None:
             return self.make()
-        if folder is None or self.file is None:
-            raise UnreadableData(f"{self.name} needs a data folder that holds {self.file}")
-        path = folder / self.file
         names = list(self.bounds)
-        try:
-            read = pq.read_table(path, columns=[*names, *(["dataset"] if self.part else [])])
-        except (OSError, pa.ArrowException):
-            raise UnreadableData(f"{path} cannot be read as a Parquet file") from None
+        wanted = [*names, *(["dataset"] if self.part else [])]
+        read = read_file(self.name, self.file, folder, wanted)
         if self.part is not None:
             read = read.filter(pc.equal(read["dataset"].cast(pa.string()), self.part))
         return read.select(names)

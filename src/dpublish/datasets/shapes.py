@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpublish.data.schema import Schema, column
-from dpublish.errors import UnreadableData, require_count
+from dpublish.datasets.parquet_files import missing_file, read_file
+from dpublish.errors import require_count
 from dpublish.randomness import plain_generator
 
 _PERTURB = 0.9
@@ -91,21 +91,13 @@ class ShapeSet:
 
     def missing_file(self, folder: Path | None) -> str | None:
         """Name the file that the folder lacks, if any."""
-        if self.file is None or (folder is not None and (folder / self.file).is_file()):
-            return None
-        return self.file
+        return missing_file(self.file, folder)
 
     def rows(self, folder: Path | None) -> pa.Table:
         """Read the points, or simulate them."""
         if self.make is not None:
             return self.make(self.records, 2024)
-        if folder is None or self.file is None:
-            raise UnreadableData(f"{self.name} needs a data folder that holds {self.file}")
-        path = folder / self.file
-        try:
-            read = pq.read_table(path, columns=["x", "y"])
-        except (OSError, pa.ArrowException):
-            raise UnreadableData(f"{path} cannot be read as a Parquet file") from None
+        read = read_file(self.name, self.file, folder, ("x", "y"))
         return read.cast(pa.schema([("x", pa.float64()), ("y", pa.float64())]))
 
 

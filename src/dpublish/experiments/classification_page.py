@@ -138,7 +138,7 @@ def _dataset_section(results: Sequence[Result], dataset: str) -> Section:
             "classifier that one of the methods can serve."
         )
     return Section(
-        f"{dataset}: {benchmark.question}",
+        f"{dataset}: {benchmark.predicts}",
         said,
         figure=drawn,
         figure_caption="Lower is better. Lines are means, bands one standard deviation.",

@@ -146,7 +146,7 @@ def _dataset_section(results: Sequence[Result], dataset: str) -> Section:
         size = "as many rows as the axis says"
     said = [f"{benchmark.source}: {size}; the class is {benchmark.target}.", *_finding(own)]
     return Section(
-        f"{dataset}: {benchmark.question}",
+        f"{dataset}: {benchmark.predicts}",
         said if drawn else [*said, _NO_PLOT],
         figure=drawn,
         figure_caption="Lines are means, bands one standard deviation. Methods that are wrong "

@@ -57,7 +57,7 @@ class GrantStatus:
 
     @property
     def state(self) -> str:
-        """Say whether its release was published; if not, the grant stays debited all the same."""
+        """Check whether its release was published; if not, the grant stays debited all the same."""
         return "interrupted or running" if self.release_id is None else "published"
 
     def to_dict(self) -> dict[str, Any]:
@@ -274,7 +274,7 @@ def _notion_problems(account: Account, grant: GrantStatus) -> Iterator[str]:
     if account.levels and grant.window is not None:
         yield "it pays per window where people have numbers of their own"
     if account.levels and not grant.levels and not grant.all_have_levels:
-        yield "it is ordinary, and nobody said that all records have levels"
+        yield "it is ordinary, and no one said that all records have levels"
 
 
 def granted(entry: Entry, content: Granted) -> GrantStatus:

@@ -47,7 +47,7 @@ class Trail:
         return max(self.committed)
 
     def missing(self, head: Head, hash_of: HashOf, *, thorough: bool) -> str | None:
-        """Say which entry that was committed the ledger lacks or has changed, if there is one.
+        """Return which entry that was committed the ledger lacks or has changed, if there is one.
 
         An entry's hash covers all before it, so the last one tells whether there is.
         """
@@ -63,8 +63,8 @@ class Trail:
         first, last = head.entries + 1, self.last.entries
         told = f"entry {last} is" if first == last else f"entries {first} to {last} are"
         return (
-            f"{told} gone: the end of the ledger was cut off, or an older copy was put in its "
-            "place; put the newest back"
+            f"{told} gone: the end of the ledger was cut off, or it was replaced by an "
+            "older copy; put the newest back"
         )
 
     def is_behind(self, head: Head) -> bool:
@@ -75,14 +75,14 @@ class Trail:
 
 
 class Anchor:
-    """The anchor of a ledger, at one place."""
+    """The anchor of a ledger, at one path."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @property
     def name(self) -> str:
-        """The anchor's place, for messages."""
+        """The anchor's path, for messages."""
         return f"the anchor {printable(self.path)}"
 
     def create(self, origin: str, entry: Entry) -> None:
@@ -131,7 +131,7 @@ class Anchor:
         if trail.is_behind(head):
             raise AnchorBehind(
                 f"{self.name} ends at entry {trail.last.entries}, and the ledger at entry "
-                f"{head.entries}: it was set back, or is a copy; put the newest in its place, or "
+                f"{head.entries}: it was set back, or is a copy; restore the newest, or "
                 "set another anchor (dpublish ledger anchor LEDGER FILE --lost)"
             )
         return trail

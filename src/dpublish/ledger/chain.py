@@ -199,7 +199,7 @@ def seal(number: int, time: str, dataset: str, body: Body, previous: str) -> Ent
 
 
 def holds(entry: Entry, body: Body) -> bool:
-    """Say whether the entry can be read back as `body`; if not, it must never be written."""
+    """Check whether the entry can be read back as `body`; if not, it must never be written."""
     try:
         return entry.content() == body
     except ValueError:
@@ -221,7 +221,7 @@ class Head(NamedTuple):
 
 
 def is_one_line(text: object) -> bool:
-    r"""Say whether `text` is a line that can be shown.
+    r"""Check whether `text` is a line that can be shown.
 
     >>> is_one_line("ages, by ward"), is_one_line("two\nlines"), is_one_line("\u202eelif")
     (True, False, False)

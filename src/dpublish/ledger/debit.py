@@ -117,7 +117,7 @@ def _remedy(known: Neighbors, hides: Neighbors) -> str:
 
 
 def _alternative(known: Neighbors, hides: Neighbors) -> str:
-    """Say how the release could share the account, where that weakens no protection."""
+    """Describe how the release could share the account, where that weakens no protection."""
     if isinstance(known, AddRemoveUnit) and isinstance(hides, AddRemoveRecord):
         return f'. Or hide all rows of one {known.column!r} here, too: unit = "{known.column}"' + (
             " in the schema, for a method that accepts a unit"

@@ -136,7 +136,7 @@ class Ledger:
     ) -> None:
         """Begin an account for `dataset`: all its releases together cost at most `cap` (2.0).
 
-        With `levels`, they cost each person at most the level of her own number.
+        With `levels`, they cost each person at most the level of their own number.
         """
         require_text(dataset=dataset, note="none" if note == "" else note)
         account = open_account(cap, levels)
@@ -152,19 +152,19 @@ class Ledger:
         `lost` says that the anchor so far is gone or was set back; while it can be read, the
         ledger must still have all that it knows.
         """
-        place = _whole_path(path)
+        location = _whole_path(path)
         with self._store.writing():
             head = intact_head(self._store)
             before = self._find_anchor(head)
-            if before is not None and str(before.path) == place:
+            if before is not None and str(before.path) == location:
                 raise InvalidParameter(f"{before.name} is this ledger's anchor already")
             waived = before is not None and self._is_waived(before, lost)
-            anchor = Anchor(Path(place))
-            if os.path.lexists(place):
+            anchor = Anchor(Path(location))
+            if os.path.lexists(location):
                 self._check(anchor, head)
             else:
                 anchor.create(origin_of(self._store), self._last_entry())
-            entry = self._append("", chain.Anchored(anchor=place, lost=waived))
+            entry = self._append("", chain.Anchored(anchor=location, lost=waived))
             anchor.prepare(entry)
         self._confirm(anchor, entry)
 
@@ -266,8 +266,8 @@ class Ledger:
         (`preferences.neighbors`); the first such grant decides it for the dataset.
 
         Privacy:
-            What one person's record costs over all releases from `dataset` is at most her
-            level: each release costs her at most what it debits there, and the sums are
+            What one person's record costs over all releases from `dataset` is at most their
+            level: each release costs them at most what it debits there, and the sums are
             compared with the levels as `grant` compares one sum with the cap, all of them
             in one entry.  All of them hide the same change, and take levels from the same
             column by the same rule.  Assumes besides that the values there stay what they are
@@ -319,7 +319,7 @@ class Ledger:
             return tuple(self._store.entries())
 
     def status(self, dataset: str) -> Status:
-        """Say how `dataset` stands: its cap, what is spent and left, and every grant."""
+        """Return how `dataset` stands: its cap, what is spent and left, and every grant."""
         with self._store.reading():
             self._require_account(dataset)
             account = add_up(self._store.entries("dataset = ?", dataset))
@@ -369,7 +369,7 @@ class Ledger:
         A chain of hashes cannot show that someone rewrote it from end to end.  What was noted
         elsewhere can: `expected_head`, a head hash written down earlier (the ledger may have
         grown since), `anchors`, the entry numbers and hashes that receipts carry, and the
-        ledger's anchor.  `anchor_file` names another place for it, maybe a copy.
+        ledger's anchor.  `anchor_file` names another path for it, maybe a copy.
         """
         named = None if anchor_file is None else Path(anchor_file).absolute()
         with self._store.reading():
@@ -498,7 +498,7 @@ class Ledger:
 
 
 def _whole_path(path: str | os.PathLike[str]) -> str:
-    """Write a place so that it means the same wherever the process goes."""
-    place = str(Path(path).absolute())
-    require_text(anchor=place)
-    return place
+    """Write a path so that it means the same wherever the process goes."""
+    location = str(Path(path).absolute())
+    require_text(anchor=location)
+    return location

@@ -108,7 +108,7 @@ def _lost_warnings(store: LedgerStore) -> list[str]:
 
 
 def tell_lost(number: int) -> str:
-    """Say that an anchor could not be compared any more when another one was set."""
+    """Report that an anchor could not be compared any more when another one was set."""
     return (
         f"by entry {number} the anchor until then was declared lost (--lost): no anchor shows "
         "whether entries before that one were cut off"

@@ -91,7 +91,7 @@ def noise_scale(
 
 
 def noise_variance(shape: Shape, dimensions: int) -> int:
-    """Give the variance of each coordinate of noise of scale 1.
+    """Return the variance of each coordinate of noise of scale 1.
 
     >>> noise_variance("laplace", 9), noise_variance("spherical", 9)
     (2, 10)
@@ -157,9 +157,9 @@ def _exponentials(count: int, rng: RandomSource) -> FloatArray:
 def _leading_zeros(count: int, rng: RandomSource) -> FloatArray:
     """Count the zeros before the first 1 in each of `count` endless strings of fair bits."""
     zeros = np.zeros(count)
-    open_places = np.arange(count)
-    while open_places.size:
-        words = (rng.words(open_places.size) >> np.uint64(64 - _MANTISSA_BITS)).astype(np.float64)
-        zeros[open_places] += _MANTISSA_BITS - np.frexp(words)[1]
-        open_places = open_places[words == 0]
+    undecided = np.arange(count)
+    while undecided.size:
+        words = (rng.words(undecided.size) >> np.uint64(64 - _MANTISSA_BITS)).astype(np.float64)
+        zeros[undecided] += _MANTISSA_BITS - np.frexp(words)[1]
+        undecided = undecided[words == 0]
     return zeros

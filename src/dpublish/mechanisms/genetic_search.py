@@ -47,31 +47,31 @@ class Breeding:
     """Public settings of a search.
 
     Attributes:
-        reach: Coordinates are integers from -reach to reach.
+        bound: Coordinates are integers from -bound to bound.
         rounds: Number of private choices (r).
         population: Candidates in a generation (m).
         parents: How many are chosen of each but the last (m').
     """
 
-    reach: int
+    bound: int
     rounds: int
     population: int = 200
     parents: int = 1
 
     def __post_init__(self) -> None:
         require_count(
-            reach=self.reach, rounds=self.rounds, population=self.population, parents=self.parents
+            bound=self.bound, rounds=self.rounds, population=self.population, parents=self.parents
         )
         if self.parents > self.population:
             raise InvalidParameter("there cannot be more parents than candidates")
 
     def step(self, number: int) -> int:
-        """Say how far a coordinate is moved after round `number` (from 1), at least 1.
+        """Return how far a coordinate is moved after round `number` (from 1), at least 1.
 
-        >>> Breeding(reach=1000, rounds=8).step(1), Breeding(reach=1000, rounds=8).step(2)
+        >>> Breeding(bound=1000, rounds=8).step(1), Breeding(bound=1000, rounds=8).step(2)
         (100, 95)
         """
-        return max(round(2 * self.reach * _FIRST_STEP * SHRINK ** (number - 1)), 1)
+        return max(round(2 * self.bound * _FIRST_STEP * SHRINK ** (number - 1)), 1)
 
 
 def count_rounds(records: int, epsilon: Fraction, parents: int) -> int:
@@ -84,9 +84,9 @@ def count_rounds(records: int, epsilon: Fraction, parents: int) -> int:
     return min(max(wanted, FEWEST_ROUNDS), MOST_ROUNDS)
 
 
-def draw_uniform(count: int, size: int, reach: int, rng: RandomSource) -> IntArray:
+def draw_uniform(count: int, size: int, bound: int, rng: RandomSource) -> IntArray:
     """Draw `count` vectors of `size` coordinates, uniform on the lattice."""
-    drawn = uniform_below(2 * reach + 1, count * size, rng) - reach
+    drawn = uniform_below(2 * bound + 1, count * size, rng) - bound
     return drawn.reshape(count, size)
 
 
@@ -138,13 +138,13 @@ def search(
 
 
 def breed(parents: IntArray, plan: Breeding, number: int, rng: RandomSource) -> IntArray:
-    """Make a generation: cross two parents at one place, then move one coordinate."""
+    """Make a generation: cross two parents at one position, then move one coordinate."""
     count, size = plan.population, parents.shape[1]
     left, right = uniform_below(len(parents), 2 * count, rng).reshape(2, count)
     cuts = 1 + uniform_below(size - 1, count, rng) if size > 1 else np.ones(count, dtype=np.int64)
     is_left = np.arange(size) < cuts[:, None]
     children = np.where(is_left, parents[left], parents[right])
-    places = uniform_below(size, count, rng)
+    positions = uniform_below(size, count, rng)
     signs = 2 * uniform_below(2, count, rng) - 1
-    children[np.arange(count), places] += signs * plan.step(number)
-    return np.asarray(np.clip(children, -plan.reach, plan.reach))
+    children[np.arange(count), positions] += signs * plan.step(number)
+    return np.asarray(np.clip(children, -plan.bound, plan.bound))

@@ -87,7 +87,7 @@ def add_laplace(
 
     Privacy:
         `budget.epsilon`-differentially private for neighbors whose values differ by at most
-        `sensitivity` in L1 and in at most `touched` places.  Floors on the lattice are whole
+        `sensitivity` in L1 and in at most `touched` entries.  Floors on the lattice are whole
         numbers that differ by at most ceil(sensitivity / granularity) + touched - 1 in L1
         (`lattice_sensitivity`), so `add_geometric`'s argument applies.  Every multiple of the
         granularity is possible whatever the values, so low digits tell nothing.  Assumes

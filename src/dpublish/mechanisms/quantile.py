@@ -88,7 +88,7 @@ def quantile(
 
 
 def rank_range(probability: Fraction) -> int:
-    """Give R for scores in units of one record divided by the denominator of `probability`."""
+    """Return R for scores in units of one record divided by the denominator of `probability`."""
     part, parts = probability.numerator, probability.denominator
     return 2 * max(part, parts - part) if 0 < part < parts else parts
 

@@ -110,7 +110,7 @@ def auto_threshold(domain_size: int, rate: Fraction, expected_false: int | Fract
 
 
 def _exceeds(domain_size: int, rate: Fraction, threshold: int, limit: Fraction) -> bool:
-    """Say whether more than `limit` of `domain_size` empty cells reach the threshold on average."""
+    """Check whether over `limit` of `domain_size` empty cells reach the threshold on average."""
     skip = SkipRate(Fraction(rate), threshold)
     precision = 64
     while True:
@@ -146,11 +146,11 @@ def _merge(keys: IntArray, counts: WholeArray, domain_size: int) -> NoisyCells:
     of the counts are added up apart, so that nothing wraps.
     """
     inside = (keys >= 0) & (keys < domain_size)
-    distinct, places = np.unique(keys[inside], return_inverse=True)
+    distinct, positions = np.unique(keys[inside], return_inverse=True)
     wide = counts[inside].astype(np.uint64 if counts.dtype.kind == "u" else np.int64)
     upper, lower = np.zeros((2, distinct.size), dtype=np.int64)
-    np.add.at(upper, places, (wide >> 32).astype(np.int64))
-    np.add.at(lower, places, (wide & 0xFFFFFFFF).astype(np.int64))
+    np.add.at(upper, positions, (wide >> 32).astype(np.int64))
+    np.add.at(lower, positions, (wide & 0xFFFFFFFF).astype(np.int64))
     upper += lower >> 32
     # Beyond 2**29 the upper half alone decides on which side of 2**60 the total lies.
     totals = (np.clip(upper, -(1 << 29), 1 << 29) << 32) + (lower & 0xFFFFFFFF)
@@ -158,7 +158,7 @@ def _merge(keys: IntArray, counts: WholeArray, domain_size: int) -> NoisyCells:
 
 
 def _is_among(candidates: IntArray, listed: IntArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Say of each candidate whether it is among the `listed`, both being sorted."""
+    """Check of each candidate whether it is among the `listed`, both being sorted."""
     if listed.size == 0:
         return np.zeros(candidates.size, dtype=np.bool_)
     nearest = np.minimum(np.searchsorted(listed, candidates), listed.size - 1)

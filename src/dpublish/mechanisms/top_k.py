@@ -97,12 +97,12 @@ def _perturb(rate: Fraction, distances: NDArray[np.int64], rng: RandomSource) ->
     """
     noise = geometric(rate, distances.size, rng)
     keys: NDArray[Any] = noise - distances
-    places = np.arange(keys.size)
+    positions = np.arange(keys.size)
     while (is_more := noise == LARGEST_NOISE).any():
-        places = places[is_more]
-        noise = geometric(rate, places.size, rng)
+        positions = positions[is_more]
+        noise = geometric(rate, positions.size, rng)
         keys = keys.astype(object)
-        keys[places] += noise.astype(object)
+        keys[positions] += noise.astype(object)
     return keys
 
 

@@ -3,7 +3,7 @@
 Candidates stand on shelves of equally wide distances, and one is found in three steps: pick a
 shelf with the odds of its nearest edge, pick one of those on it by weight, and keep that one
 with the probability by which it falls short of the edge.  A shelf is so narrow that at least
-one pick in e is kept, however the distances are spread, and so wide that some two hundred
+one pick in e is kept, however the distances are distributed, and so wide that some two hundred
 shelves hold all but a 2^-128 of the odds: the work in Python does not grow with the number of
 candidates.  Nothing is rounded and nothing is cut off.
 
@@ -50,7 +50,7 @@ class Shelves:
         self._odds: dict[int, Odds] = {}
 
     def edge(self, shelf: int) -> int:
-        """Give the smallest distance that belongs on `shelf`."""
+        """Return the smallest distance that belongs on `shelf`."""
         return shelf << self._shift
 
     def odds(self, precision: int) -> Odds:
@@ -104,7 +104,7 @@ class Shelves:
 
 
 def locate(numerator: int, bits: int, odds: Odds) -> int | None:
-    """Say on which shelf a uniform number in [numerator, numerator + 1) / 2^bits lands.
+    """Return on which shelf a uniform number in [numerator, numerator + 1) / 2^bits lands.
 
     Returns None if that cannot be said yet: the number may lie on either side of an edge, or
     it lies among the shelves that are too far away to be told apart at this precision.

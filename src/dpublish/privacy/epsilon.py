@@ -88,7 +88,7 @@ def _parse_text(text: str, name: str) -> Fraction:
 
 
 def _why_not(text: str) -> str:
-    """Say why a text was not read: what looks like a number breaks a limit."""
+    """Explain why a text was not read: what looks like a number breaks a limit."""
     found = _LIKE_NUMBER.fullmatch(text)
     if found is None:
         return "is not a number; write for example 0.5"

@@ -19,7 +19,7 @@ class AddRemoveRecord:
     name: ClassVar[str] = "add-remove-record"
 
     def describe(self) -> str:
-        """Say in plain words what is hidden."""
+        """Describe in plain words what is hidden."""
         return "any one record were added to the table or removed from it"
 
     def brief(self) -> str:
@@ -34,7 +34,7 @@ class ReplaceRecord:
     name: ClassVar[str] = "replace-record"
 
     def describe(self) -> str:
-        """Say in plain words what is hidden."""
+        """Describe in plain words what is hidden."""
         return "any one record of the table were exchanged for another"
 
     def brief(self) -> str:
@@ -50,7 +50,7 @@ class AddRemoveUnit:
     name: ClassVar[str] = "add-remove-unit"
 
     def describe(self) -> str:
-        """Say in plain words what is hidden."""
+        """Describe in plain words what is hidden."""
         return f"all rows of any one {self.column!r} were added to the table or removed from it"
 
     def brief(self) -> str:
@@ -70,7 +70,7 @@ class UserInWindow:
         require_count(window=self.window)
 
     def describe(self) -> str:
-        """Say in plain words what is hidden."""
+        """Describe in plain words what is hidden."""
         return (
             f"all rows of any one {self.column!r} within {self.window} consecutive snapshots "
             "were added or removed"
@@ -109,7 +109,7 @@ class PersonalRecord:
         object.__setattr__(self, "levels", exact)
 
     def describe(self) -> str:
-        """Say in plain words what is hidden."""
+        """Describe in plain words what is hidden."""
         return _CHANGES[self.mode].format(column=repr(self.column))
 
     def brief(self) -> str:

@@ -146,7 +146,7 @@ class Receipt:
         return self.ledger_entry, self.ledger_hash
 
     def guarantee(self) -> str:
-        """Say in plain words what is guaranteed."""
+        """Describe in plain words what is guaranteed."""
         if not self.is_private:
             return (
                 "This release guarantees nothing: its noise came from a seed, and whoever knows "

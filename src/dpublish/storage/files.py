@@ -94,7 +94,7 @@ def whole_file(path: Path, *, replaces: bool = False) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str, *, replaces: bool = False) -> None:
-    """Write a text file whole or not at all; halves of characters become question marks."""
+    """Write a text file whole or not at all; halves of characters become "?"."""
     with whole_file(path, replaces=replaces) as draft:
         draft.write_text(text, "utf-8", "replace", newline="")
 

@@ -12,8 +12,8 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.methods.kmeans.released_tree import TreeKMeansRelease
-from dpublish.methods.privpfc.refinement import Refinement
 from dpublish.methods.privpfc.released import PrivPfCRelease, grid_scores
+from dpublish.methods.privpfc.released_columns import Refinement
 from dpublish.methods.privpfc.score_card import UNIT
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord

@@ -2,7 +2,7 @@
 
 A radix or scale that is off by one changes probabilities by less than a percent, which no
 sample shows.  Here the sampler is steered by scripted words to chosen digits, and the product
-of their probabilities is compared to 60 places with that of the number it returns.
+of their probabilities is compared to 60 digits with that of the number it returns.
 """
 
 from collections import defaultdict

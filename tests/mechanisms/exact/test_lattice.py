@@ -128,7 +128,7 @@ def test_the_chosen_lattice_costs_next_to_nothing(epsilon, sensitivity, touched)
 
 
 @pytest.mark.parametrize("bad", ["1/3", "3", Fraction(2) ** 950, Fraction(1, 2**1001)])
-def test_only_powers_of_two_within_reach_are_lattices(bad):
+def test_only_powers_of_two_within_bounds_are_lattices(bad):
     with pytest.raises(InvalidParameter, match="granularity"):
         exponent_of(bad)
 

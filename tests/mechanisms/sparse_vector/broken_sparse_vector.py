@@ -7,9 +7,9 @@ sensitivity of 1.  Each looks like the proved one with something left out.
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from fractions import Fraction
 
-from dpublish.audit import privacy_loss
 from dpublish.mechanisms.exact.sampler import discrete_laplace
 from dpublish.randomness import RandomSource
+from dpublish.testing import privacy_loss
 from mechanisms.sparse_vector.sparse_vector_distribution import (
     Outcome,
     Variant,

@@ -13,8 +13,8 @@ from itertools import permutations
 
 import numpy as np
 
-from dpublish.audit import privacy_loss
 from dpublish.mechanisms.sparse_vector.calibration import Calibration
+from dpublish.testing import privacy_loss
 
 Outcome = tuple[int | bool | None, ...]
 VALUES = range(-80, 81)  # published values that an enumeration tells apart

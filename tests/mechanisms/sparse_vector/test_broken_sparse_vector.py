@@ -6,11 +6,11 @@ from functools import partial
 
 import pytest
 
-from dpublish.audit import frequency_p_value
 from dpublish.mechanisms.sparse_vector.calibration import calibrate
 from dpublish.mechanisms.sparse_vector.textbook import calibrate_book
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value
 from mechanisms.sparse_vector.broken_sparse_vector import (
     audit,
     chen,

@@ -5,12 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpublish.audit import frequency_p_value
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.mechanisms.sparse_vector.calibration import calibrate
 from dpublish.mechanisms.sparse_vector.retraversal import noisy_order_statistic, retraverse
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value
 from mechanisms.sparse_vector.sparse_vector_distribution import (
     mass,
     retraversal_distribution,

@@ -5,12 +5,12 @@ from fractions import Fraction
 
 import pytest
 
-from dpublish.audit import frequency_p_value
 from dpublish.errors import BudgetAlreadyUsed
 from dpublish.mechanisms.sparse_vector.calibration import Calibration, calibrate
 from dpublish.mechanisms.sparse_vector.stored import StoredVector, comparison_deviation
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value
 from mechanisms.sparse_vector.sparse_vector_distribution import distribution, in_turn, variant_of
 
 ANSWERS = [-3, 4, 0, 2]

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpublish.audit import frequency_p_value
 from dpublish.mechanisms.sparse_vector.calibration import calibrate
 from dpublish.mechanisms.sparse_vector.textbook import above_threshold_book, calibrate_book
 from dpublish.mechanisms.sparse_vector.vector import SparseVector, above_threshold
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value
 from mechanisms.sparse_vector.sparse_vector_distribution import (
     distribution,
     in_turn,

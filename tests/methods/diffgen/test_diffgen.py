@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from choice_distribution import choice_distribution
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
@@ -18,6 +17,7 @@ from dpublish.methods.diffgen.cuts import Cuts, inner_nodes, most_cells
 from dpublish.methods.diffgen.diffgen import MAX_DENSE_CELLS, DiffGen, score_nodes
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 
 WORK = column(
     "work", "category", taxonomy={"Paid": ["State", "Private"], "Unpaid": ["Carer", "None"]}
@@ -33,8 +33,8 @@ def table(counts):
     """Records by (work, sex, risk), so many of each cell."""
     codes = [cell for cell, count in zip(CELLS, counts, strict=True) for _ in range(count)]
     columns = {
-        name: pa.array([LABELS[name][code[place]] for code in codes], pa.string())
-        for place, name in enumerate(LABELS)
+        name: pa.array([LABELS[name][code[index]] for code in codes], pa.string())
+        for index, name in enumerate(LABELS)
     }
     return open_table(pa.table(columns), SCHEMA)
 
@@ -58,10 +58,10 @@ def distribution(counts, rate, steps, score=score_nodes):
         longer = {}
         for path, (probability, cuts) in found.items():
             probabilities = choice_distribution(score(cuts.candidates, by_leaf).tolist(), rate)
-            for place, step_probability in enumerate(probabilities):
-                longer[*path, cuts.candidates[place][:3]] = (
+            for index, step_probability in enumerate(probabilities):
+                longer[*path, cuts.candidates[index][:3]] = (
                     probability * step_probability,
-                    cuts.refine(place),
+                    cuts.refine(index),
                 )
         found = longer
     return {path: probability for path, (probability, _) in found.items()}
@@ -73,7 +73,7 @@ def neighbors(seed=3, count=40):
     for _ in range(count):
         counts = rng.integers(0, 6, len(CELLS)).tolist()
         for cell in range(len(CELLS)):
-            yield counts, [c + (place == cell) for place, c in enumerate(counts)]
+            yield counts, [c + (index == cell) for index, c in enumerate(counts)]
 
 
 EVERY_NODE = tuple(inner_nodes(WORK) + inner_nodes(SEX))
@@ -174,9 +174,9 @@ def test_noise_has_the_rate_that_is_published():
         assert release.noise_rate == Fraction(1, 2)
         drawn.extend(release.counts.tolist())
     decay = np.exp(-0.5)
-    spread = np.var(drawn) * (1 - decay) ** 2 / (2 * decay)
-    assert 0.8 < spread < 1.25
-    assert not 0.8 < spread * 4 < 1.25  # half the rate would be noticed
+    ratio = np.var(drawn) * (1 - decay) ** 2 / (2 * decay)
+    assert 0.8 < ratio < 1.25
+    assert not 0.8 < ratio * 4 < 1.25  # half the rate would be noticed
 
 
 @pytest.mark.parametrize("threshold", [None, 1])
@@ -262,7 +262,7 @@ def test_more_cells_than_can_be_numbered_are_refused_before_anything_is_paid():
         DiffGen(target="risk", steps=10, threshold=1).expected_error(schema, None, Fraction(1))
 
 
-def test_the_bound_on_cells_is_reached_or_above_for_every_sequence():
+def test_the_bound_on_cells_is_attained_or_above_for_every_sequence():
     columns = [WORK, SEX, column("age", "integer", bounds=[0, 9], branching=3)]
     for steps in range(1, 6):
         most = 0

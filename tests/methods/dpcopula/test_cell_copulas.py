@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
@@ -17,6 +16,7 @@ from dpublish.methods.dpcopula.cell_copulas import cells_error, release_cells
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import ReplaceRecord
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 
 SMALL = Schema(
     (

@@ -11,7 +11,6 @@ import pytest
 from scipy.special import ndtr
 
 from dpublish.accuracy.noise_distribution import noise_pmf, noise_survival
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
@@ -30,6 +29,7 @@ from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.amplification import amplified_epsilon
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 
 METHODS = {"spearman": release_spearman, "kendall": release_kendall, "mle": release_mle}
 RATE = Fraction(1, 50)

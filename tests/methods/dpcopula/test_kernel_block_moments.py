@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpublish.audit import frequency_p_value
 from dpublish.data.batch import Batch
 from dpublish.data.draws import draw_blocks
 from dpublish.data.schema import Schema, column
@@ -19,6 +18,7 @@ from dpublish.methods.dpcopula.kernel_block_moments import (
     sum_of_correlations,
 )
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value
 
 UNIT = 2.0**-CORRELATION_EXPONENT
 LEAVES = 9

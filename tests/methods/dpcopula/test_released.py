@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from scipy.stats import multivariate_normal
 
-from dpublish.audit import frequency_p_value
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema, column
 from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
@@ -24,6 +23,7 @@ from dpublish.methods.marginals.released import SMOOTHED
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value
 
 SCHEMA = Schema(
     (

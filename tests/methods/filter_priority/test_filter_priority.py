@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 
 from dpublish.accuracy.noise_distribution import noise_pmf
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.filter_priority.filter_priority import FilterPriority, priority_sample
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 
 EPSILON = 0.8
 LONG = 80

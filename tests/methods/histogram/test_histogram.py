@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from dpublish.accuracy.noise_distribution import noise_pmf, noise_survival
 from dpublish.aggregates.counts import Counts
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.core.query.language import quote
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
@@ -18,6 +17,7 @@ from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram.histogram import MAX_DENSE_CELLS, Histogram
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 from method_examples import ROWS, SCHEMA, arrow_table
 
 ROW = st.fixed_dictionaries(

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpublish.accuracy.noise_distribution import noise_pmf, noise_variance
-from dpublish.audit import frequency_p_value
 from dpublish.data.box import UNIT, Box
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.methods.kmeans import lloyd_round as module
@@ -24,6 +23,7 @@ from dpublish.methods.kmeans.lloyd_round import (
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveUnit
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value
 from methods.kmeans.broken_cluster_sums import InAllOfEquals
 from methods.kmeans.lloyd_audit import Points, Replay, exact_loss, schema_of
 

@@ -9,7 +9,6 @@ import pytest
 
 from dpublish.accuracy.noise_distribution import noise_pmf
 from dpublish.aggregates.dependence import DISTANCE
-from dpublish.audit import frequency_p_value
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema, column
@@ -20,6 +19,7 @@ from dpublish.methods.kmeans.marginal_synopsis import MarginalTree
 from dpublish.methods.kmeans.marginal_tree import Bins, choose_bins, publish_tree
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value
 
 NAMES = "abcd"
 SCHEMA = Schema(tuple(column(name, "numeric", bounds=[0, 16]) for name in NAMES))

@@ -66,7 +66,7 @@ def true_loss(margin, loss):
     return floor(LOSS_UNIT * value + 0.5)
 
 
-def losses_of_everybody(kernel):
+def losses_of_all_records(kernel):
     """The losses of every record of the domain (rows), for each candidate."""
     sizes = [SCHEMA[name].size for name in kernel.codes]
     return np.array(
@@ -166,7 +166,7 @@ def test_no_record_of_the_domain_pulls_two_candidates_farther_apart_than_the_ran
 ):
     kernel = make(draw_candidates(seed, 5, largest), loss)
     stated = kernel.range_sensitivity(AddRemoveRecord())
-    assert pull(losses_of_everybody(kernel)) <= stated
+    assert pull(losses_of_all_records(kernel)) <= stated
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -174,7 +174,7 @@ def test_the_range_is_attained_by_a_corner_of_the_domain(seed):
     # Weights so small that every margin lies on the slope of the hinge.
     kernel = make(draw_candidates(seed, 5, 150), "hinge")
     stated = kernel.range_sensitivity(AddRemoveRecord())
-    assert stated - 1 <= pull(losses_of_everybody(kernel)) <= stated
+    assert stated - 1 <= pull(losses_of_all_records(kernel)) <= stated
 
 
 def test_the_range_of_a_logistic_pair_is_attained_up_to_rounding():
@@ -183,22 +183,22 @@ def test_the_range_of_a_logistic_pair_is_attained_up_to_rounding():
     first = np.append(first, np.zeros(FEATURES.size - first.size, dtype=np.int64))
     kernel = make(np.array([first, -first]))
     stated = kernel.range_sensitivity(AddRemoveRecord())
-    assert stated - 2 <= pull(losses_of_everybody(kernel)) <= stated
+    assert stated - 2 <= pull(losses_of_all_records(kernel)) <= stated
 
 
 def test_half_the_range_is_caught():
     kernel = make(draw_candidates(1, 5, 150), "hinge")
     halved = kernel.range_sensitivity(AddRemoveRecord()) // 2
-    assert pull(losses_of_everybody(kernel)) > halved
+    assert pull(losses_of_all_records(kernel)) > halved
 
 
 def test_a_range_over_the_records_present_is_caught():
     kernel = make(draw_candidates(2, 5, 3000))
-    everybody = losses_of_everybody(kernel)
-    ranges = (everybody.max(axis=1) - everybody.min(axis=1)).tolist()
+    losses = losses_of_all_records(kernel)
+    ranges = (losses.max(axis=1) - losses.min(axis=1)).tolist()
     present = np.argsort(ranges)[:40]  # a table that lacks the record which pulls most
-    assert pull(everybody[present]) < pull(everybody)
-    assert kernel.range_sensitivity(AddRemoveRecord()) >= pull(everybody)
+    assert pull(losses[present]) < pull(losses)
+    assert kernel.range_sensitivity(AddRemoveRecord()) >= pull(losses)
 
 
 def test_near_zero_the_logistic_range_is_half_of_the_distance():

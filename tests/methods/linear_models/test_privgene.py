@@ -78,7 +78,7 @@ def test_the_audit_notices_a_range_of_the_records_present(monkeypatch):
 
 
 @pytest.mark.parametrize("model", ["logistic", "svm"])
-def test_the_range_of_the_whole_box_covers_every_loss_and_is_nearly_reached(model):
+def test_the_range_of_the_whole_box_covers_every_loss_and_is_nearly_attained(model):
     task = ModelTask.of(SCHEMA, "ill", (), model)
     corners = LARGEST_WEIGHT * (2 * np.array(list(np.ndindex(*[2] * task.features.size))) - 1)
     worst = 0

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from choice_distribution import choice_distribution
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.core import run as method_run
 from dpublish.methods.marginals import efpa
 from dpublish.methods.marginals.efpa import (
@@ -21,6 +20,7 @@ from dpublish.methods.marginals.efpa import (
 from dpublish.methods.marginals.one_marginal import release_efpa
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator
+from dpublish.testing import frequency_p_value, privacy_loss
 from methods.marginals.count_runs import run_of
 
 EPSILON = Fraction(2)

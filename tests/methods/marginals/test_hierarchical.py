@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from dpublish.accuracy.noise_distribution import noise_pmf
-from dpublish.audit import frequency_p_value
 from dpublish.errors import InvalidParameter
 from dpublish.methods.marginals.hierarchical import CountHierarchy, best_branching, count_hierarchy
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.methods.marginals.one_marginal import release_hierarchical
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator
+from dpublish.testing import frequency_p_value
 from methods.marginals.count_runs import run_of
 
 EPSILON = Fraction(1)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dpublish.accuracy.noise_distribution import noise_pmf
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.methods.marginals.one_marginal import (
     choose_marginal,
@@ -16,6 +15,7 @@ from dpublish.methods.marginals.one_marginal import (
 )
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator
+from dpublish.testing import frequency_p_value, privacy_loss
 from methods.marginals.count_runs import run_of
 
 METHODS = ["auto", "identity", "hierarchical", "efpa", "noise-first"]

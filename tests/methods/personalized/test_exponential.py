@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter, InvalidQuery
@@ -28,6 +27,7 @@ from dpublish.methods.personalized.scores import (
 )
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import secure, seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 
 LEVELS = (Fraction(1, 10), Fraction(3, 10), Fraction(1))
 SCHEMA = Schema(

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpublish.aggregates.counts import Counts
-from dpublish.audit import frequency_p_value
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.personalized.preference_rule import levels_of, look_up, parse_rule
 from dpublish.methods.personalized.preferences import Preferences
 from dpublish.privacy.neighbors import PersonalRecord
+from dpublish.testing import frequency_p_value
 
 TENTH, HALF, ONE = Fraction(1, 10), Fraction(1, 2), Fraction(1)
 LEVELS = (Fraction(1, 100), TENTH, Fraction(3, 10), ONE)

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
@@ -17,6 +16,7 @@ from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.personalized.sampling import CORRECTED, NOT_CORRECTED, Sampling
 from dpublish.privacy.amplification import sampling_rate
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 
 LEVELS = (Fraction(1, 10), Fraction(1, 2), Fraction(2))
 PEOPLE = (0, 0, 1, 2)

@@ -11,7 +11,6 @@ import pytest
 
 from choice_distribution import choice_distribution
 from dpublish.aggregates.sparse_counts import OccupiedCells
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.core.run import Run
 from dpublish.core.task import Task
 from dpublish.data.schema import Schema, column
@@ -20,10 +19,10 @@ from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram.published_cells import add_noise_to_cells
 from dpublish.methods.pph import pph as projection
 from dpublish.methods.pph.plan import Plan, cell_limit, fit_axis, useful_axes
-from dpublish.methods.pph.pph import PPH, find_threshold
-from dpublish.methods.pph.score import SCORE_RANGE, STEPS, score_projection
+from dpublish.methods.pph.pph import PPH, SCORE_RANGE, STEPS, find_threshold, score_projection
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 
 SEX = column("sex", "category", values=["F", "M"])
 TOWN = column("town", "category", values=["Ost", "West"])
@@ -36,8 +35,8 @@ def table(counts):
     """Records by (sex, town, risk), so many of each cell."""
     codes = [cell for cell, count in zip(CELLS, counts, strict=True) for _ in range(count)]
     columns = {
-        name: pa.array([known.labels[code[place]] for code in codes], pa.string())
-        for place, (name, known) in enumerate(zip(SCHEMA.names, SCHEMA.columns, strict=True))
+        name: pa.array([known.labels[code[index]] for code in codes], pa.string())
+        for index, (name, known) in enumerate(zip(SCHEMA.names, SCHEMA.columns, strict=True))
     }
     return open_table(pa.table(columns), SCHEMA)
 
@@ -58,8 +57,8 @@ def test_the_score_counts_pairs_that_are_not_discerned():
     records = [(0, "a"), (0, "b"), (0, "b"), (2, "c"), (2, "a"), (2, "b"), (1, "a"), (1, "a")]
     pairs = sum(
         first[0] == second[0] and first[1] != second[1]
-        for place, first in enumerate(records)
-        for second in records[:place]
+        for index, first in enumerate(records)
+        for second in records[:index]
     )
     counts = np.zeros((3, 3), dtype=np.int64)
     for cell, label in records:
@@ -283,9 +282,9 @@ def test_the_size_has_the_noise_that_is_published():
         assert published.records.rate == Fraction(1, 2)
         drawn.append(published.records.value)
     decay = np.exp(-0.5)
-    spread = np.var(drawn) * (1 - decay) ** 2 / (2 * decay)
-    assert 0.7 < spread < 1.4
-    assert not 0.7 < spread * 4 < 1.4  # half the rate would be noticed
+    ratio = np.var(drawn) * (1 - decay) ** 2 / (2 * decay)
+    assert 0.7 < ratio < 1.4
+    assert not 0.7 < ratio * 4 < 1.4  # half the rate would be noticed
 
 
 @pytest.mark.parametrize("threshold", [1, 3])

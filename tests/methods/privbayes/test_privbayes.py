@@ -11,7 +11,6 @@ import pytest
 from dpublish.accuracy.noise_distribution import noise_pmf
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.dependence import distance_from_independence
-from dpublish.audit import frequency_p_value
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
@@ -21,6 +20,7 @@ from dpublish.methods.privbayes.plan import MOST_CELLS, Plan, make_plan, parent_
 from dpublish.methods.privbayes.privbayes import PrivBayes
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value
 from method_examples import ROWS, SCHEMA, arrow_table
 
 BINARY = tuple(column(name, "category", values=["0", "1"]) for name in "abcdef")

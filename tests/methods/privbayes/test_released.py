@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpublish.audit import frequency_p_value
 from dpublish.core.probabilities import add_up, conditional
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter, InvalidQuery
@@ -19,6 +18,7 @@ from dpublish.methods.privbayes.report import section
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value
 
 WORK = column("work", "category", taxonomy={"Paid": ["Private", "State"], "Unpaid": {}})
 SEX = column("sex", "category", values=["F", "M"])

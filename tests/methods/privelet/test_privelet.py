@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from dpublish.accuracy.noise_distribution import noise_pmf
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
@@ -17,6 +16,7 @@ from dpublish.methods.privelet.privelet import Privelet, transform_counts
 from dpublish.methods.privelet.released import coefficients_moved
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 
 
 def integers(**sizes):

@@ -85,7 +85,9 @@ def test_without_noise_every_answer_is_the_truth():
     for query, inside in QUERIES.items():
         assert release.count(query).value == pytest.approx(truth_of(inside), abs=1e-6)
         assert release.count(query).assumption is None
-    assert "evenly distributed within partly covered cells" in release.count("height < 130").assumption
+    assert (
+        "evenly distributed within partly covered cells" in release.count("height < 130").assumption
+    )
     rows = release.rows(seed=2)
     assert rows.num_rows == 600
     assert rows["height"].null_count == PEOPLE["height"].null_count

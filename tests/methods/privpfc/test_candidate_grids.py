@@ -1,4 +1,4 @@
-"""Candidate grids: each once, none forgotten, and no favourites where there are too many."""
+"""Candidate grids: each once, none forgotten, and no favorites where there are too many."""
 
 from collections import Counter
 from fractions import Fraction
@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpublish.audit import frequency_p_value
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import uniform_below
 from dpublish.methods.privpfc.candidate_grids import draw_subset, enumerate_grids
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value
 
 SIZES = st.lists(
     st.lists(st.integers(0, 4), max_size=4).map(lambda steps: [1, *(1 + np.cumsum(steps))]),
@@ -45,7 +45,7 @@ def raised(grid):
 
 @settings(max_examples=200)
 @given(sizes=SIZES, twelfths=st.integers(-12, 1200), limit=st.integers(1, 60))
-def test_stages_are_complete_but_for_the_last_which_fills_the_places(sizes, twelfths, limit):
+def test_stages_are_complete_but_for_the_last_which_fills_the_list(sizes, twelfths, limit):
     max_cells = Fraction(twelfths, 12)
     grids = enumerate_grids(sizes, max_cells=max_cells, limit=limit, uniform=uniform(seeded(1)))
     assert grids.dtype == np.int8
@@ -65,7 +65,7 @@ FIVE = [[1, 2, 3], [1, 4], [1, 1, 2, 2, 5], [1, 3], [1]]
 
 
 def drawn_grids(count, *, pick=enumerate_grids):
-    """Which three of the grids with two raised predictors got the last places."""
+    """Which three of the grids with two raised predictors were drawn last."""
     rng = seeded(5)
     first = sum(raised(grid) < 2 for grid in all_grids(FIVE, 8))
     for _ in range(count):
@@ -79,7 +79,7 @@ def listed_order(sizes, *, max_cells, limit, uniform):
     return grids[:limit]
 
 
-def test_every_set_of_grids_gets_the_last_places_equally_often():
+def test_every_set_of_grids_is_drawn_last_equally_often():
     stage = [grid for grid in all_grids(FIVE, 8) if raised(grid) == 2]
     expected = {frozenset(three): 1 for three in combinations(stage, 3)}
     assert len(expected) == comb(6, 3)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpublish.audit import privacy_loss
 from dpublish.errors import InvalidParameter
 from dpublish.methods.privpfc.grid_quality import SMALLEST_EPSILON, GridQuality
+from dpublish.testing import privacy_loss
 
 EPSILONS = ["0.01", "0.1", "0.5", "1", "2", "5"]
 PUBLISHED = dict(
@@ -112,11 +112,11 @@ def probability_first(apart, others, epsilon):
     width = 0.01 / epsilon
     noise = np.arange(-40 / epsilon, 40 / epsilon + apart, width) + width / 2
     density = epsilon / 2 * np.exp(-epsilon * np.abs(noise))
-    reached = noise + apart
+    shifted = noise + apart
     below = np.where(
-        reached < 0,
-        np.exp(epsilon * np.minimum(reached, 0)) / 2,
-        1 - np.exp(-epsilon * np.abs(reached)) / 2,
+        shifted < 0,
+        np.exp(epsilon * np.minimum(shifted, 0)) / 2,
+        1 - np.exp(-epsilon * np.abs(shifted)) / 2,
     )
     return float((density * below**others).sum() * width)
 

@@ -16,7 +16,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import uniform_below
-from dpublish.methods.privpfc import grid_scores, roll_up
+from dpublish.methods.privpfc import cuboids, grid_scores
 from dpublish.methods.privpfc.candidate_grids import enumerate_grids
 from dpublish.methods.privpfc.grid_quality import GridQuality
 from dpublish.methods.privpfc.grid_scores import score_grids
@@ -93,9 +93,9 @@ def machinery(request, monkeypatch):
         monkeypatch.setattr(grid_scores, "_SHRINK", 2)
         monkeypatch.setattr(grid_scores, "_SMALL", 8)
         monkeypatch.setattr(grid_scores, "_PART", 5)
-        monkeypatch.setattr(roll_up, "_PRODUCT", 64)
+        monkeypatch.setattr(cuboids, "_PRODUCT", 64)
     if request.param == "long axes":
-        monkeypatch.setattr(roll_up, "LONGEST", 3)
+        monkeypatch.setattr(cuboids, "LONGEST", 3)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
@@ -150,12 +150,12 @@ def test_one_record_moves_two_grids_apart_by_no_more_than_the_range(classes):
     grids = enumerate_grids(sizes_of(task), max_cells=100, limit=300, uniform=uniform(1))
     rows = make_rows(schema, 120, 3)
     all_scores = score_grids(run_on(rows, schema), task, grids, QUALITY)
-    spread = 0
+    widest = 0
     for row in range(120):
         others = pa.concat_tables([rows.slice(0, row), rows.slice(row + 1)])
         change = all_scores - score_grids(run_on(others, schema), task, grids, QUALITY)
-        spread = max(spread, np.ptp(change))
-    assert 0.9 * QUALITY.unit < spread <= QUALITY.range_sensitivity
+        widest = max(widest, np.ptp(change))
+    assert 0.9 * QUALITY.unit < widest <= QUALITY.range_sensitivity
 
 
 def test_leaving_records_out_grid_by_grid_would_break_the_range():

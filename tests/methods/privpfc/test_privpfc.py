@@ -17,7 +17,7 @@ from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.mechanisms.noise import add_geometric, noisy_size
 from dpublish.mechanisms.selection import select
-from dpublish.methods.privpfc import kernel_residual_sums as residual_sums
+from dpublish.methods.privpfc import kernels
 from dpublish.methods.privpfc import privpfc as grid_choice
 from dpublish.methods.privpfc.grid_quality import GridQuality
 from dpublish.methods.privpfc.privpfc import PrivPfC
@@ -268,12 +268,12 @@ class Transcript:
         self.played, self.calls = played, []
 
     def _answer(self, asked, draw, likelihood):
-        place = len(self.calls)
+        index = len(self.calls)
         output = draw()  # spends the budget, also where another output is played
         if self.played is not None:
-            if place == len(self.played.calls) or self.played.calls[place][0] != asked:
+            if index == len(self.played.calls) or self.played.calls[index][0] != asked:
                 raise Diverged
-            output = self.played.calls[place][1]
+            output = self.played.calls[index][1]
         self.calls.append((asked, output, likelihood(output)))
         return output
 
@@ -533,7 +533,7 @@ def test_what_release_refuses_the_forecast_refuses_too_and_nothing_is_spent(
 
 
 def test_more_sums_than_fit_are_refused_unless_there_are_no_refinements(monkeypatch):
-    monkeypatch.setattr(residual_sums, "MOST_SUMS", 20)
+    monkeypatch.setattr(kernels, "MOST_SUMS", 20)
     with pytest.raises(InvalidParameter, match="too many"):
         PrivPfC(target="class").expected_error(SCHEMA, None, Fraction(1))
     PrivPfC(target="class", rounds=0).expected_error(SCHEMA, None, Fraction(1))
@@ -592,7 +592,7 @@ def test_the_forecast_needs_no_number_of_records(n_records):
 def test_the_forecast_of_a_count_holds():
     """One count in twenty, no more and not far fewer, is farther off than predicted."""
     method = PrivPfC(target="class", rounds=0, predictors=("sex",))
-    reach = method.expected_error(SCHEMA, None, Fraction(2)).figures["one_cell_95"]
+    half_width = method.expected_error(SCHEMA, None, Fraction(2)).figures["one_cell_95"]
     rows = random_rows(500)
     exact = np.unique(np.array(rows["class"].to_pylist()), return_counts=True)[1]
     errors = []
@@ -606,5 +606,5 @@ def test_the_forecast_of_a_count_holds():
             errors += np.abs(sums.ravel() - by_sex).tolist()
         else:
             errors += np.abs(release.counts - exact).tolist()
-    outside = np.mean(np.array(errors) > reach)
+    outside = np.mean(np.array(errors) > half_width)
     assert 0.01 < outside < 0.06

@@ -9,7 +9,6 @@ import pytest
 
 from choice_distribution import choice_distribution
 from dpublish.accuracy.noise_distribution import noise_pmf
-from dpublish.audit import frequency_p_value
 from dpublish.core import run as mechanisms
 from dpublish.core.run import Run
 from dpublish.core.task import Task
@@ -17,9 +16,9 @@ from dpublish.data.batch import Batch
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
 from dpublish.methods.privpfc import refine as refinement
-from dpublish.methods.privpfc.kernel_residual_sums import ResidualSums
+from dpublish.methods.privpfc.kernels import ResidualSums
 from dpublish.methods.privpfc.refine import CHOICE, SUMS, refine
-from dpublish.methods.privpfc.refinement import Refinement
+from dpublish.methods.privpfc.released_columns import Refinement
 from dpublish.methods.privpfc.score_card import (
     LIMIT,
     STEP,
@@ -31,6 +30,7 @@ from dpublish.methods.privpfc.score_card import (
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord, ReplaceRecord
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value
 
 EPSILON = Fraction(3)
 AGE = column("age", "integer", bounds=[0, 3], branching=2)  # levels of two and of four cells

@@ -16,14 +16,13 @@ from dpublish.core.query import sampled as sampled_count
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, DPublishError, InvalidParameter, InvalidQuery
-from dpublish.methods.privpfc.kernel_residual_sums import sums_shape
+from dpublish.methods.privpfc.kernels import sums_shape
 from dpublish.methods.privpfc.privpfc import PrivPfC
 from dpublish.methods.privpfc.refined_rows import draw_evenly, fit_shares
-from dpublish.methods.privpfc.refinement import _DOUBT as DOUBT
-from dpublish.methods.privpfc.refinement import Refinement
 from dpublish.methods.privpfc.released import PrivPfCRelease, grid_scores, grid_term, to_scores
+from dpublish.methods.privpfc.released_columns import _DOUBT as DOUBT
+from dpublish.methods.privpfc.released_columns import Refinement, ValueCounts
 from dpublish.methods.privpfc.score_card import LIMIT, STEP, UNIT, to_probabilities
-from dpublish.methods.privpfc.value_counts import ValueCounts
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
@@ -48,9 +47,9 @@ def receipt():
     )
 
 
-def refine_by(axis, residuals, spreads, rate=Fraction(1, 100), remainders=((0,) * 3,) * 2):
+def refine_by(axis, residuals, variances, rate=Fraction(1, 100), remainders=((0,) * 3,) * 2):
     first, second = (remainder[: axis.size] for remainder in remainders)
-    sums = np.array([[residuals], [spreads], [first], [second]])
+    sums = np.array([[residuals], [variances], [first], [second]])
     return Refinement(axis, 2, UNIT * sums, rate / UNIT)
 
 
@@ -215,11 +214,11 @@ def test_without_a_number_as_many_rows_are_drawn_as_were_counted(rule):
 
 
 @pytest.mark.parametrize("rule", ["scores", "counts"])
-def test_a_release_of_nobody_draws_none_or_evenly(rule):
-    nobody = make(counts=np.full(4, -7), records=NoisySize(-3, Fraction(1, 20)))
-    assert not nobody.estimates.any()
-    assert nobody.rows(seed=1, rule=rule).num_rows == 0
-    drawn = nobody.rows(400, seed=1, rule=rule).to_pandas()
+def test_a_release_of_no_records_draws_none_or_evenly(rule):
+    empty = make(counts=np.full(4, -7), records=NoisySize(-3, Fraction(1, 20)))
+    assert not empty.estimates.any()
+    assert empty.rows(seed=1, rule=rule).num_rows == 0
+    drawn = empty.rows(400, seed=1, rule=rule).to_pandas()
     assert 100 < (drawn.job == "none").sum() < 300
 
 
@@ -313,7 +312,7 @@ def test_what_is_predicted_rests_on_published_scores_not_on_a_fit(tmp_path, monk
     tree = make(scores=np.array([5, -5, 7, -7]))
     tree.save(tmp_path / "out")
     monkeypatch.setattr("scipy.optimize.minimize", None)
-    monkeypatch.setattr("dpublish.methods.privpfc.additive_odds.minimize", None)
+    monkeypatch.setattr("dpublish.methods.privpfc.smoothing.minimize", None)
     assert load(tmp_path / "out").scores.tolist() == [5, -5, 7, -7]
     assert load(tmp_path / "out").predict(rows(["none"])).to_pylist() == ["low"]
 
@@ -357,7 +356,7 @@ def column_set(table, name, values):
         ("refinements", "refinement", [0, 0, 1]),
         ("refinements", "refinement", [0, 0, -1]),
         ("refinements", "noisy_residual", [0.5, 0.0, 0.0]),
-        ("refinements", "noisy_spread", [1, 2, None]),
+        ("refinements", "noisy_variance", [1, 2, None]),
         ("refinements", "noisy_remainder", [1, 2, None]),
         ("refinements", "noisy_remainder_of_second", [0.5, 0.0, 0.0]),
     ],
@@ -457,7 +456,7 @@ def test_published_tables_name_every_cell_and_class():
         "cell": ["F", "M", "X"],
         "class": ["high"] * 3,
         "noisy_residual": [-900 * UNIT, 900 * UNIT, 0],
-        "noisy_spread": [300 * UNIT, 100 * UNIT, 0],
+        "noisy_variance": [300 * UNIT, 100 * UNIT, 0],
         "noisy_remainder": [0, 0, 0],
         "noisy_remainder_of_second": [0, 0, 0],
     }

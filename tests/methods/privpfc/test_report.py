@@ -12,7 +12,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.methods.histogram.report import labeled_section
 from dpublish.methods.privpfc.privpfc import PrivPfC
-from dpublish.methods.privpfc.refinement import Refinement
+from dpublish.methods.privpfc.released_columns import Refinement
 from dpublish.methods.privpfc.report import section
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import secure, seeded

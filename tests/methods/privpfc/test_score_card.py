@@ -38,8 +38,8 @@ def plain_probabilities(scores):
 def test_the_table_of_powers_is_the_same_on_every_machine():
     """Each power, to 30 digits, is far enough from a half to round alike with any error of exp."""
     getcontext().prec = 30
-    for place, power in enumerate(score_card._POWERS.tolist()):
-        exact = (Decimal(-place) / STEP).exp() * (1 << 30)
+    for index, power in enumerate(score_card._POWERS.tolist()):
+        exact = (Decimal(-index) / STEP).exp() * (1 << 30)
         nearest = (exact + Decimal("0.5")).to_integral_value(ROUND_FLOOR)
         assert power == nearest
         assert abs(exact - nearest) < Decimal("0.5") - Decimal("0.00001")
@@ -75,8 +75,8 @@ def test_rounding_to_the_nearest_would_give_more_than_one():
 def test_a_record_has_the_same_probabilities_in_every_company():
     scores = np.random.Generator(np.random.PCG64(1)).integers(-LIMIT, LIMIT, (50, 3))
     together = to_probabilities(scores)
-    for place in range(len(scores)):
-        assert to_probabilities(scores[place : place + 1]).tolist() == [together[place].tolist()]
+    for index in range(len(scores)):
+        assert to_probabilities(scores[index : index + 1]).tolist() == [together[index].tolist()]
     assert to_probabilities(scores[::-1]).tolist() == together[::-1].tolist()
     assert to_probabilities(scores[:0]).shape == (0, 3)
 

@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.core.run import Run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
@@ -23,6 +22,7 @@ from dpublish.methods.spatial.php import (
 )
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 
 
 def integers(**sizes):

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from choice_distribution import choice_distribution
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.core.run import Run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
@@ -24,6 +23,7 @@ from dpublish.methods.spatial.psd import (
 )
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 from method_examples import ROWS, SCHEMA, arrow_table
 from methods.spatial.box_distribution import (
     largest_loss,

@@ -9,7 +9,6 @@ import pytest
 from scipy.special import logsumexp
 
 from dpublish.accuracy.noise_distribution import noise_pmf
-from dpublish.audit import frequency_p_value
 from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
@@ -18,6 +17,7 @@ from dpublish.methods.spatial.box_domain import side_lengths
 from dpublish.methods.spatial.ug import UG
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value
 from method_examples import ROWS, SCHEMA, arrow_table
 from methods.spatial.box_distribution import largest_loss, log_counts, log_noise, log_size
 

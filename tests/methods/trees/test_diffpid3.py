@@ -85,9 +85,9 @@ def test_noise_has_the_rates_that_are_published():
     for drawn, rate in ((sizes, tree.size_rate), (counts, tree.count_rates[0])):
         decay = np.exp(-float(rate))
         expected = 2 * decay / (1 - decay) ** 2  # the variance of two-sided geometric noise
-        spread = np.var(drawn) / expected
-        assert 0.7 < spread < 1.4
-        assert not 0.7 < spread * 4 < 1.4  # half the rate would be noticed
+        ratio = np.var(drawn) / expected
+        assert 0.7 < ratio < 1.4
+        assert not 0.7 < ratio * 4 < 1.4  # half the rate would be noticed
 
 
 def test_a_level_of_a_taxonomy_can_be_asked_for():

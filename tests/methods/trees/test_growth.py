@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from choice_distribution import choice_distribution
-from dpublish.audit import frequency_p_value
 from dpublish.core import run as mechanisms
 from dpublish.core.run import Run
 from dpublish.data.schema import Schema, column
@@ -21,6 +20,7 @@ from dpublish.methods.trees.growth import Plan, goes_on, grow
 from dpublish.methods.trees.splits import Room, make_score, score_splits
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value
 
 SCHEMA = Schema(
     (
@@ -67,13 +67,13 @@ class Transcript:
         self.calls = []
 
     def _answer(self, call, draw):
-        place = len(self.calls)
+        index = len(self.calls)
         if self.played is None:
             output = draw()
         else:
-            if place == len(self.played.calls) or self.played.calls[place][0] != call:
+            if index == len(self.played.calls) or self.played.calls[index][0] != call:
                 raise Diverged
-            output = self.played.calls[place][1]
+            output = self.played.calls[index][1]
         return output
 
     def add_geometric(self, counts, *, sensitivity, budget, rng):
@@ -171,7 +171,7 @@ def test_the_audit_notices_leaves_that_spend_what_was_spent_above(monkeypatch):
 
 
 def test_the_audit_notices_a_tree_that_stops_when_purity_stops_improving(monkeypatch):
-    """The papers' rule is a test on exact counts that nobody pays for."""
+    """The papers' rule is a test on exact counts that no one pays for."""
 
     def improves(node, growth, share):
         splits = node.room.splits
@@ -204,7 +204,7 @@ def test_every_path_from_the_root_to_a_leaf_costs_the_budget(plan, monkeypatch):
     epsilon = Fraction(EPSILON)
     share, rates = plan.share(epsilon), plan.count_rates(epsilon)
     for depth, rate in enumerate(rates):
-        sizes = min(depth + 1, plan.depth)  # at full depth nobody asks for the size
+        sizes = min(depth + 1, plan.depth)  # at full depth no node needs the size
         assert sizes * share + depth * plan.choice_weight * share + rate == epsilon
     transcript = Transcript()
     transcript.grow(random_records(3, 150)[0], plan, 3, monkeypatch)

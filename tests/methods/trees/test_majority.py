@@ -6,7 +6,6 @@ from math import exp
 import pyarrow as pa
 import pytest
 
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
@@ -14,6 +13,7 @@ from dpublish.mechanisms.selection import shortfall_95
 from dpublish.methods.trees.majority import Majority
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 
 SCHEMA = Schema(
     (

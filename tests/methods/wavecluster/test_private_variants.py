@@ -9,7 +9,6 @@ import pytest
 
 from dpublish.accuracy.noise_distribution import noise_pmf
 from dpublish.aggregates.box_grid import BoxGrid
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.errors import InvalidParameter
 from dpublish.methods.wavecluster import baseline as synthetic
 from dpublish.methods.wavecluster.adaptive_grid import (
@@ -25,6 +24,7 @@ from dpublish.methods.wavecluster.privthr import PrivTHR
 from dpublish.methods.wavecluster.wavecluster import connect, significant_cells
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 from methods.wavecluster.wave_worlds import CATALOG, SQUARE, line, spirals, square
 
 POINTS = [(0.1, 0.1), (0.1, 0.15), (0.2, 0.1), (0.9, 0.9), (0.6, 0.9)]

@@ -6,7 +6,6 @@ from math import exp, inf
 import numpy as np
 import pytest
 
-from dpublish.audit import frequency_p_value, privacy_loss
 from dpublish.methods.wavecluster.privthr_em import (
     PrivTHREM,
     choose_threshold,
@@ -16,6 +15,7 @@ from dpublish.methods.wavecluster.sensitivities import rank_sensitivity
 from dpublish.methods.wavecluster.wavecluster import WaveTransform
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
+from dpublish.testing import frequency_p_value, privacy_loss
 from methods.wavecluster.wave_worlds import square
 
 EPSILON = 1

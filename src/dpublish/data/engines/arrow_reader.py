@@ -60,8 +60,8 @@ class IpcSource:
         return self._state.guard(self._read(columns))
 
     def _read(self, columns: Sequence[str]) -> Iterator[Any]:
-        places = [self.header.get_field_index(name) for name in columns]
-        options = pa.ipc.IpcReadOptions(included_fields=places)
+        indices = [self.header.get_field_index(name) for name in columns]
+        options = pa.ipc.IpcReadOptions(included_fields=indices)
         with pa.memory_map(self.label) as file:
             if self._is_stream:
                 yield from pa.ipc.open_stream(file, options=options)

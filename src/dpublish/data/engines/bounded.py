@@ -77,14 +77,14 @@ def _choose(held: Sequence[_Rows], most: int, key: bytes) -> NDArray[np.bool_]:
     """Mark the rows that stay; only units with more rows than may stay need an order."""
     encoded = pa.concat_arrays([rows.units for rows in held]).dictionary_encode()
     units = encoded.indices.to_numpy()
-    crowded = np.bincount(units, minlength=len(encoded.dictionary)) > most
-    places = np.flatnonzero(crowded[units])
+    exceeding = np.bincount(units, minlength=len(encoded.dictionary)) > most
+    positions = np.flatnonzero(exceeding[units])
     chosen = np.ones(units.size, dtype=np.bool_)
-    chosen[places] = _come_first(
-        (np.cumsum(crowded) - 1)[units[places]],
-        hash_units(encoded.dictionary.filter(pa.array(crowded)), key),
-        _join([rows.codes for rows in held], places),
-        _join([rows.values for rows in held], places),
+    chosen[positions] = _come_first(
+        (np.cumsum(exceeding) - 1)[units[positions]],
+        hash_units(encoded.dictionary.filter(pa.array(exceeding)), key),
+        _join([rows.codes for rows in held], positions),
+        _join([rows.values for rows in held], positions),
         most,
         key,
     )
@@ -92,10 +92,10 @@ def _choose(held: Sequence[_Rows], most: int, key: bytes) -> NDArray[np.bool_]:
 
 
 def _join(
-    parts: Sequence[tuple[NDArray[Any], ...]], places: NDArray[np.int64]
+    parts: Sequence[tuple[NDArray[Any], ...]], positions: NDArray[np.int64]
 ) -> list[NDArray[Any]]:
-    """Put the parts of each column together, and pick the rows at some places."""
-    return [np.concatenate(column)[places] for column in zip(*parts, strict=True)]
+    """Put the parts of each column together, and pick the rows at some positions."""
+    return [np.concatenate(column)[positions] for column in zip(*parts, strict=True)]
 
 
 def _come_first(
@@ -109,7 +109,7 @@ def _come_first(
     """Mark the first rows of every unit in the order of their hashes.
 
     Rows with the same codes are numbered by their values, which settles all that a kernel can
-    tell apart; rows that it cannot may take each other's place.
+    tell apart; rows that it cannot are interchangeable.
     """
     order = np.lexsort((*values, *codes, units))
     units, codes = units[order], [column[order] for column in codes]
@@ -157,14 +157,14 @@ def hash_units(units: Any, key: bytes) -> Words:
 
 
 def _hash_texts(texts: Any, key: bytes) -> Words:
-    """Add up the bytes of each text, each with a weight that its place has, then mix."""
+    """Add up the bytes of each text, each with a weight of its position, then mix."""
     _, offsets, data = texts.buffers()
     ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset :][: len(texts) + 1]
     letters = np.frombuffer(data, dtype=np.uint8)[ends[0] : ends[-1]].astype(np.uint64)
     starts, lengths = ends[:-1] - ends[0], np.diff(ends)
-    place = np.arange(letters.size) - np.repeat(starts, lengths)
+    position = np.arange(letters.size) - np.repeat(starts, lengths)
     weights = _stretch(key, b"text", int(lengths.max())) | np.uint64(1)
-    weighed = (letters + np.uint64(1)) * weights[place]  # a text ending in byte 0 differs, too
+    weighed = (letters + np.uint64(1)) * weights[position]  # a text ending in byte 0 differs, too
     return _mix(np.add.reduceat(weighed, starts))
 
 
@@ -174,7 +174,7 @@ def _stretch(key: bytes, purpose: bytes, words: int) -> Words:
 
 
 def _mix(words: Words) -> Words:
-    """Spread every bit of a word over all of it; no two words become one (SplitMix64)."""
+    """Mix every bit of a word into all of it; no two words become one (SplitMix64)."""
     for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
         words = (words ^ (words >> shift)) * factor
     return words ^ (words >> _SHIFTS[-1])

@@ -81,7 +81,7 @@ class WholeColumns(Protocol):
     """Encoded columns of all records, held in memory."""
 
     def parts(self, wanted: Sequence[Reading]) -> list[Part]:
-        """Hand out each of the wanted columns whole."""
+        """Yield each of the wanted columns whole."""
         ...
 
 
@@ -101,7 +101,7 @@ class ChosenColumns:
         refuse_copy("a table")
 
     def parts(self, wanted: Sequence[Reading]) -> list[Part]:
-        """Hand out each of the wanted columns whole."""
+        """Yield each of the wanted columns whole."""
         lacking = [reading for reading in wanted if reading not in self._columns]
         if lacking:
             by, *parts = self._whole.parts((self._choice.reading, *lacking))

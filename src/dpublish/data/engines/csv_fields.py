@@ -63,7 +63,9 @@ def _read_field(records: Records, chosen: Positions, number: int) -> pa.Array:
     are_plain[are_plain] &= records.quotes[last[are_plain] - 1] == ends[are_plain] - 1
     array = _gather(records.text, begins + are_plain, ends - are_plain)
     odd = np.flatnonzero((last > first) & ~are_plain)
-    return _replace(array, odd, [_unquote(array[place].as_py() or b"") for place in odd.tolist()])
+    return _replace(
+        array, odd, [_unquote(array[position].as_py() or b"") for position in odd.tolist()]
+    )
 
 
 def _gather(text: NDArray[np.uint8], begins: Positions, ends: Positions) -> pa.Array:
@@ -71,18 +73,18 @@ def _gather(text: NDArray[np.uint8], begins: Positions, ends: Positions) -> pa.A
     lengths = ends - begins
     offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
     np.cumsum(lengths, out=offsets[1:])
-    places = np.repeat((begins - offsets[:-1]).astype(np.int32), lengths)
-    places += np.arange(offsets[-1], dtype=np.int32)
+    positions = np.repeat((begins - offsets[:-1]).astype(np.int32), lengths)
+    positions += np.arange(offsets[-1], dtype=np.int32)
     present = np.packbits(lengths > 0, bitorder="little")
-    buffers = [pa.py_buffer(each) for each in (present, offsets, text[places])]
+    buffers = [pa.py_buffer(each) for each in (present, offsets, text[positions])]
     return pa.Array.from_buffers(pa.binary(), len(lengths), buffers)
 
 
-def _replace(array: pa.Array, places: Positions, values: Sequence[bytes]) -> pa.Array:
-    if not len(places):
+def _replace(array: pa.Array, positions: Positions, values: Sequence[bytes]) -> pa.Array:
+    if not len(positions):
         return array
     mask = np.zeros(len(array), dtype=bool)
-    mask[places] = True
+    mask[positions] = True
     new = pa.array([value or None for value in values], pa.binary())
     return pc.replace_with_mask(array, pa.array(mask), new)
 

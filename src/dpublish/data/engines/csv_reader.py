@@ -140,9 +140,9 @@ class _Layout:
     def read(self, file: BufferedIOBase, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read some of the wanted columns from the lines behind the header."""
         # Columns go by position, since names in the file may be repeated.
-        places = [self.names.index(name) for name in self.wanted]
+        indices = [self.names.index(name) for name in self.wanted]
         for records in read_records(file, self.delimiter):
-            arrays = read_fields(records, len(self.names), places)
+            arrays = read_fields(records, len(self.names), indices)
             batch = pa.RecordBatch.from_arrays(arrays, names=list(self.wanted))
             yield batch.select(list(columns))
 

@@ -98,15 +98,17 @@ class Records:
 
     def field(self, records: Positions, number: int) -> "Fields":
         """Find one field of some records."""
-        places = self._first_fields[records] + number
-        first = np.where(places > 0, self.quotes_before[places - 1], 0)
-        return Fields(self._begins(places), self._ends(places), first, self.quotes_before[places])
+        indices = self._first_fields[records] + number
+        first = np.where(indices > 0, self.quotes_before[indices - 1], 0)
+        return Fields(
+            self._begins(indices), self._ends(indices), first, self.quotes_before[indices]
+        )
 
-    def _begins(self, places: Positions) -> Positions:
-        return np.where(places > 0, self.stops[places - 1] + 1, 0)
+    def _begins(self, indices: Positions) -> Positions:
+        return np.where(indices > 0, self.stops[indices - 1] + 1, 0)
 
-    def _ends(self, places: Positions) -> Positions:
-        ends = self.stops[places]
+    def _ends(self, indices: Positions) -> Positions:
+        ends = self.stops[indices]
         # Returns that end no line are gone, so one that stands before a line feed belongs to it.
         before = self.text[np.maximum(ends - 1, 0)]
         trimmed: Positions = ends - ((self.text[ends] == _LF) & (before == _CR))
@@ -150,11 +152,11 @@ class _Piece:
             stops = np.flatnonzero(marks)
             return cls(raw, text, delimiter, stops, stops[:0], np.zeros_like(stops))
         are_quotes = _find_quotes(raw, text, delimiter)
-        places = np.flatnonzero(marks | are_quotes)
-        are_turns = are_quotes[places]
+        positions = np.flatnonzero(marks | are_quotes)
+        are_turns = are_quotes[positions]
         before = np.cumsum(are_turns)
         are_stops = ~are_turns & (before % 2 == 0)
-        quotes, stops = places[are_turns], places[are_stops]
+        quotes, stops = positions[are_turns], positions[are_stops]
         return cls(raw, text, delimiter, stops, quotes, before[are_stops])
 
     @cached_property
@@ -174,13 +176,13 @@ class _Piece:
         return len(self.quotes) % 2 == 1
 
     def records(self, is_cut: bool) -> Records:
-        """Give the whole records."""
+        """Return the whole records."""
         stop = np.searchsorted(self.stops, self.length)
         whole, before = self.stops[:stop], self.quotes_before[:stop]
         return Records(self.delimiter, self.text, whole, self.quotes, before, is_cut)
 
     def state(self) -> bytes:
-        """Give the shortest beginning of a record after which text means what it means here."""
+        """Return the shortest beginning of a record after which text means what it means here."""
         if self.is_open:
             return b'"'
         if len(self.quotes) and self.quotes[-1] == len(self.raw) - 1:
@@ -210,17 +212,17 @@ def _find_quotes(raw: bytes, text: NDArray[np.uint8], delimiter: int) -> NDArray
 def _walk(raw: bytes, quotes: Sequence[int], delimiter: int) -> list[int]:
     found: list[int] = []
     is_open = False
-    for place in quotes:
-        if is_open or _opens(raw, place, delimiter, found):
-            found.append(place)
+    for position in quotes:
+        if is_open or _opens(raw, position, delimiter, found):
+            found.append(position)
             is_open = not is_open
     return found
 
 
-def _opens(raw: bytes, place: int, delimiter: int, found: list[int]) -> bool:
-    if found and found[-1] == place - 1:
+def _opens(raw: bytes, position: int, delimiter: int, found: list[int]) -> bool:
+    if found and found[-1] == position - 1:
         return True
-    before = place - 1
+    before = position - 1
     while before >= 0 and raw[before] == _SPACE:
         before -= 1
     return before < 0 or raw[before] in (delimiter, _LF)

@@ -129,9 +129,9 @@ def open_database(path: str, table: str | None) -> RelationSource:
             wanted = f"{'several tables are called' if is_known else 'it has no table'} {table!r}"
         raise InvalidParameter(f"{path}: {wanted}; tables: {known}")
     schema, name, kind = rows[labels.index(table)]
-    place = f"{quote_name(schema)}.{quote_name(name)}"
+    full_name = f"{quote_name(schema)}.{quote_name(name)}"
     source = RelationSource(
-        lambda: connection.cursor().sql(f"FROM {place}"),
+        lambda: connection.cursor().sql(f"FROM {full_name}"),
         f"table {table!r} of {path}",
         in_order=kind == "BASE TABLE",
     )

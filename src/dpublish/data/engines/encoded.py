@@ -122,7 +122,7 @@ class CachedColumns:
         yield from cut_columns(self._rows or 0, dict(zip(wanted, parts, strict=True)))
 
     def parts(self, wanted: Sequence[Reading]) -> list[Part]:
-        """Hand out each of the wanted columns whole, with the records that it does not keep."""
+        """Yield each of the wanted columns whole, with the records that it does not keep."""
         self._load(wanted)
         return [self._columns[reading] for reading in wanted]
 
@@ -165,7 +165,7 @@ def _cut(column: Part, start: int, stop: int) -> Part:
 
 
 def _join(parts: Sequence[Part]) -> Part:
-    """Put the parts of a column together; nobody may write to what is kept."""
+    """Put the parts of a column together; no one may write to what is kept."""
     data = np.concatenate([np.empty(0, np.uint8), *(part.data for part in parts)])
     data.flags.writeable = False
     if all(part.keep is None for part in parts):

@@ -22,7 +22,7 @@ class FileState:
         self._seen = _look(path)
 
     def guard(self, rows: Iterator[T]) -> Iterator[T]:
-        """Hand on what is read from the file, unless the file is another now or at the end."""
+        """Yield what is read from the file, unless the file is another now or at the end."""
         self._require_same()
         yield from rows
         self._require_same()

@@ -22,9 +22,9 @@ class PandasSource:
     rescan: Rescan = "cheap"
 
     def __init__(self, frame: Any) -> None:
-        self._frame = frame.copy(deep=False)  # rows that the caller moves later stay in place here
+        self._frame = frame.copy(deep=False)  # rows that the caller moves later stay here
         self._names = [str(name) for name in frame.columns]
-        types = [self._type(place) for place in range(len(self._names))]
+        types = [self._type(index) for index in range(len(self._names))]
         self.header = pa.schema(list(zip(self._names, types, strict=True)))
 
     def __reduce__(self) -> NoReturn:
@@ -32,20 +32,20 @@ class PandasSource:
 
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         """Read some columns as Arrow record batches."""
-        places = [self._names.index(name) for name in columns]
+        indices = [self._names.index(name) for name in columns]
         for start in range(0, len(self._frame), BATCH_ROWS):
-            arrays = [self._column(place, start, start + BATCH_ROWS) for place in places]
+            arrays = [self._column(index, start, start + BATCH_ROWS) for index in indices]
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
-    def _type(self, place: int) -> Any:
+    def _type(self, index: int) -> Any:
         """Find the type of a column by converting none of its values."""
         try:
-            return self._column(place, 0, 0).type
+            return self._column(index, 0, 0).type
         except (pa.ArrowException, TypeError, ValueError):
             return UNREADABLE
 
-    def _column(self, place: int, start: int, stop: int) -> Any:
-        series = self._frame.iloc[start:stop, place]
+    def _column(self, index: int, start: int, stop: int) -> Any:
+        series = self._frame.iloc[start:stop, index]
         if str(series.dtype) == "category":
             codes = series.cat.codes.to_numpy()
             indices = pa.array(codes, type=pa.int32(), mask=codes < 0)

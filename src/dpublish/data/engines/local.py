@@ -1,7 +1,7 @@
 """The embedded engine: kernels run in this process, on batches of Arrow rows.
 
 Measured against SQL aggregation in DuckDB and Polars, NumPy on batches that fit the
-processor's cache is faster for all our questions, and bins are the same arithmetic for
+processor's cache is faster for all our queries, and bins are the same arithmetic for
 every source.
 """
 
@@ -38,7 +38,7 @@ class Columns(Protocol):
     """Encoded columns of all records of a table."""
 
     def batches(self, wanted: Sequence[Reading]) -> Generator[Batch]:
-        """Hand out the wanted columns in batches."""
+        """Yield the wanted columns in batches."""
         ...
 
 
@@ -116,7 +116,7 @@ class LocalTable:
         """Keep at most `most` rows of each unit, as records of their own.
 
         For streams, whose methods pay for `most` rows of a unit.  `publish` refuses the result:
-        one record more may take the place of another of its unit.
+        one record more may replace another of its unit.
 
         The rows that stay are held in memory, with the given columns only.
         """

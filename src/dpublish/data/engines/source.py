@@ -139,7 +139,7 @@ def within_memory(action: Callable[[], T]) -> T:
 
 
 def read_quietly(items: Iterator[T], label: str) -> Iterator[T]:
-    """Hand on what a reader yields, and hide why it failed if it does."""
+    """Yield what a reader yields, and hide why it failed if it does."""
     message = f"{label} could not be read to its end; check that all of it can be read"
     try:
         while (item := quietly(lambda: next(items, None), message)) is not None:
@@ -159,7 +159,7 @@ def scan(source: Source, columns: Sequence[str]) -> Iterator[Any]:
 
 
 def column_problem(header: Any, name: str) -> str | None:
-    """Say what is wrong with a column of a header, if anything.
+    """Describe what is wrong with a column of a header, if anything.
 
     No other column is named: the first line of a file that has no header is a row.
     """

@@ -27,7 +27,7 @@ _MERGE_ROWS = 1 << 20
 
 
 def unit_type(kind: Any, label: str) -> Any:
-    """Say as what type units are compared: integers as such, or text."""
+    """Return as what type units are compared: integers as such, or text."""
     types = pa.types
     if types.is_dictionary(kind):
         return unit_type(kind.value_type, label)

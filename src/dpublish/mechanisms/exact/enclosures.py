@@ -52,18 +52,18 @@ class SkipRate:
         """Enclose `2**precision * p`."""
         one = 1 << precision
         step = exp_bounds(self.rate, precision)
-        reach = exp_bounds(self.rate * self.threshold, precision)
+        tail = exp_bounds(self.rate * self.threshold, precision)
         return Bounds(
-            (reach.low << precision) // (one + step.high),
-            _ceil_divide(reach.high << precision, one + step.low),
+            (tail.low << precision) // (one + step.high),
+            _ceil_divide(tail.high << precision, one + step.low),
         )
 
     def power(self, exponent: int, precision: int) -> Bounds:
         """Enclose `2**precision * (1 - p)**exponent`."""
         guard = exponent.bit_length() + 8  # the error grows with the exponent
         working = precision + guard
-        reached = self.success(working)
-        square = Bounds((1 << working) - reached.high, (1 << working) - reached.low)
+        probability = self.success(working)
+        square = Bounds((1 << working) - probability.high, (1 << working) - probability.low)
         result = Bounds(1 << working, 1 << working)
         while exponent:
             if exponent & 1:

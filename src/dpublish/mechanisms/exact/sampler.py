@@ -91,8 +91,8 @@ def bernoulli_exp(rate: Fraction, distance: IntArray, rng: RandomSource) -> NDAr
     A geometric number reaches the distance with just this probability, and is drawn in the
     same way for every distance, which lies between 0 and `LARGEST_NOISE`.
     """
-    reach = geometric(rate, distance.size, rng).reshape(distance.shape)
-    return np.asarray(reach >= distance)
+    drawn = geometric(rate, distance.size, rng).reshape(distance.shape)
+    return np.asarray(drawn >= distance)
 
 
 def uniform_below(bound: int, count: int, rng: RandomSource) -> IntArray:
@@ -217,10 +217,10 @@ def _invert(table: _Table, count: int, rng: RandomSource) -> IntArray:
 
 
 def _search(table: _Table, words: NDArray[np.uint64], rng: RandomSource) -> IntArray:
-    reached = np.searchsorted(table.thresholds, words, side="right")
-    values = table.thresholds.size - reached
+    passed = np.searchsorted(table.thresholds, words, side="right")
+    values = table.thresholds.size - passed
     # A word equal to a threshold says nothing yet about U < S(k).
-    ties = np.flatnonzero(table.thresholds[np.maximum(reached - 1, 0)] == words)
+    ties = np.flatnonzero(table.thresholds[np.maximum(passed - 1, 0)] == words)
     for index in ties:
         values[index] = _refine(table.distribution, int(words[index]), table.bits, rng)
     return values

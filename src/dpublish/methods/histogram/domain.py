@@ -1,7 +1,7 @@
 """Which columns a method counts by: chosen from public settings and the schema alone."""
 
 from dpublish.data.column import Column
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, refuse_unit
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.privacy.neighbors import AddRemoveRecord
@@ -24,11 +24,7 @@ def counted_columns(schema: Schema, names: tuple[str, ...]) -> tuple[Column, ...
     >>> [c.name for c in counted_columns(Schema((sex, age)), ())]
     ['age']
     """
-    if schema.unit is not None:
-        raise InvalidParameter(
-            f"this method protects single records, but this schema's unit is {schema.unit!r}, "
-            "which may own many rows; use a table with one row per unit"
-        )
+    refuse_unit(schema)
     for name in names:
         require_known("column", name, schema.names)
         if names.count(name) > 1:

@@ -59,7 +59,7 @@ class PGkM(Method[KMeansRelease]):
     def __post_init__(self) -> None:
         require_count(clusters=self.clusters)
         Breeding(
-            reach=UNIT, rounds=self.rounds or 1, population=self.population, parents=self.parents
+            bound=UNIT, rounds=self.rounds or 1, population=self.population, parents=self.parents
         )
         if self.rounds is not None:
             require_count(rounds=self.rounds)
@@ -148,7 +148,7 @@ class PGkM(Method[KMeansRelease]):
         return ExpectedError(summary, figures, target="choice_shortfall_95")
 
     def _breeding(self, rounds: int) -> Breeding:
-        return Breeding(reach=UNIT, rounds=rounds, population=self.population, parents=self.parents)
+        return Breeding(bound=UNIT, rounds=rounds, population=self.population, parents=self.parents)
 
     def _shares(self) -> dict[str, Fraction]:
         if self.rounds is not None:

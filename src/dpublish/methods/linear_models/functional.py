@@ -21,7 +21,13 @@ from dpublish.data.schema import Schema
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.linear_models.kernel_moments import RESPONSE_UNIT, LinearMoments
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.linear_models.task import ModelTask, require_bound
+from dpublish.methods.linear_models.task import (
+    CLASSES_OR_NUMBER,
+    PREDICTORS,
+    REGRESSIONS,
+    ModelTask,
+    require_bound,
+)
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.types import FloatArray
@@ -75,14 +81,9 @@ class FunctionalMechanism(Method[LinearModelRelease]):
 
     name: ClassVar[str] = "functional"
 
-    target: str = setting("Column to predict: classes, or a number if the model is linear.")
-    predictors: tuple[str, ...] = setting(
-        "Columns to predict it from; all others unless named.", default=()
-    )
-    model: Literal["linear", "logistic"] = setting(
-        "What to fit: linear regression (of a number) or logistic regression (of classes).",
-        default="logistic",
-    )
+    target: str = setting(CLASSES_OR_NUMBER)
+    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
+    model: Literal["linear", "logistic"] = setting(REGRESSIONS, default="logistic")
     bound: Fraction = setting(
         "Longest vector of weights, for features whose squares add up to at most 1.",
         default=Fraction(10),

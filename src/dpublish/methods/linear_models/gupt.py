@@ -22,6 +22,9 @@ from dpublish.methods.linear_models.functional import FACTORS, against_rest, mom
 from dpublish.methods.linear_models.kernel_moments import RESPONSE_UNIT
 from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.linear_models.task import (
+    CLASSES_OR_NUMBER,
+    PREDICTORS,
+    REGRESSIONS,
     SIZE_SHARE,
     ModelTask,
     count_records,
@@ -82,14 +85,9 @@ class GUPT(Method[LinearModelRelease]):
 
     name: ClassVar[str] = "gupt"
 
-    target: str = setting("Column to predict: classes, or a number if the model is linear.")
-    predictors: tuple[str, ...] = setting(
-        "Columns to predict it from; all others unless named.", default=()
-    )
-    model: Literal["linear", "logistic"] = setting(
-        "What to fit: linear regression (of a number) or logistic regression (of classes).",
-        default="logistic",
-    )
+    target: str = setting(CLASSES_OR_NUMBER)
+    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
+    model: Literal["linear", "logistic"] = setting(REGRESSIONS, default="logistic")
     blocks: int | None = setting(
         "Number of blocks; unless given, it follows from the noisy number of records.",
         default=None,

@@ -187,7 +187,7 @@ class LinearGradients:
 
     @cached_property
     def _largest_margin(self) -> float:
-        return float(self.features.reach(self.weights)) / self.features.norms
+        return float(self.features.largest_sum(self.weights)) / self.features.norms
 
 
 def curvature_bound(loss: Loss) -> float:

@@ -113,7 +113,7 @@ class LinearLosses:
         if not isinstance(neighbors, AddRemoveRecord):
             raise unbounded(neighbors, "add up losses of single records")
         apart = np.ceil(self.features.distances(self.candidates))
-        worst = -np.ceil(self.features.reach(self.candidates))[:, None]
+        worst = -np.ceil(self.features.largest_sum(self.candidates))[:, None]
         value = _LOSSES[self.loss]
         drop = LOSS_UNIT * (value(worst / LOSS_UNIT) - value((worst + apart) / LOSS_UNIT))
         # Each look-up rounds by half a unit; the rest covers the rounding of floats.
@@ -132,7 +132,7 @@ class LinearLosses:
 
     @cached_property
     def _largest_margin(self) -> float:
-        return float(self.features.reach(self.candidates).max())
+        return float(self.features.largest_sum(self.candidates).max())
 
 
 def look_up_losses(margins: FloatArray, largest: float, loss: Loss) -> FloatArray:

@@ -246,10 +246,7 @@ def assumptions(shape: Shape, records: int | None = None) -> Sequence[str]:
         f"the search for the minimum met its tolerance within {MOST_PASSES:,} passes",
     ]
     if shape == "spherical":
-        found.append(
-            "the machine's square root, logarithm, sine and cosine are within 2 units of the "
-            "last place"
-        )
+        found.append("the machine's square root, logarithm, sine and cosine are within 2 ulp")
     return [BEYOND, *found] if records is not None and records > MOST_RECORDS else found
 
 

@@ -21,7 +21,7 @@ from dpublish.data.schema import Schema
 from dpublish.errors import require_known
 from dpublish.methods.linear_models.functional import FunctionalMechanism
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.linear_models.task import ModelTask
+from dpublish.methods.linear_models.task import PREDICTORS, ModelTask
 from dpublish.methods.privpfc.privpfc import PrivPfC
 from dpublish.methods.privpfc.released import PrivPfCRelease
 from dpublish.types import FloatArray
@@ -81,9 +81,7 @@ class LinearModel(Method[LinearModelRelease | PrivPfCRelease]):
     name: ClassVar[str] = "model"
 
     target: str = setting("Column to predict: classes, or a number.")
-    predictors: tuple[str, ...] = setting(
-        "Columns to predict it from; all others unless named.", default=()
-    )
+    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
     model: Kind = setting(
         "Kind of model. auto: logistic regression for classes, linear regression for a number.",
         default="auto",

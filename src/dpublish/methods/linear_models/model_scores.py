@@ -1,6 +1,6 @@
 """Score candidate models by the records: what private searches for a model have in common."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import ceil
 from typing import Literal
@@ -9,8 +9,10 @@ import numpy as np
 
 from dpublish.core.method import Run
 from dpublish.errors import InvalidParameter, require_count
+from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.genetic_search import MOST_ROUNDS, Scores, Watcher
 from dpublish.methods.linear_models.kernel_losses import LOSS_UNIT, WEIGHT_UNIT, LinearLosses
+from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.linear_models.task import SIZE_SHARE, ModelTask
 from dpublish.types import IntArray
 
@@ -62,6 +64,37 @@ def search_shares(rounds: int | None) -> dict[str, Fraction]:
     if rounds is not None:
         return {"search": Fraction(1)}
     return {"size": SIZE_SHARE, "search": 1 - SIZE_SHARE}
+
+
+def require_search(task: ModelTask, rounds: int | None, epsilon: Fraction) -> Fraction:
+    """Return what one search gets of `epsilon`; refuse one for which no noise could be drawn."""
+    shares = search_shares(rounds)
+    if "size" in shares:
+        require_rate(epsilon * shares["size"])
+    return task.share(epsilon * shares["search"])
+
+
+def shortfall_figures(rounds: float, shortfall: float, n_records: int | None) -> dict[str, float]:
+    """Name the figures of a predicted error: by how much the last choice may miss the best."""
+    figures = {"rounds": rounds, "choice_shortfall_95": shortfall}
+    if n_records:
+        figures["choice_shortfall_per_record"] = shortfall / n_records
+    return figures
+
+
+def publish_models(
+    run: Run, task: ModelTask, found: Sequence[IntArray], *, note: str
+) -> LinearModelRelease:
+    """Publish the models that searches found, one for each two-class problem."""
+    return LinearModelRelease(
+        receipt=run.receipt(),
+        schema=task.schema,
+        model="svm" if task.model == "svm" else "logistic",
+        target=task.target.name,
+        weights=np.array(found) / WEIGHT_UNIT,
+        expected=run.expected,
+        notes=(note,),
+    )
 
 
 def require_rounds(rounds: int | None) -> None:

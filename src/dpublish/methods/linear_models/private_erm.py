@@ -40,7 +40,13 @@ from dpublish.methods.linear_models.minimizer import (
     solver_error,
 )
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.linear_models.task import SIZE_SHARE, ModelTask, count_records
+from dpublish.methods.linear_models.task import (
+    PREDICTORS,
+    SIZE_SHARE,
+    SMOOTH_CLASSIFIERS,
+    ModelTask,
+    count_records,
+)
 from dpublish.privacy.budget import Budget
 from dpublish.types import FloatArray
 
@@ -92,13 +98,8 @@ class PrivateERM(Method[LinearModelRelease]):
     name: ClassVar[str] = "private-erm"
 
     target: str = setting("Column of the classes.")
-    predictors: tuple[str, ...] = setting(
-        "Columns to predict it from; all others unless named.", default=()
-    )
-    model: Literal["logistic", "svm"] = setting(
-        "Logistic regression, or a support vector machine with a smooth (Huber) loss.",
-        default="logistic",
-    )
+    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
+    model: Literal["logistic", "svm"] = setting(SMOOTH_CLASSIFIERS, default="logistic")
     noise: Literal["auto", "laplace", "spherical"] = setting(
         "Noise of independent coordinates or of uniform direction; auto takes the smaller.",
         default="auto",

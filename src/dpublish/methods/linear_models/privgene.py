@@ -10,7 +10,6 @@ import numpy as np
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
-from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.genetic_search import (
     FEWEST_ROUNDS,
     MOST_ROUNDS,
@@ -28,13 +27,16 @@ from dpublish.methods.linear_models.model_scores import (
     LARGEST_WEIGHT,
     Scorer,
     largest_score,
+    publish_models,
     require_rounds,
+    require_search,
     score_models,
     search_shares,
+    shortfall_figures,
     watch_rounds,
 )
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.linear_models.task import ModelTask, count_records
+from dpublish.methods.linear_models.task import CLASSIFIERS, PREDICTORS, ModelTask, count_records
 from dpublish.types import IntArray
 
 PARENTS = {"range": 1, "plain": 10}
@@ -88,12 +90,8 @@ class PrivGene(Method[LinearModelRelease]):
     name: ClassVar[str] = "privgene"
 
     target: str = setting("Column of the classes.")
-    predictors: tuple[str, ...] = setting(
-        "Columns to predict it from; all others unless named.", default=()
-    )
-    model: Literal["logistic", "svm"] = setting(
-        "Logistic regression, or a linear support vector machine.", default="logistic"
-    )
+    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
+    model: Literal["logistic", "svm"] = setting(CLASSIFIERS, default="logistic")
     choice: Literal["range", "plain"] = setting(
         "Scale the noise of a choice to how far one record can move two candidates apart (range), "
         "or to the largest loss in the whole box and with ten parents, as the paper's baseline "
@@ -151,15 +149,7 @@ class PrivGene(Method[LinearModelRelease]):
                 zip(task.problems, task.split(budgets["search"]), strict=True)
             )
         ]
-        return LinearModelRelease(
-            receipt=run.receipt(),
-            schema=task.schema,
-            model=self.model,
-            target=self.target,
-            weights=np.array(found) / WEIGHT_UNIT,
-            expected=run.expected,
-            notes=(f"{rounds:,} generations",),
-        )
+        return publish_models(run, task, found, note=f"{rounds:,} generations")
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction
@@ -171,10 +161,7 @@ class PrivGene(Method[LinearModelRelease]):
         predicted.
         """
         task = ModelTask.of(schema, self.target, self.predictors, self.model)
-        shares = search_shares(self.rounds)
-        share = task.share(epsilon * shares["search"])
-        if "size" in shares:
-            require_rate(epsilon * shares["size"])
+        share = require_search(task, self.rounds, epsilon)
         parents = PARENTS[self.choice]
         largest = largest_score(task)
         selection_rate(share / ((self.rounds or MOST_ROUNDS) * parents), largest)
@@ -184,9 +171,7 @@ class PrivGene(Method[LinearModelRelease]):
             first = 2 * 0.1 * LARGEST_WEIGHT / WEIGHT_UNIT
             sensitivity = min(sensitivity, first * float(SHRINK) ** (rounds - 2))
         shortfall = sensitivity * log(self.population / 0.05) * rounds / float(share)
-        figures = {"rounds": rounds, "choice_shortfall_95": shortfall}
-        if n_records:
-            figures["choice_shortfall_per_record"] = shortfall / n_records
+        figures = shortfall_figures(rounds, shortfall, n_records)
         summary = (
             f"about {rounds:,.0f} generations; the last choice misses the best of its generation "
             f"by a sum of losses of at most {shortfall:,.0f} (95 %)"
@@ -202,7 +187,7 @@ class PrivGene(Method[LinearModelRelease]):
 
     def _breeding(self, rounds: int) -> Breeding:
         return Breeding(
-            reach=LARGEST_WEIGHT,
+            bound=LARGEST_WEIGHT,
             rounds=rounds,
             population=self.population,
             parents=PARENTS[self.choice],

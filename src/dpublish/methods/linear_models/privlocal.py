@@ -15,7 +15,6 @@ import numpy as np
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known
-from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.genetic_search import (
     FEWEST_ROUNDS,
     MOST_ROUNDS,
@@ -28,13 +27,16 @@ from dpublish.mechanisms.selection import selection_rate
 from dpublish.methods.linear_models.kernel_losses import LOSS_UNIT, WEIGHT_UNIT
 from dpublish.methods.linear_models.model_scores import (
     LARGEST_WEIGHT,
+    publish_models,
     require_rounds,
+    require_search,
     score_models,
     search_shares,
+    shortfall_figures,
     watch_rounds,
 )
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.linear_models.task import ModelTask, count_records
+from dpublish.methods.linear_models.task import CLASSIFIERS, PREDICTORS, ModelTask, count_records
 from dpublish.privacy.budget import Budget
 from dpublish.types import IntArray
 
@@ -100,12 +102,8 @@ class PrivLocal(Method[LinearModelRelease]):
     name: ClassVar[str] = "privlocal"
 
     target: str = setting("Column of the classes.")
-    predictors: tuple[str, ...] = setting(
-        "Columns to predict it from; all others unless named.", default=()
-    )
-    model: Literal["logistic", "svm"] = setting(
-        "Logistic regression, or a linear support vector machine.", default="logistic"
-    )
+    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
+    model: Literal["logistic", "svm"] = setting(CLASSIFIERS, default="logistic")
     moves: Literal["group", "single"] = setting(
         "Whether all weights of a column move in a round, or one weight, as in the thesis.",
         default="group",
@@ -143,15 +141,7 @@ class PrivLocal(Method[LinearModelRelease]):
             self._search(run, task, plan, number, budget=share)
             for number, share in enumerate(task.split(budgets["search"]))
         ]
-        return LinearModelRelease(
-            receipt=run.receipt(),
-            schema=task.schema,
-            model=self.model,
-            target=self.target,
-            weights=np.array(found) / WEIGHT_UNIT,
-            expected=run.expected,
-            notes=(f"{rounds:,} rounds",),
-        )
+        return publish_models(run, task, found, note=f"{rounds:,} rounds")
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction
@@ -162,10 +152,7 @@ class PrivLocal(Method[LinearModelRelease]):
         search comes to the best model of all is not predicted.
         """
         task = ModelTask.of(schema, self.target, self.predictors, self.model)
-        shares = search_shares(self.rounds)
-        share = task.share(epsilon * shares["search"])
-        if "size" in shares:
-            require_rate(epsilon * shares["size"])
+        share = require_search(task, self.rounds, epsilon)
         most = self.rounds or (MOST_GROUP_ROUNDS if self.moves == "group" else MOST_ROUNDS)
         first, shrink = _STEPS[self.moves]
         choices = 2 if self.moves == "group" else 1
@@ -174,9 +161,7 @@ class PrivLocal(Method[LinearModelRelease]):
         sensitivity = 2 * first / LOSS_UNIT * float(shrink) ** (rounds - 1)
         candidates = 3 if self.moves == "group" else 2 * task.features.size + 1
         shortfall = sensitivity * log(candidates / 0.05) * rounds * choices / float(share)
-        figures = {"rounds": rounds, "choice_shortfall_95": shortfall}
-        if n_records:
-            figures["choice_shortfall_per_record"] = shortfall / n_records
+        figures = shortfall_figures(rounds, shortfall, n_records)
         summary = (
             f"about {rounds:,.0f} rounds; each step of the last one misses the best step by a sum "
             f"of losses of at most {shortfall:,.0f} (95 %)"

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpublish.core.prediction import encode_rows, label_rows
-from dpublish.core.released import Release
+from dpublish.core.released import Codec, Release, in_metadata
 from dpublish.data.axis import Axis
 from dpublish.data.column import MISSING_LABEL, NumberColumn
 from dpublish.data.features import FEATURE_UNIT, Features, Scale
@@ -51,13 +51,13 @@ class LinearModelRelease(Release):
 
     receipt: Receipt
     schema: Schema
-    model: Model
-    target: str
+    model: Model = in_metadata()
+    target: str = in_metadata()
     weights: FloatArray
-    expected: Mapping[str, float]
-    notes: tuple[str, ...] = ()
+    expected: Mapping[str, float] = in_metadata(Codec(dict, lambda plain, _: dict(plain)))
+    notes: tuple[str, ...] = in_metadata(Codec(list, lambda plain, _: tuple(plain)), default=())
     standard_deviation: FloatArray | None = None
-    by_cell: bool = False
+    by_cell: bool = in_metadata(default=False)
 
     def __post_init__(self) -> None:
         """Refuse what no method would publish: a release may come from anywhere."""
@@ -76,17 +76,6 @@ class LinearModelRelease(Release):
                 raise InvalidParameter("a standard deviation cannot be negative")
         if not all(isinstance(figure, (int, float)) for figure in self.expected.values()):
             raise InvalidParameter("expected errors must be numbers")
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, LinearModelRelease)
-            and self.metadata() == other.metadata()
-            and self.receipt == other.receipt
-            and self.schema == other.schema
-            and self.coefficients().equals(other.coefficients())
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     @cached_property
     def features(self) -> Features:
@@ -193,47 +182,25 @@ class LinearModelRelease(Release):
         """Return the weights with the names of features and classes."""
         return {"weights": self.coefficients()}
 
-    def metadata(self) -> dict[str, Any]:
-        """Return model, target, predicted error and notes."""
-        return {
-            "model": self.model,
-            "target": self.target,
-            "expected": dict(self.expected),
-            "notes": list(self.notes),
-            "by_cell": self.by_cell,
-        }
-
     @classmethod
-    def from_parts(
-        cls,
-        *,
-        receipt: Receipt,
-        schema: Schema,
-        metadata: Mapping[str, Any],
-        tables: Mapping[str, pa.Table],
-    ) -> Self:
-        """Rebuild the model of a release folder."""
+    def read_parts(
+        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
+    ) -> dict[str, Any]:
+        """Read the model of a release folder."""
+        found = super().read_parts(schema, metadata, tables)
         table = tables["weights"]
-        by_cell = metadata["by_cell"]
-        if type(by_cell) is not bool:
+        if type(found["by_cell"]) is not bool:
             raise CorruptRelease("by_cell must be true or false")
-        size = Features.of(schema, metadata["target"], by_cell=by_cell).size
+        size = Features.of(schema, found["target"], by_cell=found["by_cell"]).size
         if table.num_rows % size or table["weight"].null_count:
             raise CorruptRelease("the table of weights does not list every feature")
         deviations = table["standard_deviation"]
-        return cls(
-            receipt=receipt,
-            schema=schema,
-            model=metadata["model"],
-            target=metadata["target"],
-            weights=table["weight"].to_numpy().reshape(-1, size),
-            expected=dict(metadata["expected"]),
-            notes=tuple(metadata["notes"]),
-            standard_deviation=(
+        return found | {
+            "weights": table["weight"].to_numpy().reshape(-1, size),
+            "standard_deviation": (
                 None if deviations.null_count else deviations.to_numpy().reshape(-1, size)
             ),
-            by_cell=by_cell,
-        )
+        }
 
     def summary(self) -> dict[str, str]:
         """Describe model, target and features in a few words."""

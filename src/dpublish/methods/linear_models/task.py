@@ -12,6 +12,13 @@ from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known, require_positive
 from dpublish.privacy.budget import Budget
 
+# What the settings that several methods have say in their help.
+PREDICTORS = "Columns to predict it from; all others unless named."
+CLASSES_OR_NUMBER = "Column to predict: classes, or a number if the model is linear."
+CLASSIFIERS = "Logistic regression, or a linear support vector machine."
+SMOOTH_CLASSIFIERS = "Logistic regression, or a support vector machine with a smooth (Huber) loss."
+REGRESSIONS = "What to fit: linear regression (of a number) or logistic regression (of classes)."
+
 CLASS_MODELS = ("logistic", "svm")
 SIZE_SHARE = Fraction(1, 50)
 """Part of epsilon that pays for the number of records, where a method needs it."""

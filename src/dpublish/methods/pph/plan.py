@@ -49,7 +49,7 @@ class Plan:
 
 
 def cell_limit(records: int) -> float:
-    """Say how many cells so many records fill well: N / sqrt(ln N).
+    """Return how many cells so many records fill well: N / sqrt(ln N).
 
     >>> round(cell_limit(40_000)), cell_limit(-7)
     (12288, 1.0)

@@ -1,14 +1,4 @@
-"""Publish a histogram of the few predictors that tell the classes apart best.
-
-The number of records is perturbed first; it says how many predictors to take and how fine
-numbers are cut.  The predictors are chosen one by one, each together with those before it,
-by how few pairs of records of different classes they leave in the same cell.
-
-Known as: PPH, private projected histogram.
-Reference: S. Vinterbo, "Differentially Private Projected Histograms: Construction and Use for
-Prediction", ECML PKDD 2012; the score is normalized by the private number of records here,
-and its range sensitivity is proved with that number varying.
-"""
+"""PPH: a projected histogram of the few predictors that separate the classes best."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,11 +7,12 @@ from math import ceil, log, prod
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpublish.accuracy.intervals import half_width
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.cut_counts import CutCounts
-from dpublish.aggregates.sparse_counts import MAX_DOMAIN
+from dpublish.aggregates.sparse_counts import MAX_DOMAIN, OccupiedCells
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.core.noisy_size import NoisySize
 from dpublish.core.task import Task
@@ -34,17 +25,60 @@ from dpublish.mechanisms.sparse_counts import auto_threshold
 from dpublish.methods.histogram.published_cells import add_noise_to_cells, require_free_names
 from dpublish.methods.histogram.released import LabeledHistogramRelease
 from dpublish.methods.pph.plan import AUTO, Plan
-from dpublish.methods.pph.score import SCORE_RANGE, score_projection
 from dpublish.privacy.budget import Budget
 
 MOST_FALSE_CELLS = 1_000_000
 MOST_TALLIED = 1 << 25
 """Occupied cells that one pass over the rows may find, judged by the noisy size."""
+STEPS = 2**20
+"""Scores are integers of steps; so many make up 1."""
+SCORE_RANGE = STEPS + 1
+"""R of the rounded scores, in steps; proof: docs/proofs/pph.md."""
+_HALF = 31
 
 
 @dataclass(frozen=True, kw_only=True)
 class PPH(Method[LabeledHistogramRelease]):
-    """Method: choose predictors that discern the classes, then count records by their cells."""
+    """Publish noisy class counts over the few predictors that separate the classes best.
+
+    A noisy number of records decides how many predictors to take and how finely numbers are
+    cut.  Private selection then chooses the predictors one by one, each together with those
+    before it, by how few pairs of records of different classes they leave in the same cell.
+    Choose it when a few of many columns decide the class and the counts of their cells are to
+    be published.  Choose `PrivPfC` for fewer wrong predictions.
+
+    Guarantee:
+        Pure epsilon-differential privacy when one record is added or removed.  Number of
+        records, choices and counts each spend a share of epsilon.  Proof: docs/proofs/pph.md.
+
+    Parameters:
+        target: Column with the classes, of kind category or ordinal.
+        predictors: Columns that may predict the class; all others, if none is named.
+        attributes: How many predictors to choose; `"auto"` takes as many as leave the cells
+            well filled, judged by the noisy number of records.
+        size_share: Part of epsilon for the number of records.
+        selection_share: Part of epsilon for the choices; the counts get the rest.
+
+    Returns:
+        A `LabeledHistogramRelease` with `predict(rows)`, `count(query)`, `rows(n)` and
+        `tables()`.
+
+    Example:
+        >>> from dpublish import Budget, PPH, datasets, seeded
+        >>> people = datasets.table("census", 4_000)
+        >>> method = PPH(target="income", predictors=("sex", "education"), attributes=1)
+        >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release.summary()["from"]
+        'education (6); 6 cells'
+        >>> some = {"education": ["Primary", "Secondary", "Doctorate"]}
+        >>> release.predict(some).to_pylist()
+        ['<=50K', '<=50K', '>50K']
+
+    Reference:
+        S. Vinterbo, "Differentially Private Projected Histograms: Construction and Use for
+        Prediction", ECML PKDD 2012.  The score is normalized by the private number of records
+        here, and its range sensitivity is proved with that number varying.
+    """
 
     name: ClassVar[str] = "pph"
 
@@ -219,3 +253,35 @@ def _passes(grids: Sequence[tuple[Axis, ...]], size: int) -> Iterator[tuple[tupl
 
 def _names(task: Task) -> tuple[str, ...]:
     return (*(column.name for column in task.predictors), task.target.name)
+
+
+def score_projection(occupied: OccupiedCells, classes: int) -> int:
+    """Score a grid by minus its undiscerned pairs per record, rounded down to a step.
+
+    A pair is undiscerned if its records lie in the same cell and have different classes.
+    Cells are numbered with the class fastest.  Integers throughout, whatever the counts.
+
+    >>> score_projection(OccupiedCells(np.array([0, 1, 3]), np.array([2, 1, 5])), 2) * 8 / STEPS
+    -2.0
+    """
+    keys, counts = occupied
+    records = int(counts.sum())
+    if not records:
+        return 0
+    starts = np.flatnonzero(np.diff(keys // classes, prepend=-1))
+    cells = np.add.reduceat(counts, starts)
+    pairs = (_sum_of_squares(cells) - _sum_of_squares(counts)) // 2
+    return -pairs * STEPS // records
+
+
+def _sum_of_squares(counts: NDArray[np.int64]) -> int:
+    """Add up squares that need not fit 64 bits: high and low halves are multiplied separately."""
+    wide = counts.astype(np.uint64)
+    high, low = wide >> np.uint64(_HALF), wide & np.uint64(2**_HALF - 1)
+    squares = _exact_sum(high * high) << 2 * _HALF
+    return squares + (_exact_sum(high * low) << _HALF + 1) + _exact_sum(low * low)
+
+
+def _exact_sum(values: NDArray[np.uint64]) -> int:
+    upper, lower = values >> np.uint64(32), values & np.uint64(2**32 - 1)
+    return (int(upper.sum()) << 32) + int(lower.sum())

@@ -2,7 +2,7 @@
 
 A predictor on level 0, the root, is left out of a grid; one on a deeper level is *raised*.
 Grids come in stages, by how many predictors they raise.  A stage that is too large for the
-places left is represented by a sample of it.  Nothing here looks at the rows.
+room left is represented by a sample of it.  Nothing here looks at the rows.
 
 Reference: D. Su, J. Cao, N. Li and M. Lyu, "PrivPfC: differentially private data publication
 for classification", VLDB Journal, 2018; the published listing makes some grids several times
@@ -51,8 +51,8 @@ def enumerate_grids(
     """List grids of at most `max_cells` cells, each once, those with few predictors first.
 
     The grid of one cell, with every predictor on its root, always comes first, whatever
-    `max_cells` is.  If a stage has more grids than places are left, every subset of it that
-    fills these places is equally likely, and it is the last stage.
+    `max_cells` is.  If a stage has more grids than are still wanted, every subset of it that
+    has that number is equally likely, and it is the last stage.
 
     A grid is made from the one without its last predictor.  So the grids of a stage are
     numbered without being made, and a sample of them is a sample of integers.
@@ -79,15 +79,15 @@ def enumerate_grids(
     most = min(floor(max_cells), _MOST_CELLS)
     root = np.zeros((1, len(ladders)), dtype=np.int8)
     stage = _Stage(root, np.array([-1]), np.array([most]))
-    listed, places = [root], limit - 1
-    while places:
+    listed, wanted = [root], limit - 1
+    while wanted:
         total = sum(int(_count_raised(stage, j, x).sum()) for j, x in enumerate(ladders))
         if not total:
             break
-        ranks = np.arange(total) if total <= places else draw_subset(total, places, uniform)
+        ranks = np.arange(total) if total <= wanted else draw_subset(total, wanted, uniform)
         stage = _raise_one(stage, ladders, ranks)
         listed.append(stage.levels)
-        places -= len(ranks)
+        wanted -= len(ranks)
     return np.concatenate(listed)
 
 

@@ -16,10 +16,17 @@ from dpublish.core.run import Run
 from dpublish.core.task import Task
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
-from dpublish.methods.privpfc.base_cuboids import Group, Levels, Sizes, group_grids, pack_groups
+from dpublish.methods.privpfc.cuboids import (
+    Cube,
+    Group,
+    Levels,
+    RollUp,
+    Sizes,
+    group_grids,
+    pack_groups,
+)
 from dpublish.methods.privpfc.grid_quality import GridQuality
-from dpublish.methods.privpfc.kernel_class_cuboids import ClassCuboids, count_planes
-from dpublish.methods.privpfc.roll_up import Cube, RollUp
+from dpublish.methods.privpfc.kernels import ClassCuboids, count_planes
 from dpublish.types import FloatArray, IntArray
 
 MOST_COUNTS = 1 << 24

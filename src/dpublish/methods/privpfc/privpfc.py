@@ -1,10 +1,4 @@
-"""Choose the grid from which classes are predicted best, publish its counts, refine the result.
-
-Known as: PrivPfC.
-Reference: D. Su, J. Cao, N. Li and M. Lyu, "PrivPfC: differentially private data publication
-for classification", VLDB Journal, 2018.  With `rounds=0`, `cells_per_record="0.2"` and the rule
-"counts" this is the paper's method; the rest is our own (docs/methods/privpfc.md).
-"""
+"""PrivPfC: the grid from which a class is predicted best, with noisy counts and refinements."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,12 +21,11 @@ from dpublish.methods.histogram.published_cells import require_free_names
 from dpublish.methods.privpfc.candidate_grids import Levels, enumerate_grids
 from dpublish.methods.privpfc.grid_quality import GridQuality
 from dpublish.methods.privpfc.grid_scores import MOST_COUNTS, score_grids
-from dpublish.methods.privpfc.kernel_residual_sums import require_sums
+from dpublish.methods.privpfc.kernels import require_sums
 from dpublish.methods.privpfc.refine import CHOICE, SUMS, refine
-from dpublish.methods.privpfc.refinement import Refinement
 from dpublish.methods.privpfc.released import SCORES, PrivPfCRelease, grid_scores, grid_term
+from dpublish.methods.privpfc.released_columns import Refinement, ValueCounts
 from dpublish.methods.privpfc.score_card import UNIT, ScoreCard
-from dpublish.methods.privpfc.value_counts import ValueCounts
 from dpublish.privacy.budget import Budget
 
 MAX_CELLS = 1_000_000
@@ -40,7 +33,7 @@ MAX_CELLS = 1_000_000
 MAX_POOL = 1_000_000
 MAX_ROUNDS = 6
 RECORDS_PER_ROUND = 4_000
-"""How many records times epsilon make a refinement worth its budget; one alone is not."""
+"""Records times epsilon that make a refinement worth its budget; one alone is never worth it."""
 VALUES_SHARE = Fraction(1, 20)
 """Part of the counts' budget for single values of grouped columns, where there are refinements."""
 SHARES = (Fraction(3, 100), Fraction(37, 100), Fraction(60, 100))
@@ -48,7 +41,52 @@ SHARES = (Fraction(3, 100), Fraction(37, 100), Fraction(60, 100))
 
 @dataclass(frozen=True, kw_only=True)
 class PrivPfC(Method[PrivPfCRelease]):
-    """Method: choose a grid by how well its noisy counts will predict `target`, and publish it."""
+    """Publish a grid of noisy counts by class, chosen so that it predicts the class well.
+
+    A grid takes some of the predictors, each on one level of its taxonomy.  The grid is chosen
+    from thousands by private selection; where there are enough records, further columns then
+    refine its predictions.  Choose it when others will train classifiers on synthetic rows, or
+    for the fewest wrong predictions.  Choose `DiffPID3` when people will read the model,
+    `LinearModel` for weights of a logistic regression or a support vector machine.
+
+    Guarantee:
+        Pure epsilon-differential privacy when one record is added or removed.  Number of
+        records, choice, counts and refinements each spend a share of epsilon.  Proofs:
+        docs/proofs/grid_quality.md and docs/proofs/refinement.md.
+
+    Parameters:
+        target: Column with the classes, of kind category or ordinal.
+        predictors: Columns from which the class is predicted; all others, if none is named.
+        pool: Most candidate grids to choose from.
+        cells_per_record: Most cells of a grid, for each record and each unit of epsilon that
+            its counts get.
+        size_share: Part of epsilon for the number of records.
+        selection_share: Part of epsilon for the choice of the grid.
+        counts_share: Part of epsilon for the counts; the three parts add up to 1.
+        rounds: How many further columns refine the predictions, from a part of what choice and
+            counts would get; `"auto"` decides by the noisy number of records, 0 means none.
+
+    Returns:
+        A `PrivPfCRelease` with `predict(rows)`, `predict_proba(rows)`, `rows(n)`,
+        `count(query)` and `tables()`.
+
+    Example:
+        >>> from dpublish import Budget, PrivPfC, datasets, seeded
+        >>> people = datasets.table("census", 4_000)
+        >>> method = PrivPfC(target="income", predictors=("age", "education", "hours"))
+        >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release.summary()["from"]
+        'age (2) x education (6) x hours (17); 204 cells'
+        >>> some = {"age": [30, 30], "education": ["Primary", "Master"], "hours": [20, 45]}
+        >>> release.predict(some).to_pylist()
+        ['<=50K', '>50K']
+
+    Reference:
+        D. Su, J. Cao, N. Li, M. Lyu, "PrivPfC: Differentially Private Data Publication for
+        Classification", VLDB Journal, 2018.  With `rounds=0`, `cells_per_record=1/5` and
+        `predict(rows, rule="counts")` this is the paper's method; the rest is our own
+        (docs/methods/privpfc.md).
+    """
 
     name: ClassVar[str] = "privpfc"
 
@@ -180,7 +218,7 @@ class PrivPfC(Method[PrivPfCRelease]):
     ) -> ExpectedError:
         """Predict the noise of a count, and how far the chosen grid may be from the best.
 
-        How often a class is predicted wrongly depends on the records, and cannot be told.
+        How often a class is predicted wrongly depends on the records, and is not predicted.
         """
         task = self._task(schema)
         self._require_rates(epsilon)
@@ -191,12 +229,12 @@ class PrivPfC(Method[PrivPfCRelease]):
         if rounds:
             counts *= 1 - VALUES_SHARE
         quality = GridQuality(counts)
-        reach = (
+        scale = (
             quality.range_sensitivity / quality.unit / float(part * self.selection_share / whole)
         )
         figures = {
             "one_cell_95": half_width(counts, np.ones(1), 0.95),
-            "records_behind_best_grid_95": reach * log(self.pool / 0.05),
+            "records_behind_best_grid_95": scale * log(self.pool / 0.05),
             "classes": float(task.target.size),
             "rounds": float(rounds),
         }
@@ -206,8 +244,9 @@ class PrivPfC(Method[PrivPfCRelease]):
             )
         summary = (
             f"{task.target.name} from up to {len(task.predictors)} columns; each count within "
-            f"{figures['one_cell_95']:,.0f} of the truth (95 %), the grid within "
-            f"{figures['records_behind_best_grid_95']:,.0f} records of the best of {self.pool:,}"
+            f"{figures['one_cell_95']:,.0f} of the truth (95 %); of up to {self.pool:,} grids the "
+            "chosen one classifies at most "
+            f"{figures['records_behind_best_grid_95']:,.0f} records fewer correctly than the best"
         )
         return ExpectedError(summary, figures, target="one_cell_95")
 
@@ -225,7 +264,7 @@ class PrivPfC(Method[PrivPfCRelease]):
     def _require_rates(self, epsilon: Fraction) -> None:
         """Refuse an epsilon for whose smallest share no noise could be drawn.
 
-        Which share that is depends on the noisy size, so all that may come are looked at.
+        Which share that is depends on the noisy size, so all possible ones are checked.
         """
         rounds = MAX_ROUNDS if self.rounds == "auto" else self.rounds
         require_rate(self.size_share * epsilon)
@@ -239,7 +278,7 @@ class PrivPfC(Method[PrivPfCRelease]):
 
 
 def _grid_share(rounds: int) -> Fraction:
-    """Say which part of the budget the grid keeps; each round takes a quarter as much."""
+    """Return the part of the budget that the grid keeps; each round takes a quarter as much."""
     return Fraction(4, 4 + rounds)
 
 

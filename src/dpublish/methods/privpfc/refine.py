@@ -16,8 +16,8 @@ from dpublish.core.run import Run
 from dpublish.core.task import Task
 from dpublish.data.axis import Axis
 from dpublish.data.cut import cut_axis
-from dpublish.methods.privpfc.kernel_residual_sums import ResidualSums
-from dpublish.methods.privpfc.refinement import Refinement
+from dpublish.methods.privpfc.kernels import ResidualSums
+from dpublish.methods.privpfc.released_columns import Refinement
 from dpublish.methods.privpfc.score_card import ScoreCard
 from dpublish.privacy.budget import Budget
 
@@ -41,7 +41,7 @@ def refine(
         record alone.  Scores of candidates are sums of absolute residuals, less a public
         penalty; a record moves each by at most its own residuals, up or down, so the range
         sensitivity is twice that (`ResidualSums.range_sensitivity`).  The chosen column's
-        residuals, spreads and remainders change by `ResidualSums.sensitivity` in L1, for a
+        residuals, variances and remainders change by `ResidualSums.sensitivity` in L1, for a
         record lies in one cell, and get geometric noise for it.  Rounds compose sequentially.
         Proof: docs/proofs/refinement.md.
     """

@@ -1,6 +1,6 @@
 """Draw the columns that refine a grid so that rows agree with what refinements published.
 
-A refinement publishes, by cell of its column, noisy sums of residuals, of spreads, and of what
+A refinement publishes, by cell of its column, noisy sums of residuals, of variances, and of what
 each record leaves of the sensitivity.  The last two tell how many records a cell has, and which
 probabilities the card before it gave them.  Rows are drawn to match: a row's cell depends on
 the probabilities of its classes.  All of it is post-processing.
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dpublish.core.probabilities import draw_cells
 from dpublish.data.axis import Axis
-from dpublish.methods.privpfc.kernel_residual_sums import sensitivity_of
-from dpublish.methods.privpfc.refinement import Refinement
+from dpublish.methods.privpfc.kernels import sensitivity_of
+from dpublish.methods.privpfc.released_columns import Refinement
 from dpublish.methods.privpfc.score_card import UNIT, ScoreCard, to_probabilities
 from dpublish.types import FloatArray, IntArray
 
@@ -23,7 +23,7 @@ _BINS = 16  # of the highest probability, for each class that may have it
 _PASSES = 40
 _DOUBT = 3  # deviations of noise that a sum has to outweigh to be believed
 _GOLDEN = (5**0.5 - 1) / 2
-_EVENLY = 0.02  # part of the rows that are spread over all cells alike
+_EVENLY = 0.02  # part of the rows that are distributed evenly over all cells
 
 
 class Drawn(NamedTuple):
@@ -72,7 +72,7 @@ def draw_evenly(scores: IntArray, cells: IntArray, rng: np.random.Generator) -> 
     """Draw the class of each row by its scores, so that alike rows share classes out evenly.
 
     Rows of a cell with like scores come one after the other in a sequence whose points are
-    spread evenly (multiples of the golden ratio from a random start).  Each row has its
+    equally spaced (multiples of the golden ratio from a random start).  Each row has its
     classes with the probabilities of its scores; their shares among alike rows vary far less
     than in independent draws.
     """
@@ -84,7 +84,7 @@ def draw_evenly(scores: IntArray, cells: IntArray, rng: np.random.Generator) -> 
 
 
 def _is_finer(axis: Axis, than: Axis) -> bool:
-    """Tell whether every cell of an axis lies in one cell of another, coarser one."""
+    """Check whether every cell of an axis lies in one cell of another, coarser one."""
     return axis.size > than.size and bool(np.isin(than.leaf_starts, axis.leaf_starts).all())
 
 
@@ -151,9 +151,9 @@ def fit_shares(
 
 
 def usage(one: Refinement, scores: IntArray) -> FloatArray:
-    """Say what a record of each group is expected to add to each sum, if it lies in each cell.
+    """Compute what a record of each group is expected to add to each sum, if it lies in each cell.
 
-    Spreads come first, then what records of each class leave of the sensitivity, all as parts
+    Variances come first, then what records of each class leave of the sensitivity, all as parts
     of one record.
     """
     classes = one.classes
@@ -161,7 +161,7 @@ def usage(one: Refinement, scores: IntArray) -> FloatArray:
     after = _proportions((scores[:, None, :] + one.term.scores).reshape(-1, classes))
     after = after.reshape(len(scores), one.axis.size, classes)
     planes = before[:, 1:] if classes == 2 else before
-    spreads = (planes * (1 - planes)).sum(axis=1)
+    variances = (planes * (1 - planes)).sum(axis=1)
     bound = sensitivity_of(classes) / UNIT
     residuals = np.stack(
         [
@@ -169,8 +169,11 @@ def usage(one: Refinement, scores: IntArray) -> FloatArray:
             for own in range(classes)
         ]
     ).sum(axis=2)
-    left = np.maximum(bound - residuals - spreads, 0.0).T  # by group and class
-    parts = [np.broadcast_to(spreads[:, None, None], (*after.shape[:2], 1)), after * left[:, None]]
+    left = np.maximum(bound - residuals - variances, 0.0).T  # by group and class
+    parts = [
+        np.broadcast_to(variances[:, None, None], (*after.shape[:2], 1)),
+        after * left[:, None],
+    ]
     return np.concatenate(parts, axis=2) / bound
 
 

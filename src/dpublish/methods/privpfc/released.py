@@ -4,32 +4,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
-from dpublish.core.noisy_size import MAX_ROWS
 from dpublish.core.prediction import encode_rows, label_rows
 from dpublish.core.query.language import Query, parse_query
 from dpublish.core.query.sampled import SampledCount
 from dpublish.core.query.weights import axis_weights, is_partial
-from dpublish.core.released import whole_column
+from dpublish.core.released import in_table, whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
-from dpublish.errors import CorruptRelease, InvalidParameter, require_count, require_known
+from dpublish.errors import CorruptRelease, InvalidParameter, require_known
 from dpublish.methods.histogram.released import LabeledHistogramRelease, fill_columns
-from dpublish.methods.privpfc.additive_odds import smooth_probabilities
-from dpublish.methods.privpfc.grid_weights import grid_weights
 from dpublish.methods.privpfc.refined_rows import Drawn, draw_evenly, draw_refined
-from dpublish.methods.privpfc.refinement import Refinement, table_of
+from dpublish.methods.privpfc.released_columns import (
+    Refinement,
+    ValueCounts,
+    read_values,
+    table_of,
+    values_table,
+)
 from dpublish.methods.privpfc.score_card import LIMIT, STEP, ScoreCard, ScoreTerm, to_probabilities
-from dpublish.methods.privpfc.value_counts import ValueCounts, read_values, values_table
-from dpublish.privacy.receipt import Receipt
-from dpublish.randomness import plain_generator
+from dpublish.methods.privpfc.smoothing import grid_weights, smooth_probabilities
+from dpublish.types import FloatArray, IntArray
 
 Rule = Literal["scores", "counts"]
 SCORES = "class_score"
@@ -49,7 +50,7 @@ class PrivPfCRelease(LabeledHistogramRelease):
 
     kind: ClassVar[str] = "grid-classifier"
 
-    scores: NDArray[np.int64]
+    scores: IntArray = in_table("counts", SCORES)
     refinements: tuple[Refinement, ...] = ()
     values: tuple[ValueCounts, ...] = ()
 
@@ -67,17 +68,6 @@ class PrivPfCRelease(LabeledHistogramRelease):
         if len(set(counted)) != len(counted) or not set(counted) <= known:
             raise InvalidParameter("values are counted once for each column, of the grid only")
         _ = self.card  # refuses scores that are out of range
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, PrivPfCRelease)
-            and super().__eq__(other)
-            and self.tables()["refinements"].equals(other.tables()["refinements"])
-            and self.tables()["values"].equals(other.tables()["values"])
-            and np.array_equal(self.scores, other.scores)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     @cached_property
     def card(self) -> ScoreCard:
@@ -104,11 +94,11 @@ class PrivPfCRelease(LabeledHistogramRelease):
         codes = encode_rows(table, self.schema, names)
         return label_rows(self.classes, by_rule(codes, table.num_rows))
 
-    def predict_codes(self, codes: Mapping[str, NDArray[np.int64]], size: int) -> NDArray[np.int64]:
+    def predict_codes(self, codes: Mapping[str, IntArray], size: int) -> IntArray:
         """Predict classes from leaf codes: the highest score, the first of equals."""
         return np.asarray(self.card.score(codes, size).argmax(axis=1))
 
-    def predict_proba(self, rows: Any) -> NDArray[np.float64]:
+    def predict_proba(self, rows: Any) -> FloatArray:
         """Predict the probability of each class, a row for each of `rows`."""
         table = rows if isinstance(rows, pa.Table) else pa.table(rows)
         codes = encode_rows(table, self.schema, self.card.columns)
@@ -135,11 +125,7 @@ class PrivPfCRelease(LabeledHistogramRelease):
         if rule == "counts":
             return super().rows(n, seed=seed, fill=fill)
         size = int(self.estimates.sum()) if n is None else n
-        require_count(n=size, at_least=0)
-        require_count(seed=0 if seed is None else seed, at_least=0)
-        if size > MAX_ROWS:
-            raise InvalidParameter(f"at most {MAX_ROWS:,} rows are drawn at once; name a number")
-        rng = plain_generator(seed)
+        rng = self.row_generator(n, seed, counted=size)
         columns = self._draw_predictors(size, n is None, rng)
         codes = encode_rows(pa.table(columns), self.schema, self.card.columns)
         cells, _ = self.locate(codes, size)
@@ -194,9 +180,7 @@ class PrivPfCRelease(LabeledHistogramRelease):
             if axis.column in counted
         )
 
-    def count_boxes(
-        self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def count_boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
         """Estimate how many records lie in each of many boxes of leaves at once.
 
         As `count`: from the grid if it has all the columns and all boxes are made of its cells
@@ -206,9 +190,7 @@ class PrivPfCRelease(LabeledHistogramRelease):
             return super().count_boxes(columns, lows, highs)
         return self._sample.boxes(columns, lows, highs)
 
-    def _box_cuts_cells(
-        self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
-    ) -> bool:
+    def _box_cuts_cells(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> bool:
         counted = {one.axis.column for one in self.values}
         starts = {a.column: a.leaf_starts for a in self.predictors if a.column in counted}
         return any(
@@ -226,7 +208,7 @@ class PrivPfCRelease(LabeledHistogramRelease):
         return SampledCount(self, self.total)
 
     def tables(self) -> dict[str, pa.Table]:
-        """Give the cells with counts and scores, and the sums of the refinements."""
+        """Return the cells with counts and scores, and the sums of the refinements."""
         counts = super().tables()["counts"]
         return {
             "counts": counts.append_column(SCORES, pa.array(self.scores)),
@@ -242,33 +224,24 @@ class PrivPfCRelease(LabeledHistogramRelease):
         }
 
     @classmethod
-    def from_parts(
-        cls,
-        *,
-        receipt: Receipt,
-        schema: Schema,
-        metadata: Mapping[str, Any],
-        tables: Mapping[str, pa.Table],
-    ) -> Self:
-        """Rebuild the classifier of a release folder."""
-        parts = cls.read_parts(schema, metadata, tables)
+    def read_parts(
+        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
+    ) -> dict[str, Any]:
+        """Read the classifier of a release folder."""
         classes = schema.columns[-1].size
         table = tables["refinements"]
         numbers = whole_column(table, "refinement")
         if np.setdiff1d(numbers, np.arange(len(metadata["refinements"]))).size:
             raise CorruptRelease("the release lists sums of refinements that it does not name")
-        refinements = tuple(
-            Refinement.from_parts(schema, one, classes, table.filter(pa.array(numbers == number)))
-            for number, one in enumerate(metadata["refinements"])
-        )
-        return cls(
-            receipt=receipt,
-            schema=schema,
-            **parts,
-            scores=whole_column(tables["counts"], SCORES),
-            refinements=refinements,
-            values=read_values(schema, metadata["values"], tables["values"]),
-        )
+        return super().read_parts(schema, metadata, tables) | {
+            "refinements": tuple(
+                Refinement.from_parts(
+                    schema, one, classes, table.filter(pa.array(numbers == number))
+                )
+                for number, one in enumerate(metadata["refinements"])
+            ),
+            "values": read_values(schema, metadata["values"], tables["values"]),
+        }
 
     def summary(self) -> dict[str, str]:
         """Describe target, grid, refinements and error in a few words."""
@@ -279,9 +252,7 @@ class PrivPfCRelease(LabeledHistogramRelease):
         return described
 
 
-def grid_term(
-    predictors: tuple[Axis, ...], counts: NDArray[np.int64], scores: NDArray[np.int64]
-) -> ScoreTerm:
+def grid_term(predictors: tuple[Axis, ...], counts: IntArray, scores: IntArray) -> ScoreTerm:
     """Make the first term of the score card; an unknown value is as likely as all records."""
     classes = scores.size // prod(axis.size for axis in predictors)
     totals = np.maximum(counts.reshape(-1, classes).sum(axis=0), 0) + 1.0
@@ -289,14 +260,12 @@ def grid_term(
     return ScoreTerm(predictors, scores.reshape(-1, classes), unknown)
 
 
-def grid_scores(
-    noisy: NDArray[np.int64], shape: tuple[int, ...], total: float, rate: float
-) -> NDArray[np.int64]:
+def grid_scores(noisy: IntArray, shape: tuple[int, ...], total: float, rate: float) -> IntArray:
     """Make scores of noisy counts (cells x classes) of a grid of the given shape."""
     return to_scores(smooth_probabilities(noisy, shape, total, DOUBT / rate))
 
 
-def to_scores(probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
+def to_scores(probabilities: FloatArray) -> IntArray:
     """Write probabilities as whole log-odds: how far each class lies above their mean.
 
     >>> to_scores(np.array([[0.5, 0.5], [0.9, 0.1]])).tolist()

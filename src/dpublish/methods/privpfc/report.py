@@ -38,7 +38,7 @@ def _listing(release: PrivPfCRelease, number: int) -> Listing:
 
 
 def _ordinal(number: int) -> str:
-    """Write the place of a refinement in words.
+    """Write the ordinal number of a refinement in words.
 
     >>> _ordinal(0), _ordinal(9)
     ('First', 'Number 10')

@@ -52,7 +52,7 @@ class ScoreTerm:
                 raise InvalidParameter(f"scores must lie between {-LIMIT} and {LIMIT}")
 
     def look_up(self, codes: Mapping[str, NDArray[Any]], size: int) -> IntArray:
-        """Give the scores of records by their leaf codes; a negative code is unknown."""
+        """Return the scores of records by their leaf codes; a negative code is unknown."""
         cells = np.zeros(size, dtype=np.int64)
         unknown = np.zeros(size, dtype=np.bool_)
         for axis in self.axes:

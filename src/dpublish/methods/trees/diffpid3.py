@@ -52,12 +52,8 @@ class DiffPID3(Method[DecisionTreeRelease]):
         A `DecisionTreeRelease` with `predict(rows)`, `rules()`, `count(query)` and `tables()`.
 
     Example:
-        >>> import tomllib
-        >>> from dpublish import Budget, DiffPID3, open_table
-        >>> from dpublish.data.schema_file import from_dict
-        >>> from dpublish.datasets.census import SCHEMA, census
-        >>> from dpublish.randomness import seeded
-        >>> people = open_table(census(4_000), from_dict(tomllib.loads(SCHEMA)))
+        >>> from dpublish import Budget, DiffPID3, datasets, seeded
+        >>> people = datasets.table("census", 4_000)
         >>> method = DiffPID3(
         ...     target="income", predictors=("education", "hours"), depth=2, prune=True
         ... )

@@ -29,12 +29,8 @@ class Majority(Method[DecisionTreeRelease]):
         A `DecisionTreeRelease` of one leaf, with `predict(rows)` and `rules()`.
 
     Example:
-        >>> import tomllib
-        >>> from dpublish import Budget, Majority, open_table
-        >>> from dpublish.data.schema_file import from_dict
-        >>> from dpublish.datasets.census import SCHEMA, census
-        >>> from dpublish.randomness import seeded
-        >>> people = open_table(census(500), from_dict(tomllib.loads(SCHEMA)))
+        >>> from dpublish import Budget, Majority, datasets, seeded
+        >>> people = datasets.table("census", 500)
         >>> method = Majority(target="income")
         >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
         >>> release.rules()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import isfinite, prod, sqrt
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,16 @@ from dpublish.core.prediction import encode_rows, label_rows
 from dpublish.core.query.axes import read_query
 from dpublish.core.query.cells import bounded
 from dpublish.core.query.weights import is_partial
-from dpublish.core.released import Release, whole_column
+from dpublish.core.released import (
+    BOOL,
+    FIGURES,
+    RATE,
+    Codec,
+    Release,
+    in_metadata,
+    optional,
+    whole_column,
+)
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_known
@@ -33,7 +42,11 @@ from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.types import FloatArray, IntArray
 
-_EVENLY = "records are assumed to lie evenly within partly covered leaves of the tree"
+_RATES = Codec(
+    lambda rates: [format_epsilon(rate) for rate in rates],
+    lambda plain, _: tuple(parse_epsilon(rate) for rate in plain),
+)
+_EVENLY = "records are assumed to be evenly distributed within partly covered leaves of the tree"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,15 +76,15 @@ class DecisionTreeRelease(Release):
 
     receipt: Receipt
     schema: Schema
-    target: str
+    target: str = in_metadata()
     branches: Mapping[int, Branches] = field(default_factory=dict)
     counts: IntArray | None = None
-    label: int | None = None
+    label: int | None = in_metadata(default=None)
     sizes: Mapping[int, int] = field(default_factory=dict)
-    size_rate: Fraction | None = None
-    count_rates: tuple[Fraction, ...] = ()
-    prune: bool = False
-    expected: Mapping[str, float] = field(default_factory=dict)
+    size_rate: Fraction | None = in_metadata(optional(RATE), default=None)
+    count_rates: tuple[Fraction, ...] = in_metadata(_RATES, default=())
+    prune: bool = in_metadata(BOOL, default=False)
+    expected: Mapping[str, float] = in_metadata(FIGURES, default=dict)
 
     def __post_init__(self) -> None:
         """Refuse what no method would publish: a release may come from anywhere."""
@@ -101,17 +114,6 @@ class DecisionTreeRelease(Release):
             raise InvalidParameter("there must be a count for each leaf and class")
         if len(self.count_rates) <= max(self.shape.depths):
             raise InvalidParameter("counts come with the rate of their noise, for every depth")
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, DecisionTreeRelease)
-            and self.metadata() == other.metadata()
-            and self.receipt == other.receipt
-            and self.schema == other.schema
-            and all(table.equals(other.tables()[name]) for name, table in self.tables().items())
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     @property
     def classes(self) -> Axis:
@@ -261,48 +263,24 @@ class DecisionTreeRelease(Release):
         }
         return {"nodes": pa.table(nodes), "counts": pa.table(counts)}
 
-    def metadata(self) -> dict[str, Any]:
-        """Return the target, the noise rates and how to predict."""
-        return {
-            "target": self.target,
-            "label": self.label,
-            "size_rate": None if self.size_rate is None else format_epsilon(self.size_rate),
-            "count_rates": [format_epsilon(rate) for rate in self.count_rates],
-            "prune": self.prune,
-            "expected": dict(self.expected),
-        }
-
     @classmethod
-    def from_parts(
-        cls,
-        *,
-        receipt: Receipt,
-        schema: Schema,
-        metadata: Mapping[str, Any],
-        tables: Mapping[str, pa.Table],
-    ) -> Self:
-        """Rebuild the tree of a release folder."""
+    def read_parts(
+        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
+    ) -> dict[str, Any]:
+        """Read the tree of a release folder."""
+        found = super().read_parts(schema, metadata, tables)
         nodes = tables["nodes"].select(["parent", "first_code", "split_by", "noisy_size"])
-        counts = None
-        if "counts" in tables:
-            classes = schema[metadata["target"]].size
-            counts = whole_column(tables["counts"], "noisy_count").reshape(-1, classes)
         rows = nodes.to_pylist()
         sizes = enumerate(row["noisy_size"] for row in rows)
-        rate = metadata["size_rate"]
-        return cls(
-            receipt=receipt,
-            schema=schema,
-            target=str(metadata["target"]),
-            branches=TreeShape.from_rows(rows).branches,
-            counts=counts,
-            label=metadata["label"],
-            sizes={node: size for node, size in sizes if size is not None},
-            size_rate=None if rate is None else parse_epsilon(rate),
-            count_rates=tuple(parse_epsilon(rate) for rate in metadata["count_rates"]),
-            prune=bool(metadata["prune"]),
-            expected={str(k): float(v) for k, v in metadata["expected"].items()},
-        )
+        counts = None
+        if "counts" in tables:
+            classes = schema[found["target"]].size
+            counts = whole_column(tables["counts"], "noisy_count").reshape(-1, classes)
+        return found | {
+            "branches": TreeShape.from_rows(rows).branches,
+            "counts": counts,
+            "sizes": {node: size for node, size in sizes if size is not None},
+        }
 
     def expected_error(self) -> dict[str, float]:
         """Return the error predicted from public facts."""

@@ -1,4 +1,9 @@
-"""A refinement: what a column adds to a score card, from noisy sums of what the card missed."""
+"""What a grid classifier publishes of single columns, beside its grid.
+
+A `Refinement` is what a column adds to the score card, from noisy sums of what the card missed.
+`ValueCounts` are noisy counts of a column's values, by which rows are drawn within the cells of
+the grid.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,35 +12,37 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpublish.core.probabilities import draw_cells
 from dpublish.core.released import whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.cut import cut_axis
 from dpublish.data.schema import Schema
-from dpublish.errors import InvalidParameter
+from dpublish.errors import CorruptRelease, InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.privpfc.kernel_residual_sums import sensitivity_of, sums_shape
+from dpublish.methods.privpfc.kernels import sensitivity_of, sums_shape
 from dpublish.methods.privpfc.score_card import STEP, ScoreTerm
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.types import IntArray
 
 _LARGEST = 1 << 50  # sums beyond are moved here, so that a step's arithmetic fits 64 bits
 _LONGEST_STEP = 2 * STEP
-_DOUBT = 3  # deviations of noise that a cell's spread has to outweigh
-_SUMS = ("noisy_residual", "noisy_spread", "noisy_remainder", "noisy_remainder_of_second")
+_DOUBT = 3  # deviations of noise that a cell's variance has to outweigh
+_SUMS = ("noisy_residual", "noisy_variance", "noisy_remainder", "noisy_remainder_of_second")
 """Columns of the published table; the last one is there for two classes only."""
 
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """Noisy sums of residuals, spreads and remainders in the cells of an axis.
+    """Noisy sums of residuals, variances and remainders in the cells of an axis.
 
     Attributes:
         axis: The cells of a predictor.
         classes: Number of classes.
-        sums: Residuals (first), spreads and remainders, by class and cell, in multiples of
-            1 / UNIT; of two classes only the second has residuals and spreads, and the
+        sums: Residuals (first), variances and remainders, by class and cell, in multiples of
+            1 / UNIT; of two classes only the second has residuals and variances, and the
             remainders of both classes follow one another.
         rate: Rate of the two-sided geometric noise in each sum.
     """
@@ -57,9 +64,9 @@ class Refinement:
 
         Only integers are used, so that it is the same wherever it is computed.
         """
-        residuals, spreads = np.clip(self.sums[:2], -_LARGEST, _LARGEST)
+        residuals, variances = np.clip(self.sums[:2], -_LARGEST, _LARGEST)
         doubt = min(round(_DOUBT / self.rate), _LARGEST)
-        steps = residuals * STEP // (np.maximum(spreads, 0) + max(doubt, 1))
+        steps = residuals * STEP // (np.maximum(variances, 0) + max(doubt, 1))
         steps = np.clip(steps, -_LONGEST_STEP, _LONGEST_STEP).T
         if self.classes == 2:
             steps = np.column_stack([np.zeros(len(steps), dtype=np.int64), steps])
@@ -67,7 +74,7 @@ class Refinement:
 
     @property
     def published_use(self) -> NDArray[np.float64]:
-        """Spreads of all classes, then remainders by class, in each cell; one record adds up to 1.
+        """Variances of all classes, then remainders by class, by cell; one record adds up to 1.
 
         What is missing to the number of records are the absolute residuals.
         """
@@ -76,7 +83,7 @@ class Refinement:
         return np.asarray(found / sensitivity_of(self.classes))
 
     def metadata(self) -> dict[str, Any]:
-        """Give axis and noise rate as plain values."""
+        """Return axis and noise rate as plain values."""
         return {
             "column": self.axis.column,
             "starts": self.axis.leaf_starts[:-1].tolist(),
@@ -117,3 +124,73 @@ def table_of(refinements: tuple[Refinement, ...], class_labels: tuple[str, ...])
             **{name: np.concatenate([nothing, *sums[name]]) for name in kinds},
         }
     )
+
+
+@dataclass(frozen=True, eq=False)
+class ValueCounts:
+    """Noisy counts of all values (or bins) of a column.
+
+    Attributes:
+        axis: The values, one cell each.
+        counts: How many records have each value, with noise.
+        rate: Rate of the two-sided geometric noise in each count.
+    """
+
+    axis: Axis
+    counts: IntArray
+    rate: Fraction
+
+    def __post_init__(self) -> None:
+        require_rate(self.rate)
+        if self.axis.size != len(self.axis.leaf_to_cell):
+            raise InvalidParameter("value counts are about single values, not groups of them")
+        if self.counts.dtype != np.int64 or self.counts.shape != (self.axis.size,):
+            raise InvalidParameter("value counts need an integer for each value")
+
+    def shares(self, axis: Axis) -> NDArray[np.float64]:
+        """Compute which part of each cell's records has each value: cells by values.
+
+        No count is taken to be below one standard unit of its noise, so every value occurs.
+        """
+        weights = np.maximum(self.counts.astype(np.float64), 1 / float(self.rate))
+        inside = axis.leaf_to_cell == np.arange(axis.size)[:, None]
+        shares = np.where(inside, weights, 0.0)
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def draw(self, axis: Axis, cells: IntArray, rng: np.random.Generator) -> IntArray:
+        """Draw a value for each of the `cells` of a coarser axis of the same column."""
+        return draw_cells(self.shares(axis), cells, rng)
+
+    def metadata(self) -> dict[str, Any]:
+        """Return column and noise rate as plain values."""
+        return {"column": self.axis.column, "rate": format_epsilon(self.rate)}
+
+    @classmethod
+    def from_parts(cls, schema: Schema, metadata: Mapping[str, Any], table: pa.Table) -> Self:
+        """Read back what `metadata` and `values_table` gave."""
+        axis = schema[metadata["column"]].axis()
+        own = table.filter(pc.equal(table["column"], axis.column))
+        return cls(axis, whole_column(own, "noisy_count"), parse_epsilon(metadata["rate"]))
+
+
+def values_table(values: tuple[ValueCounts, ...]) -> pa.Table:
+    """List the counts of all columns, one after the other."""
+    nothing = np.empty(0, dtype=np.int64)
+    labels = [(one.axis.column, label) for one in values for label in one.axis.labels]
+    return pa.table(
+        {
+            "column": pa.array([column for column, _ in labels], pa.string()),
+            "value": pa.array([label for _, label in labels], pa.string()),
+            "noisy_count": np.concatenate([nothing, *(one.counts for one in values)]),
+        }
+    )
+
+
+def read_values(
+    schema: Schema, metadata: list[Mapping[str, Any]], table: pa.Table
+) -> tuple[ValueCounts, ...]:
+    """Read the value counts of a release folder; refuse counts of columns that it does not name."""
+    found = tuple(ValueCounts.from_parts(schema, one, table) for one in metadata)
+    if sum(one.axis.size for one in found) != table.num_rows:
+        raise CorruptRelease("the release lists counts of values that it does not name")
+    return found

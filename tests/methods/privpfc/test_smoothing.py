@@ -1,10 +1,15 @@
-"""The additive model: what it fits, what it lends to cells that know little, and at its edges."""
+"""The additive model and its edges; weights that keep the total and the sums along axes."""
 
 import numpy as np
 import pytest
 
-from dpublish.methods.privpfc import additive_odds
-from dpublish.methods.privpfc.additive_odds import additive_probabilities, smooth_probabilities
+from dpublish.accuracy.projection import plausible_counts
+from dpublish.methods.privpfc import smoothing
+from dpublish.methods.privpfc.smoothing import (
+    additive_probabilities,
+    grid_weights,
+    smooth_probabilities,
+)
 from dpublish.randomness import plain_generator
 
 
@@ -17,10 +22,10 @@ def additive_truth(shape, classes, seed):
     """Probabilities whose log-odds are sums of one effect per cell of each axis."""
     rng = plain_generator(seed)
     logits = np.zeros((*shape, classes))
-    for place, size in enumerate(shape):
+    for axis, size in enumerate(shape):
         effects = rng.normal(0, 0.8, (size, classes))
         wide = [1] * len(shape) + [classes]
-        wide[place] = size
+        wide[axis] = size
         logits = logits + effects.reshape(wide)
     return softmax(logits).reshape(-1, classes)
 
@@ -99,7 +104,7 @@ def test_of_very_many_cells_the_largest_decide_the_fit(monkeypatch):
     sizes = np.where(np.arange(20) % 5 == 4, 1.0, 3000.0)
     truth[sizes == 1] = [0.5, 0.5]  # the small ones say something else
     counts = sizes[:, None] * truth
-    monkeypatch.setattr(additive_odds, "_MAX_CELLS", 16)
+    monkeypatch.setattr(smoothing, "_MAX_CELLS", 16)
     large_only = additive_probabilities(counts, (5, 4))
     counts[sizes == 1] = [[1.0, 0.0]]
     assert additive_probabilities(counts, (5, 4)) == pytest.approx(large_only, abs=0.01)
@@ -109,3 +114,31 @@ def test_the_same_counts_give_the_same_probabilities():
     counts = plain_generator(5).integers(0, 50, (30, 2)).astype(float)
     first = additive_probabilities(counts, (5, 6))
     assert first.tolist() == additive_probabilities(counts.copy(), (5, 6)).tolist()
+
+
+def test_sums_of_slices_are_kept_where_clipping_would_move_them():
+    draws = plain_generator(5)
+    true = np.zeros((6, 5, 20), dtype=np.int64)
+    true[:, :, 0] = draws.integers(800, 1600, (6, 5))
+    true[:, :, 1] = 20
+    noisy = true + np.rint(draws.laplace(0, 25, true.shape)).astype(np.int64)
+    total = int(true.sum())
+    weights = grid_weights(noisy, total)
+    clipped = plausible_counts(noisy, total)
+    assert weights.sum() == total
+    assert weights.min() >= 0
+    off, off_clipped = (abs(int(w[:, :, 2:].sum())) for w in (weights, clipped))
+    assert off_clipped > 3 * off
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (1, 3), (2, 1, 2), (3, 2, 2, 2)])
+@pytest.mark.parametrize("total", [0, 1, 57])
+def test_weights_add_up_whatever_noise_did(shape, total):
+    for noisy in (np.full(shape, -9), np.zeros(shape, np.int64), np.full(shape, 1 << 40)):
+        found = grid_weights(noisy, total)
+        assert found.sum() == total
+        assert found.min() >= 0
+
+
+def test_without_records_nothing_has_weight():
+    assert not grid_weights(np.array([[3, -2], [1, 0]]), 0).any()

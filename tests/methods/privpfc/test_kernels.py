@@ -1,17 +1,20 @@
-"""Residual sums: how far one record moves them, and that nothing but the records counts."""
+"""Counts by class as by hand; residual sums: how far one record moves them."""
 
-from itertools import product
+import pickle
+from itertools import pairwise, product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpublish.data.batch import Batch
 from dpublish.data.schema import Schema, column
+from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.privpfc import kernel_residual_sums as residual_sums
-from dpublish.methods.privpfc.kernel_residual_sums import ResidualSums, require_sums
+from dpublish.methods.privpfc import kernels
+from dpublish.methods.privpfc.kernels import ClassCuboids, ResidualSums, require_sums
 from dpublish.methods.privpfc.score_card import (
     LIMIT,
     STEP,
@@ -22,6 +25,68 @@ from dpublish.methods.privpfc.score_card import (
 )
 from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, ReplaceRecord
 from dpublish.randomness import plain_generator
+
+CUBOIDS = ((("age", 2), ("job", 1)), (), (("job", 2),), (("age", 1),))
+
+
+def make_kernel(classes):
+    schema = Schema(
+        (
+            column("age", "integer", bounds=[0, 7], branching=2, missing="drop"),
+            column("job", "category", taxonomy={"paid": ["a", "b"], "unpaid": ["c"]}),
+            column("class", "category", values=[f"c{i}" for i in range(classes)]),
+        )
+    )
+    return ClassCuboids(schema, "class", ("age", "job"), CUBOIDS)
+
+
+def random_codes(classes, count=300):
+    rng = plain_generator(classes)
+    sizes = {"age": 8, "job": 3, "class": classes}
+    return {name: rng.integers(0, size, count).astype(np.uint8) for name, size in sizes.items()}
+
+
+def add_in_batches(kernel, codes, cuts):
+    answer = kernel.zero()
+    size = len(codes["age"])
+    for start, stop in pairwise([0, *sorted(min(cut, size) for cut in cuts), size]):
+        part = {name: one[start:stop] for name, one in codes.items()}
+        kernel.add(Batch(stop - start, part), answer)
+    return answer
+
+
+def count_by_hand(kernel, codes, cuboid):
+    axes = [kernel.schema[name].axis(level) for name, level in cuboid]
+    shape = (kernel.schema["class"].size, *(axis.size for axis in axes))
+    counts = np.zeros(shape, dtype=np.int64)
+    for row in range(len(codes["age"])):
+        cell = tuple(int(axis.leaf_to_cell[codes[axis.column][row]]) for axis in axes)
+        counts[(codes["class"][row], *cell)] += 1
+    return counts
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@given(cuts=st.lists(st.integers(0, 300), max_size=5))
+def test_cells_are_counted_as_one_would_by_hand(classes, cuts):
+    kernel = pickle.loads(pickle.dumps(make_kernel(classes)))
+    codes = random_codes(classes)
+    answer = add_in_batches(kernel, codes, cuts)
+    merged = kernel.zero()
+    kernel.merge(merged, answer)
+    for cuboid, counts in zip(CUBOIDS, kernel.split(merged), strict=True):
+        by_hand = count_by_hand(kernel, codes, cuboid)
+        expected = by_hand[:1] - by_hand[1:] if classes == 2 else by_hand
+        assert np.array_equal(counts, expected)
+    assert kernel.count_records(merged) == 300
+
+
+def test_a_record_that_misses_any_predictor_is_in_no_cuboid():
+    kernel = make_kernel(2)
+    rows = pa.table({"age": [None, 3], "job": ["a", "a"], "class": ["c0", "c0"]})
+    answer = open_table(rows, kernel.schema).sum(kernel)
+    assert kernel.count_records(answer) == 1
+    assert [int(counts.sum()) for counts in kernel.split(answer)] == [1] * len(CUBOIDS)
+
 
 RECORDS = AddRemoveRecord()
 AGE = column("age", "integer", bounds=[0, 5], branching=2)
@@ -47,11 +112,11 @@ def flat_card(scores):
     return card_of(((), np.array([scores])))
 
 
-def random_card(classes, seed, spread=LIMIT):
+def random_card(classes, seed, largest=LIMIT):
     rng = plain_generator(seed)
     return card_of(
-        ((AGE.axis(1), SEX.axis()), rng.integers(-spread, spread + 1, (4, classes))),
-        ((AGE.axis(),), rng.integers(-spread, spread + 1, (6, classes))),
+        ((AGE.axis(1), SEX.axis()), rng.integers(-largest, largest + 1, (4, classes))),
+        ((AGE.axis(),), rng.integers(-largest, largest + 1, (6, classes))),
     )
 
 
@@ -79,11 +144,11 @@ def random_records(classes, size, seed):
 
 
 def shares_of(probabilities, own):
-    """Residuals and spreads that a record of class `own` adds, in plain Python."""
+    """Residuals and variances that a record of class `own` adds, in plain Python."""
     planes = [1] if len(probabilities) == 2 else range(len(probabilities))
     residuals = [(UNIT if k == own else 0) - probabilities[k] for k in planes]
-    spreads = [probabilities[k] * (UNIT - probabilities[k]) // UNIT for k in planes]
-    return residuals, spreads
+    variances = [probabilities[k] * (UNIT - probabilities[k]) // UNIT for k in planes]
+    return residuals, variances
 
 
 def bounds_of(classes):
@@ -93,7 +158,7 @@ def bounds_of(classes):
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_no_record_moves_the_sums_of_a_predictor_by_more_than_the_sensitivity(classes):
-    """All cards of extreme scores, for records of every class; the bound is reached."""
+    """All cards of extreme scores, for records of every class; the bound is attained."""
     sensitivity, _ = bounds_of(classes)
     scores = EXTREMES if classes < 5 else (-LIMIT, -STEP, 0, LIMIT)
     worst = 0
@@ -118,9 +183,9 @@ def test_one_record_raises_one_sum_and_lowers_another_by_half_the_range_each(cla
     wrong = (3, 1, 1)  # and the other way for M
     after = [np.abs(part[0]).sum() for part in kernel.split(add_up(kernel, [*table, wrong]))]
     by_age, by_sex = (int(b - a) for a, b in zip(before, after, strict=True))
-    reach = kernel.range_sensitivity(RECORDS)
+    bound = kernel.range_sensitivity(RECORDS)
     assert by_age < 0 < by_sex
-    assert reach - 4 * classes <= by_sex - by_age <= reach
+    assert bound - 4 * classes <= by_sex - by_age <= bound
 
 
 @given(
@@ -131,30 +196,30 @@ def test_one_record_raises_one_sum_and_lowers_another_by_half_the_range_each(cla
 def test_the_bounds_hold_for_any_probabilities_that_add_up_to_one_at_most(parts, own, slack):
     total = max(sum(parts), 1)
     probabilities = [part * (UNIT - slack) // total for part in parts]
-    residuals, spreads = shares_of(probabilities, own % len(probabilities))
-    sensitivity, reach = bounds_of(len(probabilities))
-    assert 2 * sum(map(abs, residuals)) <= reach
-    assert sum(map(abs, residuals)) + sum(spreads) <= sensitivity
+    residuals, variances = shares_of(probabilities, own % len(probabilities))
+    sensitivity, bound = bounds_of(len(probabilities))
+    assert 2 * sum(map(abs, residuals)) <= bound
+    assert sum(map(abs, residuals)) + sum(variances) <= sensitivity
 
 
 @pytest.mark.parametrize("classes", [3, 4, 5, 8, 30])
 def test_the_sensitivity_of_many_classes_is_the_least_whole_bound(classes):
-    """Equal probabilities of all other classes reach it, up to what rounding them down takes."""
+    """Equal probabilities of all other classes bound it, up to what rounding them down takes."""
     sensitivity, _ = bounds_of(classes)
     probabilities = [0] + [UNIT // (classes - 1)] * (classes - 1)
-    residuals, spreads = shares_of(probabilities, 0)
-    reached = sum(map(abs, residuals)) + sum(spreads)
-    assert sensitivity - 3 * classes <= reached <= sensitivity
+    residuals, variances = shares_of(probabilities, 0)
+    attained = sum(map(abs, residuals)) + sum(variances)
+    assert sensitivity - 3 * classes <= attained <= sensitivity
     assert sensitivity < 3 * UNIT
 
 
 def test_probabilities_rounded_up_would_break_both_bounds():
     """The twin: probabilities that add up to more than one."""
     probabilities = [0] + [-(-UNIT // 7)] * 7
-    residuals, spreads = shares_of(probabilities, 0)
-    sensitivity, reach = bounds_of(8)
-    assert 2 * sum(map(abs, residuals)) > reach
-    assert sum(map(abs, residuals)) + sum(spreads) + 7 > sensitivity
+    residuals, variances = shares_of(probabilities, 0)
+    sensitivity, bound = bounds_of(8)
+    assert 2 * sum(map(abs, residuals)) > bound
+    assert sum(map(abs, residuals)) + sum(variances) + 7 > sensitivity
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
@@ -173,9 +238,9 @@ def test_a_record_adds_the_same_to_every_table(classes):
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
-@pytest.mark.parametrize("spread", [0, STEP, LIMIT])
-def test_the_sums_are_those_of_a_plain_loop(classes, spread):
-    card = random_card(classes, 7, spread)
+@pytest.mark.parametrize("largest", [0, STEP, LIMIT])
+def test_the_sums_are_those_of_a_plain_loop(classes, largest):
+    card = random_card(classes, 7, largest)
     kernel = make(classes, card)
     records = random_records(classes, 200, 5)
     expected = np.zeros((2, len(kernel.planes), 8), dtype=object)
@@ -183,11 +248,11 @@ def test_the_sums_are_those_of_a_plain_loop(classes, spread):
     sensitivity, _ = bounds_of(classes)
     for age, sex, own in records.tolist():
         scores = card.score({"age": np.array([age]), "sex": np.array([sex])}, 1)
-        residuals, spreads = shares_of(to_probabilities(scores)[0].tolist(), own)
+        residuals, variances = shares_of(to_probabilities(scores)[0].tolist(), own)
         for leaf in (age, 6 + sex):
             expected[0, :, leaf] += residuals
-            expected[1, :, leaf] += spreads
-            remainders[own, leaf] += sensitivity - sum(map(abs, residuals)) - sum(spreads)
+            expected[1, :, leaf] += variances
+            remainders[own, leaf] += sensitivity - sum(map(abs, residuals)) - sum(variances)
     found = add_up(kernel, records)
     assert found[:2].tolist() == expected.tolist()
     assert found[2:].reshape(classes, 8).tolist() == remainders.tolist()
@@ -209,9 +274,9 @@ def test_large_batches_are_worked_off_in_parts(monkeypatch):
     kernel = make(3, random_card(3, 2))
     records = random_records(3, 100, 8)
     whole = add_up(kernel, records)
-    monkeypatch.setattr(residual_sums, "_PART", 21)  # seven records at a time
+    monkeypatch.setattr(kernels, "_PART", 21)  # seven records at a time
     assert add_up(kernel, records).tolist() == whole.tolist()
-    monkeypatch.setattr(residual_sums, "_PART", 1)
+    monkeypatch.setattr(kernels, "_PART", 1)
     assert add_up(kernel, records).tolist() == whole.tolist()
 
 
@@ -254,7 +319,7 @@ def test_a_card_about_other_classes_is_refused():
 
 
 def test_more_sums_than_fit_are_refused_from_public_sizes(monkeypatch):
-    monkeypatch.setattr(residual_sums, "MOST_SUMS", 3 * 3 * 8)
+    monkeypatch.setattr(kernels, "MOST_SUMS", 3 * 3 * 8)
     require_sums(schema_of(3), "y", ("age", "sex"))
     with pytest.raises(InvalidParameter, match="96 sums"):
         require_sums(schema_of(4), "y", ("age", "sex"))
