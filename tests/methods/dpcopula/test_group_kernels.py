@@ -8,8 +8,7 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.methods.dpcopula.kernel_group_marginals import Grouping, GroupMarginals
-from dpublish.methods.dpcopula.kernel_group_scores import GroupScoreProducts
+from dpublish.methods.dpcopula.kernels import Grouping, GroupMarginals, GroupScoreProducts
 from dpublish.privacy.neighbors import AddRemoveRecord, ReplaceRecord
 from dpublish.randomness import plain_generator
 
@@ -115,7 +114,7 @@ def test_other_neighbors_and_misfits_are_refused():
         Grouping(SCHEMA, ("sex", "town"), GROUPS[:5])
     with pytest.raises(InvalidParameter, match="at least one column"):
         GroupMarginals(GROUPING, ())
-    with pytest.raises(InvalidParameter, match="'days' needs a whole score"):
+    with pytest.raises(InvalidParameter, match="'days' needs an integer score"):
         GroupScoreProducts(GROUPING, NUMBERS, (*scores()[:2], scores()[2][:2]))
     with pytest.raises(InvalidParameter, match="for each column"):
         GroupScoreProducts(GROUPING, NUMBERS, scores()[:2])

@@ -12,13 +12,14 @@ from dpublish.accuracy.noise_distribution import noise_pmf
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.dependence import distance_from_independence
 from dpublish.audit import frequency_p_value
+from dpublish.core.run import Run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.privbayes import structure as bayes_structure
-from dpublish.methods.privbayes.nodes import joint_sets
-from dpublish.methods.privbayes.plan import MOST_CELLS, Plan, make_plan, parent_sets
+from dpublish.methods.privbayes.network import joint_sets
 from dpublish.methods.privbayes.privbayes import PrivBayes
+from dpublish.methods.privbayes.structure import MOST_CELLS, Plan, make_plan, parent_sets
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from method_examples import ROWS, SCHEMA, arrow_table
@@ -105,7 +106,7 @@ def test_sets_of_parents_fit_and_leave_no_room_for_another_column():
 def test_too_many_candidates_are_thinned_at_random(monkeypatch):
     monkeypatch.setattr(bayes_structure, "MOST_CANDIDATES", 3)
     candidates = list(range(10))
-    kept = [tuple(bayes_structure._thin(candidates, seeded(s))) for s in range(2000)]
+    kept = [tuple(bayes_structure._thin(candidates, Run(None, rng=seeded(s)))) for s in range(2000)]
     distribution = dict.fromkeys(combinations(range(10), 3), 1.0)
     assert frequency_p_value(kept, distribution) > 1e-4
 

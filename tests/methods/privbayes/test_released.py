@@ -13,7 +13,7 @@ from dpublish.audit import frequency_p_value
 from dpublish.core.probabilities import add_up, conditional
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter, InvalidQuery
-from dpublish.methods.privbayes.nodes import Node, joint_sets
+from dpublish.methods.privbayes.network import Node, joint_sets
 from dpublish.methods.privbayes.released import PrivBayesRelease
 from dpublish.methods.privbayes.report import section
 from dpublish.privacy.budget import Budget

@@ -193,7 +193,7 @@ def joint_half_width(
     confidence: float,
     *,
     others: Sequence[tuple[Fraction, NDArray[np.float64]]] = (),
-    spread: float = 0.0,
+    deviation: float = 0.0,
 ) -> float | None:
     """Find how far all noise together reaches in a sum over several marginals.
 
@@ -202,7 +202,7 @@ def joint_half_width(
         weights: How much each leaf of each marginal counts.
         confidence: Probability with which the truth is within reach.
         others: Rates of further noise, and how much each of its numbers counts.
-        spread: Standard deviation of a normal error on top.
+        deviation: Standard deviation of a normal error on top.
 
     Returns:
         The reach, or None where a marginal's own error is not known.
@@ -214,4 +214,4 @@ def joint_half_width(
             return None
         pairs.append((marginal.rate, noise))
     rates, parts = zip(*pairs, strict=True)
-    return mixed_half_width(rates, parts, confidence, deviation=spread)
+    return mixed_half_width(rates, parts, confidence, deviation=deviation)
