@@ -59,7 +59,7 @@ def test_the_matrix_is_that_of_the_normal_variables_behind(noisy, first, last):
 
 
 @pytest.mark.parametrize(("noisy", "power"), [(SPEARMAN, 1), (KENDALL, 2)])
-def test_records_without_a_place_are_simulated_for(noisy, power):
+def test_records_outside_the_order_are_corrected_for(noisy, power):
     halved = replace(
         noisy,
         units=np.rint(noisy.units * 0.5**power).astype(np.int64),

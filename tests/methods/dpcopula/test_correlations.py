@@ -127,7 +127,7 @@ def test_a_column_that_hardly_varies_does_not_wipe_out_the_others():
 
 
 class Heard(Exception):
-    """What reached the mechanism."""
+    """What the mechanism was given."""
 
 
 def heard(monkeypatch, method, table, marginals, records, **options):
@@ -148,7 +148,7 @@ def heard(monkeypatch, method, table, marginals, records, **options):
 @pytest.mark.parametrize("size", [-9, 40, 420])
 @pytest.mark.parametrize("records", [1, 2, 3, 30])
 @pytest.mark.parametrize("method", METHODS)
-def test_what_reaches_the_mechanism_moves_by_no_more_than_it_is_told(
+def test_what_the_mechanism_gets_moves_by_no_more_than_the_sensitivity(
     method, records, size, monkeypatch
 ):
     """Whatever the noisy size says: far fewer or far more records than there are."""

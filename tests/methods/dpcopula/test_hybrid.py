@@ -235,10 +235,10 @@ def test_records_without_a_category_are_left_out_of_everything():
         table, budget=Budget.seeded(20), rng=seeded(2)
     )
     assert release.records == pytest.approx(8000, rel=0.05)
-    whole = DPCopulaHybrid(design="numbers-first").release(
+    complete = DPCopulaHybrid(design="numbers-first").release(
         open_table(rows, schema), budget=Budget.seeded(20), rng=seeded(2)
     )
-    assert release.numbers.matrix[0, 1] == pytest.approx(whole.numbers.matrix[0, 1], abs=0.03)
+    assert release.numbers.matrix[0, 1] == pytest.approx(complete.numbers.matrix[0, 1], abs=0.03)
 
 
 def test_classes_get_names_that_no_value_has():

@@ -210,7 +210,7 @@ def test_intervals_hold_the_truth_as_often_as_they_claim(records, epsilon, draws
     assert coverage(simulate(records, epsilon, 4, 15, draws)) < 0.9
 
 
-def test_more_confidence_and_less_budget_make_wider_bars(draws):
+def test_more_confidence_and_less_budget_make_wider_intervals(draws):
     codes = draws.integers(0, LEAVES, (2000, COLUMNS))
     widths = [
         published(codes, epsilon, draws).count("c0 < 20 and c1 < 20", confidence=confidence)
@@ -220,7 +220,7 @@ def test_more_confidence_and_less_budget_make_wider_bars(draws):
         assert narrow < wide
 
 
-def test_there_is_no_bar_where_a_marginal_has_none():
+def test_there_is_no_interval_where_a_marginal_has_none():
     distributions = [ValueDistribution(np.full(8, 1 / 8), 8)] * 2
     half = (np.arange(8) < 4).astype(float)
     merged = NoisyMarginal("noise-first", 8, np.full(8, 10), Fraction(1, 2))

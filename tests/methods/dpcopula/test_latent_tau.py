@@ -85,8 +85,8 @@ def test_classes_are_neighboring_values_of_nearly_equal_probability():
         assert classes[0] == 0
         assert classes[-1] < 16
         sizes = np.bincount(classes, weights=probabilities)
-        crowded = np.bincount(classes, weights=probabilities > 0) > 1
-        assert (sizes[crowded] < 2 / 16 + 2 * probabilities.max()).all()
+        shared = np.bincount(classes, weights=probabilities > 0) > 1
+        assert (sizes[shared] < 2 / 16 + 2 * probabilities.max()).all()
     assert class_of_values(FIVE, 16).tolist() == [0, 1, 2, 3, 4]
 
 

@@ -134,7 +134,7 @@ def test_rows_follow_marginals_and_correlations():
     seen = codes_of(release.rows(30_000, seed=4))
     distribution = cell_distribution(release)
     assert sum(distribution.values()) == pytest.approx(1, abs=1e-4)
-    assert {codes[0] for codes in seen} == {0, 1, 3}  # nobody is in the leaf without probability
+    assert {codes[0] for codes in seen} == {0, 1, 3}  # no row has the value of probability 0
     possible = {
         codes: probability / sum(distribution.values())
         for codes, probability in distribution.items()
@@ -194,12 +194,12 @@ def test_one_column_is_answered_by_its_marginal_and_none_by_all():
     assert whole.low < release.records < whole.high
 
 
-def test_parts_of_leaves_count_in_part():
+def test_parts_of_bins_count_in_part():
     release = copula()
     assert release.count("height < 1.5").value == pytest.approx(200 + 150)
     halves = release.count("height < 1.5 and sex = F")
     assert halves.value == pytest.approx(0.6 * 350, rel=1e-2)
-    assert "spread evenly" in halves.assumption
+    assert "partly covered cells" in halves.assumption
 
 
 def test_boxes_are_counted_as_queries_are():
@@ -408,13 +408,13 @@ def test_expected_errors_come_from_the_noise_alone():
     assert "error" not in biased.summary()
 
 
-def test_an_answer_without_a_bar_says_why():
+def test_an_answer_without_an_interval_states_why():
     merged = (marginal(COUNTS["age"], "noise-first"), *copula().marginals[1:])
     release = copula(marginals=merged)
-    for query, has_bar in (("", True), ("sex = F", True), ("age = 1", False)):
+    for query, has_interval in (("", True), ("sex = F", True), ("age = 1", False)):
         answer = release.count(query)
-        assert (answer.high is not None) == has_bar
-        assert (SMOOTHED in (answer.assumption or "")) == (not has_bar)
+        assert (answer.high is not None) == has_interval
+        assert (SMOOTHED in (answer.assumption or "")) == (not has_interval)
     joined = release.count("age = 1 and rank = low").assumption
     assert joined.endswith(SMOOTHED)
     assert "Gaussian copula" in joined

@@ -99,7 +99,7 @@ def test_intervals_of_one_column_in_whole_groups_hold_as_often_as_they_say():
     assert 0.93 <= np.mean(found) <= 0.99
 
 
-def test_answers_by_the_model_come_near_and_offer_no_bar():
+def test_answers_by_the_model_come_near_and_offer_no_interval():
     release = publish(2, 100)
     truth = ((FRAME.age < 10) & (FRAME.pay < 10)).sum()
     answer = release.count("age < 10 and pay < 10")
@@ -117,7 +117,7 @@ def test_a_column_in_part_of_the_rest_is_answered_by_the_model():
     assert release.count("age < 10").low is not None
 
 
-def test_biased_marginals_offer_no_bar():
+def test_biased_marginals_offer_no_interval():
     release = publish(1, 4, marginal="noise-first")
     assert release.count("age < 10").low is None
     assert release.count("sex = a").low is not None

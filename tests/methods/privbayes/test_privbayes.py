@@ -77,7 +77,7 @@ def test_a_column_is_drawn_on_the_finest_level_that_leaves_room_for_a_parent():
     assert plan(-3, columns=(age, BINARY[0])).own("age") == (1, 2)
 
 
-def test_without_a_pair_that_fits_no_network_is_bought():
+def test_without_a_pair_that_fits_no_network_is_chosen():
     wide = tuple(column(name, "integer", bounds=[0, 99]) for name in "xy")
     assert plan(10_000, columns=wide).degree == 0  # 1,250 cells, and a pair has 10,000
     assert plan(100_000, columns=wide).degree == 1
@@ -181,10 +181,10 @@ def test_every_share_is_spent_with_and_without_a_network(rows, theta, score):
     assert all(share.is_used for share in budget.account())
     assert budget.cost() == release.receipt.epsilon == Fraction("0.7")
     names = [share.purpose for share in budget.account()]
-    bought = any("structure" in name for name in names)
-    assert bought == any(node.parents for node in release.nodes)
+    structured = any("structure" in name for name in names)
+    assert structured == any(node.parents for node in release.nodes)
     if rows == 2000:
-        assert bought == (theta == 4)
+        assert structured == (theta == 4)
 
 
 def test_a_record_that_lacks_a_column_is_counted_nowhere():

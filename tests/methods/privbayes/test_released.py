@@ -137,7 +137,7 @@ def test_nothing_but_negative_counts_gives_uniform_rows():
 
 def leaves_of(names):
     codes = np.array(list(product(*(range(SCHEMA[name].size) for name in names))))
-    return {name: codes[:, place] for place, name in enumerate(names)}
+    return {name: codes[:, index] for index, name in enumerate(names)}
 
 
 @pytest.mark.parametrize("start", [0, 1])

@@ -301,7 +301,7 @@ def _repeated(names: Sequence[str], repeats: Sequence[int]) -> pa.DictionaryArra
 
 
 def correlation_table(
-    columns: Sequence[str],
+    columns: tuple[str, ...],
     correlation: NoisyCorrelation | None,
     matrix: FloatArray,
     deviations: FloatArray,
