@@ -7,11 +7,18 @@ import sys
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 
+from dpublish.core.run import Run
+from dpublish.data.schema import Schema, column
+from dpublish.data.sources import open_table
 from dpublish.methods.marginals.one_marginal import release_marginal
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
+NO_RECORDS = open_table(
+    pa.table({"x": pa.array([], pa.int64())}), Schema((column("x", "integer", bounds=[0, 9]),))
+)
 RECORDS = 50_000
 METHODS = ("identity", "hierarchical", "efpa", "noise-first")
 CASES = [
@@ -41,7 +48,10 @@ def probabilities(shape, values):
 def error(shape, values, epsilon, method, run):
     counts = plain_generator(run).multinomial(RECORDS, probabilities(shape, values))
     marginal = release_marginal(
-        counts, method=method, budget=Budget.seeded(Fraction(epsilon)), rng=seeded(run + 1)
+        Run(NO_RECORDS, rng=seeded(run + 1)),
+        counts,
+        method=method,
+        budget=Budget.seeded(Fraction(epsilon)),
     )
     truth = np.cumsum(counts) / RECORDS
     return float(np.abs(np.cumsum(marginal.probabilities) - truth).max())

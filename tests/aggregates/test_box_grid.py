@@ -42,9 +42,9 @@ class CountsEdgesTwice(BoxGrid):
 
 def most_change(kernel):
     """Most that a record changes all counts, over records inside, on edges and at the bounds."""
-    places = np.linspace(0, 12, 49)
+    points = np.linspace(0, 12, 49)
     empty = kernel.zero()
-    worlds = product(places, repeat=kernel.box.dimensions)
+    worlds = product(points, repeat=kernel.box.dimensions)
     return max(np.abs(count(kernel, [point]) - empty).sum() for point in worlds)
 
 
@@ -72,11 +72,11 @@ def test_cells_are_equal_parts_with_their_lower_end_and_come_row_by_row():
     st.lists(st.tuples(st.floats(0, 12), st.floats(0, 12)), max_size=12),
     st.integers(0, 12),
 )
-def test_counts_do_not_depend_on_the_cut_or_the_order(points, place):
+def test_counts_do_not_depend_on_the_cut_or_the_order(points, cut):
     kernel = BoxGrid(box_of(2), (5, 3))
     whole = count(kernel, points)
     assert whole.sum() == len(points)
-    assert np.array_equal(whole, count(kernel, points, [min(place, len(points))]))
+    assert np.array_equal(whole, count(kernel, points, [min(cut, len(points))]))
     assert np.array_equal(whole, count(kernel, points[::-1]))
     other = count(kernel, points)
     kernel.merge(other, whole)

@@ -116,7 +116,7 @@ def test_one_record_moves_the_fit_by_minus_one_to_one_half(shape, most):
 
 def odds(scores, rate):
     weights = [exp(float(rate) * (score - max(scores))) for score in scores]
-    return {place: weight / sum(weights) for place, weight in enumerate(weights)}
+    return {index: weight / sum(weights) for index, weight in enumerate(weights)}
 
 
 def loss(score, before, after, sensitivity_range):

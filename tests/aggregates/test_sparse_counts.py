@@ -100,7 +100,7 @@ def test_the_largest_domain_allowed_has_the_largest_keys():
     top = {name: np.array([fits[name].size - 1], dtype=np.uint16) for name, _ in columns}
     answer = total(kernel, [Batch(1, top)]).compact()
     assert answer.keys.tolist() == [2**62 - 2**48 - 1]
-    assert [place.tolist() for place in kernel.decode(answer.keys)] == [
+    assert [codes.tolist() for codes in kernel.decode(answer.keys)] == [
         [fits[name].size - 1] for name, _ in columns
     ]
     with pytest.raises(InvalidParameter, match=r"2\*\*62 cells or more"):

@@ -19,8 +19,6 @@ from dpublish.methods.dpcopula import hybrid as hybrid_copula
 from dpublish.methods.dpcopula import mixed_network
 from dpublish.methods.dpcopula.hybrid import DPCopulaHybrid
 from dpublish.methods.dpcopula.released_hybrid import DPCopulaHybridRelease
-from dpublish.methods.marginals import hierarchical
-from dpublish.methods.marginals import one_marginal as marginals
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from transcript import privacy_loss
@@ -33,7 +31,7 @@ SCHEMA = Schema(
         column("town", "category", values=["a", "b", "c"]),
     )
 )
-MODULES = (run, noise, marginals, hierarchical)
+MODULES = (run, noise)
 EPSILON = Fraction(4)
 DESIGNS = ["network", "numbers-first"]
 

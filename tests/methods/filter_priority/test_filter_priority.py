@@ -107,9 +107,9 @@ def test_weights_of_a_sample_add_up_to_the_counts_on_average(rng):
         sums.append(np.sum(np.maximum(counts[kept], cutoff) * part[kept]))
         twins.append(inside.sum())
     truth = counts[part].sum()
-    spread = np.std(sums) / np.sqrt(len(sums))
-    assert abs(np.mean(sums) - truth) < 4 * spread
-    assert abs(np.mean(twins) - truth) > 4 * spread  # counts alone would fall short
+    error = np.std(sums) / np.sqrt(len(sums))
+    assert abs(np.mean(sums) - truth) < 4 * error
+    assert abs(np.mean(twins) - truth) > 4 * error  # counts alone would fall short
 
 
 def test_a_sample_that_holds_all_cells_changes_nothing(rng):

@@ -57,7 +57,7 @@ def test_answers_have_no_interval_and_say_what_they_miss():
     answer = publish().count("age in 3..7 and height < 130")
     assert answer.low is None
     assert answer.high is None
-    assert "spread evenly" in answer.assumption
+    assert "evenly within partly covered cells" in answer.assumption
     assert "not counted" in answer.assumption
 
 
@@ -77,7 +77,7 @@ def test_boxes_agree_with_counts_and_marginals():
         release.count("income = 3")
 
 
-def test_without_any_cell_rows_are_spread_evenly():
+def test_without_any_cell_rows_are_drawn_evenly():
     release = publish(source=PEOPLE.slice(0, 0), threshold=40)
     assert release.cells.size == 0
     assert release.rows().num_rows == 0

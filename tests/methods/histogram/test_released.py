@@ -77,7 +77,7 @@ def test_a_cell_covered_in_part_is_counted_in_part_and_says_so():
     histogram = publish(epsilon="1000", columns=("age",))
     half, whole = histogram.count("age in 30..34"), histogram.count("age in 30..39")
     assert half.value == whole.value / 2
-    assert "spread evenly" in half.assumption
+    assert "evenly within partly covered cells" in half.assumption
     assert whole.assumption is None
 
 
@@ -95,7 +95,7 @@ def test_a_cell_covered_in_part_is_counted_in_part_and_says_so():
         ("height in 120..160", "exactly at the end"),
         ("height > 220", "beyond 100 to 220"),
         ("height < 90", "beyond 100 to 220"),
-        ("height < 130", "spread evenly"),
+        ("height < 130", "evenly within partly covered cells"),
         ("age > 99", "beyond 0 to 99"),
         ("age >= 90", None),
         ("age <= 9", None),
@@ -130,7 +130,7 @@ def test_coarser_levels_answer_for_groups():
 
 
 @pytest.mark.parametrize("query", ["income > 3", "sex < Male", "height = 170"])
-def test_questions_without_an_answer_are_refused(query):
+def test_queries_without_an_answer_are_refused(query):
     with pytest.raises(InvalidQuery):
         publish(columns=("sex", "height")).count(query)
 

@@ -227,7 +227,7 @@ def test_what_no_method_would_publish_is_refused(changes):
         lambda metadata: metadata["axes"][0].update(starts=[0, 4, 4]),
         lambda metadata: metadata["axes"][1].update(starts=[0, 1]),
         lambda metadata: metadata["axes"][1].update(starts=[]),
-        lambda metadata: metadata["axes"][1].update(column="nobody"),
+        lambda metadata: metadata["axes"][1].update(column="unknown"),
         lambda metadata: metadata["axes"].reverse(),
         lambda metadata: metadata.update(records={"count": "7", "rate": "1"}),
     ],

@@ -24,7 +24,7 @@ def publish(rows=ROWS, epsilon="1", budget=None, **settings):
 def test_every_column_gets_an_even_share_and_nothing_is_left(method):
     budget = Budget.seeded("0.7")
     release = publish(budget=budget, marginal=method)
-    assert all(leaf.is_used for leaf in budget.account())
+    assert all(share.is_used for share in budget.account())
     assert budget.cost() == release.receipt.epsilon == Fraction(7, 10)
     shares = {}
     for purpose, share in release.receipt.shares:
@@ -39,13 +39,13 @@ def test_noise_is_for_the_share_of_one_column():
     assert rates == [Fraction(1, 5)] * 4
 
 
-def test_one_record_moves_one_leaf_of_each_column_or_none():
+def test_one_record_moves_one_count_of_each_column_or_none():
     def exact(rows):
         return [marginal.units for marginal in publish(rows, "100000").marginals]
 
     seen = []
-    for place in range(len(ROWS)):
-        fewer = exact(ROWS[:place] + ROWS[place + 1 :])
+    for index in range(len(ROWS)):
+        fewer = exact(ROWS[:index] + ROWS[index + 1 :])
         moves = {
             int(np.abs(more - less).sum()) for more, less in zip(exact(ROWS), fewer, strict=True)
         }
@@ -85,29 +85,29 @@ def test_a_schema_whose_units_own_rows_is_refused():
 
 @pytest.mark.parametrize("method", ["auto", "identity", "hierarchical", "efpa", "noise-first"])
 def test_the_error_predicted_falls_with_epsilon_and_grows_with_the_columns(method):
-    def reach(epsilon, *columns):
+    def width(epsilon, *columns):
         chosen = Marginals(marginal=method, columns=columns)
-        told = chosen.expected_error(SCHEMA, 1000, Fraction(epsilon))
-        return told.figures[told.target]
+        expected = chosen.expected_error(SCHEMA, 1000, Fraction(epsilon))
+        return expected.figures[expected.target]
 
-    assert reach("0.1") > reach("1") > 0
-    assert reach("0.1") > reach("0.1", "age")
+    assert width("0.1") > width("1") > 0
+    assert width("0.1") > width("0.1", "age")
 
 
-def test_progress_tells_how_many_columns_are_done():
-    told = []
+def test_progress_shows_how_many_columns_are_done():
+    summaries = []
     table = open_table(arrow_table(), SCHEMA)
     Marginals().release(
-        table, budget=Budget.seeded(1), rng=seeded(1), progress=lambda *step: told.append(step)
+        table, budget=Budget.seeded(1), rng=seeded(1), progress=lambda *step: summaries.append(step)
     )
-    assert told == [(done, 4, "marginals") for done in (1, 2, 3, 4)]
+    assert summaries == [(done, 4, "marginals") for done in (1, 2, 3, 4)]
 
 
-def test_the_plan_says_where_noise_is_not_all():
-    told = {
+def test_the_plan_states_where_noise_is_not_all():
+    summaries = {
         method: Marginals(marginal=method).expected_error(SCHEMA, None, Fraction(1)).summary
         for method in ("identity", "hierarchical", "efpa", "noise-first")
     }
-    smoothed = {name for name, words in told.items() if "smoothing adds an error" in words}
+    smoothed = {name for name, words in summaries.items() if "smoothing adds an error" in words}
     assert smoothed == {"efpa", "noise-first"}
-    assert all("by noise alone" in told[name] for name in smoothed)
+    assert all("by noise alone" in summaries[name] for name in smoothed)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -9,18 +10,19 @@ import pytest
 from dpublish.accuracy.isotonic import isotonic_probabilities
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.errors import InvalidParameter
-from dpublish.methods.marginals.fourier import from_coefficients
-from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
+from dpublish.methods.marginals.efpa import from_coefficients
+from dpublish.methods.marginals.noisy_marginal import NoisyMarginal, segment_means
 from dpublish.methods.marginals.one_marginal import release_marginal
 from dpublish.privacy.budget import Budget
-from dpublish.randomness import plain_generator, seeded
+from dpublish.randomness import plain_generator
+from methods.marginals.count_runs import run_of
 
 METHODS = ["identity", "hierarchical", "efpa", "noise-first"]
 
 
 def bell(leaves, records=5000):
-    places = np.arange(leaves)
-    distribution = np.exp(-0.5 * ((places - leaves / 2) / (leaves / 8)) ** 2)
+    values = np.arange(leaves)
+    distribution = np.exp(-0.5 * ((values - leaves / 2) / (leaves / 8)) ** 2)
     return (
         plain_generator(leaves)
         .multinomial(records, distribution / distribution.sum())
@@ -29,11 +31,10 @@ def bell(leaves, records=5000):
 
 
 def publish(counts, method, epsilon="0.5", seed=1):
-    return release_marginal(counts, method=method, budget=Budget.seeded(epsilon), rng=seeded(seed))
+    return release_marginal(run_of(seed), counts, method=method, budget=Budget.seeded(epsilon))
 
 
-# --- probabilities
-# -----------------------------------------------------------------------------------
+# --- probabilities -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -48,7 +49,7 @@ def test_probabilities_are_not_negative_and_add_up_to_one(method, leaves, record
         assert marginal.total == pytest.approx(marginal.bins.sum())
 
 
-def test_without_a_positive_total_all_leaves_are_alike():
+def test_without_a_positive_total_all_values_are_alike():
     for units in ([-5, -2, 3], [0, 0, 0]):
         marginal = NoisyMarginal("identity", 3, np.array(units), Fraction(1))
         np.testing.assert_allclose(marginal.probabilities, 1 / 3)
@@ -78,8 +79,7 @@ def test_a_rising_cumulative_count_beats_clamping_on_sparse_marginals():
     assert clamped > 0.045
 
 
-# --- confidence intervals
-# --------------------------------------------------------------------------------
+# --- confidence intervals ----------------------------------------------------------------------
 
 RANGES = [(0, 1), (3, 90), (77, 78), (10, 30), (0, 50)]
 
@@ -88,34 +88,34 @@ RANGES = [(0, 1), (3, 90), (77, 78), (10, 30), (0, 50)]
     ("method", "leaves", "epsilon"),
     [("identity", 100, "0.2"), ("hierarchical", 100, "0.2"), ("hierarchical", 1000, "0.05")],
 )
-def test_bars_cover_the_truth_as_often_as_they_say(method, leaves, epsilon):
+def test_intervals_cover_the_truth_as_often_as_they_say(method, leaves, epsilon):
     counts = bell(leaves)
     weights = np.zeros((len(RANGES), leaves))
     for row, (low, high) in zip(weights, RANGES, strict=True):
         row[low:high] = 1
     first = publish(counts, method, epsilon)
-    reaches = np.array([first.half_width(row, 0.95) for row in weights])
+    widths = np.array([first.half_width(row, 0.95) for row in weights])
     hits = np.zeros(len(RANGES))
     for seed in range(1500):
         marginal = publish(counts, method, epsilon, seed)
         assert marginal.rate == first.rate
-        hits += np.abs(weights @ (marginal.bins - counts)) <= reaches
+        hits += np.abs(weights @ (marginal.bins - counts)) <= widths
     # The standard deviation of a coverage of 95 % over 1,500 releases is 0.6 %.
     assert ((hits / 1500 > 0.93) & (hits / 1500 < 0.99)).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_variance_of_the_total_is_as_told(method):
+def test_the_variance_of_the_total_is_as_stated(method):
     counts = bell(120)
     marginals = [publish(counts, method, "0.3", seed) for seed in range(600)]
     kept = marginals[0].kept
     errors = [marginal.total - counts.sum() for marginal in marginals if marginal.kept == kept]
     assert len(errors) > 100
-    told = marginals[0].total_variance
-    assert 0.5 * told < np.mean(np.square(errors)) < 1.7 * told
+    stated = marginals[0].total_variance
+    assert 0.5 * stated < np.mean(np.square(errors)) < 1.7 * stated
 
 
-def test_a_biased_estimate_has_no_bar():
+def test_a_biased_estimate_has_no_interval():
     weights = np.zeros(64)
     weights[10:20] = 1
     runs = NoisyMarginal("noise-first", 64, bell(64), Fraction(1))
@@ -125,11 +125,11 @@ def test_a_biased_estimate_has_no_bar():
     assert waves.half_width(weights, 0.95) is None
     # Sums that are made of the coefficients kept are unbiased, and have one.
     assert waves.half_width(from_coefficients(np.array([1.0, 0.5, 2.0]), 64), 0.95) > 0
-    by_leaf = NoisyMarginal("efpa", 64, bell(64), Fraction(1))
-    assert by_leaf.half_width(weights, 0.95) > 0
+    by_value = NoisyMarginal("efpa", 64, bell(64), Fraction(1))
+    assert by_value.half_width(weights, 0.95) > 0
 
 
-def test_the_bar_of_a_whole_transform_is_that_of_its_first_coefficient():
+def test_the_variance_of_a_whole_transform_is_that_of_its_first_coefficient():
     waves = NoisyMarginal("efpa", 64, np.arange(5), Fraction(1, 2**16), -16, 5)
     assert waves.total_variance == pytest.approx(noise_variance(Fraction(1, 2**16)) / 2**32)
 
@@ -138,7 +138,7 @@ def test_the_bar_of_a_whole_transform_is_that_of_its_first_coefficient():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_it_is_rebuilt_from_its_facts(method):
+def test_it_is_rebuilt_from_its_metadata(method):
     marginal = publish(bell(200), method)
     assert NoisyMarginal.from_metadata(marginal.metadata(), marginal.units) == marginal
     assert marginal != replace(marginal, units=marginal.units + 1)
@@ -171,6 +171,45 @@ def test_what_no_method_would_publish_is_refused(changes):
         NoisyMarginal(**(sound | changes))
 
 
-def test_weights_must_be_those_of_its_leaves():
-    with pytest.raises(InvalidParameter, match="3 leaves"):
+def test_weights_must_be_those_of_its_values():
+    with pytest.raises(InvalidParameter, match="3 values"):
         NoisyMarginal("identity", 3, np.arange(3), Fraction(1)).half_width(np.ones(4), 0.95)
+
+
+# --- NoiseFirst --------------------------------------------------------------------------------
+
+
+def cost(noisy, cuts, variance):
+    total = 0.0
+    for run in np.split(noisy, cuts):
+        deviations = float(((run - run.mean()) ** 2).sum())
+        total += max(0.0, deviations - (run.size - 1) * variance) + variance
+    return total
+
+
+def cuts_of(means):
+    return np.flatnonzero(np.diff(means)) + 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_other_way_to_cut_costs_less(seed):
+    rng = plain_generator(seed)
+    noisy = np.rint(rng.normal(np.repeat([0.0, 20.0, 5.0], 3), 6.0))
+    positions = range(1, noisy.size)
+    ways = (c for k in range(noisy.size) for c in combinations(positions, k))
+    best = min(cost(noisy, list(way), 8.0) for way in ways)
+    means = segment_means(noisy, 8.0)
+    assert cost(noisy, cuts_of(means), 8.0) == pytest.approx(best)
+    assert means.sum() == pytest.approx(noisy.sum())
+
+
+def test_it_brings_flat_counts_nearer_to_the_truth():
+    rng = plain_generator(3)
+    truth = np.repeat([100.0, 0.0, 50.0], 200)
+    noisy = truth + rng.laplace(0, 10, truth.size)
+    before = ((noisy - truth) ** 2).sum()
+    assert ((segment_means(noisy, 200.0) - truth) ** 2).sum() < before / 4
+
+
+def test_one_count_is_its_own_mean():
+    assert segment_means(np.array([-3.0]), 2.0).tolist() == [-3.0]

@@ -81,7 +81,7 @@ def test_a_query_about_several_columns_is_refused_with_advice():
 
 
 @pytest.mark.parametrize("method", ["efpa", "noise-first"])
-def test_where_estimates_are_biased_no_bar_is_offered(method):
+def test_where_estimates_are_biased_there_is_no_interval(method):
     release = publish(columns=("pay",), marginal=method)
     if release.marginals[0].kept or method == "noise-first":
         answer = release.count("pay < 250")
@@ -94,11 +94,11 @@ def test_where_estimates_are_biased_no_bar_is_offered(method):
     assert np.isfinite(release.expected_error()["total_95"])
 
 
-def test_a_leaf_covered_in_part_is_counted_in_part_and_says_so():
+def test_a_bin_covered_in_part_is_counted_in_part_and_says_so():
     release = publish(columns=("pay",), marginal="identity")
     half, whole = release.count("pay < 1"), release.count("pay < 2")
     assert half.value == pytest.approx(whole.value / 2)
-    assert "spread evenly" in half.assumption
+    assert "evenly within partly covered cells" in half.assumption
 
 
 def test_boxes_are_counted_as_if_columns_were_independent():
@@ -188,7 +188,7 @@ def test_parts_that_do_not_fit_are_refused():
         replace(release, marginals=release.marginals[:3])
 
 
-def test_marginals_are_listed_with_their_reach():
+def test_marginals_are_listed_with_their_half_width():
     release = publish()
     ages = release.marginal("age")
     assert ages.labels[:2] == ("0", "1")
@@ -200,7 +200,7 @@ def test_marginals_are_listed_with_their_reach():
 def test_the_report_draws_every_column_and_merges_long_ones():
     shown = section(publish(), with_charts=True)
     assert [figure.svg.startswith("<svg") for figure in shown.figures] == [True] * 4
-    assert "in runs of 6 values; confidence intervals" in shown.figures[1].caption
+    assert "in runs of 6 values, with 95 % confidence intervals" in shown.figures[1].caption
     assert (
         "confidence intervals"
         not in section(publish(marginal="noise-first"), True).figures[1].caption

@@ -53,9 +53,9 @@ def test_every_record_moves_exactly_as_many_coefficients_as_is_said_by_one_each(
         assert moved.sum() == claimed
 
 
-def distribution_of_two_leaves(counts, rate, reach=40):
-    """Distribution of the total and the difference of two leaves, each with noise of `rate`."""
-    values = np.arange(-reach, reach + 1)
+def distribution_of_two_values(counts, rate, most=40):
+    """Distribution of the total and the difference of two values, each with noise of `rate`."""
+    values = np.arange(-most, most + 1)
     total = noise_pmf(rate, values - sum(counts))
     difference = noise_pmf(rate, values - (counts[0] - counts[1]))
     joint = np.multiply.outer(total, difference)
@@ -67,10 +67,10 @@ def distribution_of_two_leaves(counts, rate, reach=40):
 def test_the_noise_keeps_the_guarantee_and_without_weights_it_would_not():
     release = publish(integers(x=2), [{"x": 0}], "1/2", transform="haar")
     rate = release.noise_rate
-    here, there = (distribution_of_two_leaves(counts, rate) for counts in ((3, 1), (4, 1)))
+    here, there = (distribution_of_two_values(counts, rate) for counts in ((3, 1), (4, 1)))
     assert privacy_loss(here, there) == pytest.approx(0.5)
     # The twin takes the counts' sensitivity, 1, for that of the coefficients.
-    here, there = (distribution_of_two_leaves(counts, 2 * rate) for counts in ((3, 1), (4, 1)))
+    here, there = (distribution_of_two_values(counts, 2 * rate) for counts in ((3, 1), (4, 1)))
     assert privacy_loss(here, there) > 0.99
 
 

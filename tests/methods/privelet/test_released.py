@@ -85,7 +85,7 @@ def test_without_noise_every_answer_is_the_truth():
     for query, inside in QUERIES.items():
         assert release.count(query).value == pytest.approx(truth_of(inside), abs=1e-6)
         assert release.count(query).assumption is None
-    assert "spread evenly" in release.count("height < 130").assumption
+    assert "evenly within partly covered cells" in release.count("height < 130").assumption
     rows = release.rows(seed=2)
     assert rows.num_rows == 600
     assert rows["height"].null_count == PEOPLE["height"].null_count
@@ -131,7 +131,7 @@ def test_empty_tables_and_negative_totals_still_give_rows():
         assert release.count().low >= 0
 
 
-def test_questions_without_an_answer_are_refused():
+def test_queries_without_an_answer_are_refused():
     release = publish()
     for query in ("income = 3", "sex < M", "age ="):
         with pytest.raises(InvalidQuery):

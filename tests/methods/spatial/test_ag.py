@@ -1,4 +1,4 @@
-"""The two-level grid: each level is paid for, and cells are cut by noisy counts alone."""
+"""AG: each level is paid for, and cells are cut by noisy counts alone."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -11,7 +11,7 @@ from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
-from dpublish.methods.spatial import ag as two_level_grid
+from dpublish.methods.spatial import ag
 from dpublish.methods.spatial.ag import AG, _second_sides
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -25,8 +25,8 @@ EPSILON = 30
 
 @pytest.fixture(scope="module")
 def codes():
-    crowded = np.zeros((12, 1), dtype=np.int64)  # so that the first cell is cut again
-    return np.concatenate([crowded, plain_generator(1).integers(0, SIZES, (5, 1))])
+    dense = np.zeros((12, 1), dtype=np.int64)  # so that the first cell is cut again
+    return np.concatenate([dense, plain_generator(1).integers(0, SIZES, (5, 1))])
 
 
 @pytest.fixture(scope="module")
@@ -67,15 +67,15 @@ def test_the_second_grid_follows_from_the_noisy_counts_of_the_first(releases):
 
 @pytest.mark.parametrize(("noisy", "side"), [(-30, 10), (50_000, 25), (10**6, 111)])
 def test_the_first_grid_follows_from_the_noisy_number_of_records(noisy, side, monkeypatch):
-    """The table is empty, whatever the noise says."""
+    """The table is empty, whatever the noise is."""
 
-    def release_size(table, domain, *, budget, rng):
+    def release_size(run, domain, *, budget):
         return NoisySize(noisy, budget.spend())
 
-    monkeypatch.setattr(two_level_grid, "release_size", release_size)
+    monkeypatch.setattr(ag, "release_size", release_size)
     schema = Schema(tuple(column(name, "integer", bounds=[0, 9999]) for name in "xy"))
-    nobody = open_table(pa.table({name: pa.array([], pa.int64()) for name in "xy"}), schema)
-    release = AG().release(nobody, budget=Budget.seeded(2), rng=seeded(2))
+    empty = open_table(pa.table({name: pa.array([], pa.int64()) for name in "xy"}), schema)
+    release = AG().release(empty, budget=Budget.seeded(2), rng=seeded(2))
     assert np.count_nonzero(release.levels == 0) == side**2
 
 
@@ -120,7 +120,7 @@ def test_small_tables_and_other_numbers_of_columns_are_no_error(rows, columns):
         table = open_table(arrow_table(rows), SCHEMA)
         method = AG(columns=columns)
         release = method.release(table, budget=budget, rng=seeded(seed))
-        assert all(leaf.is_used for leaf in budget.account())
+        assert all(share.is_used for share in budget.account())
         assert budget.cost() == release.receipt.epsilon == Fraction(3, 2)
         release.rows(seed=1)
         with pytest.raises(BudgetAlreadyUsed):

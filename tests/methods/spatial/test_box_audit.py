@@ -7,25 +7,23 @@ import pyarrow as pa
 import pytest
 
 from dpublish.aggregates.counts import Counts
+from dpublish.core import run as method_run
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.mechanisms import noise
-from dpublish.methods.spatial import ag as two_level_grid
-from dpublish.methods.spatial import box_splits
-from dpublish.methods.spatial import psd as spatial_tree
-from dpublish.methods.spatial import ug as uniform_grid
+from dpublish.methods.spatial import ag, psd, ug
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from transcript import privacy_loss
 
 SCHEMA = Schema(tuple(column(name, "integer", bounds=[0, 7]) for name in "xy"))
 EPSILON = Fraction(20)
-MODULES = (noise, uniform_grid, two_level_grid, spatial_tree, box_splits)
+MODULES = (method_run, noise)
 CATALOG = {
-    "ug": uniform_grid.UG(),
-    "ag": two_level_grid.AG(),
-    "psd": spatial_tree.PSD(),
+    "ug": ug.UG(),
+    "ag": ag.AG(),
+    "psd": psd.PSD(),
 }
 
 
@@ -53,10 +51,10 @@ def test_no_release_tells_neighbors_apart_by_more_than_the_budget(name, monkeypa
 
 @pytest.mark.parametrize("name", ["ug", "psd"])  # the first grid of ag is of least size here
 def test_boxes_that_follow_from_the_true_size_are_noticed(name, monkeypatch):
-    def in_the_clear(table, domain, *, budget, rng):
-        counts = table.sum(Counts(SCHEMA, ((("x", None),),)))
+    def in_the_clear(run, domain, *, budget):
+        counts = run.sum(Counts(SCHEMA, ((("x", None),),)))
         return NoisySize(int(counts.sum()), budget.spend())
 
-    module = {"ug": uniform_grid, "psd": spatial_tree}[name]
+    module = {"ug": ug, "psd": psd}[name]
     monkeypatch.setattr(module, "release_size", in_the_clear)
     assert max(losses(name, monkeypatch, sizes=range(1, 60), seeds=1)) == inf

@@ -90,7 +90,7 @@ def test_one_record_changes_one_count_by_one(kernel, rows, record):
     assert np.abs(moved).sum() == kernel.sensitivity(AddRemoveRecord()) == 1
 
 
-def test_boxes_are_cut_into_runs_that_differ_by_one_leaf_at_most():
+def test_boxes_are_cut_into_ranges_that_differ_by_one_code_at_most():
     lows, highs = cut_boxes(np.array([[2]]), np.array([[102]]), np.array([[7]]))
     assert lows[0, 0] == 2
     assert highs[-1, 0] == 102

@@ -8,17 +8,19 @@ import pyarrow as pa
 import pytest
 
 from dpublish.audit import frequency_p_value, privacy_loss
+from dpublish.core.run import Run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.spatial.bisection import (
+from dpublish.methods.spatial.php import (
+    PHP,
     SCORE_RANGE,
     SCORE_STEP,
     Box,
     choose_cuts,
+    cut_again,
     cut_scores,
 )
-from dpublish.methods.spatial.php import PHP, cut_again
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
@@ -27,6 +29,9 @@ def integers(**sizes):
     return Schema(
         tuple(column(name, "integer", bounds=[0, size - 1]) for name, size in sizes.items())
     )
+
+
+NO_RECORDS = open_table(pa.table({"x": pa.array([], pa.int64())}), integers(x=4))
 
 
 def whole(counts):
@@ -124,9 +129,10 @@ def test_a_cut_that_is_chosen_again_without_paying_is_caught():
 def test_cuts_are_drawn_with_the_distribution_of_the_proof(rng):
     counts = np.array([[5, 0, 1], [1, 3, 0]])
     parts = [Box((0, 0), (1, 3)), Box((1, 0), (2, 3))]
-    drawn = [choose_cuts(counts, parts, budget=Budget.seeded("0.7"), rng=rng) for _ in range(4000)]
-    for place, part in enumerate(parts):
-        samples = [numbers[place] for numbers in drawn]
+    run = Run(NO_RECORDS, rng=rng)
+    drawn = [choose_cuts(run, counts, parts, budget=Budget.seeded("0.7")) for _ in range(4000)]
+    for index, part in enumerate(parts):
+        samples = [numbers[index] for numbers in drawn]
         scores = cut_scores(counts[part.slices])
         assert frequency_p_value(samples, selection_distribution(scores, 0.7 / SCORE_RANGE)) > 1e-4
         assert frequency_p_value(samples, selection_distribution(scores, 1.4 / SCORE_RANGE)) < 1e-6
@@ -186,11 +192,12 @@ def test_noise_of_final_counts_is_what_is_said():
     assert frequency_p_value(samples, twin) < 1e-20
 
 
-def test_progress_tells_levels_only(rng):
-    told = []
+def test_progress_shows_levels_only(rng):
+    shown = []
     counts = np.array([4, 0, 0, 1])
-    cut_again(counts, 2, budget=Budget.seeded(1), rng=rng, progress=lambda *step: told.append(step))
-    assert told == [(1, 2, "levels"), (2, 2, "levels")]
+    run = Run(NO_RECORDS, rng=rng, progress=lambda *step: shown.append(step))
+    cut_again(run, counts, 2, budget=Budget.seeded(1))
+    assert shown == [(1, 2, "levels"), (2, 2, "levels")]
 
 
 def test_what_a_release_would_refuse_the_plan_refuses():
@@ -206,7 +213,7 @@ def test_what_a_release_would_refuse_the_plan_refuses():
             PHP(**bad)
 
 
-def test_without_a_number_of_records_the_plan_tells_the_most_boxes_there_may_be():
+def test_without_a_number_of_records_the_plan_states_the_most_boxes_there_may_be():
     for sizes, rows, boxes in (
         ({"a": 1000, "b": 1000}, None, 4096),
         ({"a": 1000, "b": 1000}, 0, 2),

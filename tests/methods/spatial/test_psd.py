@@ -9,12 +9,19 @@ import pytest
 
 from choice_distribution import choice_distribution
 from dpublish.audit import frequency_p_value, privacy_loss
+from dpublish.core.run import Run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.methods.spatial.box_domain import BoxDomain
-from dpublish.methods.spatial.box_splits import Growth, cut_at_medians, median_scores
-from dpublish.methods.spatial.psd import PSD, most_levels, tree_height
+from dpublish.methods.spatial.psd import (
+    PSD,
+    Growth,
+    cut_at_medians,
+    median_scores,
+    most_levels,
+    tree_height,
+)
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from method_examples import ROWS, SCHEMA, arrow_table
@@ -48,7 +55,7 @@ def releases(codes):
 
 
 def median_shares(release):
-    """What each level of medians was given, as the receipt tells."""
+    """What each level of medians was given, as the receipt states."""
     shares = dict(release.receipt.shares)
     return [
         next(e for name, e in shares.items() if f"/median-{depth}/" in name) for depth in (0, 1)
@@ -90,7 +97,7 @@ def two_levels_of_medians(runs, epsilon):
             choice_distribution(median_scores(half).tolist(), epsilon / 2) for half in halves
         ]
         for chosen in np.ndindex(*map(len, distributions)):
-            below = [one[place] for one, place in zip(distributions, chosen, strict=True)]
+            below = [one[index] for one, index in zip(distributions, chosen, strict=True)]
             distribution[cut, chosen] = probability * float(np.prod(below))
     return distribution
 
@@ -120,11 +127,11 @@ def test_medians_are_drawn_by_the_distribution_of_the_proof():
     schema = Schema((column("x", "integer", bounds=[0, 4]),))
     values = [0, 0, 1, 3, 3, 3, 4]
     table = open_table(pa.table({"x": values}), schema)
-    domain = BoxDomain.choose((), schema)
-    rng, seen = seeded(6), []
+    domain = BoxDomain.choose((), schema, Fraction(1))
+    run, seen = Run(table, rng=seeded(6)), []
     for _ in range(3000):
         growth = Growth(domain)
-        cut_at_medians(growth, table, budget=Budget.seeded("1.5"), rng=rng)
+        cut_at_medians(run, growth, budget=Budget.seeded("1.5"))
         seen.append(int(growth.cuts[0][0]))
     scores = [-abs(2 * sum(v < cut for v in values) - 7) for cut in range(1, 5)]
     assert scores == median_scores(np.bincount(values)).tolist()
@@ -139,11 +146,11 @@ def test_a_score_range_of_one_would_break_the_guarantee():
     worst = max(
         abs(np.log(a / b))
         for runs in np.ndindex(4, 4, 4)
-        for place in range(3)
+        for code in range(3)
         for a, b in zip(
             choice_distribution(median_scores(np.array(runs)).tolist(), 0.5),
             choice_distribution(
-                median_scores(np.array(runs) + np.eye(3, dtype=int)[place]).tolist(), 0.5
+                median_scores(np.array(runs) + np.eye(3, dtype=int)[code]).tolist(), 0.5
             ),
             strict=True,
         )
@@ -196,7 +203,7 @@ def test_boxes_of_every_level_are_a_partition_and_columns_take_turns():
 
 
 def test_domains_of_any_size_are_cut_into_boxes_that_fit():
-    names = [f"c{place}" for place in range(6)]
+    names = [f"c{index}" for index in range(6)]
     schema = Schema(tuple(column(name, "numeric", bounds=[0, 1], bins=100_000) for name in names))
     rng = plain_generator(9)
     rows = pa.table({name: rng.random(3000) for name in names})
@@ -204,7 +211,7 @@ def test_domains_of_any_size_are_cut_into_boxes_that_fit():
     assert 100 < release.parents.size <= 1 << 18
     assert abs(release.total - 3000) < 150
     assert release.rows(10, seed=1).num_rows == 10
-    domain = BoxDomain.choose((), schema)
+    domain = BoxDomain.choose((), schema, Fraction(1))
     assert most_levels(domain) == 17
     assert tree_height(domain, 10**12, Fraction(1)) == 17
     assert tree_height(domain, -5, Fraction(1)) == 0
@@ -242,7 +249,7 @@ def test_small_tables_are_no_error(rows):
         budget = Budget.seeded(epsilon)
         table = open_table(arrow_table(rows), SCHEMA)
         release = PSD().release(table, budget=budget, rng=seeded(seed))
-        assert all(leaf.is_used for leaf in budget.account())
+        assert all(share.is_used for share in budget.account())
         assert budget.cost() == release.receipt.epsilon == Fraction(epsilon)
         assert release.schema.names == ("age", "height")
         release.rows(seed=1)
@@ -252,9 +259,10 @@ def test_small_tables_are_no_error(rows):
 
 def test_a_level_without_choices_is_paid_all_the_same():
     schema = Schema((column("x", "integer", bounds=[0, 0]),))
-    growth = Growth(BoxDomain.choose((), schema))
+    growth = Growth(BoxDomain.choose((), schema, Fraction(1)))
     budget = Budget.seeded(1)
-    cut_at_medians(growth, open_table(pa.table({"x": [0]}), schema), budget=budget, rng=seeded(1))
+    table = open_table(pa.table({"x": [0]}), schema)
+    cut_at_medians(Run(table, rng=seeded(1)), growth, budget=budget)
     assert budget.is_used
     assert growth.last.lows.tolist() == [[0]]
 
@@ -285,14 +293,14 @@ def test_missing_values_share_no_box_with_others():
     lost = draws.random((2, 20_000)) < 0.4
     rows = pa.table(
         {
-            name: pa.array(draws.integers(60, 100, 20_000), mask=lost[place])
-            for place, name in enumerate("xy")
+            name: pa.array(draws.integers(60, 100, 20_000), mask=lost[index])
+            for index, name in enumerate("xy")
         }
     )
     release = PSD().release(open_table(rows, schema), budget=Budget.seeded(1), rng=seeded(1))
     ends = np.delete(np.arange(release.parents.size), release.parents[release.parents >= 0])
-    for place in range(2):
-        low, high = release.lows[ends, place], release.highs[ends, place]
+    for index in range(2):
+        low, high = release.lows[ends, index], release.highs[ends, index]
         assert not np.any((low < 100) & (high > 100))
     answer = release.count('x = "(missing)"')
     assert answer.low <= lost[0].sum() <= answer.high

@@ -87,9 +87,9 @@ def design(parents):
     """Which ends each node adds up, for every node."""
     ends = [node for node in range(len(parents)) if node not in parents]
     matrix = np.zeros((len(parents), len(ends)))
-    for place, node in enumerate(ends):
+    for index, node in enumerate(ends):
         while node >= 0:
-            matrix[node, place] = 1
+            matrix[node, index] = 1
             node = parents[node]
     return matrix
 
@@ -162,7 +162,7 @@ def test_the_variance_of_the_total_is_that_of_its_weights():
 # Confidence intervals
 
 
-def test_one_count_has_the_exact_bar_and_none_has_no_error():
+def test_one_count_has_the_exact_interval_and_none_has_no_error():
     rate = Fraction(1, 7)
     assert mixed_half_width((rate,), (np.ones(3),), 0.9) == sum_quantile(rate, 3, 0.9)
     assert mixed_half_width((rate,), (np.zeros(3),), 0.9) == 0
@@ -171,25 +171,25 @@ def test_one_count_has_the_exact_bar_and_none_has_no_error():
 
 @pytest.mark.parametrize("rates", [(Fraction(1, 50), Fraction(1, 5)), (Fraction(1), Fraction(3))])
 @pytest.mark.parametrize("many", [3, 3000])
-def test_bars_of_several_rates_hold_as_often_as_they_say(rates, many):
+def test_intervals_of_several_rates_hold_as_often_as_they_say(rates, many):
     rng, drawn = plain_generator(4), seeded(4)
     weights = tuple(rng.exponential(size=many) ** 3 for _ in rates)
-    reach = mixed_half_width(rates, weights, 0.9)
+    width = mixed_half_width(rates, weights, 0.9)
     repeats = 2000
     errors = sum(
         discrete_laplace(rate, repeats * many, drawn).reshape(repeats, many) @ along
         for rate, along in zip(rates, weights, strict=True)
     )
-    held = np.mean(np.abs(errors) <= reach)
+    held = np.mean(np.abs(errors) <= width)
     assert 0.88 <= held <= 0.97  # 90 %, give or take 3 deviations; rounded outwards
     deviation = np.sqrt(
         sum(noise_variance(r) * (w**2).sum() for r, w in zip(rates, weights, strict=True))
     )
-    assert reach > 1.2 * deviation
+    assert width > 1.2 * deviation
 
 
 def simulate(shape, rates, size_rate, rng, drawn, records):
-    """Strew records evenly, count them in boxes and perturb the counts."""
+    """Draw records evenly, count them in boxes and perturb the counts."""
     codes = rng.integers(0, SIZES, (records, 2))
     ends = np.array(shape["ends"])
     inside = np.all((ends[:, None, :, 0] <= codes) & (codes < ends[:, None, :, 1]), axis=2)
@@ -203,7 +203,7 @@ def simulate(shape, rates, size_rate, rng, drawn, records):
     return make(**shape, rates=rates, counts=counts, size=size), codes
 
 
-QUESTIONS = {
+QUERIES = {
     "": lambda c: np.full(len(c), True),
     "age in 0..5": lambda c: c[:, 0] < 6,
     "age in 3..9": lambda c: (c[:, 0] >= 3) & (c[:, 0] < 10),
@@ -222,27 +222,27 @@ QUESTIONS = {
 )
 def test_intervals_cover_the_truth_as_often_as_they_say(shape, rates, size_rate):
     rng, drawn = plain_generator(5), seeded(5)
-    hits = dict.fromkeys(QUESTIONS, 0)
+    hits = dict.fromkeys(QUERIES, 0)
     runs = 200
     for _ in range(runs):
         boxes, codes = simulate(shape, rates, size_rate, rng, drawn, records=1500)
-        for question, holds in QUESTIONS.items():
-            answer = boxes.count(question)
-            hits[question] += answer.low <= holds(codes).sum() <= answer.high
-    together = sum(hits.values()) / (runs * len(QUESTIONS))
+        for query, holds in QUERIES.items():
+            answer = boxes.count(query)
+            hits[query] += answer.low <= holds(codes).sum() <= answer.high
+    together = sum(hits.values()) / (runs * len(QUERIES))
     assert 0.93 <= together <= 0.99
     assert min(hits.values()) >= 0.9 * runs  # 95 %, less 3 deviations
 
 
-def test_bars_without_the_spread_of_records_would_be_noticed():
+def test_intervals_without_the_variance_of_records_would_be_noticed():
     rng, drawn = plain_generator(6), seeded(6)
     rates = (None, Fraction(2), Fraction(2))
     hits = 0
     for _ in range(200):
         boxes, codes = simulate(TREE, rates, None, rng, drawn, records=1500)
         shares = boxes._overlap.shares([np.repeat([0.0, 1.0, 0.0], [3, 7, 6]), np.ones(9)])
-        truth = QUESTIONS["age in 3..9"](codes).sum()
-        hits += abs(shares @ boxes.estimates - truth) <= boxes.noise_reach(shares, 0.95)
+        truth = QUERIES["age in 3..9"](codes).sum()
+        hits += abs(shares @ boxes.estimates - truth) <= boxes.noise_half_width(shares, 0.95)
     assert hits < 150
 
 
@@ -273,10 +273,10 @@ def test_many_boxes_are_answered_as_one_by_one():
     grid = make(**GRID, rates=(Fraction(1),), counts=rng.integers(-5, 60, 12))
     for boxes in (tree_boxes(), grid, replace_order(grid)):
         found = boxes.count_boxes(["height", "age"], lows[:, ::-1], highs[:, ::-1])
-        for place in range(40):
-            (a, h), (b, g) = lows[place], highs[place]
-            question = f"age in {a}..{b - 1} and height >= {h} and height < {g}"
-            assert found[place] == pytest.approx(boxes.count(question).value)
+        for index in range(40):
+            (a, h), (b, g) = lows[index], highs[index]
+            query = f"age in {a}..{b - 1} and height >= {h} and height < {g}"
+            assert found[index] == pytest.approx(boxes.count(query).value)
     ages = grid.count_boxes(["age"], lows[:, :1], highs[:, :1])
     assert ages[0] == pytest.approx(grid.count(f"age in {lows[0, 0]}..{ends[1][0, 0]}").value)
     with pytest.raises(InvalidParameter, match="weight"):
@@ -291,7 +291,7 @@ def replace_order(boxes):
     )
 
 
-def test_questions_about_other_columns_are_refused():
+def test_queries_about_other_columns_are_refused():
     with pytest.raises(InvalidQuery, match="knows nothing of 'town', only of age, height"):
         tree_boxes().count("town = Ost")
     with pytest.raises(InvalidParameter):
@@ -368,9 +368,9 @@ def moved(name, box, along, value):
         (changed(parents=np.array([-1, 0, 0, 1, 1, 2])), "one for each box|integers"),
         (changed(parents=np.array([-1, 0, 2, 1, 1, 2, 2])), "listed after"),
         (changed(parents=np.full(0, -1), lows=np.zeros((0, 2), np.int64)), "integers"),
-        (moved("lows", 1, 0, -1), "at least one leaf"),
-        (moved("highs", 1, 0, 0), "at least one leaf"),
-        (moved("highs", 2, 0, 17), "at least one leaf"),
+        (moved("lows", 1, 0, -1), "at least one code"),
+        (moved("highs", 1, 0, 0), "at least one code"),
+        (moved("highs", 2, 0, 17), "at least one code"),
         (moved("highs", 3, 0, 7), "within its parent"),
         (moved("lows", 2, 0, 5), "do not overlap"),
         (moved("lows", 6, 0, 8), "fill it"),

@@ -11,7 +11,7 @@ from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.methods.spatial.ag import AG
-from dpublish.methods.spatial.report import _run_ends, section
+from dpublish.methods.spatial.report import _range_ends, section
 from dpublish.methods.spatial.ug import UG
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -57,10 +57,10 @@ def test_other_numbers_of_columns_show_marginals(names):
     assert section(release, False).figures == ()
 
 
-def test_bars_stand_for_equally_many_leaves_but_for_the_last():
+def test_columns_stand_for_equally_many_codes_but_for_the_last():
     for size, expected in ((200, {5}), (61, {2}), (7, {1}), (81, {3})):
         axis = column("x", "integer", bounds=[0, size - 1]).axis()
-        lengths = np.diff(_run_ends(axis))
+        lengths = np.diff(_range_ends(axis))
         assert set(lengths[:-1]) == expected
         assert 0 < lengths[-1] <= lengths[0]
         assert lengths.sum() == size
@@ -78,10 +78,10 @@ def test_the_fullest_boxes_are_listed_in_words():
     assert listing.caption.startswith("The 20 fullest of")
 
 
-def test_the_example_question_can_be_asked():
+def test_the_example_query_can_be_sent():
     for release in (publish(["x"]), publish([NASTY, "y"])):
-        question = re.match(r"release\.count\('(.*)'\)", section(release, False).python).group(1)
-        assert release.count(question).high > 0
+        query = re.match(r"release\.count\('(.*)'\)", section(release, False).python).group(1)
+        assert release.count(query).high > 0
 
 
 def test_other_releases_show_nothing_here():

@@ -14,7 +14,7 @@ from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
-from dpublish.methods.spatial.grid_sizes import side_lengths
+from dpublish.methods.spatial.box_domain import side_lengths
 from dpublish.methods.spatial.ug import UG
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -105,7 +105,7 @@ def test_the_grid_follows_from_the_noisy_number_of_records():
 
 
 def test_domains_of_any_size_are_cut_into_boxes_that_fit():
-    names = [f"c{place}" for place in range(24)]
+    names = [f"c{index}" for index in range(24)]
     schema = Schema(tuple(column(name, "numeric", bounds=[0, 1], bins=10) for name in names))
     rng = plain_generator(5)
     rows = pa.table({name: rng.random(3000) for name in names})
@@ -127,7 +127,7 @@ def test_domains_of_any_size_are_cut_into_boxes_that_fit():
         (200.0, (2, 9, 40, 1), (2, 9, 11, 1)),
     ],
 )
-def test_columns_are_cut_alike_as_far_as_they_have_leaves(wanted, extents, sides):
+def test_columns_are_cut_alike_as_far_as_they_have_codes(wanted, extents, sides):
     assert side_lengths(np.array([wanted]), np.array([extents])).tolist() == [list(sides)]
 
 
@@ -146,7 +146,7 @@ def test_the_budget_is_emptied_and_unfit_budgets_are_refused():
     budget = Budget.seeded("0.7")
     table = open_table(arrow_table(), SCHEMA)
     release = UG(columns=("height",)).release(table, budget=budget, rng=seeded(1))
-    assert all(leaf.is_used for leaf in budget.account())
+    assert all(share.is_used for share in budget.account())
     assert budget.cost() == release.receipt.epsilon == Fraction(7, 10)
     assert release.rates == (Fraction(7, 10) * Fraction(49, 50),)
     with pytest.raises(BudgetAlreadyUsed):
@@ -169,7 +169,7 @@ def test_the_error_is_predicted():
     assert tight.summary
 
 
-def test_more_columns_than_an_array_has_axes_can_be_cut_and_asked():
+def test_more_columns_than_an_array_has_axes_can_be_cut_and_queried():
     names = [f"c{i}" for i in range(70)]
     schema = Schema(tuple(column(name, "integer", bounds=[0, 9]) for name in names))
     rows = pa.table({name: plain_generator(1).integers(0, 10, 500) for name in names})

@@ -9,13 +9,7 @@ from dpublish.core import run as method_run
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms import noise
-from dpublish.methods.marginals import efpa, hierarchical
-from dpublish.methods.marginals import one_marginal as marginals
 from dpublish.methods.privelet import privelet as wavelet
-from dpublish.methods.spatial import ag as two_level_grid
-from dpublish.methods.spatial import box_splits
-from dpublish.methods.spatial import psd as spatial_tree
-from dpublish.methods.spatial import ug as uniform_grid
 from dpublish.methods.streams import static
 from dpublish.methods.streams.snapshot import Bins, Snapshot, StepRun, rows_of
 from dpublish.methods.streams.static import MethodHistogram
@@ -35,13 +29,6 @@ SCHEMA = Schema(
 MODULES = (
     method_run,
     noise,
-    box_splits,
-    efpa,
-    hierarchical,
-    marginals,
-    spatial_tree,
-    two_level_grid,
-    uniform_grid,
     wavelet,
 )
 FLAT = Bins.of(SCHEMA, "x")

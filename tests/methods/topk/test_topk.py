@@ -79,7 +79,7 @@ def test_counts_of_single_records_carry_noise_for_one():
     assert noisy.noise_rate == Fraction(1, 2)
 
 
-def test_published_counts_spread_as_the_noise_rate_says():
+def test_published_counts_vary_as_the_noise_rate_says():
     data, truth = baskets(200, items=5), None
     schema = from_dict(tomllib.loads(baskets_schema(5)))
     truth = open_table(data, schema).sum(Counts(schema, ((("item", None),),)))
@@ -136,14 +136,14 @@ def test_more_values_than_there_are_gives_all_of_them():
     assert len(release(baskets(20, items=20), count=99).values) == 20
 
 
-def test_questions_about_published_values_only():
+def test_queries_about_published_values_only():
     found = release(baskets(3000, items=20), epsilon="50", with_counts=True)
     answer = found.count(f'item = "{found.values[0]}"')
     assert answer.low <= found.counts[0] <= answer.high
     omitted = next(v for v in found.axis.labels if v not in found.values)
-    for question in (f'item = "{omitted}"', "", "item != item-001", "basket = 3"):
+    for query in (f'item = "{omitted}"', "", "item != item-001", "basket = 3"):
         with pytest.raises(InvalidQuery):
-            found.count(question)
+            found.count(query)
     with pytest.raises(InvalidQuery, match="with-counts"):
         release(baskets(10, items=20)).count('item = "item-001"')
     with pytest.raises(InvalidQuery):

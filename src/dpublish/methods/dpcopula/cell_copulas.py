@@ -250,7 +250,7 @@ def _release_marginals(
     for share, counts in zip(budgets.values(), kernel.split(run.sum(kernel)), strict=True):
         parts = zip(share.share_disjoint(names).values(), counts, strict=True)
         by_column.append(
-            [release_marginal(own, method=method, budget=part, rng=run.rng) for part, own in parts]
+            [release_marginal(run, own, method=method, budget=part) for part, own in parts]
         )
     return tuple(zip(*by_column, strict=True))
 

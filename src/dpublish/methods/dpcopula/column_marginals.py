@@ -20,7 +20,7 @@ from dpublish.methods.dpcopula.gaussian_copula import ValueDistribution
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.methods.marginals.one_marginal import (
     MarginalMethod,
-    marginal_reach,
+    marginal_half_width,
     release_marginal,
     require_marginal,
 )
@@ -35,7 +35,7 @@ def marginal_shares(columns: Sequence[Column], method: MarginalMethod) -> dict[s
     A range count's half-width is that at epsilon 1 divided by the share.  The sum of squared
     errors is least where shares grow with the half-width to the power 2/3.
     """
-    widths = {column.name: marginal_reach(method, column.size, Fraction(1)) for column in columns}
+    widths = {c.name: marginal_half_width(method, c.size, Fraction(1)) for c in columns}
     weights = {name: rational_weight(width ** (2 / 3)) for name, width in widths.items()}
     total = sum(weights.values(), Fraction(0))
     return {name: weight / total for name, weight in weights.items()}
@@ -59,7 +59,7 @@ def require_marginals(
     for column in columns:
         share = epsilon * shares[column.name]
         require_marginal(method, column.size, share)
-        worst = max(worst, marginal_reach(method, column.size, share))
+        worst = max(worst, marginal_half_width(method, column.size, share))
     return worst
 
 
@@ -104,7 +104,7 @@ def release_marginals(
     marginals = {}
     budgets = split_marginals(columns, method, budget)
     for done, (name, share) in enumerate(budgets.items(), start=1):
-        marginals[name] = release_marginal(counts[name], method=method, budget=share, rng=run.rng)
+        marginals[name] = release_marginal(run, counts[name], method=method, budget=share)
         run.step(done, len(budgets), "marginals")
     return marginals
 

@@ -58,13 +58,10 @@ class FilterPriority(Method[FilterPriorityRelease]):
         `tables()`.  Its counts have no confidence interval: what the threshold hides is unknown.
 
     Example:
-        >>> import tomllib
-        >>> from dpublish import Budget, FilterPriority, open_table, seeded
-        >>> from dpublish.data.schema_file import from_dict
-        >>> from dpublish.datasets.census import SCHEMA, census
-        >>> table = open_table(census(2_000), from_dict(tomllib.loads(SCHEMA)))
+        >>> from dpublish import Budget, FilterPriority, datasets, seeded
+        >>> people = datasets.table("census", 2_000)
         >>> method = FilterPriority(columns=("sex", "education", "region"), sample=20)
-        >>> release = method.release(table, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
         >>> print(release.summary()["published"])
         20 of 48 cells, noisy count at least 4, those below 99 at random
 

@@ -44,13 +44,10 @@ class Histogram(Method[HistogramRelease]):
         A `HistogramRelease` with `count(query)`, `marginal(column)`, `rows(n)`, `tables()`.
 
     Example:
-        >>> import tomllib
-        >>> from dpublish import Budget, Histogram, open_table, seeded
-        >>> from dpublish.data.schema_file import from_dict
-        >>> from dpublish.datasets.census import SCHEMA, census
-        >>> table = open_table(census(2_000), from_dict(tomllib.loads(SCHEMA)))
+        >>> from dpublish import Budget, Histogram, datasets, seeded
+        >>> people = datasets.table("census", 2_000)
         >>> method = Histogram(columns=("education", "sex"))
-        >>> release = method.release(table, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
         >>> print(release.count("sex = Female"))
         1,001  (0.95 confidence: 994 to 1,008)
 

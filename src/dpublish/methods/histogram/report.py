@@ -21,6 +21,7 @@ _MAX_LISTED = 20
 _MAX_CLASSES = 6
 _MAX_CLASS_MARGINALS = 12
 _MAX_CLASS_BARS = 60
+_INTERVAL = ", with 95 % confidence intervals"
 
 
 def section(release: Release, with_charts: bool) -> Section:
@@ -56,11 +57,7 @@ def _marginals(release: HistogramRelease) -> list[Figure]:
         if axis.size > _MAX_BARS:
             continue
         marginal = release.marginal(axis.column)
-        bars = (
-            "; confidence intervals hold 95 % of the noise"
-            if np.isfinite(marginal.half_width)
-            else ""
-        )
+        interval = _INTERVAL if np.isfinite(marginal.half_width) else ""
         drawing = bar_chart(
             marginal.labels,
             marginal.counts,
@@ -68,7 +65,7 @@ def _marginals(release: HistogramRelease) -> list[Figure]:
             title=axis.column,
             ordered=axis.kind in ("numeric", "integer", "ordinal"),
         )
-        figures.append(Figure(f"Noisy counts by {axis.column}{bars}.", drawing))
+        figures.append(Figure(f"Noisy counts by {axis.column}{interval}.", drawing))
     return figures
 
 
@@ -135,10 +132,8 @@ def _class_chart(release: LabeledHistogramRelease) -> Figure:
         title=release.classes.column,
         ordered=False,
     )
-    bars = (
-        "; confidence intervals hold 95 % of the noise" if np.isfinite(marginal.half_width) else ""
-    )
-    return Figure(f"Noisy counts by class{bars}.", drawing)
+    interval = _INTERVAL if np.isfinite(marginal.half_width) else ""
+    return Figure(f"Noisy counts by class{interval}.", drawing)
 
 
 def _marginals_by_class(release: LabeledHistogramRelease) -> list[Figure]:

@@ -1,7 +1,4 @@
-"""Publish how the records are spread over the values of each column, one column at a time.
-
-Known as: one-way marginals; counted leaf by leaf, hierarchically, by EFPA or by NoiseFirst.
-"""
+"""Marginals: noisy counts of each column by itself."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -12,13 +9,10 @@ from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
-from dpublish.methods.histogram.domain import (
-    counted_columns,
-    require_names,
-)
+from dpublish.methods.histogram.domain import counted_columns, require_names
 from dpublish.methods.marginals.one_marginal import (
     MarginalMethod,
-    marginal_reach,
+    marginal_half_width,
     release_marginal,
     require_marginal,
 )
@@ -27,7 +21,45 @@ from dpublish.methods.marginals.released import MarginalsRelease
 
 @dataclass(frozen=True, kw_only=True)
 class Marginals(Method[MarginalsRelease]):
-    """Method: count the records by each of `columns`, and add noise to each marginal evenly."""
+    """Publish noisy counts of the values of each column, one column at a time.
+
+    Every column gets an even share of epsilon and is counted by the method that suits its
+    number of values.  Choose it to describe each column: counts, ranges, quantiles.  It says
+    nothing of how columns depend on each other; choose `DPCopula` or `PrivBayes` for that, and
+    `Histogram` for the cells of a few columns together.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record.
+        Proof: docs/proofs/marginals.md.
+
+    Parameters:
+        columns: Columns whose marginals are published; all columns if none is named.
+        marginal: How to count.  `"identity"`: value by value; `"hierarchical"`: runs of values,
+            too, for range counts in large columns; `"efpa"`: the lowest Fourier coefficients,
+            for smooth marginals; `"noise-first"`: merge neighbors with like noisy counts;
+            `"auto"`: identity up to 128 values, hierarchical beyond.
+
+    Returns:
+        A `MarginalsRelease` with `count(query)` about one column, `marginal(column)`,
+        `quantile(column, part)`, `rows(n)` with independent columns, `tables()`.
+
+    Example:
+        >>> from dpublish import Budget, Marginals, datasets, seeded
+        >>> people = datasets.table("census", 5_000)
+        >>> method = Marginals(columns=("age", "sex"))
+        >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> print(release.count("age < 40"))
+        2,162.6  (0.95 confidence: 2,150.4 to 2,174.8)
+        >>> release.quantile("age", 0.5)
+        42
+
+    Reference:
+        Hierarchical counts: M. Hay, V. Rastogi, G. Miklau, D. Suciu, "Boosting the Accuracy of
+        Differentially Private Histograms Through Consistency", VLDB 2010.  EFPA: G. Ács,
+        C. Castelluccia, R. Chen, "Differentially Private Histogram Publishing through Lossy
+        Compression", ICDM 2012.  NoiseFirst: J. Xu, Z. Zhang, X. Xiao, Y. Yang, G. Yu,
+        M. Winslett, "Differentially Private Histogram Publication", The VLDB Journal 22(6), 2013.
+    """
 
     name: ClassVar[str] = "marginals"
 
@@ -46,29 +78,27 @@ class Marginals(Method[MarginalsRelease]):
         require_known("marginal", self.marginal, get_args(MarginalMethod))
 
     def _release(self, run: Run) -> MarginalsRelease:
-        """Publish the marginals of `table`.
+        """Publish the marginals.
 
         Privacy:
-            `budget.epsilon`-differentially private when one record is added or removed.  Each
+            `run.epsilon`-differentially private when one record is added or removed.  Each
             of the m marginals gets an even share, epsilon / m, and is private at that cost
-            (`release_marginal`): a record lies in one leaf of each column, or in none of any.
+            (`release_marginal`): a record has one value of each column, or is left out of all.
             Sequential composition adds the shares up to epsilon.  Which method counts a
-            column follows from its number of leaves.
+            column follows from its number of values.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        columns = self._columns(table.schema, budget.epsilon)
-        budgets = budget.split_evenly(len(columns), "marginal")
-        kernel = _kernel(table.schema, columns)
+        columns = self._columns(run.schema, run.epsilon)
+        shares = run.budget.split_evenly(len(columns), "marginal")
+        kernel = _kernel(run.schema, columns)
         marginals = []
-        for done, counts in enumerate(kernel.split(table.sum(kernel))):
+        for done, counts in enumerate(kernel.split(run.sum(kernel))):
             marginals.append(
-                release_marginal(counts, method=self.marginal, budget=budgets[done], rng=rng)
+                release_marginal(run, counts, method=self.marginal, budget=shares[done])
             )
-            if progress is not None:
-                progress(done + 1, len(columns), "marginals")
+            run.step(done + 1, len(columns), "marginals")
         return MarginalsRelease(
             receipt=run.receipt(),
-            schema=replace(table.schema, columns=columns),
+            schema=replace(run.schema, columns=columns),
             marginals=tuple(marginals),
         )
 
@@ -81,18 +111,18 @@ class Marginals(Method[MarginalsRelease]):
         """
         columns = self._columns(schema, epsilon)
         share = epsilon / len(columns)
-        reach = max(marginal_reach(self.marginal, column.size, share) for column in columns)
-        figures = {"range_count_95": reach, "columns": float(len(columns))}
+        width = max(marginal_half_width(self.marginal, column.size, share) for column in columns)
+        figures = {"range_count_95": width, "columns": float(len(columns))}
         if n_records:
-            figures["range_count_95_per_record"] = reach / n_records
+            figures["range_count_95_per_record"] = width / n_records
         what = f"{len(columns)} marginals; a count of half of a column's values is"
         if self.marginal in ("efpa", "noise-first"):
             claim = (
-                f"by noise alone within {reach:,.0f} of the truth (95 %); smoothing adds an error "
+                f"by noise alone within {width:,.0f} of the truth (95 %); smoothing adds an error "
                 "that is not known"
             )
         else:
-            claim = f"within {reach:,.0f} of the truth (95 %)"
+            claim = f"within {width:,.0f} of the truth (95 %)"
         return ExpectedError(f"{what} {claim}", figures, target="range_count_95")
 
     def _columns(self, schema: Schema, epsilon: Fraction) -> tuple[Column, ...]:

@@ -1,7 +1,7 @@
 """The marginal of one column as it was published: noisy integers, and what follows from them.
 
-Four ways of counting lead to one: leaf by leaf (identity), a tree of counts (hierarchical), the
-lowest Fourier coefficients (EFPA), and runs of noisy counts (NoiseFirst).
+Four ways of counting lead to one: value by value (identity), a tree of counts (hierarchical),
+the lowest Fourier coefficients (EFPA), and runs of noisy counts (NoiseFirst).
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,44 +12,44 @@ from math import sqrt
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.accuracy.intervals import mixed_half_width
 from dpublish.accuracy.isotonic import isotonic_probabilities
 from dpublish.accuracy.noise_distribution import noise_variance
+from dpublish.core.released import is_same
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.marginals.count_hierarchy import CountHierarchy, count_hierarchy
-from dpublish.methods.marginals.fourier import coefficients, from_coefficients
-from dpublish.methods.marginals.segment_means import segment_means
+from dpublish.methods.marginals.efpa import coefficients, from_coefficients
+from dpublish.methods.marginals.hierarchical import CountHierarchy, count_hierarchy
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.types import FloatArray, IntArray
 
 PublishedMethod = Literal["identity", "hierarchical", "efpa", "noise-first"]
 BRANCHING = 16
 MOST_MERGED = 4096
-"""Most leaves whose marginal is merged or transformed: the work grows with their square."""
+"""Most values whose marginal is merged or transformed: the work grows with their square."""
 _NEGLIGIBLE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyMarginal:
-    """Noisy numbers about the leaves of one column, each with noise of the same rate.
+    """Noisy numbers about the values of one column, each with noise of the same rate.
 
     Attributes:
         method: How they were counted.
-        leaves: Number of leaves, special ones included.
-        units: The published integers; each stands for `units * 2**exponent`.  Leaf counts
+        leaves: Number of values or bins of the column, special ones included.
+        units: The published integers; each stands for `units * 2**exponent`.  Counts by value
             (identity, noise-first); counts of all nodes below the root, level by level from
             the top (hierarchical); the lowest coefficients, times sqrt(leaves) (efpa).
         rate: Rate of the two-sided geometric noise of each unit.
         exponent: Fineness of the units, 0 for counts.
-        kept: Number of coefficients; None where EFPA chose to count leaf by leaf.
+        kept: Number of coefficients; None where EFPA chose to count value by value.
         branching: Most children of a node of the tree.
     """
 
     method: PublishedMethod
     leaves: int
-    units: NDArray[np.int64]
+    units: IntArray
     rate: Fraction
     exponent: int = 0
     kept: int | None = None
@@ -64,9 +64,9 @@ class NoisyMarginal:
         if self.kept is not None:
             require_count(kept=self.kept)
             if self.method != "efpa" or self.kept > self.leaves:
-                raise InvalidParameter("only efpa keeps coefficients, at most as many as leaves")
+                raise InvalidParameter("only efpa keeps coefficients, at most as many as values")
         if self.method in ("efpa", "noise-first") and self.leaves > MOST_MERGED:
-            raise InvalidParameter(f"{self.method} takes at most {MOST_MERGED} leaves")
+            raise InvalidParameter(f"{self.method} takes at most {MOST_MERGED:,} values")
         whole = isinstance(self.exponent, int) and -60 <= self.exponent <= 0
         if not whole or (self.exponent and not self.is_transformed):
             raise InvalidParameter("counts have the exponent 0, coefficients one from -60 to 0")
@@ -74,11 +74,7 @@ class NoisyMarginal:
             raise InvalidParameter(f"this marginal is made of {self._size:,} integers")
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, NoisyMarginal)
-            and self.metadata() == other.metadata()
-            and np.array_equal(self.units, other.units)
-        )
+        return is_same(self, other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -98,8 +94,8 @@ class NoisyMarginal:
         return self.leaves if self.kept is None else self.kept
 
     @cached_property
-    def bins(self) -> NDArray[np.float64]:
-        """Estimates of the leaf counts; they may be negative."""
+    def bins(self) -> FloatArray:
+        """Estimates of the counts by value; they may be negative."""
         numbers = np.ldexp(self.units.astype(np.float64), self.exponent)
         if self.method == "hierarchical":
             return self._tree.estimate(numbers)
@@ -121,25 +117,25 @@ class NoisyMarginal:
         return noise_variance(self.rate) * float(weights @ weights)
 
     @cached_property
-    def probabilities(self) -> NDArray[np.float64]:
-        """Probability of each leaf: not negative, and adding up to 1."""
+    def probabilities(self) -> FloatArray:
+        """Probability of each value: not negative, and adding up to 1."""
         if self.method == "hierarchical":
             counts = self._tree.plausible(self.units.astype(np.float64), noise_variance(self.rate))
             return np.asarray(counts / counts.sum())
         return isotonic_probabilities(self.bins)
 
-    def half_width(self, weights: NDArray[np.float64], confidence: float) -> float | None:
-        """Find how far noise reaches in `weights @ bins`, with probability `confidence`.
+    def half_width(self, weights: FloatArray, confidence: float) -> float | None:
+        """Compute the half-width of the confidence interval of `weights @ bins`.
 
-        There is no answer where an estimate is biased by an amount that nobody knows: sums
-        that need other coefficients than were kept, and runs chosen by their noise.
+        It is None where an estimate has an unknown bias: sums that need other coefficients
+        than were kept, and runs chosen by their noise.
         """
         return joint_half_width([self], [weights], confidence)
 
-    def noise_weights(self, weights: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Say how much the noise of each unit weighs in `weights @ bins`, if that is all."""
+    def noise_weights(self, weights: FloatArray) -> FloatArray | None:
+        """Compute how much the noise of each unit weighs in `weights @ bins`; None if biased."""
         if weights.shape != (self.leaves,):
-            raise InvalidParameter(f"this marginal has {self.leaves:,} leaves")
+            raise InvalidParameter(f"this marginal has {self.leaves:,} values")
         every = bool(np.all(weights == weights[0]))
         if self.method == "noise-first" and not every:
             return None
@@ -149,8 +145,8 @@ class NoisyMarginal:
                 return None
         return self._unit_weights(weights)
 
-    def _unit_weights(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Say how much each published unit weighs in `weights @ bins`."""
+    def _unit_weights(self, weights: FloatArray) -> FloatArray:
+        """Compute how much each published unit weighs in `weights @ bins`."""
         if self.method == "hierarchical":
             return self._tree.adjoint(weights)
         if self.is_transformed:
@@ -161,7 +157,7 @@ class NoisyMarginal:
         return weights
 
     def metadata(self) -> dict[str, Any]:
-        """Give all but the units, as plain values."""
+        """Return all but the units, as plain values."""
         return {
             "method": self.method,
             "leaves": self.leaves,
@@ -172,9 +168,7 @@ class NoisyMarginal:
         }
 
     @classmethod
-    def from_metadata(
-        cls, metadata: Mapping[str, Any], units: NDArray[np.int64]
-    ) -> "NoisyMarginal":
+    def from_metadata(cls, metadata: Mapping[str, Any], units: IntArray) -> "NoisyMarginal":
         """Rebuild a marginal from `metadata` and its units."""
         return cls(
             method=metadata["method"],
@@ -189,23 +183,23 @@ class NoisyMarginal:
 
 def joint_half_width(
     marginals: Sequence[NoisyMarginal],
-    weights: Sequence[NDArray[np.float64]],
+    weights: Sequence[FloatArray],
     confidence: float,
     *,
-    others: Sequence[tuple[Fraction, NDArray[np.float64]]] = (),
+    others: Sequence[tuple[Fraction, FloatArray]] = (),
     deviation: float = 0.0,
 ) -> float | None:
-    """Find how far all noise together reaches in a sum over several marginals.
+    """Compute the half-width of the confidence interval of a sum over several marginals.
 
     Args:
         marginals: The marginals.
-        weights: How much each leaf of each marginal counts.
-        confidence: Probability with which the truth is within reach.
+        weights: How much each value of each marginal counts.
+        confidence: Probability with which the interval holds the truth.
         others: Rates of further noise, and how much each of its numbers counts.
         deviation: Standard deviation of a normal error on top.
 
     Returns:
-        The reach, or None where a marginal's own error is not known.
+        The half-width, or None where a marginal's own error is not known.
     """
     pairs = [*others]
     for marginal, own in zip(marginals, weights, strict=True):
@@ -215,3 +209,41 @@ def joint_half_width(
         pairs.append((marginal.rate, noise))
     rates, parts = zip(*pairs, strict=True)
     return mixed_half_width(rates, parts, confidence, deviation=deviation)
+
+
+def segment_means(noisy: FloatArray, variance: float) -> FloatArray:
+    """Replace counts by the means of the runs whose estimated error is the smallest.
+
+    This is NoiseFirst.  A run B of |B| counts, with noise of `variance` each, costs the sum of
+    squared deviations of its true counts from their mean, estimated by
+    max(0, SSE(B) - (|B| - 1) variance), plus the error of its mean, `variance`.
+    The cheapest way to cut the column is found by dynamic programming, one row at a time; the
+    time grows with the square of the number of counts.
+
+    Reference: J. Xu, Z. Zhang, X. Xiao, Y. Yang, G. Yu, M. Winslett, "Differentially Private
+    Histogram Publication", The VLDB Journal 22(6), 2013.
+
+    >>> segment_means(np.array([10.0, 12.0, 11.0, 90.0, 92.0]), variance=2.0).tolist()
+    [11.0, 11.0, 11.0, 91.0, 91.0]
+    """
+    size = noisy.size
+    centered = noisy - noisy.mean()  # keeps the squares small
+    sums = np.concatenate([[0.0], np.cumsum(centered)])
+    squares = np.concatenate([[0.0], np.cumsum(centered**2)])
+    cheapest = np.zeros(size + 1)
+    starts = np.zeros(size + 1, dtype=np.int64)
+    lengths = np.arange(size, 0, -1.0)
+    for stop in range(1, size + 1):
+        length = lengths[size - stop :]
+        deviations = squares[stop] - squares[:stop] - (sums[stop] - sums[:stop]) ** 2 / length
+        bias = np.maximum(deviations - (length - 1) * variance, 0)
+        costs = cheapest[:stop] + bias
+        starts[stop] = int(np.argmin(costs))
+        cheapest[stop] = costs[starts[stop]] + variance
+    means = np.empty(size)
+    stop = size
+    while stop:
+        start = int(starts[stop])
+        means[start:stop] = noisy[start:stop].mean()
+        stop = start
+    return means

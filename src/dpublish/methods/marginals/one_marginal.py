@@ -1,6 +1,6 @@
-"""Publish the marginal of one column by the method that suits its number of leaves.
+"""Publish the marginal of one column by the method that suits its number of values.
 
-What suits is decided from public facts alone, never from the counts: a choice by the data
+Which suits is decided from public facts alone, never from the counts: a choice by the data
 would have to be paid for, and costs more than it gains.
 """
 
@@ -10,29 +10,29 @@ from math import sqrt
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import noise_variance, sum_quantile
+from dpublish.core.run import Run
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.noise import add_geometric
-from dpublish.methods.marginals.count_hierarchy import count_hierarchy
-from dpublish.methods.marginals.efpa import CHOICE, NUMBERS, release_efpa, spectrum
-from dpublish.methods.marginals.hierarchical import best_branching, release_hierarchical
+from dpublish.methods.marginals.efpa import WHOLE_BITS, spectrum
+from dpublish.methods.marginals.hierarchical import best_branching, count_hierarchy
 from dpublish.methods.marginals.noisy_marginal import MOST_MERGED, NoisyMarginal, PublishedMethod
 from dpublish.methods.marginals.released import middle_half
 from dpublish.privacy.budget import Budget
-from dpublish.randomness import RandomSource
+from dpublish.types import IntArray
 
 MarginalMethod = Literal["auto", "identity", "hierarchical", "efpa", "noise-first"]
 MOST_SINGLE = 128
-"""Most leaves that are counted one by one unless another method is named."""
+"""Most values that are counted one by one unless another method is named."""
+CHOICE, NUMBERS = 3, 7
+"""EFPA's weights of the choice of how many coefficients are kept, and of the coefficients."""
 _NORMAL = 1.96
 _FEW = 64  # sums of more terms are as good as normal
 
 
 def choose_marginal(method: MarginalMethod, leaves: int) -> PublishedMethod:
-    """Choose how to count so many leaves, or check that a named method can.
+    """Choose how to count so many values, or check that a named method can.
 
     >>> choose_marginal("auto", 100), choose_marginal("auto", 1000)
     ('identity', 'hierarchical')
@@ -56,45 +56,90 @@ def require_marginal(method: MarginalMethod, leaves: int, epsilon: Fraction) -> 
         require_rate(epsilon / count_hierarchy(leaves, best_branching(leaves)).levels)
     elif chosen == "efpa":
         plan = spectrum(leaves)
-        require_rate(epsilon * NUMBERS / (CHOICE + NUMBERS) / max(plan.reaches.values()))
+        require_rate(epsilon * NUMBERS / (CHOICE + NUMBERS) / max(plan.sensitivities.values()))
         require_rate(epsilon * CHOICE / (CHOICE + NUMBERS) / plan.choice_range)
     else:
         require_rate(epsilon)
 
 
 def release_marginal(
-    counts: NDArray[np.int64], *, method: MarginalMethod, budget: Budget, rng: RandomSource
+    run: Run, counts: IntArray, *, method: MarginalMethod, budget: Budget
 ) -> NoisyMarginal:
-    """Publish the marginal of a column from the exact counts of its leaves.
+    """Publish the marginal of a column from the exact counts of its values.
 
     Privacy:
         `budget.epsilon`-differentially private when one record is added to or removed from
-        one leaf.  Which method is used depends on the number of leaves only.  Counts leaf by
-        leaf (identity, noise-first) move by 1 in all and get two-sided geometric noise of
+        one value.  Which method is used depends on the number of values only.  Counts value
+        by value (identity, noise-first) move by 1 in all and get two-sided geometric noise of
         rate epsilon; runs are then chosen from noisy counts alone.  The others argue for
         themselves: `release_hierarchical`, `release_efpa`.
-
-    >>> from dpublish.randomness import seeded
-    >>> counts = np.array([40, 30, 20, 10])
-    >>> release_marginal(counts, method="auto", budget=Budget.seeded(2), rng=seeded(1)).bins.size
-    4
     """
     require_marginal(method, counts.size, budget.epsilon)
     chosen = choose_marginal(method, counts.size)
     if chosen == "hierarchical":
-        return release_hierarchical(counts, budget=budget, rng=rng)
+        return release_hierarchical(run, counts, budget=budget)
     if chosen == "efpa":
-        return release_efpa(counts, budget=budget, rng=rng)
+        return release_efpa(run, counts, budget=budget)
     rate = budget.epsilon
-    noisy = add_geometric(counts, sensitivity=1, budget=budget, rng=rng)
+    noisy = run.add_noise(counts, sensitivity=1, budget=budget)
     return NoisyMarginal(chosen, counts.size, noisy, rate)
 
 
-def marginal_reach(method: MarginalMethod, leaves: int, epsilon: Fraction) -> float:
-    """Predict the error (95 %) of counting the records in the middle half of the leaves.
+def release_hierarchical(run: Run, counts: IntArray, *, budget: Budget) -> NoisyMarginal:
+    """Publish noisy counts of all nodes of a tree over the values.
 
-    Noise alone is predicted.  For noise-first and efpa it is that of counting leaf by leaf
-    with what they leave for the numbers; on marginals that suit them they do better.
+    Privacy:
+        `budget.epsilon`-differentially private when one record is added to or removed from
+        one value.  The tree depends on the number of values only.  A record lies in one node of
+        each of its h levels, so all counts together move by h and get two-sided geometric
+        noise of rate epsilon / h.
+    """
+    width = best_branching(counts.size)
+    tree = count_hierarchy(counts.size, width)
+    rate = budget.epsilon / tree.levels
+    noisy = run.add_noise(tree.totals(counts), sensitivity=tree.levels, budget=budget)
+    return NoisyMarginal("hierarchical", counts.size, noisy, rate, branching=width)
+
+
+def release_efpa(run: Run, counts: IntArray, *, budget: Budget) -> NoisyMarginal:
+    """Publish the noisy lowest coefficients of `counts`, or noisy counts if these are better.
+
+    Privacy:
+        `budget.epsilon`-differentially private when one record is added to or removed from
+        one value.  The choice: a candidate's cost is the norm of the coefficients that it
+        leaves out, plus a public number; two of these norms are nested, so one record moves
+        them apart by at most `choice_range`, below sqrt(2) times the norm of its own image.
+        The numbers: the coefficients kept move by at most `sensitivities` in all (L1),
+        counts by value by 1, and get geometric noise for that.  All are integers, computed exactly.
+        Proof: docs/proofs/marginals.md.
+    """
+    budgets = budget.split(choice=CHOICE, numbers=NUMBERS)
+    plan = spectrum(counts.size)
+    exact = plan.transform(counts)
+    epsilon = budgets["numbers"].epsilon
+    left_out = [*plan.norms_left_out(exact), 0]
+    noise = plan.noise_norms(epsilon)
+    costs = [min(left + added, 1 << 62) for left, added in zip(left_out, noise, strict=True)]
+    chosen = run.select(
+        -np.array(costs, dtype=np.int64),
+        sensitivity_range=plan.choice_range,
+        budget=budgets["choice"],
+    )
+    if chosen == len(plan.candidates):
+        noisy = run.add_noise(counts, sensitivity=1, budget=budgets["numbers"])
+        return NoisyMarginal("efpa", counts.size, noisy, epsilon)
+    kept = plan.candidates[chosen]
+    moved = plan.sensitivities[kept]
+    noisy = run.add_noise(exact[:kept], sensitivity=moved, budget=budgets["numbers"])
+    rate = epsilon / moved
+    return NoisyMarginal("efpa", counts.size, noisy, rate, exponent=-WHOLE_BITS, kept=kept)
+
+
+def marginal_half_width(method: MarginalMethod, leaves: int, epsilon: Fraction) -> float:
+    """Predict the error (95 %) of counting the records in the middle half of the values.
+
+    Noise alone is predicted.  For noise-first and efpa it is that of counting value by
+    value with what they leave for the numbers; on marginals that suit them they do better.
     """
     require_marginal(method, leaves, epsilon)
     chosen = choose_marginal(method, leaves)

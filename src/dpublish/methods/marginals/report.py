@@ -3,7 +3,6 @@
 import shlex
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.core.query.language import quote
 from dpublish.core.released import Release
@@ -13,6 +12,7 @@ from dpublish.methods.marginals.released import MarginalsRelease
 from dpublish.plots.charts import bar_chart
 from dpublish.report.axis_marginals import tell_rest
 from dpublish.report.section import Figure, Listing, Section
+from dpublish.types import FloatArray
 
 _MAX_CHARTS = 40
 _MAX_BARS = 100
@@ -25,12 +25,12 @@ def section(release: Release, with_charts: bool) -> Section:
         return Section()
     pairs = list(zip(release.axes, release.marginals, strict=True))
     axis = release.axes[0]
-    question = f"{quote(axis.column)} = {quote(axis.labels[axis.size // 2])}"
+    query = f"{quote(axis.column)} = {quote(axis.labels[axis.size // 2])}"
     return Section(
         figures=_figures(pairs) if with_charts else (),
         listings=[_methods(release)],
-        python=f"release.count({question!r})\nrelease.rows(1000).to_pandas()",
-        shell=f"dpublish count RELEASE {shlex.quote(question)}\n"
+        python=f"release.count({query!r})\nrelease.rows(1000).to_pandas()",
+        shell=f"dpublish count RELEASE {shlex.quote(query)}\n"
         "dpublish rows RELEASE -n 1000 -o rows.csv",
     )
 
@@ -55,25 +55,25 @@ def draw_marginal(axis: Axis, marginal: NoisyMarginal) -> Figure:
         if not ordered and axis.size > _MAX_NAMES:
             kept = np.sort(np.argsort(-marginal.bins, kind="stable")[:_MAX_NAMES])
         counts = marginal.bins[kept]
-        labels = [axis.labels[place] for place in kept]
+        labels = [axis.labels[code] for code in kept]
         part = "" if kept.size == axis.size else f", the {kept.size} most frequent of {axis.size:,}"
         what = f"Estimated counts by {axis.column}{part}"
         weights = _run(axis.size, 1)
-    reach = marginal.half_width(weights, 0.95)
-    bars = "" if reach is None else "; confidence intervals hold 95 % of the noise"
+    width = marginal.half_width(weights, 0.95)
+    interval = "" if width is None else ", with 95 % confidence intervals"
     drawing = bar_chart(
         labels,
         np.rint(counts).astype(np.int64),
-        float("nan") if reach is None else reach,
+        float("nan") if width is None else width,
         title=axis.column,
         ordered=ordered,
     )
-    return Figure(f"{what}{bars}.", drawing)
+    return Figure(f"{what}{interval}.", drawing)
 
 
-def _run(leaves: int, length: int) -> NDArray[np.float64]:
-    """Weigh the first run of leaves: noise in the others is alike."""
-    return (np.arange(leaves) < length).astype(np.float64)
+def _run(size: int, length: int) -> FloatArray:
+    """Weigh the first run of values: noise in the others is alike."""
+    return (np.arange(size) < length).astype(np.float64)
 
 
 def _methods(release: MarginalsRelease) -> Listing:

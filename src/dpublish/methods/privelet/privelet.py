@@ -53,13 +53,10 @@ class Privelet(Method[PriveletRelease]):
         A `PriveletRelease` with `count(query)`, `marginal(column)`, `rows(n)`, `tables()`.
 
     Example:
-        >>> import tomllib
-        >>> from dpublish import Budget, Privelet, open_table, seeded
-        >>> from dpublish.data.schema_file import from_dict
-        >>> from dpublish.datasets.census import SCHEMA, census
-        >>> table = open_table(census(2_000), from_dict(tomllib.loads(SCHEMA)))
+        >>> from dpublish import Budget, Privelet, datasets, seeded
+        >>> people = datasets.table("census", 2_000)
         >>> method = Privelet(columns=("age",), transform="haar")
-        >>> release = method.release(table, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
         >>> print(release.count("age < 50"))
         1,321.5  (0.95 confidence: 1,310.1 to 1,333)
 

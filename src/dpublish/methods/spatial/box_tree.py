@@ -2,7 +2,7 @@
 
 Every box has at most one noisy count, with a variance of its own.  The counts that add up
 along the tree and lie nearest to the noisy ones, each weighed by its variance, are found in
-two sweeps: upwards, what a box and all below it say about its count; downwards, what all the
+two sweeps: upward, what a box and all below it tell about its count; downward, what all the
 rest adds.  They are linear in the noisy counts, so the sweeps run backwards give the weight
 of every noisy count in any sum of estimates, and with it a confidence interval.
 
@@ -80,7 +80,7 @@ class BoxTree:
         return float(self._weights[2][0])
 
     def estimate(self, counts: FloatArray) -> FloatArray:
-        """Give all nodes the counts that add up and are nearest to the noisy `counts`.
+        """Compute the counts of all nodes that add up and are nearest to the noisy `counts`.
 
         A node that was not counted has the count 0 there.
         """
@@ -97,7 +97,7 @@ class BoxTree:
         return upward
 
     def adjoint(self, weights: FloatArray) -> FloatArray:
-        """Give the weight of each noisy count in the sum of `weights` times the estimates."""
+        """Compute the weight of each noisy count in the sum of `weights` times the estimates."""
         own, shares, _ = self._weights
         passed = weights.astype(np.float64)
         for nodes in reversed(self._levels):

@@ -28,7 +28,7 @@ class Route(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class GridRoute:
-    """Into the cells of a grid: each column cut into nearly equal runs of leaves.
+    """Into the cells of a grid: each column cut into ranges of nearly equal size.
 
     >>> GridRoute((5, 2), (2, 2)).follow(np.array([[0, 2, 3, 4], [0, 1, 0, 1]])).tolist()
     [0, 1, 2, 3]
@@ -51,7 +51,7 @@ class TreeRoute:
 
     Attributes:
         axes: The column that each box is cut along; -1 for the boxes at the end.
-        cuts: First leaf of the upper part.
+        cuts: First code of the upper part.
         children: Number of the lower part; the upper one has the next.
         first: The number of the first box at the end, which counts as box 0.
 
@@ -70,7 +70,7 @@ class TreeRoute:
         records = np.arange(codes.shape[1])
         node = np.zeros(records.size, dtype=np.int64)
         step = 0
-        while self.axes[step] >= 0:  # the first box of each depth tells whether it is the last
+        while self.axes[step] >= 0:  # the first box of each depth shows whether it is the last
             node = self.children[node] + (codes[self.axes[node], records] >= self.cuts[node])
             step = int(self.children[step])
         return node - self.first
@@ -81,12 +81,12 @@ class BoxCells:
     """Kernel: count the records in every part of every box.
 
     Attributes:
-        columns: The columns, each read as leaf codes; a record that the missing rule of one
+        columns: The columns, each read as codes; a record that the missing rule of one
             of them leaves out is not counted.
         route: How a record finds its box.
-        lows: First leaf of each box along each column.
-        highs: The leaf after the last.
-        parts: Into how many nearly equal runs of leaves each box is cut along each column.
+        lows: First code of each box along each column.
+        highs: The code after the last.
+        parts: Into how many ranges of nearly equal size each box is cut along each column.
 
     >>> kernel = BoxCells(("age",), GridRoute((5,), (1,)), *np.array([[[0]], [[5]], [[2]]]))
     >>> answer = kernel.zero()
@@ -121,19 +121,19 @@ class BoxCells:
         return np.concatenate(([0], np.cumsum(np.prod(self.parts, axis=1))))
 
     def zero(self) -> IntArray:
-        """Make the answer for no records: the parts of one box after those of another."""
+        """Return the answer for no records: the parts of one box after those of another."""
         return np.zeros(int(self.starts[-1]), dtype=np.int64)
 
     def add(self, batch: Batch, out: IntArray) -> None:
         """Add the records of `batch` to `out`."""
         codes = np.stack([batch.codes(name).astype(np.int64) for name in self.columns])
         boxes = self.route.follow(codes)
-        places = np.zeros(boxes.size, dtype=np.int64)
+        parts_of = np.zeros(boxes.size, dtype=np.int64)
         for column, along in enumerate(codes):
             if self._is_cut[column]:
                 low, extent, parts = (table[boxes] for table in self._tables[column])
-                places = places * parts + (along - low) * parts // extent
-        np.add.at(out, self.starts[boxes] + places, 1)
+                parts_of = parts_of * parts + (along - low) * parts // extent
+        np.add.at(out, self.starts[boxes] + parts_of, 1)
 
     @cached_property
     def _is_cut(self) -> list[bool]:
@@ -155,7 +155,7 @@ class BoxCells:
         out += other
 
     def sensitivity(self, neighbors: Neighbors) -> int:
-        """Say how much all counts together change at most, in sum (L1).
+        """Return how much all counts together change at most, in sum (L1).
 
         The route puts a record into one box, and its codes into one part of it.
         """
@@ -173,13 +173,13 @@ def cut_boxes(lows: IntArray, highs: IntArray, parts: IntArray) -> tuple[IntArra
     """
     each = np.prod(parts, axis=1)
     box = np.repeat(np.arange(len(lows)), each)
-    place = np.arange(box.size) - np.repeat(np.cumsum(each) - each, each)
+    part = np.arange(box.size) - np.repeat(np.cumsum(each) - each, each)
     ends = np.empty((2, box.size, lows.shape[1]), dtype=np.int64)
     for column in reversed(range(lows.shape[1])):
         count = parts[box, column]
-        place, run = np.divmod(place, count)
+        part, index = np.divmod(part, count)
         extent = highs[box, column] - lows[box, column]
-        # Leaf x of a box lies in run x * count // extent, so a run starts at a rounded-up leaf.
+        # Code x of a box lies in range x * count // extent, so a range starts at a rounded-up code.
         for which in (0, 1):
-            ends[which, :, column] = lows[box, column] - (-(run + which) * extent // count)
+            ends[which, :, column] = lows[box, column] - (-(index + which) * extent // count)
     return ends[0], ends[1]

@@ -1,9 +1,4 @@
-"""Publish counts of boxes found by cutting the domain in two again and again.
-
-Known as: P-HP, hierarchical partitioning; here with a score whose sensitivity is a constant.
-Reference: G. Acs, C. Castelluccia, R. Chen, "Differentially Private Histogram Publishing
-through Lossy Compression", ICDM 2012.
-"""
+"""P-HP: hierarchical partitioning, which cuts the domain in two where records are uneven."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,50 +6,71 @@ from math import prod
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.aggregates.counts import Counts
-from dpublish.core.method import ExpectedError, Method, Progress, Run, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.noise import add_geometric, noisy_size
-from dpublish.methods.histogram.domain import (
-    counted_columns,
-    require_few,
-    require_names,
-)
-from dpublish.methods.spatial.bisection import SCORE_RANGE, Box, choose_cuts
+from dpublish.methods.histogram.domain import counted_columns, require_few, require_names
+from dpublish.methods.spatial.box_domain import SIZE_SHARE
 from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.privacy.budget import Budget
-from dpublish.randomness import RandomSource
+from dpublish.types import IntArray
 
 MAX_CELLS = 2**20
 MAX_DEPTH = 12
-SIZE_SHARE = Fraction(1, 50)
 CUT_SHARE = Fraction(1, 2)
+SCORE_STEP = 16  # scores count sixteenths of a record
+SCORE_RANGE = 2 * SCORE_STEP
 _RECORDS_PER_BOX = 40  # times epsilon: with fewer, noise would choose the cuts
-
-
-class Partition(NamedTuple):
-    """Boxes, each after the one that it was cut from, and where that one is (-1: nowhere)."""
-
-    boxes: list[Box]
-    parents: list[int]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PHP(Method[SpatialRelease]):
-    """Method: cut the box of all cells in two, again and again, then perturb the final counts."""
+    """Publish noisy counts of boxes, cut in two where records are distributed unevenly.
+
+    The box of all cells is cut in two again and again, each time where both parts differ most
+    from an even share of the records; only the final boxes are counted.  Choose it for small
+    domains (up to 2^20 cells) with large areas of similar counts; choose `PSD` or `AG` for
+    larger domains, `Histogram` where every cell matters.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record.
+        Proof: docs/proofs/partition.md.
+
+    Parameters:
+        columns: Columns to count by, each value or bin apart; all numeric, integer and ordinal
+            columns if none is named.
+        depth: How often every box is cut in two; None derives it from the noisy number of
+            records and epsilon.
+
+    Returns:
+        A `SpatialRelease` with `count(query)`, `count_boxes(...)`, `rows(n)`, `tables()`; within
+        a box records count as evenly distributed.
+
+    Example:
+        >>> from dpublish import PHP, Budget, datasets, seeded
+        >>> people = datasets.table("census", 5_000)
+        >>> release = PHP(columns=("age", "hours"), depth=6).release(
+        ...     people, budget=Budget.seeded("1"), rng=seeded(7)
+        ... )
+        >>> release.ends.size  # boxes that are not cut again
+        59
+
+    Reference:
+        G. Acs, C. Castelluccia, R. Chen, "Differentially Private Histogram Publishing through
+        Lossy Compression", ICDM 2012; here with a score whose sensitivity is a constant.
+    """
 
     name: ClassVar[str] = "p-hp"
 
     columns: tuple[str, ...] = setting(
-        "Columns to count by, at their leaves; all numeric, integer and ordinal ones if none "
-        "is named.",
+        "Columns to count by, each value or bin apart; all numeric, integer and ordinal ones if "
+        "none is named.",
         default=(),
     )
     depth: int | None = setting(
@@ -72,10 +88,10 @@ class PHP(Method[SpatialRelease]):
                 raise InvalidParameter(f"depth ({self.depth}) must be at most {MAX_DEPTH}")
 
     def _release(self, run: Run) -> SpatialRelease:
-        """Publish a partition of `table`'s domain with noisy counts.
+        """Publish a partition of the domain with noisy counts.
 
         Privacy:
-            `budget.epsilon`-differentially private when one record is added or removed.  The
+            `run.epsilon`-differentially private when one record is added or removed.  The
             noisy size costs its share; the depth follows from it and the schema.  The boxes
             of a level are disjoint and known from the level above, and their cuts cost one
             share for all (`choose_cuts`).  A record lies in one final box, so their counts
@@ -83,25 +99,24 @@ class PHP(Method[SpatialRelease]):
             no box can be cut any more is paid for all the same.
             Proof: docs/proofs/partition.md.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        columns = self._plan(table.schema, budget.epsilon)
-        budgets = budget.split(size=SIZE_SHARE, cuts=CUT_SHARE, counts=1 - SIZE_SHARE - CUT_SHARE)
-        kernel = Counts(table.schema, (tuple((column.name, None) for column in columns),))
-        cells = kernel.split(table.sum(kernel))[0]
-        records = noisy_size(int(cells.sum()), budget=budgets["size"], rng=rng)
-        size = NoisySize(records, budgets["size"].epsilon)
-        depth = self._depth(columns, records, budget.epsilon)
-        boxes, parents = cut_again(cells, depth, budget=budgets["cuts"], rng=rng, progress=progress)
-        rate = budgets["counts"].epsilon
+        columns = self._plan(run.schema, run.epsilon)
+        shares = run.split(size=SIZE_SHARE, cuts=CUT_SHARE, counts=1 - SIZE_SHARE - CUT_SHARE)
+        kernel = Counts(run.schema, (tuple((column.name, None) for column in columns),))
+        cells = kernel.split(run.sum(kernel))[0]
+        records = run.noisy_size(int(cells.sum()), budget=shares["size"])
+        size = NoisySize(records, shares["size"].epsilon)
+        depth = self._depth(columns, records, run.epsilon)
+        boxes, parents = cut_again(run, cells, depth, budget=shares["cuts"])
+        rate = shares["counts"].epsilon
         is_end = np.ones(len(boxes), dtype=np.bool_)
         is_end[[parent for parent in parents if parent >= 0]] = False
         ends = [box for box, end in zip(boxes, is_end, strict=True) if end]
         exact = np.array([cells[box.slices].sum() for box in ends], dtype=np.int64)
         counts = np.zeros(len(boxes), dtype=np.int64)
-        counts[is_end] = add_geometric(exact, sensitivity=1, budget=budgets["counts"], rng=rng)
+        counts[is_end] = run.add_noise(exact, sensitivity=1, budget=shares["counts"])
         return SpatialRelease(
             receipt=run.receipt(),
-            schema=replace(table.schema, columns=columns),
+            schema=replace(run.schema, columns=columns),
             lows=np.array([box.lows for box in boxes], dtype=np.int64),
             highs=np.array([box.highs for box in boxes], dtype=np.int64),
             parents=np.array(parents, dtype=np.int64),
@@ -120,9 +135,9 @@ class PHP(Method[SpatialRelease]):
         depth = self._depth(columns, n_records, epsilon)
         boxes = min(2**depth, prod(column.size for column in columns))
         rate = epsilon * (1 - SIZE_SHARE - CUT_SHARE)
-        reach = float(sum_quantile(rate, 1, 0.95))
-        figures = {"one_box_95": reach, "most_boxes": float(boxes)}
-        summary = f"at most {boxes:,} boxes; each count within {reach:,.0f} of the truth (95 %)"
+        width = float(sum_quantile(rate, 1, 0.95))
+        figures = {"one_box_95": width, "most_boxes": float(boxes)}
+        summary = f"at most {boxes:,} boxes; each count within {width:,.0f} of the truth (95 %)"
         return ExpectedError(summary, figures, target="one_box_95")
 
     def _plan(self, schema: Schema, epsilon: Fraction) -> tuple[Column, ...]:
@@ -158,14 +173,46 @@ class PHP(Method[SpatialRelease]):
         return depth
 
 
-def cut_again(
-    cells: NDArray[np.int64],
-    depth: int,
-    *,
-    budget: Budget,
-    rng: RandomSource,
-    progress: Progress | None = None,
-) -> Partition:
+class Box(NamedTuple):
+    """A box of cells: low <= code < high along each column; public once it is chosen."""
+
+    lows: tuple[int, ...]
+    highs: tuple[int, ...]
+
+    @property
+    def cuts(self) -> int:
+        """Number of ways to cut it in two."""
+        return sum(self.highs) - sum(self.lows) - len(self.lows)
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """Where its cells lie in an array of all cells."""
+        return tuple(map(slice, self.lows, self.highs))
+
+    def cut(self, number: int) -> tuple["Box", "Box"]:
+        """Cut it at one of its cuts, numbered along the first column, then the next.
+
+        >>> Box((0, 0), (2, 3)).cut(1)
+        (Box(lows=(0, 0), highs=(2, 1)), Box(lows=(0, 1), highs=(2, 3)))
+        """
+        column = 0
+        while number >= self.highs[column] - self.lows[column] - 1:
+            number -= self.highs[column] - self.lows[column] - 1
+            column += 1
+        at = self.lows[column] + number + 1
+        left = (*self.highs[:column], at, *self.highs[column + 1 :])
+        right = (*self.lows[:column], at, *self.lows[column + 1 :])
+        return Box(self.lows, left), Box(right, self.highs)
+
+
+class Partition(NamedTuple):
+    """Boxes, each after the one that it was cut from, and the index of that one (-1: none)."""
+
+    boxes: list[Box]
+    parents: list[int]
+
+
+def cut_again(run: Run, cells: IntArray, depth: int, *, budget: Budget) -> Partition:
     """Cut the box of all cells in two, `depth` times over.
 
     Privacy:
@@ -177,13 +224,48 @@ def cut_again(
     whole = Box((0,) * cells.ndim, cells.shape)
     boxes, parents, level = [whole], [-1], [0]
     for done, share in enumerate(shares):
-        open_boxes = [place for place in level if boxes[place].cuts]
-        chosen = choose_cuts(cells, [boxes[place] for place in open_boxes], budget=share, rng=rng)
+        open_boxes = [index for index in level if boxes[index].cuts]
+        chosen = choose_cuts(run, cells, [boxes[index] for index in open_boxes], budget=share)
         level = []
-        for place, number in zip(open_boxes, chosen, strict=True):
+        for index, number in zip(open_boxes, chosen, strict=True):
             level += [len(boxes), len(boxes) + 1]
-            boxes += boxes[place].cut(number)
-            parents += [place, place]
-        if progress is not None:
-            progress(done + 1, depth, "levels")
+            boxes += boxes[index].cut(number)
+            parents += [index, index]
+        run.step(done + 1, depth, "levels")
     return Partition(boxes, parents)
+
+
+def choose_cuts(run: Run, counts: IntArray, boxes: list[Box], *, budget: Budget) -> list[int]:
+    """Choose one cut for each of several disjoint boxes that can be cut.
+
+    Privacy:
+        `budget.epsilon`-differentially private when one record is added to or removed from
+        `counts`.  The record lies in one box at most, so the choices compose in parallel.
+        There it moves L - f S by 1 - f or by -f, both within (-1, 1), so every score of that
+        box moves by at most SCORE_STEP up or down, rounded or not, and two scores by at most
+        SCORE_RANGE apart.  Each box uses permute-and-flip with rate epsilon / SCORE_RANGE.
+        Proof: docs/proofs/partition.md.
+    """
+    scores = (cut_scores(counts[box.slices]) for box in boxes)
+    return run.select_each(scores, sensitivity_range=SCORE_RANGE, budget=budget)
+
+
+def cut_scores(counts: IntArray) -> IntArray:
+    """Score every cut of a box: by how many records its left part differs from an even share.
+
+    That is |L - f S|, in sixteenths rounded down, for S records in the box, L of them and a
+    part f of the cells left of the cut.  Twice that is the distance (L1) between records
+    distributed evenly over the box and records distributed evenly over each part.
+
+    >>> cut_scores(np.array([[6, 0], [0, 0]]))
+    array([48, 48])
+    """
+    total, cells = int(counts.sum()), counts.size
+    scores = []
+    for column, length in enumerate(counts.shape):
+        others = tuple(axis for axis in range(counts.ndim) if axis != column)
+        left = np.cumsum(counts.sum(axis=others))[:-1]
+        share = np.arange(1, length, dtype=np.int64) * (cells // length)
+        whole, rest = np.divmod(np.abs(left * cells - total * share), cells)
+        scores.append(whole * SCORE_STEP + rest * SCORE_STEP // cells)
+    return np.concatenate(scores)

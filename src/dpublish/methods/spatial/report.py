@@ -19,25 +19,25 @@ _MAX_MARGINALS = 8
 _MAX_BARS = 40
 _MAX_DRAWN = 5_000
 _MAX_LISTED = 20
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _MARGINAL = 440.0, 330.0, 110.0, 40.0, 10.0
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _PADDING = 440.0, 330.0, 110.0, 40.0, 10.0
 
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show boxes."""
     if not isinstance(release, SpatialRelease):
         return Section()
-    question = _example(release.axes[0])
+    query = _example(release.axes[0])
     return Section(
         figures=[*_picture(release), *_marginals(release)] if with_charts else (),
         listings=[_fullest(release)],
-        python=f"release.count({question!r})\nrelease.rows(1000).to_pandas()",
-        shell=f"dpublish count RELEASE {shlex.quote(question)}\n"
+        python=f"release.count({query!r})\nrelease.rows(1000).to_pandas()",
+        shell=f"dpublish count RELEASE {shlex.quote(query)}\n"
         "dpublish rows RELEASE -n 1000 -o rows.csv",
     )
 
 
 def _example(axis: Axis) -> str:
-    """Write a question about half of a column."""
+    """Write a query for half of a column."""
     name, middle = quote(axis.column), axis.ordinary_leaves // 2
     if axis.edges is None:
         return f"{name} = {quote(axis.labels[middle])}"
@@ -48,10 +48,10 @@ def _example(axis: Axis) -> str:
 def _marginals(release: SpatialRelease) -> list[Figure]:
     figures = []
     for axis in release.axes[:_MAX_MARGINALS]:
-        ends = _run_ends(axis)[:, None]
+        ends = _range_ends(axis)[:, None]
         counts = release.count_boxes([axis.column], ends[:-1], ends[1:])
         drawing = bar_chart(
-            _run_labels(axis),
+            _range_labels(axis),
             np.rint(counts).astype(np.int64),
             float("nan"),
             title=axis.column,
@@ -61,23 +61,23 @@ def _marginals(release: SpatialRelease) -> list[Figure]:
     return tell_rest(figures, len(release.axes) - len(figures))
 
 
-def _run_ends(axis: Axis) -> NDArray[np.int64]:
-    """Cut a column into equally long runs of leaves, no more than can be shown.
+def _range_ends(axis: Axis) -> NDArray[np.int64]:
+    """Cut a column into ranges of equal length, no more than can be shown.
 
-    Only the last may be shorter: where lengths vary from run to run, so do the counts.
+    Only the last may be shorter: where lengths vary from range to range, so do the counts.
     """
     step = -(-axis.size // _MAX_BARS)
     return np.append(np.arange(0, axis.size, step), axis.size)
 
 
-def _run_labels(axis: Axis) -> list[str]:
-    """Name these runs."""
-    ends = _run_ends(axis).tolist()
+def _range_labels(axis: Axis) -> list[str]:
+    """Name these ranges."""
+    ends = _range_ends(axis).tolist()
     return [_span(axis, low, high) for low, high in pairwise(ends)]
 
 
 def _span(axis: Axis, low: int, high: int) -> str:
-    """Name a run of leaves by its first and its last."""
+    """Name a range of codes by its first and its last."""
     first, last = axis.labels[low], axis.labels[high - 1]
     return first if first == last else f"{first} to {last}"
 
@@ -92,9 +92,9 @@ def _fullest(release: SpatialRelease) -> Listing:
                     release.axes, release.lows[box], release.highs[box], strict=True
                 )
             ),
-            f"{release.plausible[place]:,.0f}",
+            f"{release.plausible[index]:,.0f}",
         ]
-        for place, box in zip(order, release.ends[order], strict=True)
+        for index, box in zip(order, release.ends[order], strict=True)
     ]
     return Listing(
         headers=[*release.schema.names, "estimated records"],
@@ -120,12 +120,12 @@ def _picture(release: SpatialRelease) -> list[Figure]:
             lows * steps, (highs - lows) * steps, shades, strict=True
         )
     )
-    width, height = _LEFT + _WIDTH + _MARGINAL, _HEIGHT + _BOTTOM + _MARGINAL
+    width, height = _LEFT + _WIDTH + _PADDING, _HEIGHT + _BOTTOM + _PADDING
     across, up = release.axes
     drawing = (
         f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-size="11" '
         f'style="max-width:{width:.0f}px">'
-        f'<g transform="translate({_LEFT:.0f},{_MARGINAL:.0f})">'
+        f'<g transform="translate({_LEFT:.0f},{_PADDING:.0f})">'
         f'<g fill="{INK}" stroke="{GRID}" stroke-width="0.5">{drawn}</g>'
         f"{_name_sides(across, up)}</g></svg>"
     )
@@ -134,18 +134,18 @@ def _picture(release: SpatialRelease) -> list[Figure]:
 
 
 def _tiles(release: SpatialRelease) -> Figure:
-    """Draw more boxes than can be told apart as tiles of equal runs of leaves."""
+    """Draw very many boxes as tiles of ranges of equal length."""
     across, up = release.axes
-    ends = [_run_ends(axis) for axis in (up, across)]
-    places = np.indices([len(one) - 1 for one in ends]).reshape(2, -1)
+    ends = [_range_ends(axis) for axis in (up, across)]
+    indices = np.indices([len(one) - 1 for one in ends]).reshape(2, -1)
     lows, highs = (
-        np.stack([one[place + step] for one, place in zip(ends, places, strict=True)], axis=1)
+        np.stack([one[index + step] for one, index in zip(ends, indices, strict=True)], axis=1)
         for step in (0, 1)
     )
     counts = release.count_boxes([up.column, across.column], lows, highs)
     drawing = heat_map(
-        _run_labels(up),
-        _run_labels(across),
+        _range_labels(up),
+        _range_labels(across),
         np.rint(counts).astype(np.int64).reshape([len(one) - 1 for one in ends]),
         row_title=up.column,
         column_title=across.column,

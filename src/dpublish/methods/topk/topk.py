@@ -53,13 +53,10 @@ class TopK(Method[TopKRelease]):
         `tables()`.
 
     Example:
-        >>> import tomllib
-        >>> from dpublish import Budget, TopK, open_table, seeded
-        >>> from dpublish.data.schema_file import from_dict
-        >>> from dpublish.datasets.census import SCHEMA, census
-        >>> table = open_table(census(2_000), from_dict(tomllib.loads(SCHEMA)))
+        >>> from dpublish import Budget, TopK, datasets, seeded
+        >>> people = datasets.table("census", 2_000)
         >>> method = TopK(column="work", count=3, with_counts=True)
-        >>> release = method.release(table, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
         >>> release.values
         ('None', 'Care', 'Office')
         >>> print(release.count("work = Care"))
