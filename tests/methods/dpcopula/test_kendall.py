@@ -17,6 +17,7 @@ from dpublish.methods.dpcopula.kendall import (
     tau_values,
 )
 from dpublish.methods.dpcopula.kernels import PairTables
+from dpublish.privacy.neighbors import AddRemoveRecord, ReplaceRecord
 
 
 def kernel_for(columns, values, classes=None):
@@ -148,3 +149,12 @@ def test_unfit_classes_and_too_many_columns_are_refused():
         kernel_for(2, 3, (np.arange(3), np.arange(2)))
     with pytest.raises(InvalidParameter, match="too many columns"):
         kernel_for(60, 128)
+
+
+@pytest.mark.parametrize("columns", [2, 3, 5])
+def test_a_record_changes_one_cell_of_every_pair(columns):
+    kernel = kernel_for(columns, 3)
+    moved = tables_of([[2] * columns], kernel)
+    assert np.abs(moved).sum() == kernel.sensitivity(AddRemoveRecord()) == comb(columns, 2)
+    with pytest.raises(InvalidParameter):
+        kernel.sensitivity(ReplaceRecord())

@@ -28,7 +28,7 @@ from dpublish.methods.dpcopula.gaussian_copula import (
 )
 from dpublish.methods.dpcopula.intervals import TotalEvidence, count_half_width
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
-from dpublish.methods.marginals.released import SMOOTHED
+from dpublish.methods.marginals.released import SMOOTHED, marginal_table
 from dpublish.privacy.receipt import Receipt
 from dpublish.types import FloatArray
 
@@ -220,15 +220,7 @@ class DPCopulaRelease(Release):
         probabilities = [distribution.probabilities for distribution in self.distributions.values()]
         every = np.concatenate(probabilities)
         return {
-            "marginals": pa.table(
-                {
-                    "column": _repeated(
-                        names, [marginal.units.size for marginal in self.marginals]
-                    ),
-                    "position": np.concatenate([np.arange(m.units.size) for m in self.marginals]),
-                    "noisy_number": np.concatenate([marginal.units for marginal in self.marginals]),
-                }
-            ),
+            "marginals": marginal_table(names, self.marginals),
             "probabilities": pa.table(
                 {
                     "column": _repeated(names, [part.size for part in probabilities]),
@@ -327,11 +319,11 @@ def _read_marginals(
     columns = np.array(table["column"].cast(pa.string()).to_pylist(), dtype=object)
     positions, units = whole_column(table, "position"), whole_column(table, "noisy_number")
     found = []
-    for name, fact in zip(names, metadata, strict=True):
+    for name, plain in zip(names, metadata, strict=True):
         own = columns == name
         if not np.array_equal(positions[own], np.arange(np.count_nonzero(own))):
             raise CorruptRelease(f"the numbers of the marginal of {name!r} are out of order")
-        found.append(NoisyMarginal.from_metadata(fact, units[own]))
+        found.append(NoisyMarginal.from_metadata(plain, units[own]))
     if sum(marginal.units.size for marginal in found) != units.size:
         raise CorruptRelease("there are numbers of a marginal that no column has")
     return tuple(found)
