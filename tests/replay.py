@@ -57,7 +57,7 @@ from dpublish.mechanisms.sparse_vector.stored import StoredVector
 from dpublish.mechanisms.sparse_vector.vector import SparseVector
 from dpublish.mechanisms.top_k import ONE_SHOT, top_k
 from dpublish.mechanisms.weighted_choice import weighted_choice
-from dpublish.methods.dpcopula import kernels
+from dpublish.methods.dpcopula import mle
 from dpublish.methods.linear_models.kernel_gradients import LinearGradients
 from dpublish.methods.linear_models.minimizer import LOSSES, minimize_on
 from dpublish.methods.wavecluster.privthr_em import choose_threshold, rank_scale
@@ -587,7 +587,7 @@ def _uses(function: Any) -> list[tuple[ModuleType, str]]:
     """Say which modules know a function or class, and by which name."""
     if not _USES:
         known = {mechanism.function for mechanism in MECHANISMS}
-        known |= {*SAMPLERS, SparseVector, minimize_on, kernels.BlockMoments}
+        known |= {*SAMPLERS, SparseVector, minimize_on, mle.BlockMoments}
         for item in known:
             _USES[item] = []
         for module in _modules():
@@ -598,7 +598,7 @@ def _uses(function: Any) -> list[tuple[ModuleType, str]]:
 
 
 def _block_moments(tape: Tape) -> Callable[..., Any]:
-    original = kernels.BlockMoments
+    original = mle.BlockMoments
 
     def make(*args: Any, **named: Any) -> Any:
         kernel = original(*args, **named)
@@ -634,7 +634,7 @@ def playing(tape: Tape) -> Iterator[None]:
     standing_in |= {sampler: _guard(sampler, tape) for sampler in SAMPLERS}
     standing_in[SparseVector] = partial(_Comparisons, tape)
     standing_in[minimize_on] = _minimize_stand_in(tape)
-    standing_in[kernels.BlockMoments] = _block_moments(tape)
+    standing_in[mle.BlockMoments] = _block_moments(tape)
     with contextlib.ExitStack() as stack:
         for function, other in standing_in.items():
             for module, name in _uses(function):

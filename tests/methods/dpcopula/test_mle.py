@@ -10,11 +10,12 @@ from dpublish.data.batch import Batch
 from dpublish.data.draws import draw_blocks
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
-from dpublish.methods.dpcopula.kernels import BlockMoments, most_blocks
 from dpublish.methods.dpcopula.mle import (
     CORRELATION_EXPONENT,
     LARGEST_BLOCK,
+    BlockMoments,
     correlation_sensitivity,
+    most_blocks,
     sum_of_correlations,
 )
 from dpublish.privacy.neighbors import AddRemoveRecord, ReplaceRecord

@@ -1,10 +1,10 @@
-"""What correlations add up over records: products of scores, counts of groups, pairs and blocks."""
+"""What correlations add up over records: products of scores, counts of groups and pairs."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, combinations_with_replacement
+from itertools import combinations
 from math import comb
 from typing import ClassVar
 
@@ -13,22 +13,19 @@ import numpy as np
 from dpublish.aggregates.cells import cell_keys
 from dpublish.aggregates.counts import MAX_CELLS
 from dpublish.aggregates.kernel import Kernel, unbounded
-from dpublish.data.draws import draw_blocks
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
-from dpublish.errors import InvalidParameter, require_count
+from dpublish.errors import InvalidParameter
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
-from dpublish.randomness import RandomSource
 from dpublish.types import FloatArray, IntArray
 
 LARGEST_SCORE = 1 << 18
-LARGEST_BLOCK_SCORE = 1 << 13
 MOST_CELLS = 1 << 24
 """Most numbers that the answer of one kernel holds."""
 _PART = 1 << 13  # records multiplied at once: they stay in the cache, and sums below 2**53
 
 
-class _SumKernel(Kernel[IntArray]):
+class SumKernel(Kernel[IntArray]):
     """A kernel over single records, whose answer is an array of integers that add up."""
 
     remedy: ClassVar[str] = "multiply scores of single records"
@@ -57,7 +54,7 @@ class _SumKernel(Kernel[IntArray]):
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreProducts(_SumKernel):
+class ScoreProducts(SumKernel):
     """Kernel: give every value an integer score and add up the products of every two columns.
 
     Attributes:
@@ -84,7 +81,7 @@ class ScoreProducts(_SumKernel):
     complete: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _require_scores(self.schema, self.columns, self.scores, LARGEST_SCORE)
+        require_scores(self.schema, self.columns, self.scores, LARGEST_SCORE)
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -100,7 +97,7 @@ class ScoreProducts(_SumKernel):
         """Add the records of `batch` to `out`."""
         tables = [table.astype(np.float64) for table in self.scores]
         for part in batch.cut(_PART):
-            rows = _look_up_scores(part, self.columns, tables)
+            rows = look_up_scores(part, self.columns, tables)
             out += (rows @ rows.T).astype(np.int64)
 
     @property
@@ -114,7 +111,7 @@ class ScoreProducts(_SumKernel):
         return sum(one * other for one, other in combinations(farthest, 2))
 
 
-def _require_scores(
+def require_scores(
     schema: Schema, columns: Sequence[str], scores: Sequence[IntArray], largest: int
 ) -> None:
     """Refuse scores that are not integers, too large, or not one for every value of a column."""
@@ -127,7 +124,7 @@ def _require_scores(
             raise InvalidParameter(f"scores of column {name!r} must be at most {largest:,}")
 
 
-def _look_up_scores(
+def look_up_scores(
     batch: Batch, columns: Sequence[str], tables: Sequence[FloatArray]
 ) -> FloatArray:
     """Look up the score of each record: a row for each column."""
@@ -182,7 +179,7 @@ class Grouping:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupMarginals(_SumKernel):
+class GroupMarginals(SumKernel):
     """Kernel: count the records of every group by every value of each of `columns`.
 
     Only records that have all columns, also those of the grouping, are counted.
@@ -235,7 +232,7 @@ class GroupMarginals(_SumKernel):
 
 
 @dataclass(frozen=True, eq=False)
-class GroupScoreProducts(_SumKernel):
+class GroupScoreProducts(SumKernel):
     """Kernel: score each record's values as its own group does, and add up the products.
 
     Attributes:
@@ -304,7 +301,7 @@ class GroupScoreProducts(_SumKernel):
 
 
 @dataclass(frozen=True, eq=False)
-class PairTables(_SumKernel):
+class PairTables(SumKernel):
     """Kernel: count records by the classes of every two columns.
 
     Attributes:
@@ -365,79 +362,3 @@ class PairTables(_SumKernel):
     def record_change(self) -> int:
         """A record lies in one cell of the table of every pair."""
         return comb(len(self.columns), 2)
-
-
-# --- Random blocks of records, for maximum likelihood ---------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class BlockMoments(_SumKernel):
-    """Kernel: deal the records into blocks at random and add up the scores' moments in each.
-
-    One pass over one table: thousands of small tables would take a thousand times longer.
-
-    Attributes:
-        schema: What is publicly known about the records.
-        columns: Columns that have scores.
-        scores: For each of them, a score for every code, the special ones included.
-        blocks: Number of blocks.
-        rng: Source of the block numbers.
-        complete: Further columns that a record must have, or it is not counted.
-
-    Every record draws its block when it is added, independently of all else.  The source
-    yields one stream of words, so the cut of the records into batches does not matter.  The
-    answer has a column for each block: the number of records, the sum of each score, and the
-    sums of products of the pairs (0, 0), (0, 1), ....
-    """
-
-    schema: Schema
-    columns: tuple[str, ...]
-    scores: tuple[IntArray, ...]
-    blocks: int
-    rng: RandomSource
-    complete: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        require_count(blocks=self.blocks)
-        _require_scores(self.schema, self.columns, self.scores, LARGEST_BLOCK_SCORE)
-        if self.blocks > most_blocks(len(self.columns)):
-            raise InvalidParameter(f"{self.blocks:,} blocks of so many columns are too many")
-
-    @property
-    def codes(self) -> tuple[str, ...]:
-        """Columns that it reads as codes."""
-        return tuple(dict.fromkeys((*self.columns, *self.complete)))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """A row for each moment, a column for each block."""
-        return _moments(len(self.columns)), self.blocks
-
-    def add(self, batch: Batch, out: IntArray) -> None:
-        """Add the records of `batch` to `out`."""
-        tables = [table.astype(np.float64) for table in self.scores]
-        first, second = np.triu_indices(len(tables))
-        for part in batch.cut():
-            blocks = draw_blocks(self.blocks, len(part), self.rng)
-            rows = _look_up_scores(part, self.columns, tables)
-            out[0] += np.bincount(blocks, minlength=self.blocks)
-            terms = [*rows, *(rows[i] * rows[j] for i, j in zip(first, second, strict=True))]
-            for moment, term in zip(out[1:], terms, strict=True):
-                # Integers below 2**53: floats add them up exactly.
-                moment += np.bincount(blocks, term, self.blocks).astype(np.int64)
-
-    @property
-    def record_change(self) -> int:
-        """The most by which one record changes the moments of its block, in sum."""
-        farthest = [int(np.abs(table).max(initial=0)) for table in self.scores]
-        products = combinations_with_replacement(farthest, 2)
-        return 1 + sum(farthest) + sum(one * other for one, other in products)
-
-
-def most_blocks(columns: int) -> int:
-    """Return the most blocks into which records may be dealt; memory sets the limit."""
-    return MOST_CELLS // _moments(columns)
-
-
-def _moments(columns: int) -> int:
-    return 1 + columns + comb(columns + 1, 2)

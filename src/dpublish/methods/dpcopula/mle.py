@@ -1,12 +1,18 @@
 """DPCopula-MLE: noisy sums of the correlations within random blocks (sample and aggregate)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from math import comb
 
 import numpy as np
 
 from dpublish.core.method import Run
 from dpublish.core.noisy_size import NoisySize
+from dpublish.data.draws import draw_blocks
+from dpublish.data.schema import Schema
+from dpublish.data.table import Batch
+from dpublish.errors import InvalidParameter, require_count
 from dpublish.methods.dpcopula.column_marginals import (
     complete_columns,
     fewest_records,
@@ -14,11 +20,18 @@ from dpublish.methods.dpcopula.column_marginals import (
     value_distributions,
 )
 from dpublish.methods.dpcopula.correlation import NoisyCorrelation, normal_scores
-from dpublish.methods.dpcopula.kernels import BlockMoments, most_blocks
+from dpublish.methods.dpcopula.kernels import (
+    MOST_CELLS,
+    SumKernel,
+    look_up_scores,
+    require_scores,
+)
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.budget import Budget
+from dpublish.randomness import RandomSource
 from dpublish.types import IntArray
 
+LARGEST_SCORE = 1 << 13
 LARGEST_BLOCK = 1 << 16
 """Records up to which a block's moments multiply without leaving 64 bits."""
 CORRELATION_EXPONENT = -20
@@ -120,3 +133,79 @@ def correlation_sensitivity(columns: int) -> int:
     """
     unit = 1 << -CORRELATION_EXPONENT
     return columns**2 * unit // 2 + 2 * comb(columns, 2)
+
+
+# --- Blocks ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class BlockMoments(SumKernel):
+    """Kernel: deal the records into blocks at random and add up the scores' moments in each.
+
+    One pass over one table: thousands of small tables would take a thousand times longer.
+
+    Attributes:
+        schema: What is publicly known about the records.
+        columns: Columns that have scores.
+        scores: For each of them, a score for every code, the special ones included.
+        blocks: Number of blocks.
+        rng: Source of the block numbers.
+        complete: Further columns that a record must have, or it is not counted.
+
+    Every record draws its block when it is added, independently of all else.  The source
+    yields one stream of words, so the cut of the records into batches does not matter.  The
+    answer has a column for each block: the number of records, the sum of each score, and the
+    sums of products of the pairs (0, 0), (0, 1), ....
+    """
+
+    schema: Schema
+    columns: tuple[str, ...]
+    scores: tuple[IntArray, ...]
+    blocks: int
+    rng: RandomSource
+    complete: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_count(blocks=self.blocks)
+        require_scores(self.schema, self.columns, self.scores, LARGEST_SCORE)
+        if self.blocks > most_blocks(len(self.columns)):
+            raise InvalidParameter(f"{self.blocks:,} blocks of so many columns are too many")
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Columns that it reads as codes."""
+        return tuple(dict.fromkeys((*self.columns, *self.complete)))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """A row for each moment, a column for each block."""
+        return _moments(len(self.columns)), self.blocks
+
+    def add(self, batch: Batch, out: IntArray) -> None:
+        """Add the records of `batch` to `out`."""
+        tables = [table.astype(np.float64) for table in self.scores]
+        first, second = np.triu_indices(len(tables))
+        for part in batch.cut():
+            blocks = draw_blocks(self.blocks, len(part), self.rng)
+            rows = look_up_scores(part, self.columns, tables)
+            out[0] += np.bincount(blocks, minlength=self.blocks)
+            terms = [*rows, *(rows[i] * rows[j] for i, j in zip(first, second, strict=True))]
+            for moment, term in zip(out[1:], terms, strict=True):
+                # Integers below 2**53: floats add them up exactly.
+                moment += np.bincount(blocks, term, self.blocks).astype(np.int64)
+
+    @property
+    def record_change(self) -> int:
+        """The most by which one record changes the moments of its block, in sum."""
+        farthest = [int(np.abs(table).max(initial=0)) for table in self.scores]
+        products = combinations_with_replacement(farthest, 2)
+        return 1 + sum(farthest) + sum(one * other for one, other in products)
+
+
+def most_blocks(columns: int) -> int:
+    """Return the most blocks into which records may be dealt; memory sets the limit."""
+    return MOST_CELLS // _moments(columns)
+
+
+def _moments(columns: int) -> int:
+    return 1 + columns + comb(columns + 1, 2)
