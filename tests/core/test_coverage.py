@@ -20,7 +20,7 @@ from dpublish.mechanisms.exact.sampler import discrete_laplace
 from dpublish.methods.histogram.released import HistogramRelease, LabeledHistogramRelease
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.kmeans.synopsis import GridSynopsis
-from dpublish.methods.privbayes.nodes import Node
+from dpublish.methods.privbayes.network import Node
 from dpublish.methods.privbayes.released import PrivBayesRelease
 from dpublish.methods.topk.released import TopKRelease
 from dpublish.methods.trees.released import DecisionTreeRelease

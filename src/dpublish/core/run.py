@@ -363,6 +363,10 @@ class Run:
         """Draw public integers from 0 up to `below`, exactly uniform; no record decides them."""
         return uniform_below(below, count, self.rng)
 
+    def random_order(self, count: int) -> IntArray:
+        """Draw a public random order of `count` things, as their indices; no record decides it."""
+        return np.argsort(self.rng.words(count), kind="stable")
+
     # --- What is shown --------------------------------------------------------------------
 
     def step(self, done: int, total: int, label: str) -> None:

@@ -8,11 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish.core.run import Run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.methods.dpcopula import cell_copulas
 from dpublish.methods.dpcopula.cell_copulas import cells_error, release_cells
+from dpublish.methods.dpcopula.hybrid import DPCopulaHybrid
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import ReplaceRecord
 from dpublish.randomness import plain_generator, seeded
@@ -39,17 +41,19 @@ def table(records, schema=SMALL):
 
 
 def publish(rows, epsilon, seed, numbers=("age",), categories=("sex",), least_records=1, **more):
-    source = table(rows) if isinstance(rows, list) else rows
+    run = Run(
+        table(rows) if isinstance(rows, list) else rows,
+        rng=seeded(seed),
+        method=DPCopulaHybrid(),
+        budget=more.pop("budget", None) or Budget.seeded(epsilon),
+        progress=more.pop("progress", None),
+    )
     return release_cells(
-        source,
+        run,
         numbers=numbers,
         categories=categories,
         marginal=more.pop("marginal", "auto"),
         least_records=least_records,
-        method="test",
-        settings={},
-        budget=more.pop("budget", None) or Budget.seeded(epsilon),
-        rng=seeded(seed),
         **more,
     )
 
@@ -344,10 +348,11 @@ def test_other_neighbors_small_budgets_and_used_budgets_are_refused():
     class Untouchable:
         schema, neighbors = SMALL, SMALL.neighbors
 
+    method = DPCopulaHybrid(design="cells", least_values=3)
     with pytest.raises(InvalidParameter, match="added or removed"):
-        publish(Replaced(), 1, 1)
+        method.release(Replaced(), budget=Budget.seeded(1), rng=seeded(1))
     with pytest.raises(InvalidParameter, match="least_records"):
-        publish(Untouchable(), 1, 1, least_records=0)
+        DPCopulaHybrid(design="cells", least_records=0)
     for numbers in ((), ("age",), ("age", "pay")):
         with pytest.raises(InvalidParameter):
             cells_error(SMALL, numbers, ("sex",), None, Fraction(1, 10**15))

@@ -11,19 +11,18 @@ import pytest
 from scipy.special import ndtr
 
 from dpublish.accuracy.noise_distribution import noise_pmf, noise_survival
+from dpublish.core import run as draws
 from dpublish.core.noisy_size import NoisySize
+from dpublish.core.run import Run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.mechanisms.exact.lattice import floor_units
-from dpublish.methods.dpcopula import kendall, mle, spearman
-from dpublish.methods.dpcopula.expected_correlation import expected_spread
-from dpublish.methods.dpcopula.kendall import release_kendall
-from dpublish.methods.dpcopula.kernel_block_moments import correlation_sensitivity
-from dpublish.methods.dpcopula.kernel_concordance import PairTables, tau_values
-from dpublish.methods.dpcopula.kernel_score_products import ScoreProducts
-from dpublish.methods.dpcopula.mle import release_mle
-from dpublish.methods.dpcopula.score_bridge import score_table
+from dpublish.methods.dpcopula.dpcopula import expected_deviation
+from dpublish.methods.dpcopula.kendall import release_kendall, tau_values
+from dpublish.methods.dpcopula.kernels import PairTables, ScoreProducts
+from dpublish.methods.dpcopula.latent_correlation import score_table
+from dpublish.methods.dpcopula.mle import correlation_sensitivity, release_mle
 from dpublish.methods.dpcopula.spearman import release_spearman
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.amplification import amplified_epsilon
@@ -52,8 +51,8 @@ def make_table(codes, leaves, **settings):
 def true_marginals(table, codes):
     """Give marginals without noise; the leaf after the last is that of missing values."""
     marginals = {}
-    for place, spec in enumerate(table.schema.columns):
-        leaves = np.where(codes[:, place] < 0, spec.size - 1, codes[:, place])
+    for index, spec in enumerate(table.schema.columns):
+        leaves = np.where(codes[:, index] < 0, spec.size - 1, codes[:, index])
         counts = np.bincount(leaves, minlength=spec.size).astype(np.int64)
         marginals[spec.name] = NoisyMarginal("identity", spec.size, counts, Fraction(1))
     return marginals
@@ -65,18 +64,17 @@ def draw_codes(records, columns, correlation, probabilities, key=1):
     matrix = np.full((columns, columns), correlation)
     np.fill_diagonal(matrix, 1)
     normal = rng.standard_normal((records, columns)) @ np.linalg.cholesky(matrix).T
-    places = np.searchsorted(np.cumsum(probabilities), ndtr(normal))
-    return np.minimum(places, probabilities.size - 1)
+    codes = np.searchsorted(np.cumsum(probabilities), ndtr(normal))
+    return np.minimum(codes, probabilities.size - 1)
 
 
 def publish(method, table, marginals, records, *, epsilon=1, rng=None, **options):
     return METHODS[method](
-        table,
+        Run(table, rng=rng or seeded(3)),
         tuple(marginals),
         marginals,
         NoisySize(records, RATE),
         budget=Budget.seeded(epsilon),
-        rng=rng or seeded(3),
         **options,
     )
 
@@ -109,8 +107,8 @@ def test_missing_values_never_make_correlations_up(method, together):
     table = make_table(codes, 5, missing="category")
     marginals = true_marginals(table, codes)
     noisy = publish(method, table, marginals, 60_000, epsilon=1000)
-    ordinary = [x.probabilities[:5] / x.probabilities[:5].sum() for x in marginals.values()]
-    found = noisy.matrix(ordinary, 60_000)[np.triu_indices(3, 1)]
+    listed = [x.probabilities[:5] / x.probabilities[:5].sum() for x in marginals.values()]
+    found = noisy.matrix(listed, 60_000)[np.triu_indices(3, 1)]
     # The first two are missing together in 40 % of the records, or in 52 % one or both.
     assert found[1:] == pytest.approx(0.6, abs=0.04)
     assert 0.56 < found[0] < 0.64 if together else 0.35 < found[0] < 0.6
@@ -129,19 +127,19 @@ def test_a_column_that_hardly_varies_does_not_wipe_out_the_others():
 
 
 class Heard(Exception):
-    """What reached the mechanism."""
+    """What the mechanism was given."""
 
 
 def heard(monkeypatch, method, table, marginals, records, **options):
     """Run a method up to its mechanism, and give what it was asked to perturb."""
-    module = {"kendall": kendall, "mle": mle, "spearman": spearman}[method]
     name = "add_geometric" if method == "mle" else "add_laplace"
 
-    def stop(values, *, sensitivity, budget, rng):
+    def stop(values, *, sensitivity, budget, rng, **further):
+        assert not any(further.values())
         raise Heard(values, sensitivity, budget.epsilon)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, name, stop)
+        patch.setattr(draws, name, stop)
         with pytest.raises(Heard) as caught:
             publish(method, table, marginals, records, **options)
     return caught.value.args
@@ -150,7 +148,7 @@ def heard(monkeypatch, method, table, marginals, records, **options):
 @pytest.mark.parametrize("size", [-9, 40, 420])
 @pytest.mark.parametrize("records", [1, 2, 3, 30])
 @pytest.mark.parametrize("method", METHODS)
-def test_what_reaches_the_mechanism_moves_by_no_more_than_it_is_told(
+def test_what_the_mechanism_gets_moves_by_no_more_than_the_sensitivity(
     method, records, size, monkeypatch
 ):
     """Whatever the noisy size says: far fewer or far more records than there are."""
@@ -201,19 +199,19 @@ def test_blocks_get_noise_for_all_that_a_block_can_change(columns):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_spread_is_that_of_repeated_releases(method):
+def test_the_deviation_is_that_of_repeated_releases(method):
     table, marginals = world(3000, 3, 0.0, "five")
     probabilities = [x.probabilities for x in marginals.values()]
     rng = seeded(8)
     options = {"blocks": 60} if method == "mle" else {}
-    found, spreads = [], []
+    found, deviations = [], []
     for _ in range(120):
         noisy = publish(method, table, marginals, 3000, epsilon="0.5", rng=rng, **options)
         found.append(noisy.matrix(probabilities, 3000)[np.triu_indices(3, 1)])
-        spreads.append(noisy.spread(probabilities, 3000)[0, 1])
-    if method != "mle":  # there blocks are drawn anew, which adds to the spread
-        assert np.std(found, axis=0).mean() == pytest.approx(np.mean(spreads), rel=0.2)
-    assert np.std(found, axis=0).mean() > 0.8 * np.mean(spreads)
+        deviations.append(noisy.deviations(probabilities, 3000)[0, 1])
+    if method != "mle":  # there blocks are drawn anew, which adds to the deviation
+        assert np.std(found, axis=0).mean() == pytest.approx(np.mean(deviations), rel=0.2)
+    assert np.std(found, axis=0).mean() > 0.8 * np.mean(deviations)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -221,7 +219,8 @@ def test_budget_in_is_budget_spent(method):
     table, marginals = world(200, 3, 0.5, "five")
     budget = Budget.seeded("0.3")
     size = NoisySize(200, RATE)
-    publish_once = partial(METHODS[method], table, tuple(marginals), marginals, size, rng=seeded(1))
+    run = Run(table, rng=seeded(1))
+    publish_once = partial(METHODS[method], run, tuple(marginals), marginals, size)
     publish_once(budget=budget)
     assert budget.cost() == budget.epsilon
     assert all(share.is_used for share in budget.account())
@@ -249,15 +248,15 @@ def test_the_noise_has_the_rate_that_is_published(method):
     drawn = [publish(method, table, marginals, 400, epsilon="0.5", rng=rng) for _ in range(3000)]
     rate = drawn[0].rate
     edges = [round(x / float(rate)) for x in (-2, -1, -0.4, 0, 0.4, 1, 2)]
-    places = np.searchsorted(edges, [int(x.units[0]) for x in drawn], side="right").tolist()
+    bins = np.searchsorted(edges, [int(x.units[0]) for x in drawn], side="right").tolist()
 
     def expected(rate):
         tails = [1.0, *noise_survival(rate, edges).tolist(), 0.0]
         return {i: tails[i] - tails[i + 1] for i in range(len(edges) + 1)}
 
-    assert frequency_p_value(places, expected(rate)) > 1e-4
-    assert frequency_p_value(places, expected(rate * Fraction(13, 10))) < 1e-8
-    assert frequency_p_value(places, expected(rate * Fraction(7, 10))) < 1e-8
+    assert frequency_p_value(bins, expected(rate)) > 1e-4
+    assert frequency_p_value(bins, expected(rate * Fraction(13, 10))) < 1e-8
+    assert frequency_p_value(bins, expected(rate * Fraction(7, 10))) < 1e-8
 
 
 def kendall_units(codes, noisy, marginals, table):
@@ -313,8 +312,8 @@ def test_noise_scaled_by_the_private_number_of_records_is_caught():
     def distribution(codes, rate):
         table = make_table(codes, records + 1)
         tables = table.sum(PairTables(table.schema, ("c0", "c1"), (np.arange(records + 1),) * 2))
-        place = int(tau_values(tables, 2)[0] // step)
-        return dict(zip(grid.tolist(), noise_pmf(rate, grid - place).tolist(), strict=True))
+        unit = int(tau_values(tables, 2)[0] // step)
+        return dict(zip(grid.tolist(), noise_pmf(rate, grid - unit).tolist(), strict=True))
 
     more = np.vstack([old, [records, 0]])
     sound = epsilon / (Fraction(4, 21) / step + 1)
@@ -329,12 +328,11 @@ def test_a_sample_is_taken_above_a_public_amount_of_work_and_still_tells():
     table, marginals = world(30_000, 3, 0.6, "five")
     budget = Budget.seeded(2)
     noisy = release_kendall(
-        table,
+        Run(table, rng=seeded(2)),
         tuple(marginals),
         marginals,
         NoisySize(30_000, RATE),
         budget=budget,
-        rng=seeded(2),
         most_work=3 * 10_000,
     )
     assert noisy.settings["sample_rate"] == "1/3"
@@ -353,9 +351,9 @@ def test_records_that_another_marginal_leaves_out_are_left_out():
     table = open_table(pa.table(rows), schema)
     codes = np.array([[1, 1, 1], [1, 1, 0]])
     marginals = true_marginals(table, codes)
-    options = {"size": NoisySize(-9, RATE), "rng": seeded(1)}
+    run, size = Run(table, rng=seeded(1)), NoisySize(-9, RATE)
     found = [
-        release_kendall(table, ("a", "b"), used, budget=Budget.seeded(10**6), **options)
+        release_kendall(run, ("a", "b"), used, size, budget=Budget.seeded(10**6))
         for used in (marginals, {name: marginals[name] for name in ("a", "b")})
     ]
     assert [round(np.ldexp(float(x.units[0]), x.exponent), 2) for x in found] == [0.0, 0.67]
@@ -368,26 +366,29 @@ def test_units_with_several_rows_and_single_columns_are_refused(method):
     marginals = true_marginals(table, codes)
     with pytest.raises(InvalidParameter, match="two columns"):
         METHODS[method](
-            table, ("c0",), marginals, NoisySize(3, RATE), budget=Budget.seeded(1), rng=seeded(1)
+            Run(table, rng=seeded(1)),
+            ("c0",),
+            marginals,
+            NoisySize(3, RATE),
+            budget=Budget.seeded(1),
         )
     schema = Schema(table.schema.columns, unit="who")
     rows = pa.table({"c0": [0, 1], "c1": [0, 1], "who": ["a", "a"]})
     budget = Budget.seeded(1)
     with pytest.raises(InvalidParameter, match="single records"):
         METHODS[method](
-            open_table(rows, schema),
+            Run(open_table(rows, schema), rng=seeded(1)),
             tuple(marginals),
             marginals,
             NoisySize(3, RATE),
             budget=budget,
-            rng=seeded(1),
         )
     assert not budget.is_used
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_predicted_spread_falls_with_epsilon_and_is_met(method):
-    predicted = [expected_spread(method, 4, 20_000, Fraction(x, 100)) for x in range(1, 300, 7)]
+def test_the_predicted_deviation_falls_with_epsilon_and_is_met(method):
+    predicted = [expected_deviation(method, 4, 20_000, Fraction(x, 100)) for x in range(1, 300, 7)]
     assert all(one > other for one, other in pairwise(predicted))
     found = []
     for key in range(12):
@@ -396,7 +397,7 @@ def test_the_predicted_spread_falls_with_epsilon_and_is_met(method):
         matrix = noisy.matrix([x.probabilities for x in marginals.values()], 20_000)
         found.extend(matrix[np.triu_indices(4, 1)])
     assert len(found) == 12 * comb(4, 2)
-    expected = expected_spread(method, 4, 20_000, Fraction(1, 10))
+    expected = expected_deviation(method, 4, 20_000, Fraction(1, 10))
     assert np.std(found) == pytest.approx(expected, rel=0.35)
     with pytest.raises(InvalidParameter, match="rate"):
-        expected_spread(method, 4, 20_000, Fraction(1, 10**12))
+        expected_deviation(method, 4, 20_000, Fraction(1, 10**12))

@@ -6,16 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpublish.core import run as method_run
+from dpublish.core import run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms import noise
-from dpublish.methods.dpcopula import dpcopula as gaussian_copula
-from dpublish.methods.dpcopula import kendall, mle, spearman, weighed_marginals
+from dpublish.methods.dpcopula import column_marginals, dpcopula
+from dpublish.methods.dpcopula.column_marginals import marginal_shares
 from dpublish.methods.dpcopula.dpcopula import DPCopula, ordered_columns
-from dpublish.methods.dpcopula.weighed_marginals import marginal_shares
-from dpublish.methods.marginals import one_marginal as marginals
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from transcript import privacy_loss
@@ -28,7 +26,7 @@ SCHEMA = Schema(
         column("town", "category", values=["a", "b", "c"]),
     )
 )
-MODULES = (method_run, noise, kendall, spearman, mle)
+MODULES = (run, noise)
 EPSILON = Fraction(3)
 
 
@@ -74,13 +72,12 @@ def test_no_release_tells_neighbors_apart_by_more_than_the_budget(method, margin
 
 def test_the_audit_notices_marginals_that_each_take_the_whole_share(monkeypatch):
     """As if a record were in one column only."""
-    monkeypatch.setattr(
-        weighed_marginals,
-        "release_marginal",
-        lambda run, counts, *, method, budget: marginals.release_marginal(
-            run, counts, method=method, budget=Budget.seeded(4 * budget.spend())
-        ),
-    )
+    honest = column_marginals.release_marginal
+
+    def reckless(run, counts, *, method, budget):
+        return honest(run, counts, method=method, budget=Budget.seeded(4 * budget.spend()))
+
+    monkeypatch.setattr(column_marginals, "release_marginal", reckless)
     assert worst_loss(monkeypatch, DPCopula()) > float(EPSILON)
 
 
@@ -143,8 +140,8 @@ def test_longer_columns_get_more_of_the_budget():
 def test_the_predicted_error_falls_with_epsilon_and_knows_the_correlations():
     method = DPCopula()
     errors = [method.expected_error(SCHEMA, 1000, Fraction(e)) for e in (1, 2, 4)]
-    reach = [error.figures["range_count_95"] for error in errors]
-    assert reach == sorted(reach, reverse=True)
+    widths = [error.figures["range_count_95"] for error in errors]
+    assert widths == sorted(widths, reverse=True)
     assert errors[0].figures["correlation_95"] > errors[2].figures["correlation_95"]
     assert "correlation_95" not in method.expected_error(SCHEMA, None, Fraction(1)).figures
 
@@ -179,7 +176,7 @@ def test_too_many_columns_are_refused_before_any_of_them_is_planned(monkeypatch)
     def plan(*_):
         pytest.fail("a marginal was planned, which takes minutes for all of them")
 
-    monkeypatch.setattr(gaussian_copula, "require_marginals", plan)
+    monkeypatch.setattr(dpcopula, "require_marginals", plan)
     schema = Schema(tuple(column(f"x{i}", "integer", bounds=[0, 9]) for i in range(2_000)))
     with pytest.raises(InvalidParameter, match=r"2,000 columns are too many .* name fewer"):
         DPCopula().expected_error(schema, None, Fraction(1))

@@ -8,8 +8,7 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.methods.dpcopula.kernel_group_marginals import Grouping, GroupMarginals
-from dpublish.methods.dpcopula.kernel_group_scores import GroupScoreProducts
+from dpublish.methods.dpcopula.kernels import Grouping, GroupMarginals, GroupScoreProducts
 from dpublish.privacy.neighbors import AddRemoveRecord, ReplaceRecord
 from dpublish.randomness import plain_generator
 
@@ -49,10 +48,10 @@ def test_marginals_of_groups_are_those_of_a_loop_over_records():
     by_column = GroupMarginals(GROUPING, NUMBERS).split(
         answer(GroupMarginals(GROUPING, NUMBERS), records)
     )
-    for place, found in enumerate(by_column):
+    for index, found in enumerate(by_column):
         expected = np.zeros_like(found)
         for record in records:
-            expected[GROUPS[3 * record[0] + record[1]], record[2 + place]] += 1
+            expected[GROUPS[3 * record[0] + record[1]], record[2 + index]] += 1
         assert np.array_equal(found, expected)
 
 
@@ -85,7 +84,7 @@ def test_one_record_moves_marginals_by_one_per_column_and_never_more():
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_sensitivity_of_products_is_reached_and_never_passed(seed):
+def test_the_sensitivity_of_products_is_attained_and_never_exceeded(seed):
     kernel = GroupScoreProducts(GROUPING, NUMBERS, scores(seed))
     above = np.triu_indices(3, 1)
     moved = max(int(np.abs(answer(kernel, [record])[above]).sum()) for record in ALL)
@@ -115,7 +114,7 @@ def test_other_neighbors_and_misfits_are_refused():
         Grouping(SCHEMA, ("sex", "town"), GROUPS[:5])
     with pytest.raises(InvalidParameter, match="at least one column"):
         GroupMarginals(GROUPING, ())
-    with pytest.raises(InvalidParameter, match="'days' needs a whole score"):
+    with pytest.raises(InvalidParameter, match="'days' needs an integer score"):
         GroupScoreProducts(GROUPING, NUMBERS, (*scores()[:2], scores()[2][:2]))
     with pytest.raises(InvalidParameter, match="for each column"):
         GroupScoreProducts(GROUPING, NUMBERS, scores()[:2])

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from dpublish.accuracy.noise_distribution import noise_variance
-from dpublish.core import run as method_run
+from dpublish.core import run
 from dpublish.core.folder.folder import load
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
@@ -16,10 +16,9 @@ from dpublish.errors import InvalidParameter
 from dpublish.evaluation.synthetic_table import Comparison
 from dpublish.mechanisms import noise
 from dpublish.methods.dpcopula import hybrid as hybrid_copula
-from dpublish.methods.dpcopula import mixed_network, spearman
+from dpublish.methods.dpcopula import mixed_network
 from dpublish.methods.dpcopula.hybrid import DPCopulaHybrid
 from dpublish.methods.dpcopula.released_hybrid import DPCopulaHybridRelease
-from dpublish.methods.privbayes import structure as bayes_structure
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from transcript import privacy_loss
@@ -32,7 +31,7 @@ SCHEMA = Schema(
         column("town", "category", values=["a", "b", "c"]),
     )
 )
-MODULES = (method_run, noise, spearman, bayes_structure, mixed_network)
+MODULES = (run, noise)
 EPSILON = Fraction(4)
 DESIGNS = ["network", "numbers-first"]
 
@@ -88,13 +87,13 @@ def test_the_audit_notices_joints_that_each_take_the_whole_share(design, monkeyp
 
     def forgetful(*args, **settings):
         # The transcript stands in for the mechanism, so what it is told is what is changed.
-        outer = mixed_network.add_geometric
+        outer = run.add_geometric
 
         def one_joint(counts, *, sensitivity, budget, rng):
             return outer(counts, sensitivity=1, budget=budget, rng=rng)
 
         with monkeypatch.context() as patch:
-            patch.setattr(mixed_network, "add_geometric", one_joint)
+            patch.setattr(run, "add_geometric", one_joint)
             return honest(*args, **settings)
 
     monkeypatch.setattr(hybrid_copula, "release_network", forgetful)
@@ -109,9 +108,9 @@ def test_the_audit_notices_classes_from_exact_marginals(monkeypatch):
         kernel = mixed_network.CompleteCounts(SCHEMA, ((("pay", None),),), SCHEMA.names)
         counts = table.sum(kernel)
 
-        def peeking(probabilities, ordinary):
+        def peeking(probabilities, listed):
             exact = counts / max(counts.sum(), 1)
-            return honest(exact if ordinary == len(counts) else probabilities, ordinary)
+            return honest(exact if listed == len(counts) else probabilities, listed)
 
         monkeypatch.setattr(mixed_network, "rank_levels", peeking)
         coarse.release(table, budget=Budget.seeded(EPSILON), rng=seeded(1))
@@ -234,10 +233,10 @@ def test_records_without_a_category_are_left_out_of_everything():
         table, budget=Budget.seeded(20), rng=seeded(2)
     )
     assert release.records == pytest.approx(8000, rel=0.05)
-    whole = DPCopulaHybrid(design="numbers-first").release(
+    complete = DPCopulaHybrid(design="numbers-first").release(
         open_table(rows, schema), budget=Budget.seeded(20), rng=seeded(2)
     )
-    assert release.numbers.matrix[0, 1] == pytest.approx(whole.numbers.matrix[0, 1], abs=0.03)
+    assert release.numbers.matrix[0, 1] == pytest.approx(complete.numbers.matrix[0, 1], abs=0.03)
 
 
 def test_classes_get_names_that_no_value_has():
@@ -253,7 +252,7 @@ def test_classes_get_names_that_no_value_has():
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_long_categories_keep_their_marginals_at_a_small_budget(design):
-    """Their cells in the network are coarse; within them values are not spread evenly."""
+    """Their cells in the network are coarse; within them values are not uniform."""
     rows, schema = mixed_rows(20_000)
     probabilities = 0.6 ** np.arange(40)
     drawn = plain_generator(6).choice(40, 20_000, p=probabilities / probabilities.sum())

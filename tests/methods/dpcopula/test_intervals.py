@@ -10,18 +10,17 @@ from scipy.special import ndtr
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema, column
-from dpublish.methods.dpcopula import intervals as copula_bars
+from dpublish.methods.dpcopula import intervals
+from dpublish.methods.dpcopula.correlation import NoisyCorrelation
+from dpublish.methods.dpcopula.gaussian_copula import CopulaQuery, ValueDistribution, draw_codes
 from dpublish.methods.dpcopula.intervals import (
     TotalEvidence,
-    count_reach,
+    count_half_width,
     dependence_deviation,
     sampling_variance,
 )
-from dpublish.methods.dpcopula.noisy_correlation import NoisyCorrelation
-from dpublish.methods.dpcopula.query import Question
+from dpublish.methods.dpcopula.latent_correlation import SCORE_UNIT, score_table
 from dpublish.methods.dpcopula.released import DPCopulaRelease
-from dpublish.methods.dpcopula.rows import LeafDistribution, draw_codes
-from dpublish.methods.dpcopula.score_bridge import SCORE_UNIT, score_table
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
@@ -46,11 +45,11 @@ def draws():
     return np.random.Generator(np.random.Philox(5))
 
 
-def question(probabilities=PROBABILITIES, matrix=MATRIX):
+def make_query(probabilities=PROBABILITIES, matrix=MATRIX):
     distributions = [
-        LeafDistribution(part, size) for part, size in zip(probabilities, ORDINARY, strict=True)
+        ValueDistribution(part, size) for part, size in zip(probabilities, ORDINARY, strict=True)
     ]
-    return Question(matrix, distributions, WEIGHTS)
+    return CopulaQuery(matrix, distributions, WEIGHTS)
 
 
 def geometric(rate, size, draws):
@@ -60,8 +59,8 @@ def geometric(rate, size, draws):
 
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_influence_is_how_the_share_moves_with_a_leaf(which):
-    asked = question()
-    influence = asked.influence(which, 1e-9)
+    query = make_query()
+    influence = query.influence(which, 1e-9)
     assert influence @ PROBABILITIES[which] == pytest.approx(0, abs=2e-4)
     step = 1e-3
     for leaf in range(PROBABILITIES[which].size):
@@ -74,29 +73,29 @@ def test_influence_is_how_the_share_moves_with_a_leaf(which):
                 probabilities / probabilities.sum(),
                 *PROBABILITIES[which + 1 :],
             ]
-            moved.append(question(changed).share)
+            moved.append(make_query(changed).share)
         assert influence[leaf] == pytest.approx((moved[1] - moved[0]) / (2 * step), abs=5e-3)
 
 
 def test_a_share_is_the_part_of_drawn_rows(draws):
-    asked = question()
-    distributions = {str(j): distribution for j, distribution in enumerate(asked.distributions)}
+    query = make_query()
+    distributions = {str(j): distribution for j, distribution in enumerate(query.distributions)}
     codes = draw_codes(MATRIX, distributions, 400_000, draws)
     counted = np.prod([w[codes[str(j)]] for j, w in enumerate(WEIGHTS)], axis=0)
-    assert asked.share == pytest.approx(counted.mean(), abs=5 * counted.std() / 400_000**0.5)
+    assert query.share == pytest.approx(counted.mean(), abs=5 * counted.std() / 400_000**0.5)
     alone = np.prod([w @ c for w, c in zip(WEIGHTS, PROBABILITIES, strict=True)])
-    assert abs(alone - asked.share) > 0.003  # a twin that forgets the correlations
+    assert abs(alone - query.share) > 0.003  # a twin that forgets the correlations
 
 
 def test_probability_moves_a_count_less_than_a_sample_without_known_marginals(draws):
     # Two independent halves: given the marginals, only the cross of both varies.
     halves = np.array([0.5, 0.5])
-    distributions = [LeafDistribution(halves, 2)] * 2
-    asked = Question(np.eye(2), distributions, [np.array([1.0, 0.0])] * 2)
-    influences = [asked.influence(which, 1e-6) for which in (0, 1)]
-    assert sampling_variance(asked, influences) == pytest.approx(1 / 16, rel=0.02)
+    distributions = [ValueDistribution(halves, 2)] * 2
+    query = CopulaQuery(np.eye(2), distributions, [np.array([1.0, 0.0])] * 2)
+    influences = [query.influence(which, 1e-6) for which in (0, 1)]
+    assert sampling_variance(query, influences) == pytest.approx(1 / 16, rel=0.02)
     flat = [np.zeros(2)] * 2  # without marginals it is binomial
-    assert sampling_variance(asked, flat) == pytest.approx(3 / 16)
+    assert sampling_variance(query, flat) == pytest.approx(3 / 16)
     tables = draws.integers(0, 2, (2, 4000, 400))
     counts = (tables.sum(axis=0) == 0).sum(axis=0)
     told = (tables == 0).sum(axis=1).prod(axis=0) / 4000
@@ -104,12 +103,12 @@ def test_probability_moves_a_count_less_than_a_sample_without_known_marginals(dr
 
 
 def test_noise_of_correlations_moves_the_share_as_redrawing_says():
-    halves = [LeafDistribution(np.array([0.5, 0.5]), 2)] * 2
-    asked = Question(np.eye(2), halves, [np.array([1.0, 0.0])] * 2)
-    spread = np.array([[0, 0.1], [0.1, 0]])
+    halves = [ValueDistribution(np.array([0.5, 0.5]), 2)] * 2
+    query = CopulaQuery(np.eye(2), halves, [np.array([1.0, 0.0])] * 2)
+    deviations = np.array([[0, 0.1], [0.1, 0]])
     # The probability of a quadrant is 1/4 + asin(r) / 2π, so its slope at 0 is 1/2π.
-    assert dependence_deviation(asked, spread) == pytest.approx(0.1 / (2 * np.pi), rel=0.25)
-    assert dependence_deviation(asked, np.zeros((2, 2))) == 0
+    assert dependence_deviation(query, deviations) == pytest.approx(0.1 / (2 * np.pi), rel=0.25)
+    assert dependence_deviation(query, np.zeros((2, 2))) == 0
 
 
 def test_the_number_of_records_is_the_mean_by_precision():
@@ -123,7 +122,7 @@ def test_the_number_of_records_is_the_mean_by_precision():
     assert evidence.records == pytest.approx(
         precisions @ [50, 80, 100] / precisions.sum(), rel=1e-9
     )
-    assert evidence.reach(0.95) == pytest.approx(2 / np.sqrt(precisions.sum()), rel=0.15)
+    assert evidence.half_width(0.95) == pytest.approx(2 / np.sqrt(precisions.sum()), rel=0.15)
     negative = TotalEvidence(marginals[:0], -5, Fraction(1, 20))
     assert negative.records == 0
 
@@ -175,8 +174,8 @@ def published(codes, epsilon, draws):
     )
 
 
-def simulate(records, epsilon, releases, questions, draws):
-    """Ask random questions of releases of normal data; give answers and truths."""
+def simulate(records, epsilon, releases, queries, draws):
+    """Return answers of releases of normal data to random queries, and the truths."""
     for _ in range(releases):
         loads = draws.normal(size=(COLUMNS, COLUMNS + 2))
         scale = np.sqrt((loads**2).sum(axis=1))
@@ -184,14 +183,14 @@ def simulate(records, epsilon, releases, questions, draws):
         skewed = ndtr(normals) ** draws.choice([0.5, 1, 3], COLUMNS)
         codes = np.minimum((LEAVES * skewed).astype(np.int64), LEAVES - 1)
         release = published(codes, epsilon, draws)
-        for _ in range(questions):
+        for _ in range(queries):
             chosen = draws.choice(COLUMNS, draws.integers(2, COLUMNS + 1), replace=False)
             ends = np.sort(draws.integers(0, LEAVES, (2, chosen.size)), axis=0)
-            asked = " and ".join(
+            query = " and ".join(
                 f"c{j} in {low}..{high}" for j, low, high in zip(chosen, *ends, strict=True)
             )
             inside = (codes[:, chosen] >= ends[0]) & (codes[:, chosen] <= ends[1])
-            yield release.count(asked), int(inside.all(axis=1).sum())
+            yield release.count(query), int(inside.all(axis=1).sum())
 
 
 def coverage(pairs):
@@ -205,13 +204,13 @@ def test_intervals_hold_the_truth_as_often_as_they_claim(records, epsilon, draws
     assert 0.93 <= coverage(simulate(records, epsilon, 8, 15, draws)) <= 0.99
     # Twins that leave out the noise of marginals, or that the records are a sample.
     if epsilon < 1:
-        monkeypatch.setattr(copula_bars, "_marginal_reach", lambda *_: 0.0)
+        monkeypatch.setattr(intervals, "_marginal_half_width", lambda *_: 0.0)
     else:
-        monkeypatch.setattr(copula_bars, "sampling_variance", lambda *_: 0.0)
+        monkeypatch.setattr(intervals, "sampling_variance", lambda *_: 0.0)
     assert coverage(simulate(records, epsilon, 4, 15, draws)) < 0.9
 
 
-def test_more_confidence_and_less_budget_make_wider_bars(draws):
+def test_more_confidence_and_less_budget_make_wider_intervals(draws):
     codes = draws.integers(0, LEAVES, (2000, COLUMNS))
     widths = [
         published(codes, epsilon, draws).count("c0 < 20 and c1 < 20", confidence=confidence)
@@ -221,13 +220,13 @@ def test_more_confidence_and_less_budget_make_wider_bars(draws):
         assert narrow < wide
 
 
-def test_there_is_no_bar_where_a_marginal_has_none():
-    distributions = [LeafDistribution(np.full(8, 1 / 8), 8)] * 2
+def test_there_is_no_interval_where_a_marginal_has_none():
+    distributions = [ValueDistribution(np.full(8, 1 / 8), 8)] * 2
     half = (np.arange(8) < 4).astype(float)
     merged = NoisyMarginal("noise-first", 8, np.full(8, 10), Fraction(1, 2))
     plain = NoisyMarginal("identity", 8, np.full(8, 10), Fraction(1, 2))
-    asked = Question(np.eye(2), distributions, [half, half])
-    spread = np.zeros((2, 2))
+    query = CopulaQuery(np.eye(2), distributions, [half, half])
+    deviations = np.zeros((2, 2))
     evidence = TotalEvidence([merged, plain, plain], 80, Fraction(1, 2))
-    assert count_reach(asked, [0, 1], spread, evidence, 0.95) is None
-    assert count_reach(asked, [1, 2], spread, evidence, 0.95) is not None
+    assert count_half_width(query, [0, 1], deviations, evidence, 0.95) is None
+    assert count_half_width(query, [1, 2], deviations, evidence, 0.95) is not None

@@ -1,4 +1,4 @@
-"""Classes of ranks: nested, about equal, and a taxonomy over the same leaves."""
+"""Classes of ranks: nested, about equal, and a taxonomy over the same values."""
 
 from itertools import pairwise
 
@@ -9,7 +9,7 @@ from dpublish.data.column import with_taxonomy
 from dpublish.data.schema import Schema, column
 from dpublish.data.taxonomy import Taxonomy
 from dpublish.errors import InvalidParameter
-from dpublish.methods.dpcopula.rank_classes import MOST_CLASSES, classed_schema, rank_levels
+from dpublish.methods.dpcopula.released_hybrid import MOST_CLASSES, classed_schema, rank_levels
 from dpublish.randomness import plain_generator
 
 
@@ -28,22 +28,22 @@ def test_classes_are_nested_and_hold_about_as_much():
     ("probabilities", "levels"),
     [
         ([1.0], ()),
-        ([0.95, 0.05], ()),  # the leaves themselves are all there is
+        ([0.95, 0.05], ()),  # the values themselves are all there is
         ([0.96, 0.01, 0.01, 0.01, 0.01], ((0, 1), (0, 1, 2))),
         ([0.0, 0.0, 0.0], ((0, 1),)),  # nothing is known: cut by position
     ],
 )
-def test_few_or_uneven_leaves_have_few_classes(probabilities, levels):
+def test_few_or_uneven_values_have_few_classes(probabilities, levels):
     assert rank_levels(np.array(probabilities), len(probabilities)) == levels
 
 
-def test_special_leaves_stay_alone_on_every_level():
+def test_special_values_stay_alone_on_every_level():
     levels = rank_levels(np.array([0.2, 0.2, 0.2, 0.2, 0.15, 0.05]), 4)
     assert levels
     assert all(level[-2:] == (4, 5) for level in levels)
 
 
-def test_a_classed_column_counts_the_same_leaves():
+def test_a_classed_column_counts_the_same_values():
     schema = Schema((column("age", "integer", bounds=[0, 99], missing="category"),))
     classed = classed_schema(schema, {"age": ((0, 30, 100), (0, 10, 30, 60, 100))})
     own = classed["age"]
@@ -55,7 +55,7 @@ def test_a_classed_column_counts_the_same_leaves():
     assert schema["age"].height == 1  # the column itself stays as it was
 
 
-def test_levels_over_other_leaves_are_refused():
+def test_levels_over_other_values_are_refused():
     with pytest.raises(InvalidParameter, match="not the leaves"):
         with_taxonomy(column("age", "integer", bounds=[0, 3]), Taxonomy.flat(("a", "b")))
 

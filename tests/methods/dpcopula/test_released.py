@@ -13,11 +13,15 @@ from scipy.stats import multivariate_normal
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema, column
 from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
-from dpublish.methods.dpcopula.noisy_correlation import NoisyCorrelation
+from dpublish.methods.dpcopula.correlation import NoisyCorrelation, shrink
+from dpublish.methods.dpcopula.gaussian_copula import ValueDistribution, draw_codes
+from dpublish.methods.dpcopula.latent_correlation import (
+    SCORE_UNIT,
+    correlation_of_terms,
+    pair_terms,
+    score_table,
+)
 from dpublish.methods.dpcopula.released import DPCopulaRelease
-from dpublish.methods.dpcopula.rows import LeafDistribution, draw_codes
-from dpublish.methods.dpcopula.score_bridge import SCORE_UNIT, latent_correlation, score_table
-from dpublish.methods.dpcopula.shrinkage import shrunk
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.methods.marginals.released import SMOOTHED
 from dpublish.privacy.budget import Budget
@@ -82,23 +86,23 @@ def cell_distribution(release):
     distributions = [release.distributions[name] for name in names]
     order = [names.index(name) for name in ORDERED]
     normal = multivariate_normal(cov=release.matrix, abseps=1e-7, releps=1e-6)
-    ordinary = {}
-    for leaves in product(*(range(distributions[j].ordinary) for j in order)):
+    listed = {}
+    for leaves in product(*(range(distributions[j].listed) for j in order)):
         low = [distributions[j].starts[leaf] for j, leaf in zip(order, leaves, strict=True)]
         high = [distributions[j].ends[leaf] for j, leaf in zip(order, leaves, strict=True)]
         probability = normal.cdf(high, lower_limit=low)
-        ordinary[leaves] = float(probability) if np.less(low, high).all() else 0.0
+        listed[leaves] = float(probability) if np.less(low, high).all() else 0.0
     distribution = {}
     for codes in product(*(range(one.probabilities.size) for one in distributions)):
         probability = distributions[2].probabilities[codes[2]]
         for j in order:
-            one, special = distributions[j], codes[j] >= distributions[j].ordinary
+            one, special = distributions[j], codes[j] >= distributions[j].listed
             probability *= one.probabilities[codes[j]] if special else 1 - one.special
         probability *= sum(
             part
-            for leaves, part in ordinary.items()
+            for leaves, part in listed.items()
             if all(
-                codes[j] in (leaf, *range(distributions[j].ordinary, 99))
+                codes[j] in (leaf, *range(distributions[j].listed, 99))
                 for j, leaf in zip(order, leaves, strict=True)
             )
         )
@@ -113,13 +117,13 @@ def codes_of(rows):
 
 def test_the_correlations_are_those_of_the_published_products():
     release = copula()
-    probabilities = [release.distributions[name].ordinary_probabilities for name in ORDERED]
+    probabilities = [release.distributions[name].listed_probabilities for name in ORDERED]
     tables = [score_table(part, 1.0) for part in probabilities]
     # The sums were made for values missing separately; they are read as missing together.
     kept = np.array([1 - release.distributions[name].special for name in ORDERED])
     first, second = np.triu_indices(3, 1)
     parts = kept[first] * kept[second] / np.minimum(kept[first], kept[second])
-    wanted = latent_correlation(np.array(PRODUCTS) * parts, tables, probabilities)
+    wanted = correlation_of_terms(np.array(PRODUCTS) * parts, pair_terms(tables, probabilities))
     assert release.matrix[np.triu_indices(3, 1)] == pytest.approx(wanted, abs=1e-3)
     assert release.ordered == ORDERED
     assert release.records == pytest.approx(1000)
@@ -130,7 +134,7 @@ def test_rows_follow_marginals_and_correlations():
     seen = codes_of(release.rows(30_000, seed=4))
     distribution = cell_distribution(release)
     assert sum(distribution.values()) == pytest.approx(1, abs=1e-4)
-    assert {codes[0] for codes in seen} == {0, 1, 3}  # nobody is in the leaf without probability
+    assert {codes[0] for codes in seen} == {0, 1, 3}  # no row has the value of probability 0
     possible = {
         codes: probability / sum(distribution.values())
         for codes, probability in distribution.items()
@@ -156,7 +160,7 @@ def test_counts_add_up_the_probabilities_of_cells():
             probability for codes, probability in distribution.items() if test(*codes)
         )
 
-    questions = {
+    queries = {
         "age >= 1 and sex = F": lambda a, h, s, r: a >= 1 and s == 0,
         "age in {0, 3} and rank >= mid": lambda a, h, s, r: a in (0, 3) and r in (1, 2),
         'age <= 1 and height = "(missing)"': lambda a, h, s, r: a <= 1 and h == 3,
@@ -167,13 +171,13 @@ def test_counts_add_up_the_probabilities_of_cells():
             lambda a, h, s, r: a == 0 and r in (0, 3) and s == 1
         ),
     }
-    for asked, test in questions.items():
-        answer = release.count(asked)
-        assert answer.value == pytest.approx(part(test), abs=1.5), asked
+    for query, test in queries.items():
+        answer = release.count(query)
+        assert answer.value == pytest.approx(part(test), abs=1.5), query
         assert answer.low < answer.value < answer.high
-        joined = asked != "age >= 1 and sex = F"
+        joined = query != "age >= 1 and sex = F"
         assert ("Gaussian copula" in answer.assumption) == joined
-        assert ("sex is assumed to depend on no other" in answer.assumption) == ("sex" in asked)
+        assert ("sex is assumed to depend on no other" in answer.assumption) == ("sex" in query)
 
 
 def test_one_column_is_answered_by_its_marginal_and_none_by_all():
@@ -190,15 +194,15 @@ def test_one_column_is_answered_by_its_marginal_and_none_by_all():
     assert whole.low < release.records < whole.high
 
 
-def test_parts_of_leaves_count_in_part():
+def test_parts_of_bins_count_in_part():
     release = copula()
     assert release.count("height < 1.5").value == pytest.approx(200 + 150)
     halves = release.count("height < 1.5 and sex = F")
     assert halves.value == pytest.approx(0.6 * 350, rel=1e-2)
-    assert "spread evenly" in halves.assumption
+    assert "partly covered cells" in halves.assumption
 
 
-def test_boxes_are_counted_as_questions_are():
+def test_boxes_are_counted_as_queries_are():
     release = copula()
     names = ["age", "rank", "sex"]
     lows = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [2, 3, 0], [0, 0, 0]])
@@ -235,7 +239,7 @@ def test_boxes_that_do_not_exist_are_refused(columns, low, high):
         copula().count_boxes(columns, np.array([low]), np.array([high]))
 
 
-def test_questions_that_cannot_be_answered_are_refused():
+def test_queries_that_cannot_be_answered_are_refused():
     with pytest.raises(InvalidQuery, match="knows nothing of 'town'"):
         copula().count("town = A")
     with pytest.raises(InvalidParameter, match="confidence"):
@@ -286,24 +290,24 @@ def test_noise_alone_still_makes_a_release():
 
 
 def test_a_leaf_without_probability_is_never_drawn():
-    distribution = LeafDistribution(np.array([0, 0.2, 0, 0.5, 0, 0.3, 0]), 5)
+    distribution = ValueDistribution(np.array([0, 0.2, 0, 0.5, 0, 0.3, 0]), 5)
     draws = np.random.Generator(np.random.Philox(2))
     extreme = np.array([-40.0, 40.0, *distribution.ends[np.isfinite(distribution.ends)]])
     assert set(distribution.choose(extreme, draws).tolist()) <= {1, 3, 5}
     codes = draw_codes(np.eye(1), {"a": distribution}, 5000, draws)["a"]
     assert set(codes.tolist()) == {1, 3, 5}
-    only_special = LeafDistribution(np.array([0.0, 0.0, 1.0]), 2)
+    only_special = ValueDistribution(np.array([0.0, 0.0, 1.0]), 2)
     assert set(only_special.choose(np.zeros(50), draws).tolist()) == {2}
 
 
 def test_shrinking_moves_uncertain_correlations_to_zero():
     matrix = np.array([[1, 0.4, -0.05], [0.4, 1, 0.2], [-0.05, 0.2, 1]])
-    spread = np.full((3, 3), 0.1) - 0.1 * np.eye(3)
-    found = shrunk(matrix, spread)
+    deviations = np.full((3, 3), 0.1) - 0.1 * np.eye(3)
+    found = shrink(matrix, deviations)
     assert found[0, 1] == pytest.approx(0.4 * (1 - 0.01 / 0.16))
     assert found[0, 2] == 0
     assert np.diag(found).tolist() == [1, 1, 1]
-    assert np.array_equal(shrunk(matrix, np.zeros((3, 3))), matrix)
+    assert np.array_equal(shrink(matrix, np.zeros((3, 3))), matrix)
     sure, unsure = (
         copula(shrink=True, correlation=correlation(noise=n))
         for n in (Fraction(1), Fraction(1, 100))
@@ -404,13 +408,13 @@ def test_expected_errors_come_from_the_noise_alone():
     assert "error" not in biased.summary()
 
 
-def test_an_answer_without_a_bar_says_why():
+def test_an_answer_without_an_interval_states_why():
     merged = (marginal(COUNTS["age"], "noise-first"), *copula().marginals[1:])
     release = copula(marginals=merged)
-    for query, has_bar in (("", True), ("sex = F", True), ("age = 1", False)):
+    for query, has_interval in (("", True), ("sex = F", True), ("age = 1", False)):
         answer = release.count(query)
-        assert (answer.high is not None) == has_bar
-        assert (SMOOTHED in (answer.assumption or "")) == (not has_bar)
+        assert (answer.high is not None) == has_interval
+        assert (SMOOTHED in (answer.assumption or "")) == (not has_interval)
     joined = release.count("age = 1 and rank = low").assumption
     assert joined.endswith(SMOOTHED)
     assert "Gaussian copula" in joined

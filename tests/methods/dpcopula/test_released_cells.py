@@ -8,12 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish.core.run import Run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery
 from dpublish.methods.dpcopula.cell_copulas import release_cells
+from dpublish.methods.dpcopula.hybrid import DPCopulaHybrid
 from dpublish.methods.dpcopula.released_cells import CellCopulasRelease
-from dpublish.methods.dpcopula.report_cells import section
+from dpublish.methods.dpcopula.report import cells_section
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -53,16 +55,13 @@ TABLE = open_table(ROWS, SCHEMA)
 
 
 def publish(seed=1, epsilon=4, numbers=("age", "pay"), least_records=100, marginal="auto"):
+    run = Run(TABLE, rng=seeded(seed), method=DPCopulaHybrid(), budget=Budget.seeded(epsilon))
     return release_cells(
-        TABLE,
+        run,
         numbers=numbers,
         categories=tuple(name for name in SCHEMA.names if name not in ("age", "pay")),
         marginal=marginal,
         least_records=least_records,
-        method="test",
-        settings={},
-        budget=Budget.seeded(epsilon),
-        rng=seeded(seed),
     )
 
 
@@ -100,7 +99,7 @@ def test_intervals_of_one_column_in_whole_groups_hold_as_often_as_they_say():
     assert 0.93 <= np.mean(found) <= 0.99
 
 
-def test_answers_by_the_model_come_near_and_offer_no_bar():
+def test_answers_by_the_model_come_near_and_offer_no_interval():
     release = publish(2, 100)
     truth = ((FRAME.age < 10) & (FRAME.pay < 10)).sum()
     answer = release.count("age < 10 and pay < 10")
@@ -118,7 +117,7 @@ def test_a_column_in_part_of_the_rest_is_answered_by_the_model():
     assert release.count("age < 10").low is not None
 
 
-def test_biased_marginals_offer_no_bar():
+def test_biased_marginals_offer_no_interval():
     release = publish(1, 4, marginal="noise-first")
     assert release.count("age < 10").low is None
     assert release.count("sex = a").low is not None
@@ -159,11 +158,11 @@ def test_rows_follow_cells_marginals_and_correlations():
 
 def test_the_number_of_records_is_weighed_from_all_that_was_counted():
     found = [publish(seed) for seed in range(150)]
-    spread = np.std([release.groups.sizes.sum() for release in found])
+    deviation = np.std([release.groups.sizes.sum() for release in found])
     predicted = np.mean([release.groups.records_deviation for release in found])
-    assert spread == pytest.approx(predicted, rel=0.2)
+    assert deviation == pytest.approx(predicted, rel=0.2)
     cells = np.std([release.groups.counts.sum() for release in found])
-    assert spread < cells
+    assert deviation < cells
 
 
 def test_it_is_rebuilt_from_its_parts():
@@ -205,7 +204,7 @@ def test_odd_parts_are_refused():
         replace(release, schema=Schema(SCHEMA.columns[:3]))
     short = NoisyMarginal("identity", 3, np.zeros(3, dtype=np.int64), Fraction(1))
     marginals = ((short, short), *release.groups.marginals[1:])
-    with pytest.raises(InvalidParameter, match="all its leaves"):
+    with pytest.raises(InvalidParameter, match="all its values"):
         replace(release.groups, marginals=marginals)
 
 
@@ -222,7 +221,7 @@ def test_unknown_columns_and_bad_numbers_are_refused():
 
 
 def test_the_report_shows_cells_columns_and_correlations():
-    shown = section(publish(), with_charts=True)
+    shown = cells_section(publish(), with_charts=True)
     assert [figure.caption.split(" by ")[1].split(".")[0] for figure in shown.figures] == [
         "sex",
         "town",
@@ -231,7 +230,7 @@ def test_the_report_shows_cells_columns_and_correlations():
     ]
     assert all(isinstance(listing, Listing) for listing in shown.listings)
     assert [len(listing.rows) for listing in shown.listings] == [8, 1]
-    assert not section(publish(), with_charts=False).figures
+    assert not cells_section(publish(), with_charts=False).figures
     least = publish().groups.counts[publish().groups.kept].min()
     assert f"have a noisy count of {least:,} or more" in shown.listings[0].caption
-    assert len(section(publish(numbers=()), with_charts=True).figures) == 2
+    assert len(cells_section(publish(numbers=()), with_charts=True).figures) == 2

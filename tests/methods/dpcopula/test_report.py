@@ -8,10 +8,10 @@ import pytest
 
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema, column
-from dpublish.methods.dpcopula.noisy_correlation import NoisyCorrelation
+from dpublish.methods.dpcopula.correlation import NoisyCorrelation
+from dpublish.methods.dpcopula.latent_correlation import SCORE_UNIT
 from dpublish.methods.dpcopula.released import DPCopulaRelease
 from dpublish.methods.dpcopula.report import section
-from dpublish.methods.dpcopula.score_bridge import SCORE_UNIT
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.plots import charts, table_plots
 from dpublish.plots.charts import correlation_map
@@ -118,7 +118,7 @@ def test_the_strongest_correlations_come_first_with_their_noise():
     sizes = [abs(float(row[2])) for row in strongest.rows]
     assert sizes == sorted(sizes, reverse=True)
     assert strongest.rows[0][:2] == ["number 1", "number 2"]
-    assert float(strongest.rows[0][3]) == pytest.approx(one.spread[1, 2], abs=1e-3)
+    assert float(strongest.rows[0][3]) == pytest.approx(one.deviations[1, 2], abs=1e-3)
     assert len(sample.rows) == 5
     assert list(sample.headers) == list(one.schema.names)
 

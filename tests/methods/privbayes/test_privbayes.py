@@ -11,13 +11,14 @@ import pytest
 from dpublish.accuracy.noise_distribution import noise_pmf
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.dependence import distance_from_independence
+from dpublish.core.run import Run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.privbayes import structure as bayes_structure
-from dpublish.methods.privbayes.nodes import joint_sets
-from dpublish.methods.privbayes.plan import MOST_CELLS, Plan, make_plan, parent_sets
+from dpublish.methods.privbayes.network import joint_sets
 from dpublish.methods.privbayes.privbayes import PrivBayes
+from dpublish.methods.privbayes.structure import MOST_CELLS, Plan, make_plan, parent_sets
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from dpublish.testing import frequency_p_value
@@ -76,7 +77,7 @@ def test_a_column_is_drawn_on_the_finest_level_that_leaves_room_for_a_parent():
     assert plan(-3, columns=(age, BINARY[0])).own("age") == (1, 2)
 
 
-def test_without_a_pair_that_fits_no_network_is_bought():
+def test_without_a_pair_that_fits_no_network_is_chosen():
     wide = tuple(column(name, "integer", bounds=[0, 99]) for name in "xy")
     assert plan(10_000, columns=wide).degree == 0  # 1,250 cells, and a pair has 10,000
     assert plan(100_000, columns=wide).degree == 1
@@ -105,7 +106,7 @@ def test_sets_of_parents_fit_and_leave_no_room_for_another_column():
 def test_too_many_candidates_are_thinned_at_random(monkeypatch):
     monkeypatch.setattr(bayes_structure, "MOST_CANDIDATES", 3)
     candidates = list(range(10))
-    kept = [tuple(bayes_structure._thin(candidates, seeded(s))) for s in range(2000)]
+    kept = [tuple(bayes_structure._thin(candidates, Run(None, rng=seeded(s)))) for s in range(2000)]
     distribution = dict.fromkeys(combinations(range(10), 3), 1.0)
     assert frequency_p_value(kept, distribution) > 1e-4
 
@@ -180,10 +181,10 @@ def test_every_share_is_spent_with_and_without_a_network(rows, theta, score):
     assert all(share.is_used for share in budget.account())
     assert budget.cost() == release.receipt.epsilon == Fraction("0.7")
     names = [share.purpose for share in budget.account()]
-    bought = any("structure" in name for name in names)
-    assert bought == any(node.parents for node in release.nodes)
+    structured = any("structure" in name for name in names)
+    assert structured == any(node.parents for node in release.nodes)
     if rows == 2000:
-        assert bought == (theta == 4)
+        assert structured == (theta == 4)
 
 
 def test_a_record_that_lacks_a_column_is_counted_nowhere():

@@ -12,7 +12,7 @@ import pytest
 from dpublish.core.probabilities import add_up, conditional
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter, InvalidQuery
-from dpublish.methods.privbayes.nodes import Node, joint_sets
+from dpublish.methods.privbayes.network import Node, joint_sets
 from dpublish.methods.privbayes.released import PrivBayesRelease
 from dpublish.methods.privbayes.report import section
 from dpublish.privacy.budget import Budget
@@ -137,7 +137,7 @@ def test_nothing_but_negative_counts_gives_uniform_rows():
 
 def leaves_of(names):
     codes = np.array(list(product(*(range(SCHEMA[name].size) for name in names))))
-    return {name: codes[:, place] for place, name in enumerate(names)}
+    return {name: codes[:, index] for index, name in enumerate(names)}
 
 
 @pytest.mark.parametrize("start", [0, 1])

@@ -1,130 +1,130 @@
-"""Publish the cells of small columns, and inside groups of cells marginals joined by a copula.
+"""DPCopula-Hybrid by cells: noisy counts of the cells of categories, and copulas inside groups.
 
-Known as: DPCopula Hybrid, with one correlation matrix for all cells.
-Reference: H. Li, L. Xiong, X. Jiang, "Differentially Private Synthesization of
-Multi-Dimensional Data using Copula Functions", EDBT 2014, repaired.
+Each cell with many records is a group of its own, with marginals of the numbers; all other cells
+are one group.  One correlation matrix is shared by all groups.
 """
 
-from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import log
-from typing import Any
+from math import log, prod
 
 import numpy as np
 
+from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.aggregates.complete_counts import CompleteCounts
-from dpublish.core.method import ExpectedError, Progress
-from dpublish.core.run import Run
+from dpublish.core.method import ExpectedError, Run
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
-from dpublish.errors import require_count
-from dpublish.mechanisms.exact.lattice import lattice_sensitivity
-from dpublish.mechanisms.noise import add_geometric, add_laplace
-from dpublish.methods.dpcopula.cell_groups import CellGroups, groups_of_cells
-from dpublish.methods.dpcopula.cell_plan import MOST_GROUPS, USUAL_RECORDS, make_cell_plan
-from dpublish.methods.dpcopula.group_correlation import group_scores
-from dpublish.methods.dpcopula.kernel_group_marginals import Grouping, GroupMarginals
-from dpublish.methods.dpcopula.kernel_group_scores import GroupScoreProducts
-from dpublish.methods.dpcopula.noisy_correlation import NoisyCorrelation
-from dpublish.methods.dpcopula.released_cells import CellCopulasRelease
-from dpublish.methods.dpcopula.score_bridge import best_steepness
-from dpublish.methods.dpcopula.weighed_marginals import marginal_shares
-from dpublish.methods.histogram.domain import require_single_records
+from dpublish.errors import InvalidParameter
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.methods.dpcopula.cell_groups import CellGroups, group_scores, groups_of_cells
+from dpublish.methods.dpcopula.column_marginals import require_marginals, split_marginals
+from dpublish.methods.dpcopula.correlation import NoisyCorrelation
+from dpublish.methods.dpcopula.dpcopula import USUAL_RECORDS, expected_deviation
+from dpublish.methods.dpcopula.kernels import Grouping, GroupMarginals, GroupScoreProducts
+from dpublish.methods.dpcopula.latent_correlation import best_steepness
+from dpublish.methods.dpcopula.released_cells import RESERVED, CellCopulasRelease
+from dpublish.methods.dpcopula.spearman import release_products
+from dpublish.methods.histogram.domain import counted_columns, require_few
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.methods.marginals.one_marginal import MarginalMethod, release_marginal
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
-from dpublish.randomness import RandomSource
 from dpublish.types import IntArray
 
-_REACHES = 10
-"""Marginals of fewer records than so many reaches of their noise would be mostly noise."""
+MOST_CELLS = 1_000_000
+MOST_GROUPS = 64
+"""Most cells that have marginals of their own."""
+MOST_COUNTS = 1 << 24
+"""Most counts of values that all groups together may have."""
+
+FEW_CELLS = 100
+_FEW_CELLS_SHARE, _MANY_CELLS_SHARE = Fraction(1, 10), Fraction(2, 5)
+_LEAST_HALF_WIDTHS = 10
+"""Marginals of fewer records than so many half-widths of their noise would be mostly noise."""
 
 
-def release_cells(
-    table: Table,
-    *,
-    numbers: tuple[str, ...],
-    categories: tuple[str, ...],
-    marginal: MarginalMethod,
-    least_records: int,
-    method: str,
-    settings: Mapping[str, Any],
-    budget: Budget,
-    rng: RandomSource,
-    progress: Progress | None = None,
-) -> CellCopulasRelease:
-    """Publish noisy counts of all cells of `categories` and copulas of `numbers` inside.
+# --- What follows from public facts ---------------------------------------------------------------
 
-    Args:
-        table: Private rows.
-        numbers: Columns with an order and many values; there may be none.
-        categories: Columns whose combinations are the cells, at least one.
-        marginal: How marginals are counted.
-        least_records: Least noisy count at which a cell gets marginals of its own.
-        method: Name of the method, for the receipt.
-        settings: Its settings, for the receipt.
-        budget: Budget to empty.
-        rng: Source of the noise.
-        progress: Told what is done.
 
-    Privacy:
-        `budget.epsilon`-differentially private when one record is added or removed.  All cells
-        get two-sided geometric noise, empty ones too: a record lies in one.  Noisy counts
-        alone decide which cells are groups.  A record's group follows from its own cell, so
-        groups are disjoint, and the marginals of a column cost their share once for all groups;
-        columns share by sequential composition.  Scores follow from released marginals and a
-        record's own group, so products of scores are sums over records of bounded terms
-        (`GroupScoreProducts.sensitivity`, the largest over groups).  Proof:
-        docs/proofs/cell_copulas.md.
+@dataclass(frozen=True)
+class CellPlan:
+    """Columns by their role in the release, and shares of the budget.
+
+    Attributes:
+        schema: All columns; a record that lacks one of them is not counted.
+        numbers: Columns with an order, whose marginals are counted in groups of cells.
+        categories: Columns whose combinations are the cells.
     """
-    refuse_seeded_grant(budget, rng)
-    require_single_records(table, method)
-    require_count(least_records=least_records)
-    plan = make_cell_plan(table.schema, numbers, categories)
-    figures = plan.predict(marginal, USUAL_RECORDS, budget.epsilon)
-    budgets = budget.split(**plan.shares)
-    cells = tuple((column.name, None) for column in plan.categories)
-    exact = table.sum(CompleteCounts(table.schema, (cells,), plan.schema.names))
-    counts = add_geometric(exact, sensitivity=1, budget=budgets["cells"], rng=rng)
-    rate = budgets["cells"].epsilon
-    kept = np.empty(0, dtype=np.int64)
-    if plan.numbers:
-        reach = figures["group_range_count_95"]
-        kept = _keep(counts, max(least_records, log(10 * counts.size) / rate, _REACHES * reach))
-    _tell(progress, 1, "cells")
-    grouping = Grouping(
-        table.schema, tuple(name for name, _ in cells), groups_of_cells(kept, plan.cells)
+
+    schema: Schema
+    numbers: tuple[Column, ...]
+    categories: tuple[Column, ...]
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return prod(column.size for column in self.categories)
+
+    @property
+    def shares(self) -> dict[str, Fraction]:
+        """Part of epsilon that goes to each purpose.
+
+        Many cells need more than few: a count over one column adds up the noise of all the
+        others' combinations.  Marginals get eight times as much as correlations.
+        """
+        if not self.numbers:
+            return {"cells": Fraction(1)}
+        cells = _FEW_CELLS_SHARE if self.cells <= FEW_CELLS else _MANY_CELLS_SHARE
+        if len(self.numbers) == 1:
+            return {"cells": cells, "marginals": 1 - cells}
+        ninth = (1 - cells) / 9
+        return {"cells": cells, "marginals": 8 * ninth, "correlations": ninth}
+
+    def predict(
+        self, marginal: MarginalMethod, records: int, epsilon: Fraction
+    ) -> dict[str, float]:
+        """Refuse an epsilon whose shares allow no exact noise; otherwise predict the errors."""
+        shares = {name: epsilon * share for name, share in self.shares.items()}
+        require_rate(shares["cells"])
+        one_cell = float(sum_quantile(shares["cells"], 1, 0.95))
+        figures = {"one_cell_95": one_cell, "cells": float(self.cells)}
+        if "marginals" in shares:
+            width = require_marginals(self.numbers, marginal, shares["marginals"])
+            figures["group_range_count_95"] = width
+        if "correlations" in shares:
+            share = shares["correlations"]
+            deviation = expected_deviation("spearman", len(self.numbers), records, share)
+            figures["correlation_95"] = 1.96 * deviation
+        return figures
+
+
+def make_cell_plan(
+    schema: Schema, numbers: tuple[str, ...], categories: tuple[str, ...]
+) -> CellPlan:
+    """Find the columns, and refuse what cannot be counted."""
+    if not categories:
+        raise InvalidParameter("cells need at least one column of few values")
+    used = counted_columns(schema, (*numbers, *categories))
+    plan = CellPlan(
+        replace(schema, columns=used),
+        tuple(column for column in used if column.name in numbers),
+        tuple(column for column in used if column.name in categories),
     )
-    marginals: tuple[tuple[NoisyMarginal, ...], ...] = ((),)
-    if plan.numbers:
-        marginals = _release_marginals(
-            table, grouping, plan.numbers, method=marginal, budget=budgets["marginals"], rng=rng
+    require_few(plan.categories)
+    for column in plan.numbers:
+        if column.kind == "category":
+            raise InvalidParameter(f"column {column.name!r} has no order, so it has no copula")
+    for column in plan.categories:
+        if column.name in RESERVED:
+            raise InvalidParameter(f"cells are not made of a column called {column.name!r}")
+    if plan.cells > MOST_CELLS:
+        raise InvalidParameter(
+            f"{plan.cells:,} cells are too many (at most {MOST_CELLS:,}); take fewer columns, "
+            "or another design"
         )
-    _tell(progress, 2, "marginals")
-    groups = CellGroups(
-        categories=tuple(column.axis() for column in plan.categories),
-        numbers=tuple(column.axis() for column in plan.numbers),
-        counts=counts,
-        rate=rate,
-        kept=kept,
-        marginals=marginals,
-    )
-    correlation = None
-    if "correlations" in budgets:
-        correlation = _release_correlation(
-            table, grouping, groups, budget=budgets["correlations"], rng=rng
-        )
-    _tell(progress, 3, "correlations")
-    return CellCopulasRelease(
-        receipt=Receipt.issue(
-            method=method, settings=settings, budget=budget, neighbors=table.neighbors, rng=rng
-        ),
-        schema=plan.schema,
-        groups=groups,
-        correlation=correlation,
-    )
+    if (MOST_GROUPS + 1) * sum(column.size for column in plan.numbers) > MOST_COUNTS:
+        raise InvalidParameter("marginals of all groups have too many values; take coarser bins")
+    return plan
 
 
 def cells_error(
@@ -146,44 +146,109 @@ def cells_error(
         figures.pop("correlation_95", None)
     summary = f"{plan.cells:,} cells; each count within {figures['one_cell_95']:,.0f} of the truth"
     if "group_range_count_95" in figures:
-        reach = figures["group_range_count_95"]
-        summary += f", half of a column in a group of cells within {reach:,.0f}"
+        width = figures["group_range_count_95"]
+        summary += f", half of a column in a group of cells within {width:,.0f}"
     if n_records:
         figures["one_cell_95_per_record"] = figures["one_cell_95"] / n_records
     return ExpectedError(f"{summary} (95 %)", figures, target="one_cell_95")
 
 
+# --- What reads rows ------------------------------------------------------------------------------
+
+
+def release_cells(
+    run: Run,
+    *,
+    numbers: tuple[str, ...],
+    categories: tuple[str, ...],
+    marginal: MarginalMethod,
+    least_records: int,
+) -> CellCopulasRelease:
+    """Publish noisy counts of all cells of `categories` and copulas of `numbers` inside.
+
+    Args:
+        run: The release at work; all of its budget is spent.
+        numbers: Columns with an order and many values; there may be none.
+        categories: Columns whose combinations are the cells, at least one.
+        marginal: How marginals are counted.
+        least_records: Least noisy count at which a cell gets marginals of its own.
+
+    Privacy:
+        `run.epsilon`-differentially private when one record is added or removed.  All cells
+        get two-sided geometric noise, empty ones too: a record lies in one.  Noisy counts
+        alone decide which cells are groups.  A record's group follows from its own cell, so
+        groups are disjoint, and the marginals of a column cost their share once for all groups;
+        columns share by sequential composition.  Scores follow from released marginals and a
+        record's own group, so products of scores are sums over records of bounded terms
+        (`GroupScoreProducts.sensitivity`, the largest over groups).  Proof:
+        docs/proofs/cell_copulas.md.
+    """
+    plan = make_cell_plan(run.schema, numbers, categories)
+    figures = plan.predict(marginal, USUAL_RECORDS, run.epsilon)
+    budgets = run.split(**plan.shares)
+    cells = tuple((column.name, None) for column in plan.categories)
+    exact = run.sum(CompleteCounts(run.schema, (cells,), plan.schema.names))
+    counts = run.add_noise(exact, sensitivity=1, budget=budgets["cells"])
+    rate = budgets["cells"].epsilon
+    kept = np.empty(0, dtype=np.int64)
+    if plan.numbers:
+        widths = _LEAST_HALF_WIDTHS * figures["group_range_count_95"]
+        kept = _keep(counts, max(least_records, log(10 * counts.size) / rate, widths))
+    run.step(1, 3, "cells")
+    grouping = Grouping(
+        run.schema, tuple(name for name, _ in cells), groups_of_cells(kept, plan.cells)
+    )
+    marginals: tuple[tuple[NoisyMarginal, ...], ...] = ((),)
+    if plan.numbers:
+        marginals = _release_marginals(
+            run, grouping, plan.numbers, method=marginal, budget=budgets["marginals"]
+        )
+    run.step(2, 3, "marginals")
+    groups = CellGroups(
+        categories=tuple(column.axis() for column in plan.categories),
+        numbers=tuple(column.axis() for column in plan.numbers),
+        counts=counts,
+        rate=rate,
+        kept=kept,
+        marginals=marginals,
+    )
+    correlation = None
+    if "correlations" in budgets:
+        correlation = _release_correlation(run, grouping, groups, budget=budgets["correlations"])
+    run.step(3, 3, "correlations")
+    return CellCopulasRelease(
+        receipt=run.receipt(), schema=plan.schema, groups=groups, correlation=correlation
+    )
+
+
 def _keep(counts: IntArray, least: float) -> IntArray:
-    """Pick the cells that get marginals of their own, from noisy counts alone."""
+    """Choose the cells that get marginals of their own, from noisy counts alone."""
     found = np.flatnonzero(counts >= least)
     fullest = np.lexsort((found, -counts[found]))[:MOST_GROUPS]
     return np.sort(found[fullest]).astype(np.int64)
 
 
 def _release_marginals(
-    table: Table,
+    run: Run,
     grouping: Grouping,
     columns: tuple[Column, ...],
     *,
     method: MarginalMethod,
     budget: Budget,
-    rng: RandomSource,
 ) -> tuple[tuple[NoisyMarginal, ...], ...]:
     """Publish the marginals of `columns` in each group.
 
     Privacy:
         `budget.epsilon`-differentially private when one record is added or removed, for any
-        fixed grouping.  Columns share the portion.  Within a column's share every group's
+        fixed grouping.  Columns share the budget.  Within a column's share every group's
         marginal costs all of it (`release_marginal`), and a record is in one group only.
     """
-    shares = marginal_shares(columns, method)
-    budgets = budget.split(**{f"marginal of {name}": share for name, share in shares.items()})
+    budgets = split_marginals(columns, method, budget)
     names = [f"group {group + 1}" for group in range(grouping.groups)]
     kernel = GroupMarginals(grouping, tuple(column.name for column in columns))
-    run = Run(table, rng=rng)
     by_column = []
-    for portion, counts in zip(budgets.values(), kernel.split(table.sum(kernel)), strict=True):
-        parts = zip(portion.share_disjoint(names).values(), counts, strict=True)
+    for share, counts in zip(budgets.values(), kernel.split(run.sum(kernel)), strict=True):
+        parts = zip(share.share_disjoint(names).values(), counts, strict=True)
         by_column.append(
             [release_marginal(run, own, method=method, budget=part) for part, own in parts]
         )
@@ -191,7 +256,7 @@ def _release_marginals(
 
 
 def _release_correlation(
-    table: Table, grouping: Grouping, groups: CellGroups, *, budget: Budget, rng: RandomSource
+    run: Run, grouping: Grouping, groups: CellGroups, *, budget: Budget
 ) -> NoisyCorrelation:
     """Publish the sums of products of scores, each record scored as its own group does.
 
@@ -203,21 +268,4 @@ def _release_correlation(
     columns = tuple(axis.column for axis in groups.numbers)
     steepness = best_steepness(groups.records, float(budget.epsilon), len(columns))
     kernel = GroupScoreProducts(grouping, columns, group_scores(groups.distributions, steepness))
-    # All scores may be 0, if marginals are concentrated on one leaf.
-    sensitivity = Fraction(max(kernel.sensitivity(table.neighbors), 1))
-    exact = table.sum(kernel)[np.triu_indices(len(columns), 1)]
-    rate = budget.epsilon
-    noisy = add_laplace(exact, sensitivity=sensitivity, budget=budget, rng=rng)
-    return NoisyCorrelation(
-        method="spearman",
-        columns=columns,
-        units=noisy.units,
-        exponent=noisy.exponent,
-        rate=rate / lattice_sensitivity(sensitivity, noisy.exponent, exact.size),
-        settings={"steepness": str(steepness), "kept": [1.0] * len(columns)},
-    )
-
-
-def _tell(progress: Progress | None, done: int, label: str) -> None:
-    if progress is not None:
-        progress(done, 3, label)
+    return release_products(run, kernel, steepness, [1.0] * len(columns), budget=budget)

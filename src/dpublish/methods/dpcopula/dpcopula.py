@@ -1,43 +1,47 @@
-"""Publish marginals and correlations, from which rows of many large columns follow.
-
-Known as: DPCopula.
-Reference: H. Li, L. Xiong, X. Jiang, "Differentially Private Synthesization of
-Multi-Dimensional Data using Copula Functions", EDBT 2014, repaired.
-"""
+"""DPCopula: marginals and correlations, from which rows of many large columns follow."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import comb, pi, sqrt
 from typing import ClassVar, get_args
+
+import numpy as np
 
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known, require_positive
+from dpublish.mechanisms.exact.lattice import choose_exponent, lattice_sensitivity
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.dpcopula.expected_correlation import expected_spread
-from dpublish.methods.dpcopula.kendall import release_kendall
-from dpublish.methods.dpcopula.mle import release_mle
-from dpublish.methods.dpcopula.noisy_correlation import CorrelationMethod, NoisyCorrelation
-from dpublish.methods.dpcopula.released import DPCopulaRelease
-from dpublish.methods.dpcopula.spearman import release_spearman
-from dpublish.methods.dpcopula.weighed_marginals import (
+from dpublish.methods.dpcopula.column_marginals import (
     count_records,
     marginal_kernel,
     release_marginals,
     require_marginals,
 )
-from dpublish.methods.histogram.domain import (
-    counted_columns,
-    require_names,
+from dpublish.methods.dpcopula.correlation import CorrelationMethod, NoisyCorrelation
+from dpublish.methods.dpcopula.kendall import release_kendall, tau_sensitivity
+from dpublish.methods.dpcopula.latent_correlation import (
+    SCORE_UNIT,
+    best_steepness,
+    pair_terms,
+    score_table,
+    slope_of_terms,
 )
+from dpublish.methods.dpcopula.mle import correlation_sensitivity, count_blocks, release_mle
+from dpublish.methods.dpcopula.released import DPCopulaRelease
+from dpublish.methods.dpcopula.spearman import release_spearman
+from dpublish.methods.histogram.domain import counted_columns, require_names
 from dpublish.methods.marginals.one_marginal import MarginalMethod
 
 SIZE_SHARE = Fraction(1, 50)
-"""Part of epsilon that buys the noisy number of records."""
+"""Part of epsilon that the noisy number of records costs."""
 MOST_ORDERED = 1000
 """Most columns that are correlated: pairs grow with their square."""
-_USUAL_RECORDS = 10_000
+USUAL_RECORDS = 10_000
+"""Number of records for which errors are predicted if none is given."""
+_VALUES = 256
 _METHODS: Mapping[CorrelationMethod, Callable[..., NoisyCorrelation]] = {
     "spearman": release_spearman,
     "kendall": release_kendall,
@@ -47,7 +51,47 @@ _METHODS: Mapping[CorrelationMethod, Callable[..., NoisyCorrelation]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class DPCopula(Method[DPCopulaRelease]):
-    """Method: perturb each marginal, and one number for every two columns with an order."""
+    """Publish noisy marginals and correlations, and draw synthetic rows from a Gaussian copula.
+
+    Adds noise to the marginal of each column and to one statistic of every two columns with an
+    order.  Choose it for many columns of many values, whose joint counts would be mostly noise,
+    if dependence is roughly monotone.  Choose `DPCopulaHybrid` for a table of numbers and
+    categories, `PrivBayes` for categories, and `PSD` for range counts over two or three columns.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record.
+        Proof: docs/proofs/correlation.md.
+
+    Parameters:
+        columns: Columns to publish; all, unless named.
+        correlation: The statistic: "spearman", products of ranks; "kendall", agreement of pairs
+            of records; "mle", correlations within random blocks, for very many records.
+        marginal: How marginals are counted, as in `Marginals`.
+        ratio: How many times more of epsilon marginals get than correlations; by the number of
+            columns unless given.
+        shrink: Whether correlations are moved toward 0 by what is likely to be noise.
+
+    Returns:
+        A `DPCopulaRelease` with `rows(n)`, `count(query)`, `matrix`, `tables()`.
+
+    Example:
+        >>> from dpublish import Budget, DPCopula, datasets, seeded
+        >>> people = datasets.table("census", 5_000)
+        >>> method = DPCopula(columns=("age", "education", "hours", "income"))
+        >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release.ordered
+        ('age', 'education', 'hours', 'income')
+        >>> print(f"{release.matrix[1, 3]:.2f}")  # education and income
+        0.60
+        >>> print(release.count("age >= 40 and hours >= 40"))
+        731.3  (0.95 confidence: 682.6 to 780)
+        >>> release.rows(1_000, seed=1).num_rows
+        1000
+
+    Reference:
+        H. Li, L. Xiong, X. Jiang, "Differentially Private Synthesization of Multi-Dimensional
+        Data using Copula Functions", EDBT 2014, with a corrected sensitivity.
+    """
 
     name: ClassVar[str] = "dpcopula"
 
@@ -79,43 +123,32 @@ class DPCopula(Method[DPCopulaRelease]):
             require_positive(ratio=self.ratio)
 
     def _release(self, run: Run) -> DPCopulaRelease:
-        """Publish the marginals of `table` and the correlations of its columns with an order.
+        """Publish the marginals, and the correlations of the columns with an order.
 
         Privacy:
-            `budget.epsilon`-differentially private when one record is added or removed.  The
+            `run.epsilon`-differentially private when one record is added or removed.  The
             noisy size, the marginals (`release_marginals`) and the correlations
             (`release_spearman`, `release_kendall` or `release_mle`, given what was released
             before) each cost their share; sequential composition adds them up to epsilon.
             Which columns have an order follows from the schema.  Rows and counts follow from
             what was released.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        columns = self._columns(table.schema)
+        columns = self._columns(run.schema)
         ordered = ordered_columns(columns)
-        self._predict(columns, ordered, _USUAL_RECORDS, budget.epsilon)
-        budgets = budget.split(**self._shares(ordered))
-        size, counts = count_records(table, columns, columns, budget=budgets["size"], rng=rng)
+        budgets = run.split(**self._shares(ordered))
+        size, counts = count_records(run, columns, columns, budget=budgets["size"])
         marginals = release_marginals(
-            counts,
-            columns,
-            method=self.marginal,
-            budget=budgets["marginals"],
-            run=run,
+            run, counts, columns, method=self.marginal, budget=budgets["marginals"]
         )
         correlation = None
         if ordered:
-            correlation = _METHODS[self.correlation](
-                table,
-                ordered,
-                marginals,
-                size,
-                budget=budgets["correlations"],
-                rng=rng,
-                progress=progress,
+            release_correlation = _METHODS[self.correlation]
+            correlation = release_correlation(
+                run, ordered, marginals, size, budget=budgets["correlations"]
             )
         return DPCopulaRelease(
             receipt=run.receipt(),
-            schema=replace(table.schema, columns=columns),
+            schema=replace(run.schema, columns=columns),
             marginals=tuple(marginals.values()),
             correlation=correlation,
             size=size,
@@ -128,23 +161,23 @@ class DPCopula(Method[DPCopulaRelease]):
         """Predict the error of a range count in one column, and of a correlation."""
         columns = self._columns(schema)
         ordered = ordered_columns(columns)
-        reach, spread = self._predict(columns, ordered, n_records or _USUAL_RECORDS, epsilon)
-        figures = {"range_count_95": reach, "columns": float(len(columns))}
+        width, deviation = self._predict(columns, ordered, n_records or USUAL_RECORDS, epsilon)
+        figures = {"range_count_95": width, "columns": float(len(columns))}
         summary = (
             f"{len(columns)} marginals; a count of half of a column's values is within "
-            f"{reach:,.0f} of the truth (95 %)"
+            f"{width:,.0f} of the truth (95 %)"
         )
         if n_records:
-            figures["range_count_95_per_record"] = reach / n_records
+            figures["range_count_95_per_record"] = width / n_records
             if ordered:
-                figures["correlation_95"] = 1.96 * spread
-                summary += f"; a correlation within {1.96 * spread:.2f}"
+                figures["correlation_95"] = 1.96 * deviation
+                summary += f"; a correlation within {1.96 * deviation:.2f}"
         return ExpectedError(summary, figures, target="range_count_95")
 
     def _predict(
         self, columns: tuple[Column, ...], ordered: tuple[str, ...], records: int, epsilon: Fraction
     ) -> tuple[float, float]:
-        """Refuse an epsilon whose shares would buy no exact noise; otherwise tell the errors."""
+        """Refuse an epsilon whose shares allow no exact noise; otherwise predict the errors."""
         if len(ordered) > MOST_ORDERED:
             raise InvalidParameter(
                 f"{len(ordered):,} columns are too many to be correlated (at most "
@@ -152,11 +185,11 @@ class DPCopula(Method[DPCopulaRelease]):
             )
         shares = self._shares(ordered)
         require_rate(epsilon * shares["size"])
-        reach = require_marginals(columns, self.marginal, epsilon * shares["marginals"])
+        width = require_marginals(columns, self.marginal, epsilon * shares["marginals"])
         if not ordered:
-            return reach, 0.0
+            return width, 0.0
         share = epsilon * shares["correlations"]
-        return reach, expected_spread(self.correlation, len(ordered), records, share)
+        return width, expected_deviation(self.correlation, len(ordered), records, share)
 
     def _shares(self, ordered: tuple[str, ...]) -> dict[str, Fraction]:
         if not ordered:
@@ -192,7 +225,52 @@ def ordered_columns(columns: tuple[Column, ...]) -> tuple[str, ...]:
     """
     found = []
     for column in columns:
-        leaves = column.axis().ordinary_leaves
-        if leaves == 2 or (leaves > 2 and column.kind != "category"):
+        values = column.axis().ordinary_leaves
+        if values == 2 or (values > 2 and column.kind != "category"):
             found.append(column.name)
     return tuple(found) if len(found) > 1 else ()
+
+
+def expected_deviation(
+    method: CorrelationMethod, columns: int, records: int, epsilon: Fraction
+) -> float:
+    """Predict the standard deviation of the published correlation of two independent columns.
+
+    It is due to the noise and to the sampling of records, for columns with many values and
+    for a whole table, not a sample.  An epsilon so small that its noise would not fit is
+    refused.
+
+    >>> for method in ("spearman", "kendall", "mle"):
+    ...     print(method, round(expected_deviation(method, 8, 50_000, Fraction(1, 9)), 4))
+    spearman 0.013
+    kendall 0.026
+    mle 0.1956
+    """
+    records = max(records, columns)
+    if method == "mle":
+        require_rate(epsilon / correlation_sensitivity(columns))
+        noise = Fraction(columns**2, 2 * count_blocks(columns, records, records))
+        return _join(float(noise / epsilon), 1.0, 1.0, records)
+    _require_noise(columns, epsilon)
+    if method == "kendall":
+        noise = tau_sensitivity(columns, records)
+        return _join(float(noise / epsilon), 2 / pi, 2 / 3, records)
+    steepness = best_steepness(float(records), float(epsilon), columns)
+    probabilities = np.full(_VALUES, 1 / _VALUES)
+    table = score_table(probabilities, steepness)
+    slope = float(slope_of_terms(np.zeros(1), pair_terms([table] * 2, [probabilities] * 2))[0])
+    square = float(np.mean((table / SCORE_UNIT) ** 2))
+    return _join(comb(columns, 2) / float(epsilon) / records, slope, square, records)
+
+
+def _join(noise: float, slope: float, deviation: float, records: int) -> float:
+    """Combine the scale of the noise with the deviation of a single record."""
+    return sqrt(2 * noise**2 + deviation**2 / records) / slope
+
+
+def _require_noise(columns: int, epsilon: Fraction) -> None:
+    """Refuse an epsilon that would need wider noise than fits, on any lattice that is chosen."""
+    pairs = comb(columns, 2)
+    # The lattice may be up to twice finer than for a sensitivity that is a power of two.
+    exponent = choose_exponent(Fraction(1), epsilon, pairs) - 1
+    require_rate(epsilon / lattice_sensitivity(Fraction(1), exponent, pairs))

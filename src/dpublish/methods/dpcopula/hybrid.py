@@ -1,53 +1,139 @@
-"""Publish a table of numbers and categories together.
+"""DPCopula-Hybrid: a table of numbers and categories together, by cells or by a network."""
 
-Known as: DPCopula-Hybrid, extended by networks so that many categories stay useful.
-Reference: H. Li, L. Xiong, X. Jiang, "Differentially Private Synthesization of
-Multi-Dimensional Data using Copula Functions", EDBT 2014, repaired.
-"""
-
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, NamedTuple, get_args
 
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.aggregates.dependence import DISTANCE
-from dpublish.core.method import ExpectedError, Method, Run, setting, settings_of
+from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.data.column import Column
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known, require_positive
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.dpcopula.cell_copulas import cells_error, release_cells
-from dpublish.methods.dpcopula.dpcopula import SIZE_SHARE, ordered_columns
-from dpublish.methods.dpcopula.expected_correlation import expected_spread
-from dpublish.methods.dpcopula.intervals import TotalEvidence
-from dpublish.methods.dpcopula.mixed_columns import MixedColumns, restrict
-from dpublish.methods.dpcopula.mixed_network import STRUCTURE_SHARE, release_network
-from dpublish.methods.dpcopula.released import DPCopulaRelease
-from dpublish.methods.dpcopula.released_cells import CellCopulasRelease
-from dpublish.methods.dpcopula.released_hybrid import DPCopulaHybridRelease
-from dpublish.methods.dpcopula.spearman import release_spearman
-from dpublish.methods.dpcopula.weighed_marginals import (
+from dpublish.methods.dpcopula.column_marginals import (
     count_records,
     marginal_kernel,
     release_marginals,
     require_marginals,
 )
-from dpublish.methods.histogram.domain import (
-    counted_columns,
-    require_names,
+from dpublish.methods.dpcopula.dpcopula import (
+    SIZE_SHARE,
+    USUAL_RECORDS,
+    expected_deviation,
+    ordered_columns,
 )
+from dpublish.methods.dpcopula.intervals import TotalEvidence
+from dpublish.methods.dpcopula.mixed_network import STRUCTURE_SHARE, release_network
+from dpublish.methods.dpcopula.released import DPCopulaRelease
+from dpublish.methods.dpcopula.released_cells import CellCopulasRelease
+from dpublish.methods.dpcopula.released_hybrid import DPCopulaHybridRelease
+from dpublish.methods.dpcopula.spearman import release_spearman
+from dpublish.methods.histogram.domain import counted_columns, require_names
 from dpublish.methods.marginals.one_marginal import MarginalMethod
-from dpublish.methods.privbayes.plan import require_countable
+from dpublish.methods.privbayes.structure import require_countable
 
 Design = Literal["auto", "network", "numbers-first", "cells"]
 MARGINALS_SHARE = Fraction(3, 10)
 CORRELATIONS_SHARE = Fraction(1, 10)
-_USUAL_RECORDS = 10_000
 _MOST_DEGREE = 4
+
+
+class MixedColumns(NamedTuple):
+    """The columns of a mixed table by their role."""
+
+    numbers: tuple[Column, ...]
+    categories: tuple[Column, ...]
+    long: tuple[Column, ...]
+    """Categories of many values: they get marginals of their own, as numbers do."""
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], least_values: int) -> "MixedColumns":
+        """Split columns into numbers, which have an order and many values, and the rest."""
+        numbers = tuple(
+            column
+            for column in columns
+            if column.kind != "category" and column.axis().ordinary_leaves >= least_values
+        )
+        categories = tuple(column for column in columns if column not in numbers)
+        if not numbers:
+            raise InvalidParameter(
+                f"no column has an order and {least_values} values or more; use privbayes"
+            )
+        if not categories:
+            raise InvalidParameter("all columns are numbers; use dpcopula")
+        long = tuple(c for c in categories if c.axis().ordinary_leaves >= least_values)
+        return cls(numbers, categories, long)
+
+    @property
+    def counted(self) -> tuple[Column, ...]:
+        """The columns that get a marginal."""
+        return (*self.numbers, *self.long)
+
+    @property
+    def all(self) -> tuple[Column, ...]:
+        """All columns, numbers first."""
+        return (*self.numbers, *self.categories)
+
+    @property
+    def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of the numbers, and of the categories."""
+        return tuple(c.name for c in self.numbers), tuple(c.name for c in self.categories)
+
+
+def restrict(schema: Schema, columns: Sequence[Column]) -> Schema:
+    """Leave out all other columns; the order stays that of the schema."""
+    return replace(schema, columns=tuple(column for column in schema.columns if column in columns))
 
 
 @dataclass(frozen=True, kw_only=True)
 class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
-    """Method: marginals of numbers, and a network or cells that join them with categories."""
+    """Publish a table of numbers and categories together, and draw synthetic rows from it.
+
+    Adds noise to the marginals of the numbers, and joins them with the categories by a network
+    or by the cells of the categories.  Choose it for synthetic rows of a mixed table.  Choose
+    `DPCopula` if all columns are numbers and `PrivBayes` if all are categories.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record.
+        Proofs: docs/proofs/mixed_network.md, docs/proofs/cell_copulas.md.
+
+    Parameters:
+        columns: Columns to publish; all, unless named.
+        design: How numbers and categories are joined: "network", a network over categories and
+            classes of numbers; "numbers-first", numbers by a copula, on which categories depend;
+            "cells", a marginal of every number for each full cell of the categories; "auto",
+            numbers-first if there are at least as many numbers as categories, else network.
+        least_values: A column with an order and at least so many values counts as a number.
+        marginal: How marginals are counted, as in `Marginals`.
+        theta: Least average count of a joint cell, in units of its noise.
+        max_degree: Most parents of a column in the network.
+        least_records: Noisy count from which a cell has marginals of its own, in the design
+            "cells"; more if the noise needs it.
+
+    Returns:
+        A `DPCopulaHybridRelease`, or a `CellCopulasRelease` for the design "cells"; both with
+        `rows(n)`, `count(query)`, `tables()`.
+
+    Example:
+        >>> from dpublish import Budget, DPCopulaHybrid, datasets, seeded
+        >>> people = datasets.table("census", 5_000)
+        >>> method = DPCopulaHybrid(columns=("age", "hours", "sex", "education"))
+        >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release.summary()["network"]
+        '4 columns, 5 dependences, 2 joint counts'
+        >>> print(release.count("age >= 40"))
+        2,861.8  (0.95 confidence: 2,799.1 to 2,924.5)
+        >>> release.rows(1_000, seed=1).column_names
+        ['age', 'sex', 'education', 'hours']
+
+    Reference:
+        H. Li, L. Xiong, X. Jiang, "Differentially Private Synthesization of Multi-Dimensional
+        Data using Copula Functions", EDBT 2014 (design "cells", with a corrected sensitivity);
+        the designs with a network are our own.
+    """
 
     name: ClassVar[str] = "dpcopula-hybrid"
 
@@ -88,10 +174,10 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
         require_positive(theta=self.theta)
 
     def _release(self, run: Run) -> DPCopulaHybridRelease | CellCopulasRelease:
-        """Publish the columns of `table` together.
+        """Publish the columns together.
 
         Privacy:
-            `budget.epsilon`-differentially private when one record is added or removed.  The
+            `run.epsilon`-differentially private when one record is added or removed.  The
             design follows from the schema.  Noisy size, marginals (`release_marginals`), network
             (`release_network`) and, if numbers come first, correlations (`release_spearman`)
             each cost their share, given what was released before; sequential composition adds
@@ -99,44 +185,43 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
             follow from what was released.
         """
         parts = self._parts(run.schema)
-        if self._design(parts) == "cells":
-            return self._release_cells(run, parts)
-        return self._release_network(run, parts)
+        if self._design(parts) != "cells":
+            return self._release_network(run, parts)
+        numbers, categories = parts.names
+        return release_cells(
+            run,
+            numbers=numbers,
+            categories=categories,
+            marginal=self.marginal,
+            least_records=self.least_records,
+        )
 
     def _release_network(self, run: Run, parts: MixedColumns) -> DPCopulaHybridRelease:
         """Publish marginals, network and, if numbers come first, correlations.
 
         Privacy:
-            As argued in `release`.
+            As argued in `_release`.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
         ordered = self._ordered(parts)
-        budgets = budget.split(**self._shares(ordered))
-        size, counts = count_records(
-            table, parts.all, parts.counted, budget=budgets["size"], rng=rng
-        )
+        budgets = run.split(**self._shares(ordered))
+        size, counts = count_records(run, parts.all, parts.counted, budget=budgets["size"])
         marginals = release_marginals(
-            counts,
-            parts.counted,
-            method=self.marginal,
-            budget=budgets["marginals"],
-            run=run,
+            run, counts, parts.counted, method=self.marginal, budget=budgets["marginals"]
         )
         correlation = None
         if ordered:
             correlation = release_spearman(
-                table,
+                run,
                 ordered,
                 marginals,
                 size,
                 budget=budgets["correlations"],
-                rng=rng,
                 complete=tuple(column.name for column in parts.all),
             )
-        schema = restrict(table.schema, parts.all)
+        schema = restrict(run.schema, parts.all)
         numbers_first = self._design(parts) == "numbers-first"
         network = release_network(
-            table,
+            run,
             schema,
             {column.name: marginals[column.name] for column in parts.numbers},
             numbers_first=numbers_first,
@@ -144,11 +229,9 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
             theta=self.theta,
             max_degree=self.max_degree,
             budget=budgets["network"],
-            rng=rng,
-            progress=progress,
         )
         receipt = run.receipt()
-        counted = restrict(table.schema, parts.counted)
+        counted = restrict(run.schema, parts.counted)
         return DPCopulaHybridRelease(
             receipt=receipt,
             schema=schema,
@@ -179,47 +262,27 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
         ordered = self._ordered(parts)
         shares = self._shares(ordered)
         require_rate(epsilon * shares["size"])
-        reach = require_marginals(parts.counted, self.marginal, epsilon * shares["marginals"])
-        figures = {"range_count_95": reach}
+        width = require_marginals(parts.counted, self.marginal, epsilon * shares["marginals"])
+        figures = {"range_count_95": width}
         if ordered:
             share = epsilon * shares["correlations"]
-            spread = expected_spread("spearman", len(ordered), n_records or _USUAL_RECORDS, share)
+            records = n_records or USUAL_RECORDS
+            deviation = expected_deviation("spearman", len(ordered), records, share)
             if n_records:
-                figures["correlation_95"] = 1.96 * spread
+                figures["correlation_95"] = 1.96 * deviation
         counted = len(parts.all) if not ordered else len(parts.categories)
         network = epsilon * shares["network"]
         require_rate(network * STRUCTURE_SHARE / len(parts.all) / DISTANCE.sensitivity_range)
         rate = network * (1 - STRUCTURE_SHARE) / counted
         figures["one_cell_95"] = float(sum_quantile(rate, 1, 0.95))
         if n_records:
-            figures["range_count_95_per_record"] = reach / n_records
+            figures["range_count_95_per_record"] = width / n_records
         summary = (
             f"{len(parts.counted)} marginals, a count of half of a column's values within "
-            f"{reach:,.0f} of the truth (95 %); up to {counted} joint counts, each within "
+            f"{width:,.0f} of the truth (95 %); up to {counted} joint counts, each within "
             f"{figures['one_cell_95']:,.0f}"
         )
         return ExpectedError(summary, figures, target="range_count_95")
-
-    def _release_cells(self, run: Run, parts: MixedColumns) -> CellCopulasRelease:
-        """Publish cells of the categories and copulas inside.
-
-        Privacy:
-            That of `release_cells`.
-        """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        numbers, categories = parts.names
-        return release_cells(
-            table,
-            numbers=numbers,
-            categories=categories,
-            marginal=self.marginal,
-            least_records=self.least_records,
-            method=self.name,
-            settings=settings_of(self),
-            budget=budget,
-            rng=rng,
-            progress=progress,
-        )
 
     def _design(self, parts: MixedColumns) -> Design:
         if self.design != "auto":

@@ -1,8 +1,8 @@
-"""Publish how often two records are ordered alike by two columns: Kendall's tau of every pair.
+"""DPCopula-Kendall: noisy Kendall's tau of every two columns, ties counted as neither.
 
-Known as: DPCopula-Kendall.
-Reference: H. Li, L. Xiong, X. Jiang, "Differentially Private Synthesization of
-Multi-Dimensional Data using Copula Functions", EDBT 2014, repaired.
+Values are put into classes of neighboring values first.  From counts by two columns' classes,
+the number of concordant pairs of records minus that of discordant pairs follows exactly by sums
+over quadrants, without sorting: the work per pair of columns grows with the records only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,56 +11,42 @@ from math import comb, floor, isqrt, sqrt
 
 import numpy as np
 
-from dpublish.core.method import Progress
+from dpublish.core.method import Run
 from dpublish.core.noisy_size import NoisySize
-from dpublish.data.table import Table
+from dpublish.errors import require_count
 from dpublish.mechanisms.exact.lattice import lattice_sensitivity
-from dpublish.mechanisms.noise import add_laplace
-from dpublish.methods.dpcopula.concordance_bridge import MOST_CLASSES, class_of_leaves
-from dpublish.methods.dpcopula.kernel_concordance import (
-    MOST_CELLS,
-    PairTables,
-    tau_sensitivity,
-    tau_values,
-)
-from dpublish.methods.dpcopula.noisy_correlation import NoisyCorrelation
-from dpublish.methods.dpcopula.ordinary_leaves import (
+from dpublish.methods.dpcopula.column_marginals import (
     complete_columns,
     fewest_records,
-    ordinary_leaves,
     require_correlated,
+    value_distributions,
 )
+from dpublish.methods.dpcopula.correlation import NoisyCorrelation
+from dpublish.methods.dpcopula.kernels import MOST_CELLS, PairTables
+from dpublish.methods.dpcopula.latent_correlation import MOST_CLASSES, class_of_values
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_epsilon
-from dpublish.randomness import RandomSource
+from dpublish.types import IntArray
 
 MOST_WORK = 2_000_000_000
 """Records times pairs of columns that are counted; of more, a sample is drawn."""
+_HALF = 20
 
 
 def release_kendall(
-    table: Table,
+    run: Run,
     columns: Sequence[str],
     marginals: Mapping[str, NoisyMarginal],
     size: NoisySize,
     *,
     budget: Budget,
-    rng: RandomSource,
-    progress: Progress | None = None,
     most_work: int = MOST_WORK,
 ) -> NoisyCorrelation:
     """Publish tau, ties counted as neither, of every two columns cut into classes.
 
-    Args:
-        table: Private rows.
-        columns: Columns with an order, at least two.
-        marginals: Released marginals; a record without a value in one of them is left out.
-        size: Noisy number of records.
-        budget: Budget to empty.
-        rng: Source of the noise.
-        progress: Told when the pairs are counted.
-        most_work: Records times pairs of columns above which a random sample is taken.
+    `columns`, `marginals` and `size` are those of `release_spearman`.  A random sample is taken
+    if records times pairs of columns would be more than `most_work`.
 
     Privacy:
         `budget.epsilon`-differentially private when one record is added or removed.  The
@@ -71,26 +57,25 @@ def release_kendall(
         of ln(1 + (e^epsilon - 1) / q) costs `budget.epsilon`; it is rounded down.
         Proof: docs/proofs/correlation.md.
     """
-    require_correlated(table, columns)
+    require_correlated(run, columns)
     share = budget.split(agreement=1)["agreement"]  # opened before any row is read
     pairs = comb(len(columns), 2)
-    leaves = ordinary_leaves(table.schema, columns, marginals)
+    found = value_distributions(run.schema, columns, marginals)
     most = min(MOST_CLASSES, isqrt(MOST_CELLS // pairs) - 1)
-    classes = tuple(x.pad(class_of_leaves(x.probabilities, most), -1) for x in leaves)
+    classes = tuple(x.pad(class_of_values(x.listed_probabilities, most), -1) for x in found)
     used = complete_columns(columns, marginals)
     fewest = fewest_records(size, len(columns))
     rate = min(Fraction(1), Fraction(max(most_work // pairs, 1), max(size.value, 1)))
     if rate < 1:
         share = share.amplified(rate)
-        table = table.sample(rate, rng, used)
+        run = run.sample(rate, used)
         expected = float(rate) * fewest
         fewest = max(len(columns), floor(expected - 3 * sqrt(expected)))
-    tables = table.sum(PairTables(table.schema, tuple(columns), classes, used))
-    if progress is not None:
-        progress(1, 1, "correlations")
+    tables = run.sum(PairTables(run.schema, tuple(columns), classes, used))
+    run.step(1, 1, "correlations")
     sensitivity = tau_sensitivity(len(columns), fewest)
     taus = np.array(tau_values(tables, fewest), dtype=object)
-    noisy = add_laplace(taus, sensitivity=sensitivity, budget=share, rng=rng)
+    noisy = run.add_laplace(taus, sensitivity=sensitivity, budget=share)
     return NoisyCorrelation(
         method="kendall",
         columns=tuple(columns),
@@ -101,6 +86,48 @@ def release_kendall(
             "classes": most,
             "fewest_records": fewest,
             "sample_rate": format_epsilon(rate),
-            "kept": [x.kept for x in leaves],
+            "kept": [x.kept for x in found],
         },
     )
+
+
+def count_agreement(counts: IntArray) -> int:
+    """Count the concordant pairs of records minus the discordant ones.
+
+    Pairs that are equal in one of the columns count as neither.  The number is exact for up
+    to 2^40 records: products are added up in two halves.
+
+    >>> count_agreement(np.array([[2, 0], [1, 3]]))
+    6
+    """
+    left = np.cumsum(counts, axis=1) - counts
+    right = counts.sum(axis=1, keepdims=True) - left - counts
+    # Of records in earlier rows, those in earlier columns agree and those in later ones do not.
+    difference = left - right
+    earlier = np.cumsum(difference, axis=0) - difference
+    high, low = earlier >> _HALF, earlier & ((1 << _HALF) - 1)
+    return (int((counts * high).sum()) << _HALF) + int((counts * low).sum())
+
+
+def tau_values(tables: IntArray, fewest: int) -> list[Fraction]:
+    """Divide agreement by the number of pairs of records, or of `fewest` records if that is more.
+
+    `tables` is an answer of `PairTables`; the last class of either column is outside the order,
+    so its records agree with nothing but count as records.
+    """
+    records = max(int(tables[0].sum()), fewest)
+    return [Fraction(count_agreement(table[:-1, :-1]), comb(records, 2)) for table in tables]
+
+
+def tau_sensitivity(columns: int, fewest: int) -> Fraction:
+    """Bound how much all `tau_values` together change (L1) when one record is added or removed.
+
+    Holds for every table if `fewest` is at least the number of columns
+    (docs/proofs/correlation.md).
+
+    >>> tau_sensitivity(5, 99)
+    Fraction(6, 25)
+    """
+    require_count(columns=columns, at_least=2)
+    require_count(fewest=fewest, at_least=columns)
+    return Fraction(4 * (columns**2 // 4), fewest + 1)

@@ -11,24 +11,20 @@ from numpy.typing import NDArray
 
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.dependence import DISTANCE
-from dpublish.core.method import Progress
+from dpublish.core.method import Run
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
-from dpublish.mechanisms.noise import add_geometric
-from dpublish.methods.dpcopula.rank_classes import Starts, classed_schema, rank_levels
+from dpublish.methods.dpcopula.released_hybrid import Starts, classed_schema, rank_levels
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
-from dpublish.methods.privbayes.nodes import Node, joint_sets
-from dpublish.methods.privbayes.plan import Plan, make_plan
-from dpublish.methods.privbayes.structure import choose_network
+from dpublish.methods.privbayes.network import Node, joint_sets
+from dpublish.methods.privbayes.structure import Plan, choose_network, make_plan
 from dpublish.privacy.budget import Budget
-from dpublish.randomness import RandomSource
 
 STRUCTURE_SHARE = Fraction(1, 5)
-"""Part of the network's budget that buys its edges; the rest buys the counts."""
+"""Part of the network's budget for choosing its edges; the rest is for the counts."""
 
 
 class CountedNetwork(NamedTuple):
-    """A network, its noisy joint counts, and the classes of numbers that it speaks of."""
+    """A network, its noisy joint counts, and the classes of the numbers in it."""
 
     nodes: tuple[Node, ...]
     counts: NDArray[np.int64]
@@ -37,7 +33,7 @@ class CountedNetwork(NamedTuple):
 
 
 def release_network(
-    table: Table,
+    run: Run,
     schema: Schema,
     marginals: Mapping[str, NoisyMarginal],
     *,
@@ -46,29 +42,25 @@ def release_network(
     theta: Fraction,
     max_degree: int,
     budget: Budget,
-    rng: RandomSource,
-    progress: Progress | None = None,
 ) -> CountedNetwork:
     """Publish a network over the columns of `schema` and its noisy joint counts.
 
     Args:
-        table: Private rows.
+        run: The release at work.
         schema: The columns of the network.
         marginals: Released marginals of the numbers, from which their classes follow.
         numbers_first: Whether numbers come first and are not counted.
-        records: Number of records, by what was released before.
+        records: Number of records, as released before.
         theta: Least average count of a joint cell, in units of its noise.
         max_degree: Most parents of a column.
         budget: Budget to empty.
-        rng: Source of the noise.
-        progress: Told when a column has found its parents.
 
     Privacy:
         `budget.epsilon`-differentially private when one record is added or removed, given
         what was released before: classes and plan follow from it and from the schema.  The
         network costs its share (`choose_network`).  A record lies in one cell of each of the
         m joints, so their counts move by m in all and get two-sided geometric noise of rate
-        (their share) / m.  If no network can be afforded its share goes to the counts.
+        (their share) / m.  If the records allow no network, its share goes to the counts.
     """
     classes = {
         name: rank_levels(marginal.probabilities, schema[name].axis().ordinary_leaves)
@@ -83,21 +75,18 @@ def release_network(
     else:
         budgets = budget.split(structure=STRUCTURE_SHARE, counts=1 - STRUCTURE_SHARE)
         nodes = choose_network(
-            table,
+            run,
             plan,
             schema=classed,
             first=given,
             score=DISTANCE,
             budget=budgets["structure"],
-            rng=rng,
-            progress=progress,
         )
         share = budgets["counts"]
     sets = joint_sets(tuple(node for node in nodes if node.column not in given))
     kernel = CompleteCounts(classed, sets, schema.names)
     rate = share.epsilon / len(sets)
-    exact = table.sum(kernel)
-    counts = add_geometric(exact, sensitivity=len(sets), budget=share, rng=rng)
+    counts = run.add_noise(run.sum(kernel), sensitivity=len(sets), budget=share)
     return CountedNetwork(nodes, counts, rate, classes)
 
 

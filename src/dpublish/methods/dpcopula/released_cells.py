@@ -3,34 +3,33 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dpublish.accuracy.intervals import half_width, require_confidence
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.accuracy.projection import round_to_total
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
-from dpublish.core.noisy_size import MAX_ROWS
 from dpublish.core.query.axes import read_boxes, read_query
-from dpublish.core.released import Release
+from dpublish.core.released import Release, whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
-from dpublish.errors import InvalidParameter, require_count
-from dpublish.methods.dpcopula.cell_groups import CellGroups
-from dpublish.methods.dpcopula.cell_rows import draw_cells
-from dpublish.methods.dpcopula.cell_tables import groups_from, metadata_of, tables_of
-from dpublish.methods.dpcopula.group_correlation import GroupReading, read_correlation
-from dpublish.methods.dpcopula.noisy_correlation import NoisyCorrelation
-from dpublish.methods.dpcopula.query import Question, box_shares
-from dpublish.methods.dpcopula.tables import read_correlation as correlation_from
-from dpublish.methods.marginals.noisy_marginal import joint_half_width
+from dpublish.errors import CorruptRelease, InvalidParameter
+from dpublish.methods.dpcopula.cell_groups import CellGroups, GroupReading, read_group_correlation
+from dpublish.methods.dpcopula.correlation import NoisyCorrelation
+from dpublish.methods.dpcopula.gaussian_copula import CopulaQuery, box_shares, draw_codes
+from dpublish.methods.dpcopula.released import correlation_table, read_correlation
+from dpublish.methods.marginals.noisy_marginal import NoisyMarginal, joint_half_width
+from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
-from dpublish.randomness import plain_generator
 from dpublish.types import FloatArray, IntArray
 
+RESERVED = frozenset({"cell_number", "group_number", "noisy_count", "estimated_count"})
+"""Column names that the published table of cells uses itself."""
 _MODEL = (
     "in each group of cells, values are assumed to follow its marginals and a Gaussian copula; "
     "how far that is from the truth is not known, so there is no confidence interval"
@@ -38,20 +37,20 @@ _MODEL = (
 
 
 class _Found(NamedTuple):
-    """An estimate, and how far noise reaches in it; None where nobody knows."""
+    """An estimate, and the half-width of its interval; None where that is not known."""
 
     value: float
-    reach: float | None
+    half_width: float | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CellCopulasRelease(Release):
     """Noisy counts of all cells of small columns; marginals of the others in groups of cells.
 
-    Behind every column with many values stands a normal variable that chooses among its
-    leaves by the marginal of the record's group.  One matrix of correlations joins these
-    variables in all groups.  Inside the group of all small cells, the small columns and the
-    others have nothing to do with each other.
+    Behind every column with many values is a normal variable that chooses among its values by
+    the marginal of the record's group.  One matrix of correlations joins these variables in
+    all groups.  Inside the group of all small cells, the small columns and the others are
+    independent.
 
     Attributes:
         receipt: What was guaranteed and paid.
@@ -77,17 +76,6 @@ class CellCopulasRelease(Release):
         if joined != (self.numbers if len(self.numbers) > 1 else ()):
             raise InvalidParameter("correlations must join all columns that have marginals")
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, CellCopulasRelease)
-            and self.receipt == other.receipt
-            and self.schema == other.schema
-            and self.groups == other.groups
-            and self.correlation == other.correlation
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
     @property
     def numbers(self) -> tuple[str, ...]:
         """Columns that have marginals in each group."""
@@ -95,7 +83,7 @@ class CellCopulasRelease(Release):
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
-        """Each column at its leaves, in the schema's order."""
+        """Each column at its finest level, in the schema's order."""
         return tuple(column.axis() for column in self.schema.columns)
 
     @property
@@ -109,7 +97,9 @@ class CellCopulasRelease(Release):
         if self.correlation is None:
             few = len(self.numbers)
             return GroupReading(np.eye(few), np.zeros((few, few)))
-        return read_correlation(self.correlation, self.groups.distributions, self.groups.sizes)
+        return read_group_correlation(
+            self.correlation, self.groups.distributions, self.groups.sizes
+        )
 
     @property
     def matrix(self) -> FloatArray:
@@ -119,40 +109,40 @@ class CellCopulasRelease(Release):
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records that satisfy `query`.
 
-        Questions about cells are sums of noisy counts, and one column inside whole groups a
-        sum of noisy marginals: both have confidence intervals.  Anything else is answered by the
-        model.
+        Counts of cells are sums of noisy counts, and counts by one column inside whole groups
+        are sums of noisy marginals: both have confidence intervals.  Other queries are answered
+        by the model.
         """
         require_confidence(confidence)
-        asked = read_query(self.axes, query)
-        weights = {axis.column: along for axis, along in zip(self.axes, asked.weights, strict=True)}
+        read = read_query(self.axes, query)
+        weights = {axis.column: along for axis, along in zip(self.axes, read.weights, strict=True)}
         cells = reduce(np.multiply.outer, [weights[a.column] for a in self.groups.categories])
         limited = [name for name in self.numbers if np.any(weights[name] != 1)]
         found = self._estimate(cells.ravel(), {name: weights[name] for name in limited}, confidence)
-        if found.reach is None:
-            told = "; ".join(note for note in (asked.assumption, _MODEL) if note)
-            return Answer(max(found.value, 0.0), None, None, confidence, told)
-        low, high = found.value - found.reach, found.value + found.reach
-        return Answer(found.value, max(low, 0.0), max(high, 0.0), confidence, asked.assumption)
+        if found.half_width is None:
+            note = "; ".join(note for note in (read.assumption, _MODEL) if note)
+            return Answer(max(found.value, 0.0), None, None, confidence, note)
+        low, high = found.value - found.half_width, found.value + found.half_width
+        return Answer(found.value, max(low, 0.0), max(high, 0.0), confidence, read.assumption)
 
     def _estimate(
         self, cells: FloatArray, limited: Mapping[str, FloatArray], confidence: float
     ) -> _Found:
-        """Count records by the weights of their cell and of their leaves in some columns."""
+        """Count records by the weights of their cell and of their values in some columns."""
         groups = self.groups
         if not limited:
-            reach = half_width(groups.rate, cells, confidence)
-            return _Found(float(cells @ groups.counts), reach)
+            width = half_width(groups.rate, cells, confidence)
+            return _Found(float(cells @ groups.counts), width)
         rest = cells[groups.group_of == groups.kept.size]
         if len(limited) == 1 and np.all(rest == rest[:1]):
             each = np.append(cells[groups.kept], rest[:1])
             return self._one_column(each, *next(iter(limited.items())), confidence)
         masses = np.bincount(groups.group_of, cells * groups.estimates, groups.groups)
-        places = [self.numbers.index(name) for name in limited]
-        matrix = self.matrix[np.ix_(places, places)]
+        columns = [self.numbers.index(name) for name in limited]
+        matrix = self.matrix[np.ix_(columns, columns)]
         value = sum(
             masses[g]
-            * Question(matrix, [distribution[j] for j in places], list(limited.values())).share
+            * CopulaQuery(matrix, [distribution[j] for j in columns], list(limited.values())).share
             for g, distribution in enumerate(groups.distributions)
             if masses[g] > 0
         )
@@ -162,8 +152,8 @@ class CellCopulasRelease(Release):
         self, each: FloatArray, name: str, weights: FloatArray, confidence: float
     ) -> _Found:
         """Add up one column's marginals, whole groups at a time."""
-        place = self.numbers.index(name)
-        marginals = [row[place] for row in self.groups.marginals]
+        column = self.numbers.index(name)
+        marginals = [row[column] for row in self.groups.marginals]
         value = sum(
             part * float(weights @ marginal.bins)
             for part, marginal in zip(each, marginals, strict=True)
@@ -171,7 +161,7 @@ class CellCopulasRelease(Release):
         return _Found(value, joint_half_width(marginals, [p * weights for p in each], confidence))
 
     def count_boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
-        """Estimate how many records lie in each of many boxes of leaves, as `rows` would."""
+        """Estimate how many records lie in each of many boxes of codes, as `rows` would."""
         boxes = read_boxes(self.axes, columns, lows, highs)
         small, large = (
             [self.schema.names.index(axis.column) for axis in axes]
@@ -181,8 +171,8 @@ class CellCopulasRelease(Release):
         numbers = [j for j, name in enumerate(self.numbers) if name in columns]
         if not numbers:
             return np.asarray(masses.sum(axis=1))
-        places = [large[j] for j in numbers]
-        low, high = boxes.lows[:, places], boxes.highs[:, places]
+        indices = [large[j] for j in numbers]
+        low, high = boxes.lows[:, indices], boxes.highs[:, indices]
         matrix = self.matrix[np.ix_(numbers, numbers)]
         found = np.zeros(len(low))
         for group, distribution in enumerate(self.groups.distributions):
@@ -197,21 +187,16 @@ class CellCopulasRelease(Release):
         """Draw synthetic rows: `n` of them, or as many as were counted.
 
         Without `n` every cell gives its estimated count; with `n`, cells are drawn in
-        proportion (evenly if nothing was counted).  Values are spread evenly in a leaf.
+        proportion (uniformly if nothing was counted).  Values are uniform within a bin.
         """
-        require_count(seed=0 if seed is None else seed, at_least=0)
         estimates = self.groups.estimates
-        wanted = round(float(estimates.sum())) if n is None else n
-        require_count(n=wanted, at_least=0)
-        if wanted > MAX_ROWS:
-            raise InvalidParameter(f"at most {MAX_ROWS:,} rows are drawn at once; name a number")
-        rng = plain_generator(seed)
+        rng = self.row_generator(n, seed, counted=round(float(estimates.sum())))
         if n is None:
             cells = np.repeat(np.arange(estimates.size), round_to_total(estimates))
         else:
             total = estimates.sum()
             cells = rng.choice(estimates.size, size=n, p=estimates / total if total else None)
-        codes = draw_cells(self.groups, self.matrix, cells, rng)
+        codes = self._draw_codes(cells, rng)
         return pa.table(
             {
                 axis.column: draw_column(axis, codes[axis.column].astype(np.intp), rng)
@@ -219,33 +204,73 @@ class CellCopulasRelease(Release):
             }
         )
 
+    def _draw_codes(
+        self, cells: NDArray[np.integer[Any]], rng: np.random.Generator
+    ) -> dict[str, NDArray[np.integer[Any]]]:
+        """Draw the codes of a row in each of `cells`, which may be listed many times.
+
+        The columns with many values are drawn from the copula of each cell's group.
+        """
+        groups = self.groups
+        along = np.unravel_index(cells, groups.shape)
+        codes: dict[str, NDArray[np.integer[Any]]] = {
+            axis.column: index for axis, index in zip(groups.categories, along, strict=True)
+        }
+        if not groups.numbers:
+            return codes
+        codes |= {name: np.empty(cells.size, dtype=np.int64) for name in self.numbers}
+        own = groups.group_of[cells]
+        for group, row in enumerate(groups.distributions):
+            here = np.flatnonzero(own == group)
+            distributions = dict(zip(self.numbers, row, strict=True))
+            for name, drawn in draw_codes(self.matrix, distributions, here.size, rng).items():
+                codes[name][here] = drawn
+        return codes
+
     def tables(self) -> dict[str, pa.Table]:
-        """Give the noisy numbers, and the probabilities and correlations that follow from them."""
-        return tables_of(self)
+        """Return the noisy numbers, and the probabilities and correlations that they imply."""
+        return {
+            "cells": _cells(self.groups),
+            "marginals": _marginals(self.groups),
+            "probabilities": _probabilities(self.groups),
+            "correlations": correlation_table(
+                self.numbers, self.correlation, self.matrix, self.reading.deviations
+            ),
+        }
 
     def metadata(self) -> dict[str, Any]:
-        """Give how cells, marginals and correlations were counted."""
-        return metadata_of(self)
+        """Return how cells, marginals and correlations were counted."""
+        groups = self.groups
+        return {
+            "categories": [axis.column for axis in groups.categories],
+            "numbers": [axis.column for axis in groups.numbers],
+            "rate": format_epsilon(groups.rate),
+            "kept": groups.kept.tolist(),
+            "marginals": [[marginal.metadata() for marginal in row] for row in groups.marginals],
+            "correlation": None if self.correlation is None else self.correlation.metadata(),
+        }
 
     @classmethod
-    def from_parts(
-        cls,
-        *,
-        receipt: Receipt,
-        schema: Schema,
-        metadata: Mapping[str, Any],
-        tables: Mapping[str, pa.Table],
-    ) -> Self:
-        """Rebuild the cells and copulas of a release folder."""
-        return cls(
-            receipt=receipt,
-            schema=schema,
-            groups=groups_from(schema, metadata, tables),
-            correlation=correlation_from(metadata["correlation"], tables["correlations"]),
+    def read_parts(
+        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
+    ) -> dict[str, Any]:
+        """Read the groups and the correlations."""
+        counts = whole_column(tables["cells"], "noisy_count")
+        if not np.array_equal(whole_column(tables["cells"], "cell_number"), np.arange(counts.size)):
+            raise CorruptRelease("the cells are out of order")
+        groups = CellGroups(
+            categories=tuple(schema[name].axis() for name in metadata["categories"]),
+            numbers=tuple(schema[name].axis() for name in metadata["numbers"]),
+            counts=counts,
+            rate=parse_epsilon(metadata["rate"], "rate"),
+            kept=np.array(metadata["kept"], dtype=np.int64),
+            marginals=_read_marginals(metadata["marginals"], tables["marginals"]),
         )
+        correlation = read_correlation(metadata["correlation"], tables["correlations"])
+        return {"groups": groups, "correlation": correlation}
 
     def expected_error(self) -> dict[str, float]:
-        """Give the errors of one cell's count and of the total, with probability 95 %."""
+        """Return the half-widths (95 %) of one cell's count and of the total."""
         return {
             "one_cell_95": float(sum_quantile(self.groups.rate, 1, 0.95)),
             "total_95": 1.96 * self.groups.records_deviation,
@@ -254,7 +279,7 @@ class CellCopulasRelease(Release):
     def summary(self) -> dict[str, str]:
         """Describe cells, groups and error in a few words."""
         groups, errors = self.groups, self.expected_error()
-        told = {
+        found = {
             "cells": " x ".join(f"{axis.column} ({axis.size})" for axis in groups.categories)
             + f"; {groups.counts.size:,} in all",
             "records": f"about {self.records:,.0f}",
@@ -263,6 +288,87 @@ class CellCopulasRelease(Release):
         }
         if self.numbers:
             rest = " and one for all other cells" if groups.groups > groups.kept.size else ""
-            told["marginals of"] = ", ".join(self.numbers)
-            told["groups"] = f"{groups.kept.size:,} cells with marginals of their own{rest}"
-        return told
+            found["marginals of"] = ", ".join(self.numbers)
+            found["groups"] = f"{groups.kept.size:,} cells with marginals of their own{rest}"
+        return found
+
+
+# --- Tables of a release folder, and back ---------------------------------------------------------
+
+
+def _cells(groups: CellGroups) -> pa.Table:
+    columns: dict[str, Any] = {"cell_number": np.arange(groups.counts.size)}
+    along = np.unravel_index(np.arange(groups.counts.size), groups.shape)
+    for axis, index in zip(groups.categories, along, strict=True):
+        columns[axis.column] = _named(axis.labels, index)
+    columns["group_number"] = groups.group_of
+    columns["noisy_count"] = groups.counts
+    columns["estimated_count"] = groups.estimates
+    return pa.table(columns)
+
+
+def _marginals(groups: CellGroups) -> pa.Table:
+    """List the noisy numbers group by group, and in a group column by column."""
+    marginals = [marginal for row in groups.marginals for marginal in row]
+    sizes = [marginal.units.size for marginal in marginals]
+    return pa.table(
+        {
+            **_owners(groups, sizes),
+            "position": _joined([np.arange(size) for size in sizes]),
+            "noisy_number": _joined([marginal.units for marginal in marginals]),
+        }
+    )
+
+
+def _probabilities(groups: CellGroups) -> pa.Table:
+    probabilities = [
+        distribution.probabilities for row in groups.distributions for distribution in row
+    ]
+    labels = [
+        label for _ in groups.distributions for axis in groups.numbers for label in axis.labels
+    ]
+    every = np.concatenate([np.empty(0), *probabilities])
+    owners = _owners(groups, [part.size for part in probabilities])
+    sizes = np.maximum(groups.sizes, 0)[owners["group_number"]]
+    return pa.table(
+        {
+            **owners,
+            "value": pa.array(labels, pa.string()),
+            "probability": every,
+            "expected_count": every * sizes,
+        }
+    )
+
+
+def _owners(groups: CellGroups, sizes: Sequence[int]) -> dict[str, Any]:
+    """Name group and column of each number; `sizes` go by group, then by column."""
+    names = [axis.column for axis in groups.numbers]
+    owners = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+    return {
+        "group_number": owners // max(len(names), 1),
+        "column": _named(names, owners % max(len(names), 1)),
+    }
+
+
+def _named(names: Sequence[str], index: NDArray[np.integer[Any]]) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(
+        pa.array(index.astype(np.int32)), pa.array(list(names), pa.string())
+    )
+
+
+def _joined(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+
+
+def _read_marginals(
+    metadata: Sequence[Sequence[Mapping[str, Any]]], table: pa.Table
+) -> tuple[tuple[NoisyMarginal, ...], ...]:
+    positions, units = whole_column(table, "position"), whole_column(table, "noisy_number")
+    starts = np.flatnonzero(positions == 0)
+    parts = np.split(units, starts[1:]) if starts.size else []
+    if len(parts) != sum(len(row) for row in metadata):
+        raise CorruptRelease("the noisy numbers are not those of the groups' marginals")
+    left = iter(parts)
+    return tuple(
+        tuple(NoisyMarginal.from_metadata(one, next(left)) for one in row) for row in metadata
+    )

@@ -5,9 +5,10 @@ marginal; or numbers come first, joined by their correlations, and categories de
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,23 +17,30 @@ import pyarrow as pa
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
-from dpublish.core.noisy_size import MAX_ROWS
 from dpublish.core.query.language import parse_query
 from dpublish.core.query.sampled import SampledCount
-from dpublish.core.released import Release, whole_column
+from dpublish.core.released import RATE, Codec, Release, in_metadata, in_table
 from dpublish.data.axis import Axis
+from dpublish.data.column import with_taxonomy
 from dpublish.data.schema import Schema
-from dpublish.errors import InvalidParameter, require_count
-from dpublish.methods.dpcopula.rank_classes import Starts, classed_schema
+from dpublish.data.taxonomy import Level, Taxonomy
+from dpublish.errors import InvalidParameter
+from dpublish.methods.dpcopula.gaussian_copula import draw_codes
 from dpublish.methods.dpcopula.released import DPCopulaRelease
-from dpublish.methods.dpcopula.rows import draw_codes
-from dpublish.methods.privbayes.joint_network import JointNetwork
-from dpublish.methods.privbayes.nodes import Node
-from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.methods.privbayes.network import NODES, JointNetwork, Node
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
 from dpublish.types import FloatArray, IntArray
 
+Starts = tuple[int, ...]
+"""The first code of each class."""
+MOST_CLASSES = 32
+_CLASSES = Codec(
+    lambda classes: {name: [[*level] for level in levels] for name, levels in classes.items()},
+    lambda plain, _: {
+        name: tuple(tuple(level) for level in levels) for name, levels in plain.items()
+    },
+)
 _SEED = 20_240_229  # calibration is a function of the release, so its draws are always the same
 _CALIBRATION = 1 << 16
 
@@ -46,8 +54,8 @@ class DPCopulaHybridRelease(Release):
         schema: All columns.
         numbers: Marginals of the columns that count as numbers, and of long categories, and the
             noisy size; with correlations of the numbers if they come first.
-        classes: For each number the classes of its leaves, coarse to fine.
-        nodes: The network; nodes of numbers look at levels of `classes`.
+        classes: For each number the classes of its values, coarse to fine.
+        nodes: The network; nodes of numbers are at levels of `classes`.
         counts: Noisy joint counts of the network.
         noise_rate: Rate of their noise.
         numbers_first: Whether numbers are drawn first, from correlations, and are not counted
@@ -59,11 +67,11 @@ class DPCopulaHybridRelease(Release):
     receipt: Receipt
     schema: Schema
     numbers: DPCopulaRelease
-    classes: Mapping[str, Sequence[Starts]]
-    nodes: tuple[Node, ...]
-    counts: IntArray
-    noise_rate: Fraction
-    numbers_first: bool
+    classes: Mapping[str, Sequence[Starts]] = in_metadata(_CLASSES)
+    nodes: tuple[Node, ...] = in_metadata(NODES)
+    counts: IntArray = in_table("counts", "noisy_count")
+    noise_rate: Fraction = in_metadata(RATE)
+    numbers_first: bool = in_metadata()
 
     def __post_init__(self) -> None:
         """Refuse what no method would publish: a release may come from anywhere."""
@@ -73,17 +81,6 @@ class DPCopulaHybridRelease(Release):
         if type(self.numbers_first) is not bool:
             raise InvalidParameter("numbers_first must be yes or no")
         _ = self.network
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, DPCopulaHybridRelease)
-            and self.schema == other.schema
-            and self.numbers == other.numbers
-            and self.metadata() == other.metadata()
-            and np.array_equal(self.counts, other.counts)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     @cached_property
     def network(self) -> JointNetwork:
@@ -123,7 +120,7 @@ class DPCopulaHybridRelease(Release):
         return shares
 
     def _numbers(self, n: int, rng: np.random.Generator) -> dict[str, IntArray]:
-        """Draw the leaves of all numbers from their copula."""
+        """Draw the codes of all numbers from their copula."""
         distributions = self.numbers.distributions
         joined = {name: distributions[name] for name in self.numbers.ordered}
         drawn = draw_codes(self.numbers.matrix, joined, n, rng)
@@ -133,16 +130,16 @@ class DPCopulaHybridRelease(Release):
         return drawn
 
     def marginal_counts(self, name: str) -> FloatArray:
-        """Estimate the records in each cell of a column: leaves of numbers, cells of others."""
+        """Estimate the records in each cell of a column: values of numbers, cells of others."""
         if name in self.numbers.distributions:
             return np.asarray(self.records * self.numbers.distributions[name].probabilities)
         return self.network.marginal(name)
 
-    def _number_cells(self, leaves: Mapping[str, IntArray]) -> dict[str, IntArray]:
-        return {name: self.network.axes[name].leaf_to_cell[codes] for name, codes in leaves.items()}
+    def _number_cells(self, codes: Mapping[str, IntArray]) -> dict[str, IntArray]:
+        return {name: self.network.axes[name].leaf_to_cell[own] for name, own in codes.items()}
 
     def marginal_axis(self, name: str) -> Axis:
-        """Give the axis of whose cells `marginal_counts` speaks."""
+        """Return the axis of the cells of `marginal_counts`."""
         return (
             self.schema[name].axis()
             if name in self.numbers.distributions
@@ -151,47 +148,43 @@ class DPCopulaHybridRelease(Release):
 
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows: `n` of them, or as many as were counted."""
-        require_count(seed=0 if seed is None else seed, at_least=0)
         wanted = round(self.records) if n is None else n
-        require_count(n=wanted, at_least=0)
-        if wanted > MAX_ROWS:
-            raise InvalidParameter(f"at most {MAX_ROWS:,} rows are drawn at once; name a number")
-        rng = plain_generator(seed)
-        leaves = self._numbers(wanted, rng) if self.numbers_first else {}
-        known = self._number_cells(leaves)
+        rng = self.row_generator(n, seed, counted=wanted)
+        codes = self._numbers(wanted, rng) if self.numbers_first else {}
+        known = self._number_cells(codes)
         cells = self.network.draw(wanted, rng, known=known, probabilities=self.probabilities)
         for name in self.numbers.distributions:
-            if name not in leaves:
-                leaves[name] = self._within(name, cells[name], rng)
+            if name not in codes:
+                codes[name] = self._within(name, cells[name], rng)
         drawn = {}
         for name in self.schema.names:
-            places = leaves[name] if name in leaves else cells[name]
-            drawn[name] = draw_column(self.marginal_axis(name), places.astype(np.intp), rng)
+            own = codes[name] if name in codes else cells[name]
+            drawn[name] = draw_column(self.marginal_axis(name), own.astype(np.intp), rng)
         return pa.table(drawn)
 
     def _within(self, name: str, cells: IntArray, rng: np.random.Generator) -> IntArray:
-        """Draw a leaf within each class of a number, or cell of a category, by its marginal."""
+        """Draw a code within each class of a number, or cell of a category, by its marginal."""
         starts = self.network.axes[name].leaf_starts
         probabilities = self.numbers.distributions[name].probabilities
         sizes = np.diff(starts)
         masses = np.add.reduceat(probabilities, starts[:-1])
-        # A class without any probability is entered by rounding at most; its leaves are then alike.
+        # A class of probability 0 is entered by rounding only; its values are then equally likely.
         even = np.repeat(np.where(masses > 0, 0.0, 1.0 / sizes), sizes)
-        reached = np.concatenate([[0.0], np.cumsum(probabilities + even)])
-        low, high = reached[starts[cells]], reached[starts[cells + 1]]
+        cumulative = np.concatenate([[0.0], np.cumsum(probabilities + even)])
+        low, high = cumulative[starts[cells]], cumulative[starts[cells + 1]]
         drawn = high - rng.random(cells.size) * (high - low)  # above low, up to high
-        leaves = np.searchsorted(reached, drawn, side="left") - 1
-        return np.asarray(np.clip(leaves, starts[cells], starts[cells + 1] - 1))
+        codes = np.searchsorted(cumulative, drawn, side="left") - 1
+        return np.asarray(np.clip(codes, starts[cells], starts[cells + 1] - 1))
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records that satisfy `query`; with an interval if one marginal has them."""
-        asked = parse_query(query).columns
-        if len(asked) <= 1 and set(asked) <= set(self.numbers.schema.names):
+        named = parse_query(query).columns
+        if len(named) <= 1 and set(named) <= set(self.numbers.schema.names):
             return self.numbers.count(query, confidence=confidence)
         return self.sample.answer(query, confidence)
 
     def count_boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
-        """Estimate how many records lie in each of many boxes of leaves at once."""
+        """Estimate how many records lie in each of many boxes of codes at once."""
         return self.sample.boxes(columns, lows, highs)
 
     @cached_property
@@ -200,18 +193,15 @@ class DPCopulaHybridRelease(Release):
         return SampledCount(self, self.records)
 
     def tables(self) -> dict[str, pa.Table]:
-        """Give marginals and correlations of the numbers, and the joint counts of the network."""
+        """Return marginals and correlations of the numbers, and joint counts of the network."""
         return {**self.numbers.tables(), "counts": self.network.table()}
 
     def metadata(self) -> dict[str, Any]:
-        """Give the numbers' metadata, the classes and the network."""
+        """Return the numbers' metadata, the classes and the network."""
         return {
             "number_columns": [*self.numbers.schema.names],
             "numbers": self.numbers.metadata(),
-            "classes": {name: [[*level] for level in x] for name, x in self.classes.items()},
-            "nodes": [node.to_dict() for node in self.nodes],
-            "noise_rate": format_epsilon(self.noise_rate),
-            "numbers_first": self.numbers_first,
+            **super().metadata(),
         }
 
     @classmethod
@@ -223,28 +213,19 @@ class DPCopulaHybridRelease(Release):
         metadata: Mapping[str, Any],
         tables: Mapping[str, pa.Table],
     ) -> Self:
-        """Rebuild the value of a release folder."""
-        numbers = Schema(
-            tuple(schema[name] for name in metadata["number_columns"]), name=schema.name
-        )
-        return cls(
+        """Rebuild the value; the copula of the numbers has the same receipt."""
+        columns = tuple(schema[name] for name in metadata["number_columns"])
+        numbers = DPCopulaRelease.from_parts(
             receipt=receipt,
-            schema=schema,
-            numbers=DPCopulaRelease.from_parts(
-                receipt=receipt, schema=numbers, metadata=metadata["numbers"], tables=tables
-            ),
-            classes={
-                name: tuple(tuple(level) for level in levels)
-                for name, levels in metadata["classes"].items()
-            },
-            nodes=tuple(map(Node.from_dict, metadata["nodes"])),
-            counts=whole_column(tables["counts"], "noisy_count"),
-            noise_rate=parse_epsilon(metadata["noise_rate"]),
-            numbers_first=metadata["numbers_first"],
+            schema=Schema(columns, name=schema.name),
+            metadata=metadata["numbers"],
+            tables=tables,
         )
+        declared = cls.read_parts(schema, metadata, tables)
+        return cls(receipt=receipt, schema=schema, numbers=numbers, **declared)
 
     def expected_error(self) -> dict[str, float]:
-        """Give the errors of the numbers' range counts and of a joint count (95 %)."""
+        """Return the half-widths (95 %) of the numbers' range counts and of a joint count."""
         return {
             **self.numbers.expected_error(),
             "one_cell_95": float(sum_quantile(self.noise_rate, 1, 0.95)),
@@ -254,12 +235,85 @@ class DPCopulaHybridRelease(Release):
     def summary(self) -> dict[str, str]:
         """Describe the value and its error in a few words."""
         edges = sum(len(node.parents) for node in self.nodes)
-        reach = sum_quantile(self.noise_rate, 1, 0.95)
+        width = sum_quantile(self.noise_rate, 1, 0.95)
         order = "come first, joined by correlations" if self.numbers_first else "enter by classes"
         return {
             "numbers": f"{len(self.classes)}; they {order}",
             "marginals": f"of {len(self.numbers.marginals)} columns of their own",
             "network": f"{len(self.nodes)} columns, {edges} dependences, "
             f"{len(self.network.joints)} joint counts",
-            "error": f"each joint count is within {reach:,.0f} of the truth with probability 95 %",
+            "error": f"each joint count is within {width:,.0f} of the truth with probability 95 %",
         }
+
+
+# --- Classes of a number --------------------------------------------------------------------------
+
+
+def rank_levels(probabilities: FloatArray, listed: int) -> tuple[Starts, ...]:
+    """Cut the first `listed` values into nested classes by rank; the others stay alone.
+
+    Classes of neighboring values hold about as many records each: two, four, eight and so on,
+    as long as the values have distinct ranks.  A value belongs to the class that holds the
+    middle of its ranks.
+
+    >>> rank_levels(np.full(4, 0.25), 4)
+    ((0, 2),)
+    >>> rank_levels(np.array([0.5, 0.1, 0.1, 0.1, 0.1, 0.1]), 6)
+    ((0, 1), (0, 1, 3), (0, 1, 2, 3, 5))
+    """
+    inner = probabilities[:listed]
+    total = float(inner.sum())
+    even = np.full(listed, 1 / listed)
+    middles = np.cumsum(inner) - inner / 2
+    ranks = middles / total if total > 0 else np.cumsum(even) - even / 2
+    levels: list[Starts] = []
+    classes = 2
+    while classes <= MOST_CLASSES:
+        class_of = np.minimum((ranks * classes).astype(np.int64), classes - 1)
+        first = np.flatnonzero(np.diff(class_of, prepend=-1))
+        starts = tuple(int(code) for code in (*first, *range(listed, probabilities.size)))
+        if len(starts) > (len(levels[-1]) if levels else 1) and len(starts) < probabilities.size:
+            levels.append(starts)
+        classes *= 2
+    return tuple(levels)
+
+
+def classed_schema(schema: Schema, classes: Mapping[str, Sequence[Starts]]) -> Schema:
+    """Return a schema whose named columns have taxonomies of their classes."""
+    for name, levels in classes.items():
+        for starts in levels:
+            if not all(type(code) is int and 0 <= code < schema[name].size for code in starts):
+                raise InvalidParameter(f"classes of {name!r} must start at its values")
+    return replace(
+        schema,
+        columns=tuple(
+            with_taxonomy(column, _taxonomy(column.axis(), classes[column.name]))
+            if column.name in classes
+            else column
+            for column in schema.columns
+        ),
+    )
+
+
+def _taxonomy(axis: Axis, levels: Sequence[Starts]) -> Taxonomy:
+    labels = axis.leaf_labels
+    between = tuple(
+        Level(tuple(starts), _labels(labels, [*pairwise((*starts, len(labels)))]))
+        for starts in levels
+    )
+    return Taxonomy((axis.taxonomy.levels[0], *between, axis.taxonomy.levels[-1]))
+
+
+def _labels(values: Sequence[str], runs: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+    """Name runs of values by their ends; a name that a value has already gets their numbers."""
+    taken = set(values)
+    labels = []
+    for start, stop in runs:
+        label = values[start]
+        if stop - start > 1:
+            label = f"{values[start]} to {values[stop - 1]}"
+            while label in taken:
+                label += f" ({start} to {stop - 1})"
+        taken.add(label)
+        labels.append(label)
+    return tuple(labels)

@@ -1,6 +1,7 @@
-"""The copula's section: every marginal, the correlations, and a few rows drawn from them."""
+"""The sections of copulas: marginals, correlations or dependences, and a few rows drawn."""
 
 import shlex
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -8,28 +9,41 @@ from dpublish.core.query.language import quote
 from dpublish.core.released import Release
 from dpublish.data.axis import Axis
 from dpublish.methods.dpcopula.released import DPCopulaRelease
+from dpublish.methods.dpcopula.released_cells import CellCopulasRelease
+from dpublish.methods.dpcopula.released_hybrid import DPCopulaHybridRelease
 from dpublish.plots.charts import MERGED, Panel, correlation_map, small_bar_charts
+from dpublish.report.axis_marginals import marginal_figures, tell_rest
 from dpublish.report.section import Figure, Listing, Section
+from dpublish.types import FloatArray
 
 _MAX_MARGINALS = 40
-_MAX_LISTED = 15
+_MAX_MIXED_MARGINALS = 48
+_MAX_CORRELATIONS = 15
+_MAX_CELLS = 20
 _MAX_COLUMNS = 12
 _SAMPLE_ROWS = 5
+
+
+# --- A copula -------------------------------------------------------------------------------------
 
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show a copula."""
     if not isinstance(release, DPCopulaRelease):
         return Section()
-    question = " and ".join(_condition(axis) for axis in list(release.axes.values())[:2])
-    listings = [sample_rows(release)]
+    query = " and ".join(_condition(axis) for axis in list(release.axes.values())[:2])
+    listings = [_sample_rows(release)]
     if release.ordered:
         listings.insert(0, _strongest(release))
+    return _count_and_rows(query, listings, _figures(release) if with_charts else ())
+
+
+def _count_and_rows(query: str, listings: list[Listing], figures: Sequence[Figure]) -> Section:
     return Section(
-        figures=_figures(release) if with_charts else (),
+        figures=figures,
         listings=listings,
-        python=f"release.count({question!r})\nrelease.rows(1000).to_pandas()",
-        shell=f"dpublish count RELEASE {shlex.quote(question)}\n"
+        python=f"release.count({query!r})\nrelease.rows(1000).to_pandas()",
+        shell=f"dpublish count RELEASE {shlex.quote(query)}\n"
         "dpublish rows RELEASE -n 1000 -o rows.csv",
     )
 
@@ -62,13 +76,13 @@ def _figures(release: DPCopulaRelease) -> list[Figure]:
 def _strongest(release: DPCopulaRelease) -> Listing:
     first, second = np.triu_indices(len(release.ordered), 1)
     found = release.matrix[first, second]
-    order = np.argsort(-np.abs(found), kind="stable")[:_MAX_LISTED]
+    order = np.argsort(-np.abs(found), kind="stable")[:_MAX_CORRELATIONS]
     rows = [
         [
             release.ordered[first[k]],
             release.ordered[second[k]],
             f"{found[k]:+.3f}",
-            f"{min(release.spread[first[k], second[k]], 1):.3f}",
+            f"{min(release.deviations[first[k], second[k]], 1):.3f}",
         ]
         for k in order
     ]
@@ -79,18 +93,141 @@ def _strongest(release: DPCopulaRelease) -> Listing:
     )
 
 
-def sample_rows(release: Release) -> Listing:
+def _sample_rows(release: Release) -> Listing:
     """Show a few rows drawn from a release."""
     names = release.schema.names[:_MAX_COLUMNS]
     drawn = release.rows(_SAMPLE_ROWS, seed=0).select(names)
     return Listing(
         headers=names,
-        rows=[[_told(row[name]) for name in names] for row in drawn.to_pylist()],
-        caption="Rows drawn from the release: made up, not copied from records.",
+        rows=[[_text(row[name]) for name in names] for row in drawn.to_pylist()],
+        caption="Rows drawn from the release: synthetic, not copied from records.",
     )
 
 
-def _told(value: object) -> str:
+def _text(value: object) -> str:
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+# --- Numbers and categories joined by a network ---------------------------------------------------
+
+
+def mixed_section(release: Release, with_charts: bool) -> Section:
+    """Show a mixed table."""
+    if not isinstance(release, DPCopulaHybridRelease):
+        return Section()
+    number = release.numbers.schema.names[0]
+    edges = release.schema[number].axis().edges
+    query = "" if edges is None else f"{quote(number)} >= {edges[len(edges) // 2]:g}"
+    return Section(
+        figures=_mixed_figures(release) if with_charts else (),
+        listings=[_dependences(release), _sample_rows(release)],
+        python=f"release.rows(1000).to_pandas()\nrelease.count({query!r})",
+        shell="dpublish rows RELEASE -n 1000 -o rows.csv\n"
+        f"dpublish count RELEASE {shlex.quote(query)}",
+    )
+
+
+def _mixed_figures(release: DPCopulaHybridRelease) -> list[Figure]:
+    names = release.schema.names[:_MAX_MIXED_MARGINALS]
+    panels = [
+        Panel(name, release.marginal_axis(name).labels, release.marginal_counts(name))
+        for name in names
+    ]
+    counts = Figure(f"Estimated counts of every column; {MERGED}.", small_bar_charts(panels))
+    figures = tell_rest([counts], len(release.schema.names) - len(names))
+    if release.numbers.ordered:
+        drawing = correlation_map(release.numbers.ordered, release.numbers.matrix)
+        figures.append(Figure("Correlations of the normal variables behind the numbers.", drawing))
+    return figures
+
+
+def _dependences(release: DPCopulaHybridRelease) -> Listing:
+    network = release.network
+    rows = []
+    for node in network.nodes:
+        axes = node.axes(network.schema)
+        parents = ", ".join(f"{axis.column} ({axis.size})" for axis in axes[1:])
+        if node.column in network.given:
+            parents, cells = "correlations with other numbers", "not counted"
+        else:
+            cells = f"{int(np.prod([axis.size for axis in axes])):,}"
+        rows.append([f"{node.column} ({axes[0].size})", parents or "nothing", cells])
+    return Listing(
+        headers=["column (cells)", "depends on (cells)", "joint cells"],
+        rows=rows,
+        caption="The network, in the order in which columns are drawn; numbers by classes of rank.",
+    )
+
+
+# --- Cells of categories, with copulas inside -----------------------------------------------------
+
+
+def cells_section(release: Release, with_charts: bool) -> Section:
+    """Show cells and copulas."""
+    if not isinstance(release, CellCopulasRelease):
+        return Section()
+    axis = release.groups.categories[0]
+    query = f"{quote(axis.column)} = {quote(axis.labels[0])}"
+    listings = [_fullest(release)]
+    if len(release.numbers) > 1:
+        listings.append(_cell_correlations(release))
+    return _count_and_rows(query, listings, _cell_figures(release) if with_charts else ())
+
+
+def _cell_figures(release: CellCopulasRelease) -> list[Figure]:
+    """Draw each column: cells added up over the others, marginals over all groups."""
+    groups = release.groups
+    cube = groups.estimates.reshape(groups.shape)
+    counts: list[FloatArray] = []
+    for index in range(len(groups.categories)):
+        others = tuple(axis for axis in range(cube.ndim) if axis != index)
+        counts.append(cube.sum(axis=others))
+    sizes = np.maximum(groups.sizes, 0)
+    for distributions in zip(*groups.distributions, strict=True):
+        counts.append(
+            sizes @ np.stack([distribution.probabilities for distribution in distributions])
+        )
+    return marginal_figures((*groups.categories, *groups.numbers), counts, "Estimated counts")
+
+
+def _fullest(release: CellCopulasRelease) -> Listing:
+    groups = release.groups
+    order = np.argsort(-groups.counts, kind="stable")[:_MAX_CELLS]
+    along = np.unravel_index(order, groups.shape)
+    rows = [
+        [
+            *(axis.labels[i[k]] for axis, i in zip(groups.categories, along, strict=True)),
+            f"{groups.counts[cell]:,}",
+            "yes" if groups.group_of[cell] < groups.kept.size else "no",
+        ]
+        for k, cell in enumerate(order)
+    ]
+    caption = f"The {len(rows)} fullest of {groups.counts.size:,} cells."
+    if groups.kept.size:
+        least = groups.counts[groups.kept].min()
+        caption += f" Cells with marginals of their own have a noisy count of {least:,} or more."
+    return Listing(
+        headers=[*(axis.column for axis in groups.categories), "noisy count", "own marginals"],
+        rows=rows,
+        caption=caption,
+    )
+
+
+def _cell_correlations(release: CellCopulasRelease) -> Listing:
+    first, second = np.triu_indices(len(release.numbers), 1)
+    rows = [
+        [
+            release.numbers[i],
+            release.numbers[j],
+            f"{release.matrix[i, j]:.2f}",
+            f"{release.reading.deviations[i, j]:.2g}",
+        ]
+        for i, j in zip(first, second, strict=True)
+    ]
+    return Listing(
+        headers=["column", "column", "correlation", "deviation due to noise"],
+        rows=rows,
+        caption="Correlations inside groups of cells, of the normal variables behind columns.",
+    )

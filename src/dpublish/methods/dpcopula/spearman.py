@@ -1,55 +1,40 @@
-"""Publish how ranks of columns go together: sums of products of scores of released ranks.
-
-Known as: DPCopula-Spearman.
-"""
+"""DPCopula-Spearman: noisy sums of products of rank scores, one for every two columns."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
 
-from dpublish.core.method import Progress
+from dpublish.core.method import Run
 from dpublish.core.noisy_size import NoisySize
-from dpublish.data.table import Table
 from dpublish.mechanisms.exact.lattice import lattice_sensitivity
-from dpublish.mechanisms.noise import add_laplace
-from dpublish.methods.dpcopula.kernel_score_products import ScoreProducts
-from dpublish.methods.dpcopula.noisy_correlation import NoisyCorrelation
-from dpublish.methods.dpcopula.ordinary_leaves import (
+from dpublish.methods.dpcopula.column_marginals import (
     complete_columns,
-    ordinary_leaves,
     require_correlated,
+    value_distributions,
 )
-from dpublish.methods.dpcopula.score_bridge import best_steepness, score_table
+from dpublish.methods.dpcopula.correlation import NoisyCorrelation
+from dpublish.methods.dpcopula.kernels import GroupScoreProducts, ScoreProducts
+from dpublish.methods.dpcopula.latent_correlation import best_steepness, score_table
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.budget import Budget
-from dpublish.randomness import RandomSource
 
 
 def release_spearman(
-    table: Table,
+    run: Run,
     columns: Sequence[str],
     marginals: Mapping[str, NoisyMarginal],
     size: NoisySize,
     *,
     budget: Budget,
-    rng: RandomSource,
-    progress: Progress | None = None,
     steepness: float | None = None,
     complete: Sequence[str] = (),
 ) -> NoisyCorrelation:
     """Publish the sum over records of the product of every two columns' scores.
 
-    Args:
-        table: Private rows.
-        columns: Columns with an order, at least two.
-        marginals: Released marginals; a record without a value in one of them is left out.
-        size: Noisy number of records.
-        budget: Budget to empty.
-        rng: Source of the noise.
-        progress: Told when the sums are done.
-        steepness: Steepness of the scores; chosen from the noisy size unless given.
-        complete: Further columns that a record must have to be counted.
+    `columns` have an order and are at least two.  `marginals` and `size` were released before;
+    a record without a value in one of the marginals is left out, and so is one without a value
+    in `complete`.  The `steepness` of the scores is chosen from the noisy size unless given.
 
     Privacy:
         `budget.epsilon`-differentially private when one record is added or removed.  The
@@ -58,26 +43,45 @@ def release_spearman(
         largest scores' products, which is computed from the very scores in use.  The number
         of records does not enter.  All else is post-processing.
     """
-    require_correlated(table, columns)
+    require_correlated(run, columns)
     share = budget.split(products=1)["products"]  # opened before any row is read
-    leaves = ordinary_leaves(table.schema, columns, marginals)
+    found = value_distributions(run.schema, columns, marginals)
     if steepness is None:
         steepness = best_steepness(float(size.value), float(budget.epsilon), len(columns))
-    scores = tuple(x.pad(score_table(x.probabilities, steepness), 0) for x in leaves)
+    scores = tuple(x.pad(score_table(x.listed_probabilities, steepness), 0) for x in found)
     needed = tuple(dict.fromkeys((*complete_columns(columns, marginals), *complete)))
-    kernel = ScoreProducts(table.schema, tuple(columns), scores, needed)
-    # All scores may be 0, if marginals are concentrated on one leaf.
-    sensitivity = Fraction(max(kernel.sensitivity(table.neighbors), 1))
-    exact = table.sum(kernel)[np.triu_indices(len(columns), 1)]
-    noisy = add_laplace(exact, sensitivity=sensitivity, budget=share, rng=rng)
-    if progress is not None:
-        progress(1, 1, "correlations")
-    units = lattice_sensitivity(sensitivity, noisy.exponent, exact.size)
+    kernel = ScoreProducts(run.schema, tuple(columns), scores, needed)
+    noisy = release_products(run, kernel, steepness, [x.kept for x in found], budget=share)
+    run.step(1, 1, "correlations")
+    return noisy
+
+
+def release_products(
+    run: Run,
+    kernel: ScoreProducts | GroupScoreProducts,
+    steepness: float,
+    kept: Sequence[float],
+    *,
+    budget: Budget,
+) -> NoisyCorrelation:
+    """Publish the products of scores that a kernel adds up.
+
+    `kept` is the part of each column's records that are in its order.
+
+    Privacy:
+        `budget.epsilon`-differentially private when one record is added or removed: the
+        scores of the kernel were fixed before, so one record changes its sums by at most
+        `kernel.sensitivity` in L1.
+    """
+    # All scores may be 0, if marginals are concentrated on one value.
+    sensitivity = Fraction(max(kernel.sensitivity(run.neighbors), 1))
+    exact = run.sum(kernel)[np.triu_indices(len(kernel.columns), 1)]
+    noisy = run.add_laplace(exact, sensitivity=sensitivity, budget=budget)
     return NoisyCorrelation(
         method="spearman",
-        columns=tuple(columns),
+        columns=kernel.columns,
         units=noisy.units,
         exponent=noisy.exponent,
-        rate=share.epsilon / units,
-        settings={"steepness": str(steepness), "kept": [x.kept for x in leaves]},
+        rate=budget.epsilon / lattice_sensitivity(sensitivity, noisy.exponent, exact.size),
+        settings={"steepness": str(steepness), "kept": list(kept)},
     )

@@ -1,46 +1,76 @@
-"""Publish a network of low degree: joint counts of a few columns each, from which rows follow.
-
-Known as: PrivBayes.
-Reference: J. Zhang, G. Cormode, C. Procopiuc, D. Srivastava, X. Xiao, "PrivBayes: Private Data
-Release via Bayesian Networks", ACM TODS 42(4), 2017.
-"""
+"""PrivBayes: a Bayesian network of low degree, with noisy joint counts of a few columns each."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.aggregates.cells import ColumnSet
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.dependence import ASSIGNMENT, DISTANCE, MOST_CELLS_TO_ASSIGN, Score
-from dpublish.core.method import ExpectedError, Method, Progress, Run, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known, require_positive
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.noise import add_geometric, noisy_size
-from dpublish.methods.privbayes.nodes import Node, joint_sets
-from dpublish.methods.privbayes.plan import Plan, make_plan, require_countable
+from dpublish.methods.privbayes.network import Node, joint_sets
 from dpublish.methods.privbayes.released import PrivBayesRelease
-from dpublish.methods.privbayes.structure import choose_network
+from dpublish.methods.privbayes.structure import Plan, choose_network, make_plan, require_countable
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbors import AddRemoveRecord
-from dpublish.randomness import RandomSource
 
 ScoreName = Literal["R", "F"]
 SIZE_SHARE = Fraction(3, 100)
-"""Part of epsilon that buys the noisy number of records."""
+"""Part of epsilon that the noisy number of records costs."""
 MOST_PARENTS = 6
 _MOST_ASSIGNED_PARENTS = MOST_CELLS_TO_ASSIGN.bit_length() - 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrivBayes(Method[PrivBayesRelease]):
-    """Method: choose a few parents for each column, then perturb their joint counts."""
+    """Publish a Bayesian network of low degree, and draw synthetic rows from it.
+
+    Chooses a few parents for each column, then adds noise to the joint counts of each column
+    with its parents.  Choose it for synthetic rows of many categorical columns, or to predict
+    one column from the others.  Choose `DPCopula` for columns of many numbers,
+    `DPCopulaHybrid` for both together, and `Histogram` for a few columns.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record.
+        Proof: docs/proofs/bayes_network.md.
+
+    Parameters:
+        columns: Columns of the network; all, unless named.
+        target: Class column, to be predicted with `predict`; it comes first in the network.
+        score: How dependence is measured: "R", the distance from independence, for all
+            columns; "F", the fit of an assignment, for columns of two values each.
+        theta: Least average count of a joint cell, in units of its noise.
+        structure_share: Part of epsilon, after that of the size, for choosing the network.
+        max_degree: Most parents of a column.
+
+    Returns:
+        A `PrivBayesRelease` with `rows(n)`, `count(query)`, `marginal(column)`,
+        `predict(rows)`, `nodes`, `probabilities`.
+
+    Example:
+        >>> from dpublish import Budget, PrivBayes, datasets, seeded
+        >>> people = datasets.table("census", 2_000)
+        >>> method = PrivBayes(columns=("age", "education", "sex", "income"), target="income")
+        >>> release = method.release(people, budget=Budget.seeded("2"), rng=seeded(7))
+        >>> for node in release.nodes:
+        ...     print(node.column, [name for name, level in node.parents])
+        income []
+        education ['income']
+        age ['income', 'education']
+        sex ['income', 'education', 'age']
+        >>> print(release.count("sex = Female"))
+        1,002  (0.95 confidence: 976 to 1,028)
+        >>> release.rows(1, seed=1).to_pylist()
+        [{'age': 22, 'education': 'Master', 'sex': 'Male', 'income': '<=50K'}]
+
+    Reference:
+        J. Zhang, G. Cormode, C. Procopiuc, D. Srivastava, X. Xiao, "PrivBayes: Private Data
+        Release via Bayesian Networks", ACM TODS 42(4), 2017.
+    """
 
     name: ClassVar[str] = "privbayes"
 
@@ -57,7 +87,8 @@ class PrivBayes(Method[PrivBayesRelease]):
         "Least average count of a joint cell, in units of its noise.", default=Fraction(4)
     )
     structure_share: Fraction = setting(
-        "Part of epsilon, after the size is paid, that buys the network.", default=Fraction(3, 10)
+        "Part of epsilon, after that of the size, for choosing the network.",
+        default=Fraction(3, 10),
     )
     max_degree: int = setting("Most parents of a column.", default=4)
 
@@ -78,10 +109,10 @@ class PrivBayes(Method[PrivBayesRelease]):
             raise InvalidParameter(f"structure_share ({self.structure_share}) must be below 1")
 
     def _release(self, run: Run) -> PrivBayesRelease:
-        """Publish a network of `table` and its noisy joint counts.
+        """Publish a network and its noisy joint counts.
 
         Privacy:
-            `budget.epsilon`-differentially private when one record is added or removed.  The
+            `run.epsilon`-differentially private when one record is added or removed.  The
             noisy size costs its share.  What it allows (parents, levels, whether a network is
             chosen at all) follows from it and the schema.  The network costs one selection a
             column (`choose_network`).  A record lies in one cell of each of the m joints, so
@@ -90,26 +121,19 @@ class PrivBayes(Method[PrivBayesRelease]):
             epsilon is spent either way.  Rows and predictions follow from noisy counts alone.
             Proof: docs/proofs/bayes_network.md.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        if not isinstance(table.neighbors, AddRemoveRecord):
-            raise InvalidParameter("privbayes hides one record added or removed, nothing else")
-        columns = self._columns(table.schema)
-        self._require_rates(columns, budget.epsilon)
-        budgets = budget.split(size=SIZE_SHARE, network=1 - SIZE_SHARE)
-        exact_size = int(_count(table, columns, ((),))[0])
-        size = noisy_size(exact_size, budget=budgets["size"], rng=rng)
+        columns = self._columns(run.schema)
+        budgets = run.split(size=SIZE_SHARE, network=1 - SIZE_SHARE)
+        exact_size = int(run.sum(_joint_counts(run.schema, columns, ((),)))[0])
+        size = run.noisy_size(exact_size, budget=budgets["size"])
         plan = self._plan(columns, size, budgets["network"].epsilon)
-        nodes, share = self._choose(
-            table, plan, budget=budgets["network"], rng=rng, progress=progress
-        )
+        nodes, share = self._choose(run, plan, budget=budgets["network"])
         sets = joint_sets(nodes)
         rate = share.epsilon / len(sets)
-        counts = add_geometric(
-            _count(table, columns, sets), sensitivity=len(sets), budget=share, rng=rng
-        )
+        exact = run.sum(_joint_counts(run.schema, columns, sets))
+        counts = run.add_noise(exact, sensitivity=len(sets), budget=share)
         return PrivBayesRelease(
             receipt=run.receipt(),
-            schema=replace(table.schema, columns=columns),
+            schema=replace(run.schema, columns=columns),
             nodes=nodes,
             counts=counts,
             noise_rate=rate,
@@ -118,16 +142,8 @@ class PrivBayes(Method[PrivBayesRelease]):
             target=self.target,
         )
 
-    def _choose(
-        self,
-        table: Table,
-        plan: Plan,
-        *,
-        budget: Budget,
-        rng: RandomSource,
-        progress: Progress | None,
-    ) -> tuple[tuple[Node, ...], Budget]:
-        """Choose the network, if the plan allows one, and give the budget for the counts.
+    def _choose(self, run: Run, plan: Plan, *, budget: Budget) -> tuple[tuple[Node, ...], Budget]:
+        """Choose the network, if the plan allows one; return it and the share for the counts.
 
         Privacy:
             That of `choose_network` with the structure's share; without a network nothing is
@@ -138,14 +154,12 @@ class PrivBayes(Method[PrivBayesRelease]):
             return nodes, budget.split(counts=1)["counts"]
         budgets = budget.split(structure=self.structure_share, counts=1 - self.structure_share)
         nodes = choose_network(
-            table,
+            run,
             plan,
-            schema=table.schema,
+            schema=run.schema,
             first=() if self.target is None else (self.target,),
             score=self._score,
             budget=budgets["structure"],
-            rng=rng,
-            progress=progress,
         )
         return nodes, budgets["counts"]
 
@@ -154,18 +168,18 @@ class PrivBayes(Method[PrivBayesRelease]):
     ) -> ExpectedError:
         """Predict the noise of a joint count, for as many joints as there are columns.
 
-        There may be fewer joints, and then less noise.  With a hint about the number of
-        records it also says how many parents and cells are likely to be allowed.
+        There may be fewer joints, and then less noise.  With the number of records, it also
+        predicts how many parents and cells are allowed.
         """
         columns = self._columns(schema)
         self._require_rates(columns, epsilon)
         share = (1 - SIZE_SHARE) * (1 - self.structure_share)
-        reach = float(sum_quantile(epsilon * share / len(columns), 1, 0.95))
-        figures = {"one_cell_95": reach, "most_joints": float(len(columns))}
-        summary = f"up to {len(columns)} joints; each count within {reach:,.0f} of the truth (95 %)"
+        width = float(sum_quantile(epsilon * share / len(columns), 1, 0.95))
+        figures = {"one_cell_95": width, "most_joints": float(len(columns))}
+        summary = f"up to {len(columns)} joints; each count within {width:,.0f} of the truth (95 %)"
         if n_records:
             plan = self._plan(columns, n_records, epsilon * (1 - SIZE_SHARE))
-            figures["one_cell_95_per_record"] = reach / n_records
+            figures["one_cell_95_per_record"] = width / n_records
             figures["parents"] = float(plan.degree)
             figures["cells_per_joint"] = float(max(plan.most_cells, 0))
             summary += f"; up to {plan.degree} parents a column"
@@ -187,7 +201,7 @@ class PrivBayes(Method[PrivBayesRelease]):
         )
 
     def _require_rates(self, columns: tuple[Column, ...], epsilon: Fraction) -> None:
-        """Refuse an epsilon whose smallest share would buy no exact noise."""
+        """Refuse an epsilon whose smallest share allows no exact noise."""
         left = epsilon * (1 - SIZE_SHARE)
         require_rate(epsilon * SIZE_SHARE)
         require_rate(left * (1 - self.structure_share) / len(columns))
@@ -225,9 +239,8 @@ def _require_target(target: str, names: tuple[str, ...], schema: Schema) -> None
         raise InvalidParameter(f"the target {target!r} has one class only")
 
 
-def _count(
-    table: Table, columns: tuple[Column, ...], sets: tuple[ColumnSet, ...]
-) -> NDArray[np.int64]:
+def _joint_counts(
+    schema: Schema, columns: tuple[Column, ...], sets: tuple[ColumnSet, ...]
+) -> CompleteCounts:
     """Count the complete records by the given sets of columns."""
-    kernel = CompleteCounts(table.schema, sets, tuple(column.name for column in columns))
-    return table.sum(kernel)
+    return CompleteCounts(schema, sets, tuple(column.name for column in columns))

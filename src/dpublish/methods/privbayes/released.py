@@ -4,38 +4,40 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpublish.accuracy.noise_distribution import noise_variance, sum_quantile
+from dpublish.accuracy.intervals import half_width, require_confidence
+from dpublish.accuracy.noise_distribution import Terms, noise_variance, sum_quantile
 from dpublish.aggregates.cells import ColumnSet
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
-from dpublish.core.noisy_size import MAX_ROWS
-from dpublish.core.prediction import encode_rows, label_rows
-from dpublish.core.probabilities import add_up
+from dpublish.core.prediction import UNKNOWN, encode_rows, label_rows
+from dpublish.core.probabilities import add_up, cell_numbers
+from dpublish.core.query.axes import read_query
+from dpublish.core.query.cells import CellCounts, bounded
+from dpublish.core.query.language import parse_query, require_columns
 from dpublish.core.query.sampled import SampledCount
-from dpublish.core.released import Release, whole_column
+from dpublish.core.query.weights import is_partial
+from dpublish.core.released import RATE, Release, in_metadata, in_table
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
-from dpublish.errors import InvalidParameter, InvalidQuery, require_count, require_known
+from dpublish.errors import InvalidParameter, InvalidQuery, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.histogram.released import Marginal
-from dpublish.methods.privbayes.counts import count_network
-from dpublish.methods.privbayes.joint_network import JointNetwork
-from dpublish.methods.privbayes.nodes import Node, joint_of
-from dpublish.methods.privbayes.prediction import predict
-from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.methods.privbayes.network import NODES, JointNetwork, Node, joint_of
 from dpublish.privacy.receipt import Receipt
-from dpublish.randomness import plain_generator
+
+_LEAST_PROBABILITY = 1e-3
+"""A single value that noise made nearly impossible must not outvote all others."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PrivBayesRelease(Release):
-    """Columns in an order in which each depends on a few earlier ones, and their noisy counts.
+    """Columns in an order, each depending on a few earlier ones, and their noisy counts.
 
     Attributes:
         receipt: What was guaranteed and paid.
@@ -53,12 +55,12 @@ class PrivBayesRelease(Release):
 
     receipt: Receipt
     schema: Schema
-    nodes: tuple[Node, ...]
-    counts: NDArray[np.int64]
-    noise_rate: Fraction
-    size: int
-    size_rate: Fraction
-    target: str | None = None
+    nodes: tuple[Node, ...] = in_metadata(NODES)
+    counts: NDArray[np.int64] = in_table("counts", "noisy_count")
+    noise_rate: Fraction = in_metadata(RATE)
+    size: int = in_metadata(key="noisy_size")
+    size_rate: Fraction = in_metadata(RATE)
+    target: str | None = in_metadata(default=None)
 
     def __post_init__(self) -> None:
         """Refuse what no method would publish: a release may come from anywhere."""
@@ -69,18 +71,7 @@ class PrivBayesRelease(Release):
         if self.target is not None:
             require_known("column", self.target, self.schema.names)
             if self.axes[self.target].level != self.schema[self.target].height:
-                raise InvalidParameter("the target must be on its leaves")
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, PrivBayesRelease)
-            and self.metadata() == other.metadata()
-            and self.receipt == other.receipt
-            and self.schema == other.schema
-            and np.array_equal(self.counts, other.counts)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
+                raise InvalidParameter("the target must be at its finest level")
 
     @cached_property
     def _uncounted(self) -> JointNetwork:
@@ -104,7 +95,7 @@ class PrivBayesRelease(Release):
 
     @property
     def axes(self) -> dict[str, Axis]:
-        """The axis on which each column is drawn."""
+        """The axis from which each column is drawn."""
         return self._uncounted.axes
 
     @property
@@ -118,7 +109,7 @@ class PrivBayesRelease(Release):
         values = [float(self.size), *(float(joint.sum()) for joint in self.joints)]
         cell = noise_variance(self.noise_rate)
         variances = [noise_variance(self.size_rate), *(joint.size * cell for joint in self.joints)]
-        # All are unbiased and independent: weigh them by the inverse of their variances.
+        # All are unbiased and independent: weight them by the inverse of their variances.
         weights = 1 / np.maximum(variances, 1e-9)
         return max(float(np.average(values, weights=weights)), 0.0)
 
@@ -128,28 +119,24 @@ class PrivBayesRelease(Release):
         return self.network.probabilities
 
     def marginal(self, column: str) -> Marginal:
-        """Add up a column's noisy counts, and say how far noise may have moved each (95 %)."""
+        """Add up a column's noisy counts, with the half-width of their intervals (95 %)."""
         require_known("column", column, self.axes)
         axis = self.axes[column]
         node = Node(column, axis.level)
         joint = joint_of(node, self.joint_sets)
         counts = add_up(self.joints[joint].astype(np.float64), self.joint_axes[joint], (axis,))
         merged = self.joints[joint].size // axis.size
-        reach = float(sum_quantile(self.noise_rate, merged, 0.95))
-        return Marginal(axis.labels, np.rint(counts).astype(np.int64), reach)
+        width = float(sum_quantile(self.noise_rate, merged, 0.95))
+        return Marginal(axis.labels, np.rint(counts).astype(np.int64), width)
 
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows: `n` of them, or as many as were counted.
 
-        Columns are drawn one after the other, each given its parents; values are spread
-        evenly in a cell.
+        Columns are drawn one after the other, each given its parents; values are uniform
+        in a cell.
         """
-        require_count(seed=0 if seed is None else seed, at_least=0)
         wanted = round(self.total) if n is None else n
-        require_count(n=wanted, at_least=0)
-        if wanted > MAX_ROWS:
-            raise InvalidParameter(f"at most {MAX_ROWS:,} rows are drawn at once; name a number")
-        rng = plain_generator(seed)
+        rng = self.row_generator(n, seed, counted=wanted)
         cells = self.network.draw(wanted, rng)
         return pa.table(
             {
@@ -159,13 +146,33 @@ class PrivBayesRelease(Release):
         )
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
-        """Count the records that satisfy `query`; with an interval if one joint has them."""
-        return count_network(self, query, confidence)
+        """Count the records that satisfy `query`.
+
+        A joint count that has all columns of the query answers with a confidence interval:
+        the one of least noise, preferably one whose cells need not be cut.  Which that is
+        depends on the query and the network, not on the noise.  Other queries are counted in
+        synthetic rows.
+        """
+        require_confidence(confidence)
+        parsed = parse_query(query)
+        require_columns(parsed, self.schema.names)
+        joints = [
+            CellCounts(axes, joint.ravel(), self.noise_rate)
+            for axes, joint in zip(self.joint_axes, self.joints, strict=True)
+            if set(parsed.columns) <= {axis.column for axis in axes}
+        ]
+        if not joints:
+            return self.sample.answer(query, confidence)
+        best = min(joints, key=lambda joint: _uncertainty(joint, query))
+        if not parsed.columns and noise_variance(self.size_rate) <= _uncertainty(best, query)[1]:
+            width = half_width(self.size_rate, np.ones(1), confidence)
+            return bounded(self.size, self.size - width, self.size + width, confidence)
+        return best.answer(query, confidence)
 
     def count_boxes(
         self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Estimate how many records lie in each of many boxes of leaves at once."""
+        """Estimate how many records lie in each of many boxes of codes at once."""
         return self.sample.boxes(columns, lows, highs)
 
     @cached_property
@@ -174,19 +181,19 @@ class PrivBayesRelease(Release):
         return SampledCount(self, self.total)
 
     def predict(self, rows: Any) -> pa.Array:
-        """Predict the target of each of `rows`: its likeliest value, given all other columns."""
+        """Predict the most probable target of each of `rows`, given all other columns."""
         target = self._require_target()
         names = [name for name in self.schema.names if name != target]
         table = rows if isinstance(rows, pa.Table) else pa.table(rows)
         codes = encode_rows(table, self.schema, names)
         if not names:
-            codes = {target: np.zeros(table.num_rows, dtype=np.int64)}  # says how many rows
+            codes = {target: np.zeros(table.num_rows, dtype=np.int64)}  # for the number of rows
         return label_rows(self.axes[target], self.predict_codes(codes))
 
     def predict_codes(self, codes: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
-        """Predict the target's codes from leaf codes; unknown values (-1) say nothing."""
+        """Predict the target's codes from those of other columns; unknown values are -1."""
         target = self._require_target()
-        return predict(target, self.nodes, self.probabilities, self.schema, codes)
+        return _predict(target, self.nodes, self.probabilities, self.schema, codes)
 
     def _require_target(self) -> str:
         if self.target is None:
@@ -194,42 +201,11 @@ class PrivBayesRelease(Release):
         return self.target
 
     def tables(self) -> dict[str, pa.Table]:
-        """Give the noisy counts of all joints, with the labels of their cells."""
+        """Return the noisy counts of all joints, with the labels of their cells."""
         return {"counts": self._uncounted.table()}
 
-    def metadata(self) -> dict[str, Any]:
-        """Give the network, noise rates, noisy size and target."""
-        return {
-            "nodes": [node.to_dict() for node in self.nodes],
-            "noise_rate": format_epsilon(self.noise_rate),
-            "noisy_size": self.size,
-            "size_rate": format_epsilon(self.size_rate),
-            "target": self.target,
-        }
-
-    @classmethod
-    def from_parts(
-        cls,
-        *,
-        receipt: Receipt,
-        schema: Schema,
-        metadata: Mapping[str, Any],
-        tables: Mapping[str, pa.Table],
-    ) -> Self:
-        """Rebuild the network of a release folder."""
-        return cls(
-            receipt=receipt,
-            schema=schema,
-            nodes=tuple(map(Node.from_dict, metadata["nodes"])),
-            counts=whole_column(tables["counts"], "noisy_count"),
-            noise_rate=parse_epsilon(metadata["noise_rate"]),
-            size=metadata["noisy_size"],
-            size_rate=parse_epsilon(metadata["size_rate"]),
-            target=metadata["target"],
-        )
-
     def expected_error(self) -> dict[str, float]:
-        """Give the errors of the counts, with probability 95 %."""
+        """Return the half-width of a count's interval (95 %), and how much was counted."""
         return {
             "one_cell_95": float(sum_quantile(self.noise_rate, 1, 0.95)),
             "joints": float(len(self.joints)),
@@ -239,9 +215,73 @@ class PrivBayesRelease(Release):
     def summary(self) -> dict[str, str]:
         """Describe the network and its error in a few words."""
         edges = sum(len(node.parents) for node in self.nodes)
-        reach = sum_quantile(self.noise_rate, 1, 0.95)
+        width = sum_quantile(self.noise_rate, 1, 0.95)
         return {
             "network": f"{len(self.nodes)} columns, {edges} dependences",
             "published": f"{len(self.joints)} joint counts, {self.counts.size:,} cells",
-            "error": f"each count is within {reach:,.0f} of the truth with probability 95 %",
+            "error": f"each count is within {width:,.0f} of the truth with probability 95 %",
         }
+
+
+def _uncertainty(joint: CellCounts, query: str) -> tuple[bool, float]:
+    """Return whether an answer has to cut cells, and the variance of its noise."""
+    weights = read_query(joint.axes, query).weights
+    terms = Terms.of_products(weights, float(joint.rate or 0))
+    return any(np.any(is_partial(along)) for along in weights), float(terms.variances.sum())
+
+
+def _predict(
+    target: str,
+    nodes: Sequence[Node],
+    probabilities: Mapping[str, NDArray[np.float64]],
+    schema: Schema,
+    codes: Mapping[str, NDArray[np.int64]],
+) -> NDArray[np.int64]:
+    """Find the most probable code of `target` for each record, given codes of other columns.
+
+    Only the target's own node and its children matter.  A child is left out where its own
+    value, or that of another parent, is unknown; where a parent of the target is unknown,
+    the average over its parents' cells is taken.
+    """
+    size = len(next(iter(codes.values()), ()))
+    classes = schema[target].size
+    logs = np.zeros((size, classes))
+    for node in nodes:
+        if target not in (name for name, _ in node.columns):
+            continue
+        cells, known = _cells(node, target, schema, codes, size)
+        axes = node.axes(schema)
+        table = np.log(np.maximum(probabilities[node.column], _LEAST_PROBABILITY))
+        for value in range(classes):
+            at = [
+                np.full(size, value) if axis.column == target else cells[axis.column]
+                for axis in axes
+            ]
+            found = table[cell_numbers(at[1:], axes[1:], size), at[0]]
+            logs[:, value] += np.where(known, found, _without(node, target, table, value))
+    return np.asarray(np.argmax(logs, axis=1), dtype=np.int64)
+
+
+def _cells(
+    node: Node,
+    target: str,
+    schema: Schema,
+    codes: Mapping[str, NDArray[np.int64]],
+    size: int,
+) -> tuple[dict[str, NDArray[np.int64]], NDArray[np.bool_]]:
+    """Find the cells of a node's other columns, and which records have all of them."""
+    known = np.ones(size, dtype=np.bool_)
+    cells = {}
+    others: list[Axis] = [axis for axis in node.axes(schema) if axis.column != target]
+    for axis in others:
+        leaf = codes[axis.column]
+        known &= leaf != UNKNOWN
+        cells[axis.column] = axis.leaf_to_cell[np.maximum(leaf, 0)]
+    return cells, known
+
+
+def _without(node: Node, target: str, table: NDArray[np.float64], value: int) -> float:
+    """Return what a node adds for a class where another of its columns is unknown."""
+    if node.column != target:
+        return 0.0
+    return float(np.log(np.exp(table[:, value]).mean()))

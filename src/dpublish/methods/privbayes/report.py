@@ -54,6 +54,6 @@ def _marginals(release: PrivBayesRelease) -> list[Figure]:
             title=name,
             ordered=axis.kind in ("numeric", "integer", "ordinal"),
         )
-        caption = f"Noisy counts by {name}; confidence intervals hold 95 % of the noise."
+        caption = f"Noisy counts by {name}; 95 % confidence intervals."
         figures.append(Figure(caption, drawing))
     return figures

@@ -7,11 +7,11 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import multivariate_normal
 
-from dpublish.methods.dpcopula.concordance_bridge import (
-    class_of_leaves,
+from dpublish.methods.dpcopula.latent_correlation import (
+    class_of_values,
     classed_column,
-    correlation_of_tau,
-    slope_of_tau,
+    correlation_of_terms,
+    slope_of_terms,
     tau_terms,
 )
 
@@ -64,33 +64,33 @@ def test_at_the_ends_only_ties_matter():
 def test_correlations_are_found_again(probabilities):
     terms = terms_of(probabilities, probabilities)
     for correlation in (-0.9, -0.3, 0.0, 0.6, 0.95):
-        found = correlation_of_tau(tau_at(correlation, terms), terms)
+        found = correlation_of_terms(tau_at(correlation, terms), terms)
         assert found[0] == pytest.approx(correlation, abs=5e-3)
-    assert correlation_of_tau(np.array([3.0]), terms)[0] == pytest.approx(1)
-    assert correlation_of_tau(np.array([-3.0]), terms)[0] == pytest.approx(-1)
+    assert correlation_of_terms(np.array([3.0]), terms)[0] == pytest.approx(1)
+    assert correlation_of_terms(np.array([-3.0]), terms)[0] == pytest.approx(-1)
 
 
 def test_the_slope_is_that_of_tau():
     terms = terms_of(FIVE, GEOMETRIC)
     for correlation in (-0.5, 0.0, 0.7):
         rise = (tau_at(correlation + 1e-5, terms) - tau_at(correlation - 1e-5, terms)) / 2e-5
-        assert slope_of_tau(np.array([correlation]), terms) == pytest.approx(rise, rel=1e-6)
+        assert slope_of_terms(np.array([correlation]), terms) == pytest.approx(rise, rel=1e-6)
 
 
-def test_classes_are_neighboring_leaves_of_nearly_equal_probability():
+def test_classes_are_neighboring_values_of_nearly_equal_probability():
     rng = np.random.Generator(np.random.Philox(key=2))
     for probabilities in (EVEN, rng.dirichlet(np.full(500, 0.1)), np.eye(300)[7]):
-        classes = class_of_leaves(probabilities, 16)
+        classes = class_of_values(probabilities, 16)
         assert set(np.diff(classes)) <= {0, 1}
         assert classes[0] == 0
         assert classes[-1] < 16
         sizes = np.bincount(classes, weights=probabilities)
-        crowded = np.bincount(classes, weights=probabilities > 0) > 1
-        assert (sizes[crowded] < 2 / 16 + 2 * probabilities.max()).all()
-    assert class_of_leaves(FIVE, 16).tolist() == [0, 1, 2, 3, 4]
+        shared = np.bincount(classes, weights=probabilities > 0) > 1
+        assert (sizes[shared] < 2 / 16 + 2 * probabilities.max()).all()
+    assert class_of_values(FIVE, 16).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_columns_that_do_not_vary_say_nothing_and_break_nothing():
     terms = terms_of(np.array([0.0, 1.0, 0.0]), FIVE)
     assert np.abs(terms).max() < 1e-9
-    assert np.isfinite(correlation_of_tau(np.array([0.2]), terms)).all()
+    assert np.isfinite(correlation_of_terms(np.array([0.2]), terms)).all()

@@ -9,8 +9,8 @@ import pytest
 
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.errors import InvalidParameter
-from dpublish.methods.dpcopula.noisy_correlation import NORMAL_UNIT, NoisyCorrelation, normal_scores
-from dpublish.methods.dpcopula.score_bridge import SCORE_UNIT
+from dpublish.methods.dpcopula.correlation import NORMAL_UNIT, NoisyCorrelation, normal_scores
+from dpublish.methods.dpcopula.latent_correlation import SCORE_UNIT
 
 EVEN = np.full(200, 1 / 200)
 COLUMNS = ("x", "y", "z")
@@ -59,7 +59,7 @@ def test_the_matrix_is_that_of_the_normal_variables_behind(noisy, first, last):
 
 
 @pytest.mark.parametrize(("noisy", "power"), [(SPEARMAN, 1), (KENDALL, 2)])
-def test_records_without_a_place_are_simulated_for(noisy, power):
+def test_records_outside_the_order_are_corrected_for(noisy, power):
     halved = replace(
         noisy,
         units=np.rint(noisy.units * 0.5**power).astype(np.int64),
@@ -70,12 +70,12 @@ def test_records_without_a_place_are_simulated_for(noisy, power):
 
 
 @pytest.mark.parametrize("noisy", [SPEARMAN, KENDALL, BLOCKS])
-def test_the_spread_is_how_far_noise_carries_small_correlations(noisy):
-    spread = noisy.spread([EVEN] * 3, 1000.0)
-    assert np.array_equal(np.diag(spread), np.zeros(3))
+def test_the_deviation_is_that_of_small_correlations_by_noise(noisy):
+    deviation = noisy.deviations([EVEN] * 3, 1000.0)
+    assert np.array_equal(np.diag(deviation), np.zeros(3))
     step = round(np.sqrt(noise_variance(noisy.rate)))
     moved = replace(noisy, units=np.array([0, step, 0]))
-    assert moved.matrix([EVEN] * 3, 1000.0)[0, 2] == pytest.approx(spread[0, 2], rel=0.02)
+    assert moved.matrix([EVEN] * 3, 1000.0)[0, 2] == pytest.approx(deviation[0, 2], rel=0.02)
 
 
 @pytest.mark.parametrize("noisy", [SPEARMAN, KENDALL, BLOCKS])
@@ -84,7 +84,7 @@ def test_neither_no_records_nor_odd_marginals_break_it(noisy):
     for probabilities in ([EVEN] * 3, [single] * 3, [single, EVEN, EVEN]):
         for records in (-50.0, 0.0, 1.0, 1e12):
             assert np.isfinite(noisy.matrix(probabilities, records)).all()
-            assert np.isfinite(noisy.spread(probabilities, records)).all()
+            assert np.isfinite(noisy.deviations(probabilities, records)).all()
 
 
 @pytest.mark.parametrize("noisy", [SPEARMAN, KENDALL, BLOCKS])

@@ -151,22 +151,22 @@ def _average(factor: FloatArray, steps: Steps, cube: FloatArray) -> FloatArray:
         low = ndtr((steps.lower[:, j, None] - shift[..., None]) / factor[j, j])
         high = ndtr((steps.upper[:, j, None] - shift[..., None]) / factor[j, j])
         weights = steps.weights[:, j, None]
-        reach = np.cumsum(weights * (high - low), axis=2)
-        product = product * reach[..., -1]
+        mass = np.cumsum(weights * (high - low), axis=2)
+        product = product * mass[..., -1]
         if j < variables - 1:
-            normals.append(_draw(low, reach, weights, cube[j]))
+            normals.append(_draw(low, mass, weights, cube[j]))
     return np.asarray(product.mean(axis=1))
 
 
-def _draw(low: FloatArray, reach: FloatArray, weights: FloatArray, part: FloatArray) -> FloatArray:
+def _draw(low: FloatArray, mass: FloatArray, weights: FloatArray, part: FloatArray) -> FloatArray:
     """Find the normal values below which `part` of the weighted mass lies."""
-    target = part * reach[..., -1]
-    if reach.shape[2] == 1:
+    target = part * mass[..., -1]
+    if mass.shape[2] == 1:
         inside = low[..., 0] + target / np.maximum(weights[..., 0], _LEAST)
     else:
-        run = (reach[..., :-1] < target[..., None]).sum(axis=2)[..., None]
-        shape = (*target.shape, reach.shape[2])
-        before = np.concatenate([np.zeros((*reach.shape[:2], 1)), reach[..., :-1]], axis=2)
+        run = (mass[..., :-1] < target[..., None]).sum(axis=2)[..., None]
+        shape = (*target.shape, mass.shape[2])
+        before = np.concatenate([np.zeros((*mass.shape[:2], 1)), mass[..., :-1]], axis=2)
         start, passed, weight = (
             np.take_along_axis(np.broadcast_to(values, shape), run, axis=2)[..., 0]
             for values in (low, before, weights)

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import multivariate_normal
 
-from dpublish.methods.dpcopula.normal_boxes import (
+from dpublish.methods.dpcopula.multivariate_normal import (
     Steps,
     box_probabilities,
     condition,
@@ -99,7 +99,7 @@ def test_a_box_is_its_conditional_probability_averaged_over_one_variable(draws):
     assert averaged == pytest.approx(box_probabilities(matrix, lower, upper)[0], rel=5e-3)
 
 
-def test_equal_questions_have_equal_answers(draws):
+def test_equal_queries_have_equal_answers(draws):
     matrix = correlations(5, draws)
     lower = draws.normal(size=(300, 5)) - 1
     together = box_probabilities(matrix, lower, lower + 1, points=256)

@@ -1,10 +1,14 @@
-"""A network of columns and the noisy joint counts that its probabilities come from."""
+"""A Bayesian network: which columns each depends on, and the noisy joint counts of them.
 
-from collections.abc import Mapping
+Probabilities follow from the noisy counts; rows are drawn column after column.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import prod
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -12,18 +16,11 @@ import pyarrow as pa
 from dpublish.accuracy.projection import project_nonnegative
 from dpublish.aggregates.cells import ColumnSet
 from dpublish.core.probabilities import add_up, cell_numbers, conditional, draw_cells
+from dpublish.core.released import Codec
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.privbayes.nodes import (
-    Node,
-    cell_labels,
-    covers,
-    joint_of,
-    joint_sets,
-    require_network,
-)
 from dpublish.types import FloatArray, IntArray
 
 _CALIBRATION = 1 << 16
@@ -31,12 +28,111 @@ _ROUNDS = 30
 _LEAST = 1e-4  # part of every probability that comes from the marginal alone
 
 
+@dataclass(frozen=True)
+class Node:
+    """A column at a level, and the columns, each at a level, on which it depends."""
+
+    column: str
+    level: int
+    parents: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def columns(self) -> ColumnSet:
+        """The column itself, and after it its parents."""
+        return ((self.column, self.level), *self.parents)
+
+    def axes(self, schema: Schema) -> tuple[Axis, ...]:
+        """Find the axes of the column and its parents."""
+        return tuple(schema[name].axis(level) for name, level in self.columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Turn the node into plain values for a file."""
+        parents = [{"column": name, "level": level} for name, level in self.parents]
+        return {"column": self.column, "level": self.level, "parents": parents}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        parents = tuple((parent["column"], parent["level"]) for parent in plain["parents"])
+        return cls(plain["column"], plain["level"], parents)
+
+
+NODES = Codec(
+    lambda nodes: [node.to_dict() for node in nodes],
+    lambda plain, _: tuple(map(Node.from_dict, plain)),
+)
+"""The nodes of a network, as a declared field of a release."""
+
+
+def joint_sets(nodes: Sequence[Node]) -> tuple[ColumnSet, ...]:
+    """List the sets of columns to count; what can be added up from a later set is left out.
+
+    >>> first, second = Node("sex", 1), Node("town", 1, (("sex", 1),))
+    >>> joint_sets([first, second])
+    ((('town', 1), ('sex', 1)),)
+    """
+    sets = [node.columns for node in nodes]
+    return tuple(
+        one
+        for index, one in enumerate(sets)
+        if not any(covers(later, one) for later in sets[index + 1 :])
+    )
+
+
+def joint_of(node: Node, sets: Sequence[ColumnSet]) -> int:
+    """Find the first of the counted sets from which a node's counts can be added up."""
+    return next(index for index, one in enumerate(sets) if covers(one, node.columns))
+
+
+def covers(one: ColumnSet, other: ColumnSet) -> bool:
+    """Check whether the counts of `other` can be added up from those of `one`."""
+    levels = {name: level or 0 for name, level in one}
+    return all(levels.get(name, -1) >= (level or 0) for name, level in other)
+
+
+def require_network(nodes: Sequence[Node], schema: Schema) -> None:
+    """Refuse nodes that are no network: every parent comes earlier, and at a level as fine."""
+    if not nodes or [node.column for node in nodes] != list(
+        dict.fromkeys(node.column for node in nodes)
+    ):
+        raise InvalidParameter("a network has at least one node, each column once")
+    earlier: dict[str, int] = {}
+    for node in nodes:
+        if any(type(level) is not int or level < 1 for _, level in node.columns):
+            raise InvalidParameter(f"the node {node.column!r} has a level that is no level")
+        node.axes(schema)  # refuses columns and levels that the schema does not have
+        names = [name for name, _ in node.parents]
+        if len(set(names)) < len(names):
+            raise InvalidParameter(f"the node {node.column!r} lists a parent twice")
+        for name, level in node.parents:
+            if level > earlier.get(name, 0):
+                raise InvalidParameter(f"the node {node.column!r} has a parent that is not earlier")
+        earlier[node.column] = node.level
+
+
+def cell_labels(axes: Sequence[Axis]) -> list[str]:
+    """Name the combined cells of several axes, the last counting fastest.
+
+    >>> from dpublish.data.schema import column
+    >>> cell_labels([column("sex", "category", values=["F", "M"]).axis()])
+    ['sex: F', 'sex: M']
+    """
+    labels = [""]
+    for axis in axes:
+        labels = [
+            f"{start}, {axis.column}: {label}" if start else f"{axis.column}: {label}"
+            for start in labels
+            for label in axis.labels
+        ]
+    return labels
+
+
 @dataclass(frozen=True, eq=False)
 class JointNetwork:
     """Nodes in an order in which each depends on a few earlier ones, and their noisy counts.
 
     Attributes:
-        schema: The columns, with the levels on which nodes look at them.
+        schema: The columns, with the levels at which nodes use them.
         nodes: The nodes, every parent before its children.
         counts: Noisy counts of the joint sets, one set after the other, row-major.
         rate: Rate of the noise of every count.
@@ -82,7 +178,7 @@ class JointNetwork:
 
     @cached_property
     def axes(self) -> dict[str, Axis]:
-        """The axis on which each column is drawn."""
+        """The axis from which each column is drawn."""
         return {node.column: self.schema[node.column].axis(node.level) for node in self.nodes}
 
     @cached_property
@@ -108,7 +204,7 @@ class JointNetwork:
         return found
 
     def table(self) -> pa.Table:
-        """Give the noisy counts of all joints, with the labels of their cells."""
+        """Return the noisy counts of all joints, with the labels of their cells."""
         numbers = [np.full(joint.size, index) for index, joint in enumerate(self.joints)]
         cells = [np.arange(joint.size) for joint in self.joints]
         labels = [label for axes in self.joint_axes for label in cell_labels(axes)]
@@ -163,12 +259,13 @@ class JointNetwork:
         *,
         known: Mapping[str, IntArray] | None = None,
     ) -> dict[str, FloatArray]:
-        """Move probabilities so that columns with a marginal of their own follow it.
+        """Scale probabilities so that columns with a marginal of their own follow it.
 
-        Marginals that were paid for apart are better than what a joint's noisy counts add up
-        to.  Each such column's probabilities are scaled, cell by cell, until they meet its
-        marginal, the parents being distributed as in rows drawn from the network.  `known` has rows
-        of the given columns; so many are drawn, else a fixed number.
+        A marginal that was measured with a share of its own is more accurate than the sum of a
+        joint's noisy counts.  The probabilities of such a column are scaled, cell by cell,
+        until they match its marginal; the parents are distributed as in rows drawn from the
+        network.  `known` holds rows of the given columns: as many are drawn, else a fixed
+        number.
         """
         cells = dict(known or {})
         rows = len(next(iter(cells.values()))) if cells else _CALIBRATION
@@ -178,7 +275,7 @@ class JointNetwork:
             table = found[node.column]
             if node.column in marginals:
                 weights = np.bincount(above, minlength=len(table)) / rows
-                table = found[node.column] = _meet(table, weights, marginals[node.column])
+                table = found[node.column] = _match(table, weights, marginals[node.column])
             cells[node.column] = draw_cells(table, above, rng)
         return found
 
@@ -193,7 +290,7 @@ class JointNetwork:
         return np.asarray(axis.leaf_to_cell[own.leaf_starts[:-1]][cells])
 
 
-def _meet(table: FloatArray, weights: FloatArray, marginal: FloatArray) -> FloatArray:
+def _match(table: FloatArray, weights: FloatArray, marginal: FloatArray) -> FloatArray:
     """Scale probabilities (rows) by cells (columns) until their weighted sum is `marginal`."""
     found = (1 - _LEAST) * table + _LEAST * marginal
     for _ in range(_ROUNDS):

@@ -9,7 +9,7 @@ from dpublish.data.batch import Batch
 from dpublish.data.draws import draw_blocks
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
-from dpublish.methods.dpcopula.kernel_block_moments import (
+from dpublish.methods.dpcopula.mle import (
     CORRELATION_EXPONENT,
     LARGEST_BLOCK,
     BlockMoments,
@@ -17,6 +17,7 @@ from dpublish.methods.dpcopula.kernel_block_moments import (
     most_blocks,
     sum_of_correlations,
 )
+from dpublish.privacy.neighbors import AddRemoveRecord, ReplaceRecord
 from dpublish.randomness import seeded
 from dpublish.testing import frequency_p_value
 
@@ -178,3 +179,14 @@ def test_the_largest_block_does_not_overflow():
 def test_too_many_blocks_are_refused():
     with pytest.raises(InvalidParameter, match="too many"):
         kernel_for(3, most_blocks(3) + 1, seeded(1))
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_a_record_changes_the_moments_of_its_block_by_the_sensitivity_at_most(columns):
+    kernel = kernel_for(columns, 4, seeded(2))
+    bound = kernel.sensitivity(AddRemoveRecord())
+    records = list(product(range(LEAVES), repeat=columns))
+    changes = [int(np.abs(moments([record], 4, seeded(2))).sum()) for record in records]
+    assert max(changes) == bound
+    with pytest.raises(InvalidParameter):
+        kernel.sensitivity(ReplaceRecord())

@@ -7,12 +7,13 @@ import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import multivariate_normal
 
-from dpublish.methods.dpcopula.score_bridge import (
+from dpublish.methods.dpcopula.latent_correlation import (
     SCORE_UNIT,
     best_steepness,
-    latent_correlation,
-    latent_slope,
+    correlation_of_terms,
+    pair_terms,
     score_table,
+    slope_of_terms,
 )
 from dpublish.randomness import plain_generator
 
@@ -27,8 +28,8 @@ MARGINALS = {
 
 def exact_mean(first, second, tables, rho):
     """Mean product of scores from bivariate normal probabilities, cell by cell."""
-    reached = [np.minimum(np.concatenate([[0], np.cumsum(p)]), 1) for p in (first, second)]
-    cuts = [np.clip(ndtri(part), -9, 9) for part in reached]
+    cumulative = [np.minimum(np.concatenate([[0], np.cumsum(p)]), 1) for p in (first, second)]
+    cuts = [np.clip(ndtri(part), -9, 9) for part in cumulative]
     distribution = multivariate_normal([0, 0], [[1, rho], [rho, 1]])
     corners = distribution.cdf(np.stack(np.meshgrid(*cuts, indexing="ij"), axis=-1))
     cells = np.diff(np.diff(corners, axis=0), axis=1)
@@ -42,9 +43,9 @@ def test_the_correlation_of_cut_normal_variables_is_found_in_spite_of_ties(rho, 
     probabilities = [MARGINALS[name] for name in pair]
     tables = [score_table(p, steepness) for p in probabilities]
     mean = exact_mean(*probabilities, tables, rho)
-    found = latent_correlation(np.array([mean]), tables, probabilities)
+    found = correlation_of_terms(np.array([mean]), pair_terms(tables, probabilities))
     # Where cells are few and the correlation strong, products hardly rise any more.
-    slope = latent_slope(np.array([rho]), tables, probabilities)[0]
+    slope = slope_of_terms(np.array([rho]), pair_terms(tables, probabilities))[0]
     assert found[0] == pytest.approx(rho, abs=2e-3 + 2e-5 / slope)
 
 
@@ -55,19 +56,19 @@ def test_taking_products_for_correlations_would_be_caught():
     mean = exact_mean(*probabilities, tables, 0.6)
     naive = 2 * np.sin(np.pi * 3 * mean / 6)
     assert abs(naive - 0.6) > 0.1
-    assert latent_correlation(np.array([mean]), tables, probabilities)[0] == pytest.approx(
-        0.6, abs=2e-3
-    )
+    assert correlation_of_terms(np.array([mean]), pair_terms(tables, probabilities))[
+        0
+    ] == pytest.approx(0.6, abs=2e-3)
 
 
 def test_products_beyond_what_is_possible_give_the_ends():
     probabilities = [MARGINALS["many"]] * 2
     tables = [score_table(p, 1.0) for p in probabilities]
-    found = latent_correlation(np.array([7.0]), tables, probabilities)
+    found = correlation_of_terms(np.array([7.0]), pair_terms(tables, probabilities))
     assert found[0] == pytest.approx(1, abs=1e-3)
-    assert latent_correlation(np.array([-7.0]), tables, probabilities)[0] == pytest.approx(
-        -1, abs=1e-3
-    )
+    assert correlation_of_terms(np.array([-7.0]), pair_terms(tables, probabilities))[
+        0
+    ] == pytest.approx(-1, abs=1e-3)
 
 
 def test_the_slope_is_the_derivative_of_the_mean_product():
@@ -77,7 +78,7 @@ def test_the_slope_is_the_derivative_of_the_mean_product():
     rise = exact_mean(*probabilities, tables, 0.4 + step) - exact_mean(
         *probabilities, tables, 0.4 - step
     )
-    found = latent_slope(np.array([0.4]), tables, probabilities)[0]
+    found = slope_of_terms(np.array([0.4]), pair_terms(tables, probabilities))[0]
     assert found == pytest.approx(rise / (2 * step), rel=0.02)
 
 
@@ -90,7 +91,7 @@ def test_scores_rise_with_the_rank_and_stay_within_the_unit(steepness, name):
 
 
 @pytest.mark.parametrize("steepness", [1.0, inf])
-def test_leaves_without_any_probability_have_scores(steepness):
+def test_values_without_any_probability_have_scores(steepness):
     table = score_table(np.array([0.0, 0.5, 0.0, 0.5, 0.0]), steepness)
     assert table[0] <= table[1] <= table[2] <= table[3] <= table[4]
     assert table[2] == 0
@@ -108,9 +109,9 @@ def test_the_chosen_steepness_is_the_most_certain_in_simulation(records, epsilon
     def error(steepness):
         table = score_table(probabilities, steepness)
         codes = np.minimum((ndtr(draws.standard_normal((2, 400_000))) * 512).astype(int), 511)
-        spread = (table[codes[0]] * table[codes[1]] / SCORE_UNIT**2).std() / np.sqrt(records)
+        deviation = (table[codes[0]] * table[codes[1]] / SCORE_UNIT**2).std() / np.sqrt(records)
         noise = np.sqrt(2) * comb(columns, 2) / epsilon / records
-        slope = latent_slope(np.zeros(1), [table] * 2, [probabilities] * 2)[0]
-        return np.hypot(spread, noise) / slope
+        slope = slope_of_terms(np.zeros(1), pair_terms([table] * 2, [probabilities] * 2))[0]
+        return np.hypot(deviation, noise) / slope
 
     assert error(chosen) <= 1.03 * min(error(other) for other in (1.0, 1.5, 3.0, inf))

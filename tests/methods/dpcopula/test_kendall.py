@@ -11,18 +11,19 @@ from scipy.stats import kendalltau
 from dpublish.data.batch import Batch
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
-from dpublish.methods.dpcopula.kernel_concordance import (
-    PairTables,
+from dpublish.methods.dpcopula.kendall import (
     count_agreement,
     tau_sensitivity,
     tau_values,
 )
+from dpublish.methods.dpcopula.kernels import PairTables
+from dpublish.privacy.neighbors import AddRemoveRecord, ReplaceRecord
 
 
-def kernel_for(columns, leaves, classes=None):
+def kernel_for(columns, values, classes=None):
     names = tuple(f"c{i}" for i in range(columns))
-    schema = Schema(tuple(column(x, "integer", bounds=[0, leaves - 1]) for x in names))
-    return PairTables(schema, names, classes or (np.arange(leaves),) * columns)
+    schema = Schema(tuple(column(x, "integer", bounds=[0, values - 1]) for x in names))
+    return PairTables(schema, names, classes or (np.arange(values),) * columns)
 
 
 def tables_of(codes, kernel):
@@ -37,8 +38,8 @@ def plain_agreement(one, other):
     return sum(int(np.sign(one[i] - one[j]) * np.sign(other[i] - other[j])) for i, j in pairs)
 
 
-def taus(codes, fewest, leaves):
-    return tau_values(tables_of(codes, kernel_for(np.shape(codes)[1], leaves)), fewest)
+def taus(codes, fewest, values):
+    return tau_values(tables_of(codes, kernel_for(np.shape(codes)[1], values)), fewest)
 
 
 def distance(here, there):
@@ -76,7 +77,7 @@ def test_batches_may_be_cut_anywhere_and_merged():
     assert np.array_equal(parts, tables_of(codes, kernel))
 
 
-def test_leaves_without_a_place_agree_with_nothing_but_count_as_records():
+def test_values_outside_the_order_agree_with_nothing_but_count_as_records():
     classes = (np.array([0, 1, -1]), np.array([0, 1, 1]))
     tables = tables_of([[0, 0], [1, 1], [2, 2], [2, 0]], kernel_for(2, 3, classes))
     assert tables[0].sum() == 4
@@ -108,11 +109,11 @@ def test_joint_sensitivity_is_attained_and_half_of_it_is_not_enough(columns, rec
 
 
 @pytest.mark.parametrize(
-    ("columns", "leaves", "records"), [(2, 3, 2), (2, 2, 3), (2, 3, 3), (3, 2, 2), (3, 2, 3)]
+    ("columns", "values", "records"), [(2, 3, 2), (2, 2, 3), (2, 3, 3), (3, 2, 2), (3, 2, 3)]
 )
-def test_no_small_table_moves_farther_whatever_the_fewest_records(columns, leaves, records):
-    cells = list(product(range(leaves), repeat=columns))
-    kernel = kernel_for(columns, leaves)
+def test_no_small_table_moves_farther_whatever_the_fewest_records(columns, values, records):
+    cells = list(product(range(values), repeat=columns))
+    kernel = kernel_for(columns, values)
     single = {cell: tables_of([cell], kernel) for cell in cells}
     for table in product(cells, repeat=records):
         if list(table) != sorted(table):
@@ -144,7 +145,16 @@ def test_too_few_records_for_the_proof_are_refused():
 def test_unfit_classes_and_too_many_columns_are_refused():
     with pytest.raises(InvalidParameter, match="two columns"):
         kernel_for(1, 3)
-    with pytest.raises(InvalidParameter, match="each of its leaves"):
+    with pytest.raises(InvalidParameter, match="each of its values"):
         kernel_for(2, 3, (np.arange(3), np.arange(2)))
     with pytest.raises(InvalidParameter, match="too many columns"):
         kernel_for(60, 128)
+
+
+@pytest.mark.parametrize("columns", [2, 3, 5])
+def test_a_record_changes_one_cell_of_every_pair(columns):
+    kernel = kernel_for(columns, 3)
+    moved = tables_of([[2] * columns], kernel)
+    assert np.abs(moved).sum() == kernel.sensitivity(AddRemoveRecord()) == comb(columns, 2)
+    with pytest.raises(InvalidParameter):
+        kernel.sensitivity(ReplaceRecord())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpublish.errors import InvalidParameter
-from dpublish.methods.dpcopula.correlation_repair import (
+from dpublish.methods.dpcopula.correlation import (
     SMALLEST_EIGENVALUE,
     pair_matrix,
     repair_correlation,

@@ -10,7 +10,7 @@ from dpublish.data.batch import Batch
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.dpcopula.kernel_score_products import LARGEST_SCORE, ScoreProducts
+from dpublish.methods.dpcopula.kernels import LARGEST_SCORE, ScoreProducts
 from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit
 
 NAMES = ("x", "y", "z")
@@ -75,8 +75,8 @@ def test_a_record_without_a_value_is_left_out_also_for_columns_without_scores():
     ("scores", "message"),
     [
         (SCORES[:2], "for each column"),
-        ((*SCORES[:2], np.array([1, 2, 3])), "each of its leaves"),
-        ((*SCORES[:2], np.zeros(4)), "whole score"),
+        ((*SCORES[:2], np.array([1, 2, 3])), "each of its values"),
+        ((*SCORES[:2], np.zeros(4)), "integer score"),
         ((*SCORES[:2], np.full(4, -LARGEST_SCORE - 1)), "at most"),
     ],
 )
