@@ -24,7 +24,7 @@ def publish(method, path):
 
 @pytest.fixture
 def shops(tmp_path):
-    return publish(EUGkM(clusters=6), tmp_path / "shops")
+    return publish(EUGkM(n_clusters=6), tmp_path / "shops")
 
 
 def test_the_best_number_is_marked_and_drawn(run, shops):
