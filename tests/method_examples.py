@@ -180,7 +180,10 @@ EXAMPLES = {
     "ugkm": [{"n_clusters": 2}],
     "mkm": [{"n_clusters": 2, "columns": ("age",)}],
     "hybrid": [{"n_clusters": 2}, {"n_clusters": 5, "columns": ("age",)}],
-    "gkm": [{"n_clusters": 2, "blocks": 3}, {"n_clusters": 2, "output_range": "loose", "max_iter": 2}],
+    "gkm": [
+        {"n_clusters": 2, "blocks": 3},
+        {"n_clusters": 2, "output_range": "loose", "max_iter": 2},
+    ],
     "pgkm": [
         {"n_clusters": 2, "rounds": 3, "population": 30},
         {"n_clusters": 3, "columns": ("height",), "rounds": 3, "population": 20, "parents": 2},
