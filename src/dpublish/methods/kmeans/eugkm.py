@@ -130,13 +130,10 @@ class UGkM(EUGkM):
         Pure epsilon-differential privacy for adding or removing one record, as for `EUGkM`.
 
     Parameters:
-        n_clusters: Number of clusters (k), at most 1,000.
-        columns: Columns of numbers to cluster by; all of them unless named.
-        n_init: How often to search the noisy grid for centers, at most 1,000; free.
+        n_clusters, columns, n_init: As for `EUGkM`.
 
     Returns:
-        A `KMeansRelease` with `centers`, `label(rows)`, `recluster(n_clusters)`,
-        `cluster_sizes`, `count(query)`, `rows(n)` and `tables()`.
+        A `KMeansRelease`, as `EUGkM` does.
 
     Example:
         >>> from dpublish import Budget, UGkM, datasets, seeded
@@ -166,13 +163,10 @@ class MkM(EUGkM):
         Pure epsilon-differential privacy for adding or removing one record, as for `EUGkM`.
 
     Parameters:
-        n_clusters: Number of clusters (k), at most 1,000.
-        columns: Columns of numbers to cluster by; all of them unless named.
-        n_init: How often to search the noisy grid for centers, at most 1,000; free.
+        n_clusters, columns, n_init: As for `EUGkM`.
 
     Returns:
-        A `KMeansRelease` with `centers`, `label(rows)`, `recluster(n_clusters)`,
-        `cluster_sizes`, `count(query)`, `rows(n)` and `tables()`.
+        A `KMeansRelease`, as `EUGkM` does.
 
     Example:
         >>> from dpublish import Budget, MkM, datasets, seeded

@@ -156,12 +156,12 @@ class _Distinct(NamedTuple):
     Attributes:
         centers: Centers that are not equal, a row each.
         members: Numbers of the centers of each set, for sets that are not equal.
-        index: Number of the distinct set that each given set is equal to.
+        which: Number of the distinct set that each given set is equal to.
     """
 
     centers: FloatArray
     members: NDArray[np.intp]
-    index: NDArray[np.intp]
+    which: NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +198,7 @@ class CenterLosses(_BoxKernel):
 
     def add(self, batch: Batch, out: IntArray) -> None:
         """Add the losses of the records of `batch` to `out`, some records at a time."""
-        centers, members, index = self._distinct
+        centers, members, which = self._distinct
         points = self.box.lattice(batch).astype(np.float64)
         rows = max(_BLOCK // max(len(centers), len(members)), 16)
         losses = np.zeros(len(members), dtype=np.int64)
@@ -209,7 +209,7 @@ class CenterLosses(_BoxKernel):
                 np.minimum(nearest, apart[column], out=nearest)
             steps = np.floor(nearest / STEP)
             losses += steps.sum(axis=1).astype(np.int64)  # integers, far below 2^53
-        out += losses[index]
+        out += losses[which]
 
     def range_sensitivity(self, neighbors: Neighbors) -> int:
         """Return by how much the changes of two losses differ at most (R), in steps.
@@ -228,10 +228,10 @@ class CenterLosses(_BoxKernel):
     @cached_property
     def _distinct(self) -> _Distinct:
         count, clusters, dimensions = self.sets.shape
-        flat, index = np.unique(self.sets.reshape(count, -1), axis=0, return_inverse=True)
+        flat, which = np.unique(self.sets.reshape(count, -1), axis=0, return_inverse=True)
         centers, members = np.unique(flat.reshape(-1, dimensions), axis=0, return_inverse=True)
         return _Distinct(
-            centers.astype(np.float64), members.reshape(-1, clusters), index.reshape(-1)
+            centers.astype(np.float64), members.reshape(-1, clusters), which.reshape(-1)
         )
 
 

@@ -45,15 +45,8 @@ class WaveBaseline(WaveMethod):
         Proof: docs/proofs/wavecluster.md.
 
     Parameters:
-        columns: Columns of numbers that span the grid; all of them unless named.
-        cells: Cells along each column, a multiple of 2 ** `levels`; `"auto"` takes 40, or fewer
-            where the grid would have more than 65,536 cells.
-        wavelet: Wavelet that smooths the counts, such as `"haar"`, `"db2"`, `"bior2.2"`.
-        levels: How often the wavelet halves each axis.
-        percentile: Part of the positive coefficients that is too small to be significant (p).
-        adjacency: `"full"` joins coefficients that share a corner; `"face"` only those that
-            share a face.
-        min_cells: Drop clusters of fewer coefficients than this.
+        columns, cells, wavelet, levels: The grid and how it is smoothed, as for `PrivTHR`.
+        percentile, adjacency, min_cells: What makes a cluster, as for `PrivTHR`.
         size_share: Part of epsilon that the number of records spends.
 
     Returns:
@@ -67,8 +60,6 @@ class WaveBaseline(WaveMethod):
         >>> release = method.release(points, budget=Budget.seeded("1"), rng=seeded(7))
         >>> release.summary()["clusters"]
         '1, made of 266 of 400 coefficients'
-        >>> release.masses().round().tolist()
-        [5345.0]
 
     Reference:
         L. Chen, T. Yu, R. Chirkova, "WaveCluster with Differential Privacy", CIKM 2015;

@@ -27,15 +27,8 @@ class PrivQT(WaveMethod):
         one cell, so all counts together change by 1.  Proof: docs/proofs/wavecluster.md.
 
     Parameters:
-        columns: Columns of numbers that span the grid; all of them unless named.
-        cells: Cells along each column, a multiple of 2 ** `levels`; `"auto"` takes 40, or fewer
-            where the grid would have more than 65,536 cells.
-        wavelet: Wavelet that smooths the counts, such as `"haar"`, `"db2"`, `"bior2.2"`.
-        levels: How often the wavelet halves each axis.
-        percentile: Part of the positive coefficients that is too small to be significant (p).
-        adjacency: `"full"` joins coefficients that share a corner; `"face"` only those that
-            share a face.
-        min_cells: Drop clusters of fewer coefficients than this.
+        columns, cells, wavelet, levels: The grid and how it is smoothed, as for `PrivTHR`.
+        percentile, adjacency, min_cells: What makes a cluster, as for `PrivTHR`.
 
     Returns:
         A `WaveClusterRelease` with `clusters`, `label(rows)`, `masses()`, `count(query)`,
@@ -48,8 +41,6 @@ class PrivQT(WaveMethod):
         >>> release = method.release(points, budget=Budget.seeded("1"), rng=seeded(7))
         >>> release.summary()["clusters"]
         '1, made of 229 of 400 coefficients'
-        >>> release.masses().round().tolist()
-        [5340.0]
 
     Reference:
         L. Chen, T. Yu, R. Chirkova, "WaveCluster with Differential Privacy", CIKM 2015.
