@@ -10,6 +10,7 @@ import pytest
 from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.core import run as run_module
 from dpublish.core.folder.folder import load
+from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
@@ -210,3 +211,18 @@ def test_a_release_from_a_tree_loses_its_budget_and_no_more(monkeypatch):
 
 def test_a_tree_whose_tables_get_noise_for_one_column_only_is_caught(monkeypatch):
     assert tree_loss(monkeypatch, table_share=4) > EPSILON
+
+
+# --- names of settings ---------------------------------------------------------------------------
+
+
+def test_former_names_of_settings_are_understood_where_a_method_has_no_such_setting():
+    assert make_method("kmeans", {"clusters": "3"}) == KMeans(n_clusters=3)
+    lloyd = make_method("dplloyd", {"clusters": 3, "rounds": "4"})
+    assert (lloyd.n_clusters, lloyd.max_iter) == (3, 4)
+    assert make_method("eugkm", {"clusters": 3, "starts": 7}).n_init == 7
+    assert make_method("pgkm", {"clusters": 3, "rounds": 9}).rounds == 9
+    with pytest.raises(InvalidParameter, match="given twice"):
+        make_method("kmeans", {"clusters": 3, "n_clusters": 3})
+    with pytest.raises(InvalidParameter, match="starts"):
+        make_method("kmeans", {"clusters": 3, "starts": 7})
