@@ -74,7 +74,7 @@ UNRELATED = ((MANY, (EMPTY,)), (BASE, (EMPTY, STRANGERS)))
 MORE = [
     ("privgene", {"target": "sex", "population": 30}),
     ("output-perturbation", {"target": "sex", "regularization": Fraction(1, 100)}),
-    ("pgkm", {"clusters": 2, "columns": ("height",), "population": 20}),
+    ("pgkm", {"n_clusters": 2, "columns": ("height",), "population": 20}),
 ]
 """Settings for which the number of records decides how a method goes on."""
 CASES = [*EXAMPLES, *MORE]
@@ -203,7 +203,7 @@ def test_replay_of_an_amplified_sample(monkeypatch):
 def test_replay_of_kmeans_with_many_columns(monkeypatch):
     """Two columns are taken for too many here, so that marginals replace a grid."""
     monkeypatch.setattr(default_kmeans, "MOST_GRID_COLUMNS", 1)
-    method = make_method("kmeans", {"clusters": 2})
+    method = make_method("kmeans", {"n_clusters": 2})
     _replay_presence(method, runner(method))
 
 

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.methods.kmeans.eugkm import EUGkM
-from dpublish.methods.kmeans.starting_centers import spread_centers
+from dpublish.methods.kmeans.starting_centers import separated_centers
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
@@ -69,7 +69,7 @@ def plainly(points: np.ndarray) -> tuple[float, float]:
     """Time the reference and give its least mean squared distance."""
     rng = plain_generator(2)
     start = process_time()
-    found = [plain_lloyd(points, spread_centers(CLUSTERS, 2, rng)) for _ in range(SAMPLE)]
+    found = [plain_lloyd(points, separated_centers(CLUSTERS, 2, rng)) for _ in range(SAMPLE)]
     seconds = (process_time() - start) * STARTS / SAMPLE
     return seconds, min(mean_square(points, centers) for centers in found)
 
@@ -77,7 +77,7 @@ def plainly(points: np.ndarray) -> tuple[float, float]:
 def ours(rows: Any) -> tuple[float, np.ndarray]:
     """Time the method, from a table in memory to the release."""
     table = open_table(rows, SCHEMA)
-    method = EUGkM(clusters=CLUSTERS, starts=STARTS)
+    method = EUGkM(n_clusters=CLUSTERS, n_init=STARTS)
     start = process_time()
     release = method.release(table, budget=Budget.seeded(1), rng=seeded(1))
     return process_time() - start, release.centers

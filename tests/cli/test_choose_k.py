@@ -24,7 +24,7 @@ def publish(method, path):
 
 @pytest.fixture
 def shops(tmp_path):
-    return publish(EUGkM(clusters=6), tmp_path / "shops")
+    return publish(EUGkM(n_clusters=6), tmp_path / "shops")
 
 
 def test_the_best_number_is_marked_and_drawn(run, shops):
@@ -39,7 +39,7 @@ def test_the_best_number_is_marked_and_drawn(run, shops):
 
 
 def test_programs_get_json_and_may_choose_where_it_is_drawn(run, shops, tmp_path):
-    options = ("--to", 4, "--starts", 5, "--json", "-o", "validity.svg")
+    options = ("--to", 4, "--n-init", 5, "--json", "-o", "validity.svg")
     found = run("choose-k", shops, *options).json()
     assert found["best"] == 3
     assert [one["clusters"] for one in found["validity"]] == [2, 3, 4]
@@ -60,7 +60,7 @@ def test_a_file_that_the_user_names_is_new_and_an_svg(run, shops, tmp_path, name
     taken = tmp_path / name
     if name != "plot.png":
         taken.write_text("precious")
-    done = run("choose-k", shops, "--to", 3, "--starts", 1, "-o", name)
+    done = run("choose-k", shops, "--to", 3, "--n-init", 1, "-o", name)
     words = "taken.svg exists already" if name == "taken.svg" else "ending in .svg"
     assert (done.code, words in done.err) == (1, True), done.err
     assert not taken.exists() or taken.read_text() == "precious"
@@ -80,7 +80,7 @@ def test_without_matplotlib_the_table_is_all(run, shops, monkeypatch):
         (("--from", 5, "--to", 3), "must not be above"),
         (("--from", 1), "at least 2"),
         (("--to", 5000), "at most"),
-        (("--starts", 0), "at least 1"),
+        (("--n-init", 0), "at least 1"),
     ],
 )
 def test_impossible_requests_are_refused(run, shops, options, words):
@@ -97,6 +97,15 @@ def test_other_kinds_of_release_are_refused(run, tmp_path):
 
 
 def test_a_picture_that_cannot_be_written_is_an_error(run, shops):
-    done = run("choose-k", shops, "--to", 3, "--starts", 1, "-o", "nowhere/plot.svg")
+    done = run("choose-k", shops, "--to", 3, "--n-init", 1, "-o", "nowhere/plot.svg")
     assert done.code == 3
     assert "create it first" in done.err
+
+
+@pytest.mark.parametrize("option", ["--n-clusters", "--clusters"])
+def test_the_number_of_clusters_has_its_present_and_its_former_option(run, tmp_path, option):
+    schema = tmp_path / "points.toml"
+    schema.write_text('[columns.x]\nkind = "numeric"\nbounds = [0, 1]\n')
+    plan = ("plan", "--method", "kmeans", "--schema", schema, "--epsilon", 1, "--json")
+    assert run(*plan, option, 3).json() == run(*plan, "--n-clusters", 3).json()
+    assert run(*plan, option, 3, "--n-clusters", 4).code != 0

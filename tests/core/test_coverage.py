@@ -25,8 +25,7 @@ from dpublish.methods.privbayes.released import PrivBayesRelease
 from dpublish.methods.topk.released import TopKRelease
 from dpublish.methods.trees.released import DecisionTreeRelease
 from dpublish.methods.trees.tree import Branches
-from dpublish.methods.wavecluster.grid import WaveGrid
-from dpublish.methods.wavecluster.released import WaveClusterRelease
+from dpublish.methods.wavecluster.released import WaveClusterRelease, WaveGrid
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt

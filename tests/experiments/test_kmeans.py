@@ -27,14 +27,14 @@ class StandIn:
     """Publishes centers drawn anywhere, and asks for clusters as the others do."""
 
     name: ClassVar[str] = "stand-in"
-    clusters: int = setting("clusters")
+    n_clusters: int = setting("clusters")
     blocks: int = setting("blocks", default=1)
 
     def release(self, table, *, budget, rng, progress=None):
         """Privacy: it looks at no record."""
         budget.spend()
         middles = plain_generator(int(rng.words(1)[0])).uniform(
-            -0.1, 0.1, (self.clusters, len(table.schema.names))
+            -0.1, 0.1, (self.n_clusters, len(table.schema.names))
         )
         receipt = Receipt.issue(
             method=self.name,

@@ -20,7 +20,15 @@ from dpublish.storage.files import write_text
 @click.argument("release")
 @click.option("--from", "fewest", type=int, default=2, show_default=True, help="Fewest clusters.")
 @click.option("--to", "most", type=int, default=16, show_default=True, help="Most clusters.")
-@click.option("--starts", type=int, default=30, show_default=True, help="Searches for each.")
+@click.option(
+    "--n-init",
+    "--starts",
+    "n_init",
+    type=int,
+    default=30,
+    show_default=True,
+    help="Searches for each.",
+)
 @click.option("--seed", type=int, help="Search in the same way again; harmless here.")
 @click.option(
     "-o",
@@ -32,12 +40,12 @@ def choose_k(
     release: str,
     fewest: int,
     most: int,
-    starts: int,
+    n_init: int,
     seed: int | None,
     output: str | None,
     as_json: bool,
 ) -> None:
-    """Say how many clusters fit a release's grid best, and draw the validity; free.
+    """Compute how many clusters fit a release's grid best, and draw the validity; free.
 
     The validity is the mean squared distance from the own center, divided by the least squared
     distance of two centers.  The smallest is best.
@@ -53,16 +61,16 @@ def choose_k(
         raise InvalidParameter(f"--from ({fewest}) must not be above --to ({most})")
     with progress_bar() as progress:
         candidates = range(fewest, most + 1)
-        found = judge_clusters(loaded, candidates, starts=starts, seed=seed, progress=progress)
+        found = judge_clusters(loaded, candidates, n_init=n_init, seed=seed, progress=progress)
     drawn = _draw(found, path, replaces=output is None)
     best = best_of(found)
     if as_json:
         plot = None if drawn is None else str(drawn)
-        say_json({"best": best.clusters, "validity": list(map(_plain, found)), "plot": plot})
+        say_json({"best": best.n_clusters, "validity": list(map(_plain, found)), "plot": plot})
         return
     rows = [
         [
-            f"{one.clusters}{' *' if one is best else ''}",
+            f"{one.n_clusters}{' *' if one is best else ''}",
             f"{one.within:.5f}",
             f"{one.between:.5f}",
             f"{one.ratio:.4f}",
@@ -70,14 +78,14 @@ def choose_k(
         for one in found
     ]
     say_table(["clusters", "within", "between", "validity"], rows)
-    say(f"{best.clusters} clusters fit best (smallest validity)")
+    say(f"{best.n_clusters} clusters fit best (smallest validity)")
     say("no plot, since Matplotlib is not installed" if drawn is None else f"wrote {drawn}")
 
 
 def _plain(one: Validity) -> dict[str, Any]:
     """Write a line for programs; what is infinite is null, for JSON has no infinity."""
     return {
-        "clusters": one.clusters,
+        "clusters": one.n_clusters,
         "within": one.within,
         "between": one.between,
         "validity": one.ratio if isfinite(one.ratio) else None,
@@ -89,10 +97,10 @@ def _draw(found: Sequence[Validity], path: Path, *, replaces: bool) -> Path | No
     from dpublish.plots.line_plot import Layout, Line, Panel, small_multiples
 
     shown = [one for one in found if isfinite(one.ratio)]
-    places = [float(one.clusters) for one in shown]
-    line = Line("validity", places, [one.ratio for one in shown], [0.0] * len(shown), is_ours=True)
+    numbers = [float(one.n_clusters) for one in shown]
+    line = Line("validity", numbers, [one.ratio for one in shown], [0.0] * len(shown), is_ours=True)
     step = -(-len(found) // 16)
-    ticks = [float(one.clusters) for one in found[::step]]
+    ticks = [float(one.n_clusters) for one in found[::step]]
     layout = Layout("number of clusters", "within / between", ticks, width=6.0)
     picture = small_multiples([Panel("Validity: the smallest is best", [line])], layout)
     if picture is None:

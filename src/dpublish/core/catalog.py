@@ -171,7 +171,7 @@ CATALOG: Mapping[str, Entry] = {
         task="clustering",
         publishes="centers of clusters, and the synopsis they were found in; rows, labels and "
         "other numbers of clusters follow for free",
-        prefer="you want centers, and no certain paper's method",
+        prefer="you want the best centers, whatever the number of columns",
     ),
     "dplloyd": Entry(
         location="dpublish.methods.kmeans.dplloyd:DPLloyd",

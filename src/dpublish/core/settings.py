@@ -35,6 +35,12 @@ ALIASES: Mapping[str, str] = {
     "topc": "topk",
 }
 """Former names of methods, which are still understood."""
+SETTING_ALIASES: Mapping[str, str] = {
+    "clusters": "n_clusters",
+    "rounds": "max_iter",
+    "starts": "n_init",
+}
+"""Former names of settings, which are still understood where a method has no such setting."""
 
 
 def canonical_name(name: str) -> str:
@@ -87,6 +93,7 @@ def build(kind: type, name: str, settings: Mapping[str, Any]) -> Any:
     """Build one of `kind` from settings that are converted to the types of its fields."""
     known = {item.name: item for item in _fields(kind)}
     hints = get_type_hints(kind)
+    settings = _by_present_names(name, settings, known)
     for given in settings:
         require_known(f"{name} setting", given, known)
     absent = [n for n, item in known.items() if item.default is MISSING and n not in settings]
@@ -94,6 +101,20 @@ def build(kind: type, name: str, settings: Mapping[str, Any]) -> Any:
         options = ", ".join(f"--{option.replace('_', '-')}" for option in absent)
         raise InvalidParameter(f"{name} needs {options}; see: dpublish methods {name}")
     return kind(**{n: _convert(v, hints[n], n) for n, v in settings.items()})
+
+
+def _by_present_names(
+    name: str, settings: Mapping[str, Any], known: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Replace former names of settings by the present ones; refuse a setting given by both."""
+    found: dict[str, Any] = {}
+    for given, value in settings.items():
+        present = SETTING_ALIASES.get(given, given)
+        chosen = given if given in known or present not in known else present
+        if chosen in found:
+            raise InvalidParameter(f"the {name} setting {chosen!r} is given twice")
+        found[chosen] = value
+    return found
 
 
 def _fields(kind: type) -> tuple[Field[Any], ...]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpublish.errors import require_count
-from dpublish.methods.kmeans.weighted_lloyd import weighted_lloyd
+from dpublish.methods.kmeans.clustering import weighted_lloyd
 from dpublish.randomness import plain_generator
 from dpublish.types import FloatArray
 
@@ -18,7 +18,7 @@ def plain_centers(
     require_count(clusters=clusters, starts=starts, points=len(points))
     rng = plain_generator(seed)
     begun = np.stack([_far_points(points, clusters, rng) for _ in range(starts)])
-    return weighted_lloyd(points, np.ones(len(points)), begun, min_count=1.0).centers
+    return weighted_lloyd(points, np.ones(len(points)), begun).centers
 
 
 def _far_points(points: FloatArray, clusters: int, rng: np.random.Generator) -> FloatArray:

@@ -55,7 +55,7 @@ class Laboratory:
         if trial.method == NOISE_FREE:
             centers = plain_centers(task.points, task.clusters)
             return {NICV: normalized_intra_cluster_variance(task.points, centers)}
-        settings: dict[str, Any] = {"clusters": task.clusters}
+        settings: dict[str, Any] = {"n_clusters": task.clusters}
         if "blocks" in given:
             settings["blocks"] = int(given["blocks"])
         method = make_method(trial.method, settings)

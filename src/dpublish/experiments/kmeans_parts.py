@@ -81,5 +81,5 @@ def kmeans_methods() -> tuple[str, ...]:
         name
         for name, entry in CATALOG.items()
         if entry.task == "clustering"
-        and "clusters" in (setting.name for setting in method_settings(name))
+        and "n_clusters" in (setting.name for setting in method_settings(name))
     )

@@ -118,7 +118,7 @@ def test_no_claim_takes_memory(tmp_path, part):
         ("histogram", {"columns": ("x", "y")}),
         ("privelet", {"columns": ("x", "y")}),
         ("privbayes", {"columns": ("x", "y")}),
-        ("eugkm", {"clusters": 2}),
+        ("eugkm", {"n_clusters": 2}),
         ("privqt", {"cells": 8}),
         ("ug", {"columns": ("x", "y")}),
     ],

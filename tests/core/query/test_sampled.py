@@ -11,7 +11,7 @@ from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, InvalidQuery
-from dpublish.methods.kmeans.released_tree import TreeKMeansRelease
+from dpublish.methods.kmeans.released import TreeKMeansRelease
 from dpublish.methods.privpfc.released import PrivPfCRelease, grid_scores
 from dpublish.methods.privpfc.released_columns import Refinement
 from dpublish.methods.privpfc.score_card import UNIT
@@ -106,7 +106,7 @@ def test_a_tree_of_marginals_is_asked_through_its_rows(monkeypatch):
     names = ("a", "b", "c", "d")
     schema = Schema(tuple(column(name, "numeric", bounds=[0, 1], bins=10) for name in names))
     table = open_table(pa.table({name: rng.random(3000) ** 2 for name in names}), schema)
-    method = make_method("kmeans", {"clusters": 2})
+    method = make_method("kmeans", {"n_clusters": 2})
     centers = method.release(table, budget=Budget.seeded(500), rng=seeded(1))
     assert isinstance(centers, TreeKMeansRelease)
     answer = centers.count("a < 0.25")  # half of them
@@ -150,6 +150,6 @@ def test_columns_that_refine_a_grid_are_counted_in_its_rows(monkeypatch):
 
 
 def test_centers_without_a_grid_say_that_they_answer_no_counts():
-    lloyd = publish("dplloyd", columns=("age", "height"), clusters=2)
+    lloyd = publish("dplloyd", columns=("age", "height"), n_clusters=2)
     with pytest.raises(InvalidQuery, match="holds no grid"):
         lloyd.count("age < 50")

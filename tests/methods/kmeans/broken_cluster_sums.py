@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpublish.methods.kmeans.kernel_cluster_sums import ClusterSums
+from dpublish.methods.kmeans.kernels import ClusterSums
 
 
 class InAllOfEquals(ClusterSums):

@@ -1,4 +1,4 @@
-"""Replay rounds of k-means with answers told beforehand, and add up their exact privacy loss.
+"""Replay grids and rounds of k-means with fixed answers, and add up their exact privacy loss.
 
 A noisy array y has probability proportional to exp(-rate |y - exact|_1).  For fixed answers
 the log ratio between neighbors is at most the sum of rate * |exact - exact'|_1, and answers
@@ -10,11 +10,10 @@ from math import inf
 
 import numpy as np
 
+from dpublish.core import run as run_module
 from dpublish.data.batch import Batch
 from dpublish.data.box import UNIT
 from dpublish.data.schema import Schema, column
-from dpublish.methods.kmeans import dplloyd_impr as improved_lloyd
-from dpublish.methods.kmeans import lloyd_round
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import plain_generator
 
@@ -51,7 +50,7 @@ class Replay:
     def __init__(self, seed=1, size=1000):
         self._rng = plain_generator(seed)
         self._size = size
-        self.exact, self.rates, self.centers = [], [], []
+        self.exact, self.rates, self.queries = [], [], []
 
     def add_geometric(self, counts, *, sensitivity, budget, rng):
         self.exact.append(counts.astype(object))
@@ -66,16 +65,21 @@ class Replay:
 
     def run(self, monkeypatch, table, play):
         with monkeypatch.context() as patch:
-            patch.setattr(lloyd_round, "add_geometric", self.add_geometric)
-            patch.setattr(improved_lloyd, "noisy_size", self.noisy_size)
+            patch.setattr(run_module, "add_geometric", self.add_geometric)
+            patch.setattr(run_module, "noisy_size", self.noisy_size)
             play(table)
-        self.centers = [kernel.centers.tolist() for kernel in table.kernels]
+        self.queries = [_query(kernel) for kernel in table.kernels]
         return self
+
+
+def _query(kernel):
+    """What a kernel asks for: the sizes of its grid, or its centers."""
+    return getattr(kernel, "sizes", None) or kernel.centers.tolist()
 
 
 def exact_loss(one, other):
     """The largest log ratio of the answers' probabilities; infinite if something else differs."""
-    if (one.rates, one.centers) != (other.rates, other.centers):
+    if (one.rates, one.queries) != (other.rates, other.queries):
         return inf
     return sum(
         rate * int(np.abs(a - b).sum())

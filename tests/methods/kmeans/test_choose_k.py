@@ -28,16 +28,16 @@ def publish(method, count=20_000, epsilon=1):
 
 @pytest.fixture(scope="module")
 def grid():
-    return publish(EUGkM(clusters=9))
+    return publish(EUGkM(n_clusters=9))
 
 
 def test_five_clear_clusters_are_counted(grid):
     found = judge_clusters(grid, range(2, 10), seed=1)
-    assert [one.clusters for one in found] == list(range(2, 10))
-    assert best_of(found).clusters == 5
+    assert [one.n_clusters for one in found] == list(range(2, 10))
+    assert best_of(found).n_clusters == 5
 
 
-def test_the_ratio_is_spread_within_by_distance_between(grid):
+def test_the_ratio_is_variance_within_by_distance_between(grid):
     (one,) = judge_clusters(grid, [2], seed=4)
     first, second = grid.box.scale(grid.recluster(2, seed=4))
     assert one.between == pytest.approx(np.square(first - second).sum())
@@ -48,11 +48,11 @@ def test_the_ratio_is_spread_within_by_distance_between(grid):
     assert one.ratio == one.within / one.between
 
 
-def test_two_centers_in_one_place_are_worst_of_all():
+def test_two_centers_at_one_point_are_worst_of_all():
     together = Validity(4, 0.1, 0.0)
     assert together.ratio == inf
-    assert best_of([together, Validity(5, 3.0, 0.01)]).clusters == 5
-    assert best_of([Validity(6, 1.0, 2.0), Validity(3, 0.5, 1.0)]).clusters == 3
+    assert best_of([together, Validity(5, 3.0, 0.01)]).n_clusters == 5
+    assert best_of([Validity(6, 1.0, 2.0), Validity(3, 0.5, 1.0)]).n_clusters == 3
 
 
 def test_the_same_seed_judges_the_same(grid):
@@ -61,13 +61,13 @@ def test_the_same_seed_judges_the_same(grid):
 
 def test_progress_is_told(grid):
     steps = []
-    judge_clusters(grid, [2, 3], starts=1, progress=lambda *step: steps.append(step[:2]))
+    judge_clusters(grid, [2, 3], n_init=1, progress=lambda *step: steps.append(step[:2]))
     assert steps == [(1, 2), (2, 2)]
 
 
 def test_an_empty_table_still_gets_an_answer():
-    release = publish(EUGkM(clusters=2), count=0)
-    assert best_of(judge_clusters(release, range(2, 40, 9), starts=2)).clusters >= 2
+    release = publish(EUGkM(n_clusters=2), count=0)
+    assert best_of(judge_clusters(release, range(2, 40, 9), n_init=2)).n_clusters >= 2
 
 
 @pytest.mark.parametrize("candidates", [[], [1], [2, 0], [2, 10_000]])
@@ -78,4 +78,4 @@ def test_impossible_numbers_are_refused(grid, candidates):
 
 def test_a_release_without_a_grid_is_refused():
     with pytest.raises(InvalidQuery, match=r"dplloyd .* holds no grid"):
-        judge_clusters(publish(DPLloyd(clusters=2), count=100), [2])
+        judge_clusters(publish(DPLloyd(n_clusters=2), count=100), [2])

@@ -25,9 +25,9 @@ from methods.kmeans.lloyd_audit import Points, Replay, exact_loss, schema_of
 
 EPSILON = Fraction(3, 2)
 CATALOG = [
-    DPLloyd(clusters=3),
-    DPLloyd(clusters=2, rounds=3, start="uniform"),
-    DPLloydImpr(clusters=3),
+    DPLloyd(n_clusters=3),
+    DPLloyd(n_clusters=2, max_iter=3, start="uniform"),
+    DPLloydImpr(n_clusters=3),
 ]
 BLOBS = np.array([[-0.7, -0.6], [0.6, -0.5], [0.0, 0.7]])
 
@@ -75,7 +75,7 @@ def test_all_rounds_together_lose_the_budget_and_no_more(monkeypatch, method):
 
 
 def test_rounds_that_follow_from_the_exact_number_of_records_are_caught(monkeypatch):
-    method = DPLloydImpr(clusters=1)
+    method = DPLloydImpr(n_clusters=1)
     # Find a number of records at which one more buys one more round.
     buys = [count_rounds(n, 2, 1, EPSILON * Fraction(97, 100)) for n in range(2000)]
     size = next(n for n in range(1999) if buys[n + 1] > buys[n])
@@ -127,7 +127,7 @@ def test_the_weight_of_the_counts_makes_the_squared_error_least(dimensions):
 
 def test_progress_tells_the_public_number_of_rounds():
     told = []
-    DPLloyd(clusters=2, rounds=3).release(
+    DPLloyd(n_clusters=2, max_iter=3).release(
         table_of(clouds(20)),
         budget=Budget.seeded(1),
         rng=seeded(1),
@@ -146,13 +146,13 @@ def test_progress_tells_the_public_number_of_rounds():
 def test_few_or_equal_rows_give_centers_within_the_bounds(make, clusters, dimensions, rows):
     points = np.full((rows, dimensions), 1.0)
     for seed in range(3):
-        release = publish(make(clusters=clusters), points, Fraction(1, 10), seed)
+        release = publish(make(n_clusters=clusters), points, Fraction(1, 10), seed)
         assert release.centers.shape == (clusters, dimensions)
         assert np.all(np.abs(release.centers) <= 1)
 
 
 def test_a_negative_noisy_size_gives_two_rounds(monkeypatch):
-    seen = replay(monkeypatch, DPLloydImpr(clusters=2), [], size=-70)
+    seen = replay(monkeypatch, DPLloydImpr(n_clusters=2), [], size=-70)
     assert len(seen.rates) == 1 + 2 * 2
 
 
@@ -166,11 +166,11 @@ def test_centers_come_in_the_owners_units():
         )
     )
     table = open_table(pa.table(columns | {"who": ["a"] * 400}), schema)
-    for method in (DPLloyd(clusters=1), DPLloydImpr(clusters=1)):
+    for method in (DPLloyd(n_clusters=1), DPLloydImpr(n_clusters=1)):
         release = method.release(table, budget=Budget.seeded(200), rng=seeded(1))
         assert release.schema.names == ("n", "x")
         assert release.centers == pytest.approx(np.array([[7.0, 150.0]]), abs=0.1)
-    named = DPLloyd(clusters=1, columns=("x",))
+    named = DPLloyd(n_clusters=1, columns=("x",))
     release = named.release(table, budget=Budget.seeded(200), rng=seeded(1))
     assert release.centers == pytest.approx(np.array([[150.0]]), abs=0.1)
 
@@ -181,7 +181,7 @@ def test_centers_come_in_the_owners_units():
 @pytest.mark.parametrize("make", [DPLloyd, DPLloydImpr])
 def test_clear_clusters_are_found_better_with_more_budget(make):
     points = clouds(6000)
-    method = make(clusters=3)
+    method = make(n_clusters=3)
     errors = {
         epsilon: np.mean(
             [mean_square(points, publish(method, points, epsilon, s).centers) for s in range(8)]
@@ -207,7 +207,7 @@ def test_the_predicted_error_falls_with_epsilon(method):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"clusters": 0}, {"clusters": 2, "rounds": 0}, {"clusters": 2, "rounds": 101}],
+    [{"n_clusters": 0}, {"n_clusters": 2, "max_iter": 0}, {"n_clusters": 2, "max_iter": 101}],
 )
 def test_settings_that_make_no_sense_are_refused(settings):
     with pytest.raises(InvalidParameter):
@@ -216,14 +216,14 @@ def test_settings_that_make_no_sense_are_refused(settings):
 
 def test_an_unknown_start_is_refused():
     with pytest.raises(InvalidParameter, match="start"):
-        DPLloyd(clusters=2, start="sphere")
+        DPLloyd(n_clusters=2, start="sphere")
 
 
 @pytest.mark.parametrize("make", [DPLloyd, DPLloydImpr])
 def test_what_the_release_refuses_is_refused_beforehand(make):
     for method, epsilon in (
-        (make(clusters=2, columns=("y",)), Fraction(1)),
-        (make(clusters=2), Fraction(1, 10**8)),
+        (make(n_clusters=2, columns=("y",)), Fraction(1)),
+        (make(n_clusters=2), Fraction(1, 10**8)),
     ):
         budget = Budget.seeded(epsilon)
         with pytest.raises(InvalidParameter) as predicted:
@@ -235,5 +235,5 @@ def test_what_the_release_refuses_is_refused_beforehand(make):
 
 
 def test_the_number_of_rounds_is_noted():
-    release = publish(DPLloydImpr(clusters=3), clouds(6000))
+    release = publish(DPLloydImpr(n_clusters=3), clouds(6000))
     assert release.notes[0].startswith(f"{MOST_ROUNDS} rounds, since there are about ")

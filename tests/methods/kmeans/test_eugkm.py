@@ -13,19 +13,17 @@ from dpublish.data.box import UNIT
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.kmeans import eugkm as grid_synopsis
-from dpublish.methods.kmeans import hybrid
+from dpublish.methods.kmeans import eugkm, hybrid
 from dpublish.methods.kmeans.eugkm import (
     EUGkM,
     MkM,
     UGkM,
+    grid_side,
 )
-from dpublish.methods.kmeans.grid_size import grid_side
 from dpublish.methods.kmeans.hybrid import PERCENT, HybridKMeans, grid_error, round_error, share_out
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from methods.kmeans.grid_audit import GridReplay
-from methods.kmeans.lloyd_audit import Points, exact_loss, schema_of
+from methods.kmeans.lloyd_audit import Points, Replay, exact_loss, schema_of
 
 EPSILON = Fraction(3, 2)
 KINDS = (UGkM, MkM, EUGkM, HybridKMeans)
@@ -39,7 +37,7 @@ def table_of(points, dimensions):
 
 
 def publish(kind, points, dimensions=2, epsilon=EPSILON, seed=3, **settings):
-    method = kind(**{"clusters": 3, "starts": 5, **settings})
+    method = kind(**{"n_clusters": 3, "n_init": 5, **settings})
     table = table_of(points, dimensions)
     return method.release(table, budget=Budget.seeded(epsilon), rng=seeded(seed))
 
@@ -52,10 +50,10 @@ def clouds(size, seed=4):
 
 def replay(monkeypatch, kind, points, seed=1, size=1000, dimensions=2, epsilon=EPSILON):
     def play(table):
-        method = kind(clusters=2, starts=2)
+        method = kind(n_clusters=2, n_init=2)
         method.release(table, budget=Budget.seeded(epsilon), rng=seeded(9))
 
-    return GridReplay(seed, size).run(monkeypatch, Points(points, dimensions), play)
+    return Replay(seed, size).run(monkeypatch, Points(points, dimensions), play)
 
 
 # --- neighbors ---------------------------------------------------------------------------------
@@ -117,7 +115,7 @@ class CountsEdgesTwice(BoxGrid):
 
 
 def test_a_record_that_counts_in_two_cells_is_caught(monkeypatch):
-    monkeypatch.setattr(grid_synopsis, "BoxGrid", CountsEdgesTwice)
+    monkeypatch.setattr(eugkm, "BoxGrid", CountsEdgesTwice)
     # With 36 cells along each column the middle of the box lies on edges.
     assert grid_side("eug", 9000, 2, 2, EPSILON * Fraction(97, 100)) == 36
     assert worst_loss(monkeypatch, EUGkM, size=9000) > EPSILON
@@ -183,7 +181,7 @@ def test_hybrid_says_what_it_did_and_why():
 @pytest.mark.parametrize("count", [0, 1, 40], ids=["empty", "one row", "equal rows"])
 def test_odd_tables_work(kind, dimensions, count):
     for clusters in (1, 30):
-        release = publish(kind, [(0.25,) * dimensions] * count, dimensions, clusters=clusters)
+        release = publish(kind, [(0.25,) * dimensions] * count, dimensions, n_clusters=clusters)
         assert release.centers.shape == (clusters, dimensions)
         assert prod(release.synopsis.sizes) >= clusters
         assert np.all(np.abs(release.centers) <= 1)
@@ -200,9 +198,9 @@ def test_a_negative_noisy_size_works(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_clusters_than_cells_work(kind, monkeypatch):
-    monkeypatch.setattr(grid_synopsis, "grid_side", lambda *_: 1)
+    monkeypatch.setattr(eugkm, "grid_side", lambda *_: 1)
     monkeypatch.setattr(hybrid, "grid_side", lambda *_: 1)
-    release = publish(kind, clouds(100), clusters=4)
+    release = publish(kind, clouds(100), n_clusters=4)
     assert release.synopsis.sizes == (1, 1)
     assert len(release.centers) == 4
 
@@ -212,7 +210,7 @@ def test_records_without_a_number_lie_in_no_cell_and_are_not_counted():
         tuple(column(name, "numeric", bounds=[0, 1], missing="drop") for name in ("x", "y"))
     )
     rows = pa.table({"x": [0.5, None, 0.5] * 30, "y": [0.5, 0.5, None] * 30})
-    release = EUGkM(clusters=1).release(
+    release = EUGkM(n_clusters=1).release(
         open_table(rows, schema), budget=Budget.seeded(1000), rng=seeded(1)
     )
     assert release.synopsis.records.value == release.synopsis.counts.sum() == 30
@@ -223,7 +221,7 @@ def test_records_without_a_number_lie_in_no_cell_and_are_not_counted():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_clear_clusters_are_found(kind):
-    centers = publish(kind, clouds(20_000), starts=10).centers
+    centers = publish(kind, clouds(20_000), n_init=10).centers
     nearest = min(np.abs(centers[list(order)] - BLOBS).max() for order in permutations(range(3)))
     assert nearest < 0.03
 
@@ -231,7 +229,7 @@ def test_clear_clusters_are_found(kind):
 def test_centers_come_in_the_owners_units():
     schema = Schema((column("income", "numeric", bounds=[0, 80_000]),))
     rows = pa.table({"income": [20_000.0, 60_000.0] * 3000})
-    release = EUGkM(clusters=2).release(
+    release = EUGkM(n_clusters=2).release(
         open_table(rows, schema), budget=Budget.seeded(2), rng=seeded(1)
     )
     assert np.allclose(np.sort(release.centers[:, 0]), [20_000, 60_000], atol=1000)
@@ -242,7 +240,7 @@ def test_the_budget_is_spent_and_the_receipt_says_so(kind):
     for size in (10, 20_000):
         budget = Budget.seeded(EPSILON)
         table = table_of(clouds(size), 2)
-        release = kind(clusters=2, starts=2).release(table, budget=budget, rng=seeded(1))
+        release = kind(n_clusters=2, n_init=2).release(table, budget=budget, rng=seeded(1))
         assert all(leaf.is_used for leaf in budget.account())
         assert budget.cost() == release.receipt.epsilon == EPSILON
         assert sum(share for _, share in release.receipt.shares) == EPSILON
@@ -254,7 +252,8 @@ def test_the_budget_is_spent_and_the_receipt_says_so(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "settings", [{"clusters": 0}, {"clusters": 2, "starts": 0}, {"clusters": 2, "starts": 9999}]
+    "settings",
+    [{"n_clusters": 0}, {"n_clusters": 2, "n_init": 0}, {"n_clusters": 2, "n_init": 9999}],
 )
 def test_impossible_settings_are_refused(kind, settings):
     with pytest.raises(InvalidParameter):
@@ -263,7 +262,7 @@ def test_impossible_settings_are_refused(kind, settings):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_release_refuses_is_refused_before_it_is_paid_for(kind):
-    method, tiny = kind(clusters=2), Fraction(1, 10**20)
+    method, tiny = kind(n_clusters=2), Fraction(1, 10**20)
     with pytest.raises(InvalidParameter):
         method.expected_error(schema_of(2), None, tiny)
     budget = Budget.seeded(tiny)
@@ -275,7 +274,7 @@ def test_what_a_release_refuses_is_refused_before_it_is_paid_for(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n_records", [None, 500, 50_000, 10**7])
 def test_the_error_predicted_falls_with_epsilon(kind, n_records):
-    method = kind(clusters=4)
+    method = kind(n_clusters=4)
     steps = [Fraction(1, 100), Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(4)]
     found = [method.expected_error(schema_of(3), n_records, epsilon) for epsilon in steps]
     targets = [one.figures[one.target] for one in found]
@@ -285,11 +284,11 @@ def test_the_error_predicted_falls_with_epsilon(kind, n_records):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_cells_noise_is_what_was_predicted(kind):
-    reach = kind(clusters=2).expected_error(schema_of(2), None, EPSILON).figures["cell_count_95"]
+    width = kind(n_clusters=2).expected_error(schema_of(2), None, EPSILON).figures["cell_count_95"]
     outside = total = 0
     for seed in range(60):
-        counts = publish(kind, [], seed=seed, starts=1).synopsis.counts
-        outside += np.count_nonzero(np.abs(counts) > reach)
+        counts = publish(kind, [], seed=seed, n_init=1).synopsis.counts
+        outside += np.count_nonzero(np.abs(counts) > width)
         total += counts.size
     assert outside <= 0.05 * total
     assert outside > 0.001 * total

@@ -14,7 +14,7 @@ from dpublish.data.box import UNIT, Box
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.kmeans.kernel_center_losses import (
+from dpublish.methods.kmeans.kernels import (
     STEP,
     CenterLosses,
     largest_gap,
@@ -48,11 +48,11 @@ def batch_of(points):
 
 def gap_over(points, sets):
     """How far losses of two sets can be pulled apart by a record at one of some points."""
-    spreads = []
+    gaps = []
     for point in points:
         apart = [min(np.square(np.subtract(point, c)).sum() for c in one) for one in sets]
-        spreads.append(max(apart) - min(apart))
-    return max(spreads)
+        gaps.append(max(apart) - min(apart))
+    return max(gaps)
 
 
 def test_losses_are_those_of_the_definition():
@@ -97,11 +97,11 @@ def test_a_table_without_complete_records_loses_nothing():
 
 def test_the_bounds_are_those_of_the_worked_examples():
     tenths = np.array([[[0, 0]], [[1, 0]]])
-    assert Fraction(largest_gap(tenths, reach=10), 100) == Fraction(21, 100)
-    assert Fraction(largest_loss(tenths, reach=10), 100) == Fraction(221, 100)
+    assert Fraction(largest_gap(tenths, bound=10), 100) == Fraction(21, 100)
+    assert Fraction(largest_loss(tenths, bound=10), 100) == Fraction(221, 100)
     # The domain 0..10 is -5..5 here, and the candidates 6, 7, 8 are 1, 2, 3.
     middle = np.array([[[1]], [[2]], [[3]]])
-    assert (largest_loss(middle, reach=5), largest_gap(middle, reach=5)) == (64, 28)
+    assert (largest_loss(middle, bound=5), largest_gap(middle, bound=5)) == (64, 28)
 
 
 small_sets = st.integers(1, 2).flatmap(
@@ -120,8 +120,8 @@ def test_no_point_of_the_box_pulls_two_sets_apart_by_more_than_the_bounds(sets):
     array = np.array(sets, dtype=np.int64)
     every = list(product(range(-4, 5), repeat=array.shape[2]))
     exact = gap_over(every, sets)
-    assert exact <= largest_gap(array, reach=4)
-    assert exact <= largest_loss(array, reach=4)
+    assert exact <= largest_gap(array, bound=4)
+    assert exact <= largest_loss(array, bound=4)
 
 
 def test_with_one_center_the_bound_is_attained():
@@ -129,19 +129,19 @@ def test_with_one_center_the_bound_is_attained():
         rng = plain_generator(seed)
         array = rng.integers(-4, 5, (2, 1, 2))
         corners = product((-4, 4), repeat=2)
-        assert gap_over(list(corners), array.tolist()) == largest_gap(array, reach=4)
+        assert gap_over(list(corners), array.tolist()) == largest_gap(array, bound=4)
 
 
 def test_the_bound_follows_the_mutation_not_the_size_of_the_box():
     parent = draw_sets(8, 1, 3)[0]
     sets = np.stack([parent] * 12)
     step = UNIT // 100
-    for number, (place, sign) in enumerate(product(range(6), (-1, 1))):
-        sets[number].reshape(-1)[place] += sign * step
+    for number, (index, sign) in enumerate(product(range(6), (-1, 1))):
+        sets[number].reshape(-1)[index] += sign * step
     inside = np.clip(sets, -UNIT, UNIT)
-    reach = CenterLosses(PLANE, inside).range_sensitivity(AddRemoveRecord())
-    assert reach <= 8 * (step / UNIT) * UNIT**2 / STEP + 1
-    assert reach < CenterLosses(PLANE, draw_sets(8)).range_sensitivity(AddRemoveRecord()) / 20
+    width = CenterLosses(PLANE, inside).range_sensitivity(AddRemoveRecord())
+    assert width <= 8 * (step / UNIT) * UNIT**2 / STEP + 1
+    assert width < CenterLosses(PLANE, draw_sets(8)).range_sensitivity(AddRemoveRecord()) / 20
 
 
 def loss_of(points, sets):
@@ -156,11 +156,11 @@ def test_one_more_record_never_moves_rounded_losses_apart_by_more_than_r(seed):
     sets = draw_sets(seed, sets=5, clusters=2)
     if seed % 2:  # near each other, so that rounding counts
         sets = np.clip(sets[:1] + draw_sets(seed + 50, 5, 2) // 2**12, -UNIT, UNIT)
-    reach = CenterLosses(PLANE, sets).range_sensitivity(AddRemoveRecord())
+    width = CenterLosses(PLANE, sets).range_sensitivity(AddRemoveRecord())
     corners = list(product((-UNIT, 0, UNIT), repeat=2))
     for point in [*corners, *draw_sets(seed + 90, 1, 60)[0].tolist()]:
         added = loss_of([point], sets)
-        assert added.max() - added.min() <= reach
+        assert added.max() - added.min() <= width
 
 
 def test_the_supremum_over_the_data_is_no_bound():
@@ -181,8 +181,8 @@ def test_a_record_that_counts_for_two_sets_of_centers_would_break_the_bound():
     apart = [[np.square(np.subtract(tie, c)).sum() // STEP for c in one] for one in sets.tolist()]
     doubled = [sum(value for value in one if value == min(one)) for one in apart]
     single = loss_of([tie], sets)
-    reach = CenterLosses(PLANE, sets).range_sensitivity(AddRemoveRecord())
-    assert single.max() - single.min() <= reach < max(doubled)
+    width = CenterLosses(PLANE, sets).range_sensitivity(AddRemoveRecord())
+    assert single.max() - single.min() <= width < max(doubled)
 
 
 def test_equal_sets_leave_a_range_to_choose_by():

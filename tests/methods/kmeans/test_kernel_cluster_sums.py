@@ -14,14 +14,14 @@ from dpublish.data.batch import Batch
 from dpublish.data.box import UNIT, Box
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
-from dpublish.methods.kmeans import kernel_cluster_sums as cluster_sums
-from dpublish.methods.kmeans.kernel_cluster_sums import MOST_COLUMNS, ClusterSums
+from dpublish.methods.kmeans import kernels
+from dpublish.methods.kmeans.kernels import MOST_COLUMNS, ClusterSums
 from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, ReplaceRecord
 from dpublish.randomness import plain_generator
 from methods.kmeans.broken_cluster_sums import InAllOfEquals, InTheFarthest
 
 RECORDS = AddRemoveRecord()
-PLACES = (-1.0, -0.25, 0.0, 0.5, 1.0)
+COORDINATES = (-1.0, -0.25, 0.0, 0.5, 1.0)
 
 
 @cache
@@ -46,15 +46,15 @@ def add_up(kernel, points, cuts=()):
 def nearest(point, centers):
     """The nearest center on the lattice in exact arithmetic, the first of equals."""
     exact = [[Fraction(round(c * UNIT)) for c in center] for center in centers]
-    place = [Fraction(round(x * UNIT)) for x in point]
+    lattice = [Fraction(round(x * UNIT)) for x in point]
     return min(
         range(len(exact)),
-        key=lambda i: sum((x - c) ** 2 for x, c in zip(place, exact[i], strict=True)),
+        key=lambda i: sum((x - c) ** 2 for x, c in zip(lattice, exact[i], strict=True)),
     )
 
 
 def assigns_to_the_nearest(kernel_type, points, centers):
-    """Whether each record alone is counted once, at its nearest center, with its place."""
+    """Whether each record alone is counted once, at its nearest center, with its coordinates."""
     kernel = kernel_type(box_of(len(centers[0])), np.array(centers))
     for point in points:
         wanted = kernel.zero()
@@ -66,7 +66,7 @@ def assigns_to_the_nearest(kernel_type, points, centers):
 
 def worlds(dimensions):
     """Points and centers on a coarse grid, centers that coincide among them."""
-    points = list(product(PLACES, repeat=dimensions))
+    points = list(product(COORDINATES, repeat=dimensions))
     corners = list(product((-1.0, 0.5), repeat=dimensions))
     return points, [list(pair) for pair in product(corners, repeat=2)]
 
@@ -141,8 +141,8 @@ def test_other_neighbors_are_refused(neighbors):
 @given(st.integers(0, 99), st.lists(st.integers(0, 60), max_size=3).map(sorted))
 def test_the_answer_does_not_depend_on_order_or_cuts(seed, cuts):
     rng = plain_generator(seed)
-    points = rng.choice(PLACES, (60, 2))
-    kernel = ClusterSums(box_of(2), rng.choice(PLACES, (4, 2)))
+    points = rng.choice(COORDINATES, (60, 2))
+    kernel = ClusterSums(box_of(2), rng.choice(COORDINATES, (4, 2)))
     whole = add_up(kernel, points)
     assert np.array_equal(add_up(kernel, rng.permutation(points), cuts), whole)
     assert np.array_equal(whole, sum(add_up(kernel, [point]) for point in points))
@@ -152,7 +152,7 @@ def test_long_batches_are_cut_without_a_trace(monkeypatch):
     points = plain_generator(5).uniform(-1, 1, (50, 2))
     kernel = ClusterSums(box_of(2), np.array([[0.0, 0.0], [0.5, 0.5]]))
     whole = add_up(kernel, points)
-    monkeypatch.setattr(cluster_sums, "_PART", 7)
+    monkeypatch.setattr(kernels, "_PART", 7)
     assert np.array_equal(add_up(kernel, points), whole)
 
 

@@ -9,7 +9,7 @@ from dpublish.data.box import Box
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.kmeans.kernel_pair_counts import PairCounts
+from dpublish.methods.kmeans.kernels import PairCounts
 from dpublish.privacy.neighbors import AddRemoveRecord, ReplaceRecord
 
 SCHEMA = Schema(tuple(column(name, "numeric", bounds=[0, 8]) for name in "xyz"))
@@ -31,9 +31,9 @@ def test_counts_equal_a_plain_loop():
     points = np.random.Generator(np.random.Philox(key=3)).uniform(0, 8, (500, 3)).round(1)
     expected = np.zeros((3, 4, 4), dtype=np.int64)
     for point in points:
-        places = [min(int(v // 2), 3) for v in point]
+        bins = [min(int(v // 2), 3) for v in point]
         for number, (i, j) in enumerate([(0, 1), (0, 2), (1, 2)]):
-            expected[number, places[i], places[j]] += 1
+            expected[number, bins[i], bins[j]] += 1
     assert np.array_equal(count(points), expected)
 
 

@@ -8,20 +8,19 @@ import pyarrow as pa
 import pytest
 
 from dpublish.aggregates.box_grid import BoxGrid
+from dpublish.core import run as run_module
 from dpublish.core.folder.folder import load
+from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.kmeans import eugkm as grid_synopsis
-from dpublish.methods.kmeans import lloyd_round, marginal_tree
+from dpublish.methods.kmeans import eugkm
 from dpublish.methods.kmeans.choose_k import best_of, judge_clusters
 from dpublish.methods.kmeans.kmeans import KMeans, dense_side
-from dpublish.methods.kmeans.released import KMeansRelease
-from dpublish.methods.kmeans.released_tree import TreeKMeansRelease
+from dpublish.methods.kmeans.released import KMeansRelease, TreeKMeansRelease
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from methods.kmeans.grid_audit import GridReplay
-from methods.kmeans.lloyd_audit import Points, exact_loss
+from methods.kmeans.lloyd_audit import Points, Replay, exact_loss
 
 
 def schema_of(dimensions):
@@ -34,7 +33,7 @@ def release(points, dimensions, clusters=3, epsilon="1", seed=1, budget=None):
         pa.table({f"x{i}": one for i, one in enumerate(columns)}), schema_of(dimensions)
     )
     share = Budget.seeded(epsilon) if budget is None else budget
-    return KMeans(clusters=clusters).release(table, budget=share, rng=seeded(seed))
+    return KMeans(n_clusters=clusters).release(table, budget=share, rng=seeded(seed))
 
 
 def blobs(dimensions, size=3000):
@@ -82,7 +81,7 @@ def test_a_tree_is_saved_loaded_drawn_from_and_clustered_again(tmp_path):
     found.save(tmp_path / "out")
     again = load(tmp_path / "out")
     assert again == found
-    assert again.recluster(3, starts=5, seed=1).shape == (3, 4)
+    assert again.recluster(3, n_init=5, seed=1).shape == (3, 4)
     assert again.rows(50, seed=1).num_rows == 50
     assert again.rows(0).num_rows == 0
     assert abs(again.rows(seed=2).num_rows - 3000) < 100
@@ -99,7 +98,7 @@ def test_given_the_noisy_answers_nothing_else_depends_on_the_rows(dimensions, mo
         budget.spend()
         return np.arange(counts.size, dtype=np.int64).reshape(counts.shape) * 7 % 97
 
-    def choose(scores, *, sensitivity_range, budget, rng):
+    def choose(scores, *, budget, **_):
         budget.spend()
         return len(scores) - 1
 
@@ -107,10 +106,9 @@ def test_given_the_noisy_answers_nothing_else_depends_on_the_rows(dimensions, mo
         budget.spend()
         return 4000
 
-    for module in (grid_synopsis, marginal_tree, lloyd_round):
-        monkeypatch.setattr(module, "add_geometric", told)
-    monkeypatch.setattr(marginal_tree, "select", choose)
-    monkeypatch.setattr(grid_synopsis, "noisy_size", size)
+    monkeypatch.setattr(run_module, "add_geometric", told)
+    monkeypatch.setattr(run_module, "select", choose)
+    monkeypatch.setattr(run_module, "noisy_size", size)
     found = [release(rows, dimensions) for rows in ([], blobs(dimensions, 10), blobs(dimensions))]
     assert all(np.array_equal(one.centers, found[0].centers) for one in found)
     assert all(one.metadata() == found[0].metadata() for one in found)
@@ -120,11 +118,11 @@ def test_numbers_of_clusters_can_be_tried_on_both_synopses():
     # Six are too many for the grid; a tree of marginals draws stray points, which may earn them.
     for dimensions, candidates in ((2, [2, 3, 6]), (4, [2, 3])):
         blob = release(blobs(dimensions), dimensions, epsilon="5")
-        assert best_of(judge_clusters(blob, candidates, seed=1)).clusters == 3
+        assert best_of(judge_clusters(blob, candidates, seed=1)).n_clusters == 3
 
 
 def test_every_share_is_refused_beforehand_if_no_noise_can_be_drawn_for_it():
-    method = KMeans(clusters=3)
+    method = KMeans(n_clusters=3)
     for dimensions in (2, 5):
         with pytest.raises(InvalidParameter):
             method.expected_error(schema_of(dimensions), None, Fraction(1, 10**14))
@@ -144,10 +142,10 @@ def grid_loss(monkeypatch):
     """The largest exact loss of a release in two columns, over small worlds."""
 
     def play(table):
-        KMeans(clusters=2).release(table, budget=Budget.seeded(EPSILON), rng=seeded(9))
+        KMeans(n_clusters=2).release(table, budget=Budget.seeded(EPSILON), rng=seeded(9))
 
     def replay(points):
-        return GridReplay(1, 400).run(monkeypatch, Points(points, 2), play)
+        return Replay(1, 400).run(monkeypatch, Points(points, 2), play)
 
     return max(
         exact_loss(replay(others), replay([*others, added]))
@@ -165,7 +163,7 @@ def test_a_grid_whose_noise_forgets_half_of_what_a_record_does_is_caught(monkeyp
             super().add(batch, out)
             super().add(batch, out)
 
-    monkeypatch.setattr(grid_synopsis, "BoxGrid", CountsTwice)
+    monkeypatch.setattr(eugkm, "BoxGrid", CountsTwice)
     assert grid_loss(monkeypatch) > EPSILON
 
 
@@ -187,14 +185,13 @@ def tree_loss(monkeypatch, table_share=1):
 
     chosen = []
 
-    def choose(scores, *, sensitivity_range, budget, rng):
+    def choose(scores, *, budget, **_):
         chosen.append(budget.spend())
         return 0
 
-    for module in (grid_synopsis, marginal_tree, lloyd_round):
-        monkeypatch.setattr(module, "add_geometric", told)
-    monkeypatch.setattr(marginal_tree, "select", choose)
-    monkeypatch.setattr(grid_synopsis, "noisy_size", size)
+    monkeypatch.setattr(run_module, "add_geometric", told)
+    monkeypatch.setattr(run_module, "select", choose)
+    monkeypatch.setattr(run_module, "noisy_size", size)
     losses = []
     for others, added in product(([], [(0.3,) * 4]), ((1,) * 4, (-1, 1, -1, 0.5))):
         answers = []
@@ -212,5 +209,20 @@ def test_a_release_from_a_tree_loses_its_budget_and_no_more(monkeypatch):
     assert tree_loss(monkeypatch) == EPSILON
 
 
-def test_a_tree_whose_tables_are_perturbed_for_one_column_only_is_caught(monkeypatch):
+def test_a_tree_whose_tables_get_noise_for_one_column_only_is_caught(monkeypatch):
     assert tree_loss(monkeypatch, table_share=4) > EPSILON
+
+
+# --- names of settings ---------------------------------------------------------------------------
+
+
+def test_former_names_of_settings_are_understood_where_a_method_has_no_such_setting():
+    assert make_method("kmeans", {"clusters": "3"}) == KMeans(n_clusters=3)
+    lloyd = make_method("dplloyd", {"clusters": 3, "rounds": "4"})
+    assert (lloyd.n_clusters, lloyd.max_iter) == (3, 4)
+    assert make_method("eugkm", {"clusters": 3, "starts": 7}).n_init == 7
+    assert make_method("pgkm", {"clusters": 3, "rounds": 9}).rounds == 9
+    with pytest.raises(InvalidParameter, match="given twice"):
+        make_method("kmeans", {"clusters": 3, "n_clusters": 3})
+    with pytest.raises(InvalidParameter, match="starts"):
+        make_method("kmeans", {"clusters": 3, "starts": 7})

@@ -9,17 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpublish.accuracy.noise_distribution import noise_pmf, noise_variance
+from dpublish.core.run import Run
 from dpublish.data.box import UNIT, Box
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
+from dpublish.mechanisms.noise import add_geometric
 from dpublish.methods.kmeans import lloyd_round as module
+from dpublish.methods.kmeans.dplloyd import DPLloyd
 from dpublish.methods.kmeans.lloyd_round import (
-    MOST_CLUSTERS,
     lloyd_round,
     move,
-    require_clusters,
-    require_records,
     round_errors,
 )
+from dpublish.methods.kmeans.method import MOST_CLUSTERS
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveUnit
 from dpublish.randomness import seeded
@@ -29,7 +30,7 @@ from methods.kmeans.lloyd_audit import Points, Replay, exact_loss, schema_of
 
 EPSILON = Fraction(1, 2)
 WEIGHT = Fraction(3, 4)
-PLACES = (-1.0, 0.0, 1.0)
+COORDINATES = (-1.0, 0.0, 1.0)
 
 
 def play_round(centers, weight=WEIGHT, budgets=None):
@@ -38,16 +39,15 @@ def play_round(centers, weight=WEIGHT, budgets=None):
 
     def play(table):
         for budget in budgets or [Budget.seeded(EPSILON)]:
-            lloyd_round(
-                table, box, np.array(centers), count_weight=weight, budget=budget, rng=seeded(1)
-            )
+            run = Run(table, rng=seeded(1))
+            lloyd_round(run, box, np.array(centers), count_weight=weight, budget=budget)
 
     return play
 
 
 def worst_loss(monkeypatch, dimensions, play_from):
-    """Search small worlds: all centers on few places, no to two records, one more added."""
-    points = list(product(PLACES, repeat=dimensions))
+    """Search small worlds: all centers on few points, no to two records, one more added."""
+    points = list(product(COORDINATES, repeat=dimensions))
     found = []
     for centers in product(points, repeat=2):
         for others in ([], [points[0]], [points[-1], points[1]]):
@@ -117,7 +117,8 @@ def test_an_empty_cluster_gets_noise_like_any_other(monkeypatch, rng):
     table, box = Points([(0.9,)] * 4, 1), Box.of(schema_of(1))
     for _ in range(3000):
         centers = np.array([[-1.0], [1.0]])
-        lloyd_round(table, box, centers, count_weight=1, budget=Budget.seeded(2 * rate), rng=rng)
+        budget = Budget.seeded(2 * rate)
+        lloyd_round(Run(table, rng=rng), box, centers, count_weight=1, budget=budget)
     for column, exact in enumerate((0, 4)):
         distribution = dict(zip(range(-40, 41), noise_pmf(rate, np.arange(-40, 41)), strict=True))
         noise = [counts[column] - exact for counts in kept]
@@ -150,12 +151,11 @@ def test_centers_stay_in_the_box_and_never_follow_a_count_that_is_noise(counts, 
 def test_with_much_budget_a_round_gives_the_means_of_the_nearest_records(rng):
     points = [(-0.5,)] * 30 + [(-0.7,)] * 10 + [(0.9,)] * 20
     found = lloyd_round(
-        Points(points, 1),
+        Run(Points(points, 1), rng=rng),
         Box.of(schema_of(1)),
         np.array([[-1.0], [1.0]]),
         count_weight=1,
         budget=Budget.seeded(1000),
-        rng=rng,
     )
     assert found == pytest.approx(np.array([[-0.55], [0.9]]), abs=0.01)
 
@@ -168,8 +168,8 @@ def test_the_predicted_noise_holds_95_percent_and_no_more(rng):
     figures = round_errors(box, 3, EPSILON, WEIGHT, None)
     shares = Budget.seeded(EPSILON).split(counts=WEIGHT, sums=2)
     zeros = np.zeros(20_000, dtype=np.int64)
-    counts = np.abs(module.add_geometric(zeros, sensitivity=1, budget=shares["counts"], rng=rng))
-    sums = np.abs(module.add_geometric(zeros, sensitivity=2 * UNIT, budget=shares["sums"], rng=rng))
+    counts = np.abs(add_geometric(zeros, sensitivity=1, budget=shares["counts"], rng=rng))
+    sums = np.abs(add_geometric(zeros, sensitivity=2 * UNIT, budget=shares["sums"], rng=rng))
     assert np.mean(sums / UNIT <= figures["coordinate_sum_95"]) == pytest.approx(0.95, abs=0.01)
     assert np.mean(counts <= figures["cluster_count_95"]) >= 0.94
     assert np.mean(counts < figures["cluster_count_95"]) < 0.95
@@ -191,11 +191,11 @@ def test_noise_that_does_not_fit_is_refused_beforehand():
 @pytest.mark.parametrize("clusters", [0, -1, 2.5, True, MOST_CLUSTERS + 1])
 def test_a_number_of_clusters_that_makes_no_sense_is_refused(clusters):
     with pytest.raises(InvalidParameter, match="clusters"):
-        require_clusters(clusters)
+        DPLloyd(n_clusters=clusters)
 
 
 def test_a_table_of_units_is_refused():
     table = Points([], 1)
     table.neighbors = AddRemoveUnit("person")
     with pytest.raises(InvalidParameter, match="one record"):
-        require_records(table, "dplloyd")
+        DPLloyd(n_clusters=1).check_table(table)

@@ -9,10 +9,10 @@ import pytest
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.methods.kmeans.dense_regions import dense_cells, standing_out
-from dpublish.methods.kmeans.grid_size import even_sizes
+from dpublish.methods.kmeans.eugkm import even_sizes
 from dpublish.methods.kmeans.kmeans import KMeans
 from dpublish.methods.kmeans.report import section
+from dpublish.methods.kmeans.starting_centers import dense_cells, standing_out
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
@@ -24,7 +24,7 @@ def publish_map(seed, epsilon="0.5", clusters=12):
     points = cities[rng.integers(0, 2, 30_000)] + rng.normal(0, 0.02, (30_000, 2))
     schema = Schema(tuple(column(name, "numeric", bounds=[-1, 1]) for name in "xy"))
     table = open_table(pa.table({"x": points[:, 0], "y": points[:, 1]}), schema)
-    method = KMeans(clusters=clusters)
+    method = KMeans(n_clusters=clusters)
     return method.release(table, budget=Budget.seeded(epsilon), rng=seeded(seed)), points
 
 
@@ -53,7 +53,7 @@ def small_clusters_found(seed):
     )
     schema = Schema(tuple(column(name, "numeric", bounds=[-1, 1]) for name in "xy"))
     table = open_table(pa.table({"x": points[:, 0], "y": points[:, 1]}), schema)
-    release = KMeans(clusters=8).release(table, budget=Budget.seeded("0.2"), rng=seeded(seed))
+    release = KMeans(n_clusters=8).release(table, budget=Budget.seeded("0.2"), rng=seeded(seed))
     apart = np.linalg.norm(SMALL[:, None] - release.centers[None], axis=2).min(axis=1)
     return np.count_nonzero(apart < 0.2)
 
@@ -98,7 +98,7 @@ def publish_ages(epsilon="5"):
     """Publish a grid over 100 ages, each of which 60 people have."""
     schema = Schema((column("age", "integer", bounds=[0, 99]),))
     table = open_table(pa.table({"age": np.repeat(np.arange(100), 60)}), schema)
-    method = KMeans(clusters=2)
+    method = KMeans(n_clusters=2)
     return method.release(table, budget=Budget.seeded(epsilon), rng=seeded(1))
 
 
@@ -141,6 +141,6 @@ def test_without_a_grid_no_sizes_are_shown():
     schema = Schema(tuple(column(f"x{i}", "numeric", bounds=[-1, 1]) for i in range(5)))
     points = plain_generator(1).uniform(-1, 1, (500, 5))
     table = open_table(pa.table({f"x{i}": points[:, i] for i in range(5)}), schema)
-    release = KMeans(clusters=2).release(table, budget=Budget.seeded(Fraction(1)), rng=seeded(1))
+    release = KMeans(n_clusters=2).release(table, budget=Budget.seeded(Fraction(1)), rng=seeded(1))
     assert release.cluster_sizes is None
     assert section(release, False).listings[0].headers == ["cluster", *release.box.names]

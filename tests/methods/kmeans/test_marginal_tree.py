@@ -9,14 +9,15 @@ import pytest
 
 from dpublish.accuracy.noise_distribution import noise_pmf
 from dpublish.aggregates.dependence import DISTANCE
+from dpublish.core import run as run_module
 from dpublish.core.noisy_size import NoisySize
+from dpublish.core.run import Run
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.kmeans import marginal_tree
-from dpublish.methods.kmeans.marginal_synopsis import MarginalTree
-from dpublish.methods.kmeans.marginal_tree import Bins, choose_bins, publish_tree
+from dpublish.methods.kmeans.kmeans import Bins, choose_bins, publish_tree
+from dpublish.methods.kmeans.synopsis import MarginalTree
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from dpublish.testing import frequency_p_value
@@ -34,7 +35,8 @@ def opened(points):
 
 def publish(points, epsilon="1", records=MANY, seed=1, budget=None):
     share = Budget.seeded(epsilon) if budget is None else budget
-    return publish_tree(opened(points), BOX, records, budget=share, rng=seeded(seed))
+    run = Run(opened(points), rng=seeded(seed))
+    return publish_tree(run, BOX, records, budget=share)
 
 
 def linked(size=3000):
@@ -112,9 +114,9 @@ def test_no_record_gives_the_choice_away_and_a_quarter_of_the_range_would():
             one[tuple(generator.integers(0, 2, 2))] += 1
         here = [DISTANCE.measure(one) for one in pair_tables]
         there = [DISTANCE.measure(one) for one in more]
-        reach = DISTANCE.sensitivity_range
-        worst = max(worst, choice_losses(here, there, reach, 1.0))
-        loose = max(loose, choice_losses(here, there, reach / 4, 1.0))
+        width = DISTANCE.sensitivity_range
+        worst = max(worst, choice_losses(here, there, width, 1.0))
+        loose = max(loose, choice_losses(here, there, width / 4, 1.0))
     assert worst <= 1 + 1e-9
     assert loose > 1.0
 
@@ -144,9 +146,9 @@ def test_a_record_moves_the_published_counts_by_the_number_of_columns(monkeypatc
         seen.append((counts, sensitivity))
         return counts
 
-    monkeypatch.setattr(marginal_tree, "add_geometric", keep)
+    monkeypatch.setattr(run_module, "add_geometric", keep)
     monkeypatch.setattr(
-        marginal_tree, "select", lambda scores, *, budget, **_: int(budget.spend() * 0)
+        run_module, "select", lambda scores, *, budget, **_: int(budget.spend() * 0)
     )
     points = linked(30)
     for rows in (points, np.vstack([points, [[3, 9, 15, 0]]])):

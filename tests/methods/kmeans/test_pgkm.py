@@ -13,7 +13,7 @@ from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.evaluation.metrics.clustering import normalized_intra_cluster_variance
 from dpublish.methods.kmeans import pgkm as evolved
-from dpublish.methods.kmeans.kernel_center_losses import STEP
+from dpublish.methods.kmeans.kernels import STEP
 from dpublish.methods.kmeans.pgkm import PGkM
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -39,8 +39,8 @@ def uniform_points(count, dimensions=2, seed=0):
 def heaps(records=3000):
     rng = plain_generator(4)
     middles = np.array([[-0.6, -0.5], [0.5, 0.6], [0.6, -0.6]])
-    spread = rng.normal(0, 0.05, (records, 2))
-    return np.clip(middles[rng.integers(3, size=records)] + spread, -1, 1)
+    noise = rng.normal(0, 0.05, (records, 2))
+    return np.clip(middles[rng.integers(3, size=records)] + noise, -1, 1)
 
 
 def generations_of(monkeypatch, points, budget, **settings):
@@ -57,7 +57,7 @@ def generations_of(monkeypatch, points, budget, **settings):
         return real(noted, first, plan, **more)
 
     monkeypatch.setattr(evolved, "search", spy)
-    method = PGkM(**({"clusters": 2} | settings))
+    method = PGkM(**({"n_clusters": 2} | settings))
     release = method.release(table_of(points), budget=Budget.seeded(budget), rng=seeded(1))
     return seen, release
 
@@ -69,9 +69,9 @@ def test_scores_are_minus_the_distances_and_ranges_hold_anywhere_in_the_box(monk
     anywhere = [[-1, -1], [-1, 1], [1, -1], [1, 1], *uniform_points(50, seed=9).tolist()]
     for generation, scores in seen:
         sets = generation.reshape(len(generation), 2, 2) / UNIT
-        for place in (0, 57, 199):
-            nicv = normalized_intra_cluster_variance(points, sets[place])
-            assert -scores.values[place] * STEP / UNIT**2 == pytest.approx(30 * nicv, abs=1e-3)
+        for index in (0, 57, 199):
+            nicv = normalized_intra_cluster_variance(points, sets[index])
+            assert -scores.values[index] * STEP / UNIT**2 == pytest.approx(30 * nicv, abs=1e-3)
         for point in anywhere:
             apart = np.square(sets - point).sum(axis=2).min(axis=1) * UNIT**2 / STEP
             assert apart.max() - apart.min() <= scores.sensitivity_range + 1
@@ -85,8 +85,8 @@ def test_the_range_shrinks_with_the_mutations_and_ignores_the_records(monkeypatc
         monkeypatch.undo()
     for first, *late in ranges:
         assert first > 3 * max(late)
-        for number, reach in enumerate(late):
-            assert reach <= 8 * 0.1 * 0.95**number * UNIT**2 / STEP + 1
+        for number, width in enumerate(late):
+            assert width <= 8 * 0.1 * 0.95**number * UNIT**2 / STEP + 1
     first_choices = {one[0] for one in ranges}
     assert len(first_choices) == 1  # the first generation is the same, whatever the records
 
@@ -94,7 +94,7 @@ def test_the_range_shrinks_with_the_mutations_and_ignores_the_records(monkeypatc
 @pytest.mark.parametrize("settings", [{}, {"rounds": 5}, {"parents": 3, "population": 20}])
 def test_what_is_spent_is_what_was_granted(settings):
     budget = Budget.seeded("0.8")
-    method = PGkM(clusters=2, **settings)
+    method = PGkM(n_clusters=2, **settings)
     release = method.release(table_of(uniform_points(50)), budget=budget, rng=seeded(1))
     assert budget.cost() == budget.epsilon == release.receipt.epsilon
     assert all(share.is_used for share in budget.account())
@@ -112,7 +112,7 @@ def test_more_budget_brings_centers_nearer():
     def nicv(epsilon):
         found = []
         for seed in range(3):
-            method = PGkM(clusters=3, rounds=30)
+            method = PGkM(n_clusters=3, rounds=30)
             release = method.release(
                 table_of(points), budget=Budget.seeded(epsilon), rng=seeded(seed)
             )
@@ -135,7 +135,7 @@ def test_more_budget_brings_centers_nearer():
 )
 def test_it_works_on_odd_tables_with_more_clusters_than_records(points):
     for seed in range(3):  # the noisy size is often negative
-        release = PGkM(clusters=9).release(
+        release = PGkM(n_clusters=9).release(
             table_of(points), budget=Budget.seeded("0.01"), rng=seeded(seed)
         )
         assert release.centers.shape == (9, np.shape(points)[1])
@@ -144,7 +144,7 @@ def test_it_works_on_odd_tables_with_more_clusters_than_records(points):
 
 
 def test_one_center_in_one_column_can_be_bred():
-    release = PGkM(clusters=1, population=1).release(
+    release = PGkM(n_clusters=1, population=1).release(
         table_of(uniform_points(9, 1)), budget=Budget.seeded(1), rng=seeded(1)
     )
     assert release.centers.shape == (1, 1)
@@ -152,7 +152,7 @@ def test_one_center_in_one_column_can_be_bred():
 
 def test_the_predicted_shortfall_never_grows_with_the_budget():
     for settings in ({}, {"rounds": 20}, {"parents": 5}):
-        method = PGkM(clusters=3, **settings)
+        method = PGkM(n_clusters=3, **settings)
         for records in (None, 1_000, 100_000, 10_000_000):
             predicted = [
                 method.expected_error(schema_of(), records, Fraction(part, 100))
@@ -167,7 +167,7 @@ def test_the_predicted_shortfall_never_grows_with_the_budget():
 @pytest.mark.parametrize(
     "bad",
     [
-        {"clusters": 0},
+        {"n_clusters": 0},
         {"rounds": 0},
         {"rounds": 501},
         {"population": 0},
@@ -177,15 +177,15 @@ def test_the_predicted_shortfall_never_grows_with_the_budget():
 )
 def test_settings_without_sense_are_refused(bad):
     with pytest.raises(InvalidParameter):
-        PGkM(**({"clusters": 2} | bad))
+        PGkM(**({"n_clusters": 2} | bad))
 
 
 def test_what_cannot_be_done_is_refused_before_anything_is_spent():
     table = table_of(uniform_points(5))
     for settings, epsilon, word in (
-        ({"clusters": 2}, "1e-7", "rate"),
-        ({"clusters": 2, "rounds": 3}, "1e-9", "rate"),
-        ({"clusters": 100_000}, "1", "coordinates"),
+        ({"n_clusters": 2}, "1e-7", "rate"),
+        ({"n_clusters": 2, "rounds": 3}, "1e-9", "rate"),
+        ({"n_clusters": 100_000}, "1", "coordinates"),
     ):
         method = PGkM(**settings)
         budget = Budget.seeded(epsilon)
@@ -198,12 +198,12 @@ def test_what_cannot_be_done_is_refused_before_anything_is_spent():
     used = Budget.seeded(1)
     used.spend()
     with pytest.raises(BudgetAlreadyUsed):
-        PGkM(clusters=2).release(table, budget=used, rng=seeded(1))
+        PGkM(n_clusters=2).release(table, budget=used, rng=seeded(1))
 
 
 def test_progress_counts_generations():
     calls = []
-    PGkM(clusters=2, rounds=3).release(
+    PGkM(n_clusters=2, rounds=3).release(
         table_of(uniform_points(9)),
         budget=Budget.seeded(1),
         rng=seeded(1),

@@ -97,7 +97,7 @@ def test_the_grid_can_be_clustered_again():
     found = make().recluster(2, seed=1)
     expected = np.array([[100 / 6, 100 + 100 / 6], [500 / 6, 100 + 500 / 6]])
     assert found[np.argsort(found[:, 0])] == pytest.approx(expected, abs=6)
-    assert make().recluster(40, starts=2, seed=1).shape == (40, 2)
+    assert make().recluster(40, n_init=2, seed=1).shape == (40, 2)
     assert np.array_equal(make().recluster(3, seed=7), make().recluster(3, seed=7))
 
 

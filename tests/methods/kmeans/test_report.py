@@ -26,7 +26,7 @@ def publish(dimensions, clusters=3):
     schema = Schema(tuple(column(name, "numeric", bounds=[0, 10]) for name in names))
     points = plain_generator(1).uniform(0, 10, (50, dimensions))
     rows = pa.table(dict(zip(names, points.T, strict=True)))
-    method = DPLloyd(clusters=clusters)
+    method = DPLloyd(n_clusters=clusters)
     return method.release(open_table(rows, schema), budget=Budget.seeded(5), rng=seeded(2))
 
 
@@ -56,8 +56,8 @@ def test_pairs_of_columns_are_drawn_three_at_most(dimensions, pictures):
 
 def test_centers_stand_where_they_are_with_the_second_column_upwards():
     release = publish(2, clusters=2)
-    placed = replace(release, centers=np.array([[0.0, 0.0], [10.0, 7.5]]))
-    assert dots(section(placed, True).figures[0]) == [(0, 400), (400, 100)]
+    moved = replace(release, centers=np.array([[0.0, 0.0], [10.0, 7.5]]))
+    assert dots(section(moved, True).figures[0]) == [(0, 400), (400, 100)]
 
 
 def test_cells_with_a_positive_count_are_shaded_behind_the_centers():

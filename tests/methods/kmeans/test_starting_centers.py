@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from dpublish.core.run import Run
 from dpublish.errors import InvalidParameter
 from dpublish.methods.kmeans import starting_centers
 from dpublish.methods.kmeans.starting_centers import (
-    public_generator,
-    spread_centers,
+    separated_centers,
     uniform_centers,
 )
 from dpublish.randomness import plain_generator, secure, seeded
@@ -23,38 +23,38 @@ def corner_distance(centers):
 
 
 @pytest.mark.parametrize(("clusters", "dimensions"), [(1, 1), (9, 1), (15, 2), (5, 6), (40, 10)])
-@pytest.mark.parametrize("draw", [spread_centers, uniform_centers])
+@pytest.mark.parametrize("draw", [separated_centers, uniform_centers])
 def test_centers_lie_in_the_box(draw, clusters, dimensions):
     centers = draw(clusters, dimensions, plain_generator(1))
     assert centers.shape == (clusters, dimensions)
     assert np.all(np.abs(centers) <= 1)
 
 
-def test_spread_centers_are_further_apart_than_uniform_ones_and_off_the_corners():
+def test_separated_centers_are_further_apart_than_uniform_ones_and_off_the_corners():
     for seed in range(20):
-        spread = spread_centers(15, 2, plain_generator(seed))
+        apart = separated_centers(15, 2, plain_generator(seed))
         uniform = uniform_centers(15, 2, plain_generator(seed))
-        assert least_distance(spread) > 0.4 > 0.35 > least_distance(uniform)
-        assert corner_distance(spread) >= least_distance(spread) / 2 * 0.9
+        assert least_distance(apart) > 0.4 > 0.35 > least_distance(uniform)
+        assert corner_distance(apart) >= least_distance(apart) / 2 * 0.9
 
 
 @pytest.mark.parametrize("block", [1, 7, 10_000])
 def test_every_placement_keeps_its_radius(monkeypatch, block):
     monkeypatch.setattr(starting_centers, "_BLOCK", block)
     seen = []
-    place = starting_centers._place
+    pack = starting_centers._pack
 
     def spy(radius, clusters, dimensions, rng):
-        placed = place(radius, clusters, dimensions, rng)
-        seen.append((radius, placed))
-        return placed
+        packed = pack(radius, clusters, dimensions, rng)
+        seen.append((radius, packed))
+        return packed
 
-    monkeypatch.setattr(starting_centers, "_place", spy)
-    found = spread_centers(6, 2, plain_generator(3))
-    kept = [(radius, placed) for radius, placed in seen if placed is not None]
-    for radius, placed in kept:
-        assert least_distance(placed) >= 2 * radius
-        assert corner_distance(placed) >= radius
+    monkeypatch.setattr(starting_centers, "_pack", spy)
+    found = separated_centers(6, 2, plain_generator(3))
+    kept = [(radius, packed) for radius, packed in seen if packed is not None]
+    for radius, packed in kept:
+        assert least_distance(packed) >= 2 * radius
+        assert corner_distance(packed) >= radius
     # The last success is returned, though the last attempt may have failed.
     assert found is kept[-1][1]
     assert kept[-1][0] == max(radius for radius, _ in kept)
@@ -62,19 +62,21 @@ def test_every_placement_keeps_its_radius(monkeypatch, block):
     assert len(kept) < 20
 
 
-def test_if_nothing_can_be_placed_the_radius_zero_still_succeeds(monkeypatch):
-    monkeypatch.setattr(starting_centers, "_place", lambda *_: None)
-    assert spread_centers(4, 3, plain_generator(1)).shape == (4, 3)
+def test_if_nothing_can_be_packed_the_radius_zero_still_succeeds(monkeypatch):
+    monkeypatch.setattr(starting_centers, "_pack", lambda *_: None)
+    assert separated_centers(4, 3, plain_generator(1)).shape == (4, 3)
 
 
 def test_the_same_seed_gives_the_same_start_and_secure_ones_differ():
-    one, same = (spread_centers(3, 2, public_generator(seeded(5))) for _ in range(2))
+    one, same = (
+        separated_centers(3, 2, Run(None, rng=seeded(5)).public_generator()) for _ in range(2)
+    )
     assert np.array_equal(one, same)
-    fresh = [spread_centers(3, 2, public_generator(secure())) for _ in range(2)]
+    fresh = [separated_centers(3, 2, Run(None, rng=secure()).public_generator()) for _ in range(2)]
     assert not np.array_equal(*fresh)
 
 
 @pytest.mark.parametrize(("clusters", "dimensions"), [(0, 1), (1, 0), (2.5, 1)])
 def test_no_centers_and_no_columns_are_refused(clusters, dimensions):
     with pytest.raises(InvalidParameter):
-        spread_centers(clusters, dimensions, plain_generator(1))
+        separated_centers(clusters, dimensions, plain_generator(1))

@@ -12,21 +12,23 @@ from dpublish.core.noisy_size import NoisySize
 from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.methods.kmeans import grid_sums
-from dpublish.methods.kmeans.dense_regions import (
+from dpublish.methods.kmeans import clustering
+from dpublish.methods.kmeans.clustering import (
+    MOST_ROUNDS,
+    GridSums,
+    PointSums,
+    grid_summer,
+    middles,
+    search_effort,
+    weighted_lloyd,
+)
+from dpublish.methods.kmeans.starting_centers import (
     dense_cells,
     dense_weights,
     likely_cells,
     likely_starts,
 )
-from dpublish.methods.kmeans.grid_sums import GridSums, PointSums, grid_summer, middles
 from dpublish.methods.kmeans.synopsis import GridSynopsis
-from dpublish.methods.kmeans.weighted_lloyd import (
-    MOST_ROUNDS,
-    grid_lloyd,
-    search_effort,
-    weighted_lloyd,
-)
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
@@ -60,7 +62,7 @@ def test_sums_by_lines_are_the_sums_by_cells(sizes, clusters, monkeypatch):
     assert np.allclose(GridSums(sizes, weights).sums(centers), expected)
     assert np.allclose(PointSums(points, weights).sums(centers), expected)
     assert np.isclose(GridSums(sizes, weights).square, (np.square(points).T * weights).sum())
-    monkeypatch.setattr(grid_sums, "_MOST_NUMBERS", 1)  # one set of centers at a time
+    monkeypatch.setattr(clustering, "_MOST_NUMBERS", 1)  # one set of centers at a time
     assert np.allclose(GridSums(sizes, weights).sums(centers), expected)
 
 
@@ -76,9 +78,9 @@ def test_points_and_grid_give_the_same_centers(sizes):
     points = cell_points(sizes)
     weights = rng.integers(-5, 40, len(points))
     starts = rng.uniform(-1, 1, (8, 4, len(sizes)))
-    options = {"min_count": 1.0, "cell_deviation": 4.0, "total": 300.0}
+    options = {"cell_deviation": 4.0, "total": 300.0}
     by_points = weighted_lloyd(points, weights, starts, **options)
-    by_grid = grid_lloyd(sizes, weights, starts, **options)
+    by_grid = weighted_lloyd(sizes, weights, starts, **options)
     assert np.allclose(by_points.centers, by_grid.centers)
     assert np.isclose(by_points.score, by_grid.score)
 
@@ -87,7 +89,7 @@ def test_the_start_that_fits_best_is_taken_and_its_score_is_the_mean_squared_dis
     points = np.array([[-0.9], [-0.7], [0.7], [0.9]])
     weights = np.array([1.0, 1.0, 1.0, 1.0])
     bad, good = [[0.0], [0.0]], [[-0.5], [0.5]]
-    found = weighted_lloyd(points, weights, np.array([bad, good, good]), min_count=1.0)
+    found = weighted_lloyd(points, weights, np.array([bad, good, good]))
     assert np.allclose(found.centers, [[-0.8], [0.8]])
     assert np.isclose(found.score, 0.01)
 
@@ -95,7 +97,7 @@ def test_the_start_that_fits_best_is_taken_and_its_score_is_the_mean_squared_dis
 def test_negative_weights_cancel_noise_in_the_rounds_but_not_in_the_choice():
     points, start = np.array([[-0.5], [0.5], [0.9]]), np.array([[[0.0]]])
     weights = np.array([10.0, 5.0, -5.0])
-    found = weighted_lloyd(points, weights, start, min_count=1.0)
+    found = weighted_lloyd(points, weights, start)
     assert np.isclose(found.centers[0, 0], (-5 + 2.5 - 4.5) / 10)
     plausible = project_nonnegative(weights, 10.0)
     expected = (plausible * np.square(points[:, 0] - found.centers[0, 0])).sum() / 10
@@ -105,14 +107,14 @@ def test_negative_weights_cancel_noise_in_the_rounds_but_not_in_the_choice():
 @pytest.mark.parametrize("weights", [[0.0, 0.0], [-4.0, -9.0], [0.4, 0.4]])
 def test_a_center_without_enough_weight_stays(weights):
     start = np.array([[[0.25]]])
-    found = grid_lloyd((2,), np.array(weights), start, min_count=1.0)
+    found = weighted_lloyd((2,), np.array(weights), start)
     assert found.centers.tolist() == [[0.25]]
 
 
 def test_a_center_with_no_more_than_noise_stays():
     start = np.array([[[-0.6], [0.6]]])
     weights = np.array([5.0, 0.0, 0.0, 30.0])
-    found = grid_lloyd((4,), weights, start, min_count=1.0, cell_deviation=10.0)
+    found = weighted_lloyd((4,), weights, start, cell_deviation=10.0)
     assert np.allclose(found.centers, [[-0.6], [0.75]])
 
 
@@ -120,7 +122,7 @@ def test_centers_never_leave_the_box_and_circles_end():
     rng = plain_generator(11)
     weights = rng.integers(-60, 61, 64)
     starts = rng.uniform(-1, 1, (40, 5, 2))
-    found = grid_lloyd((8, 8), weights, starts, min_count=1.0)
+    found = weighted_lloyd((8, 8), weights, starts)
     assert np.all(np.abs(found.centers) <= 1)
     assert np.isfinite(found.score)
 
@@ -130,7 +132,7 @@ def test_some_weights_would_go_round_in_circles_for_ever():
     weights = rng.integers(-60, 61, 64)
     starts = rng.uniform(-1, 1, (40, 5, 2))
     late = [
-        grid_lloyd((8, 8), weights, starts[[n]], min_count=1.0, iterations=rounds).centers
+        weighted_lloyd((8, 8), weights, starts[[n]], max_iter=rounds).centers
         for n in range(40)
         for rounds in (999, 1000)
     ]
@@ -141,21 +143,21 @@ def test_some_weights_would_go_round_in_circles_for_ever():
 # --- dense regions ------------------------------------------------------------------------------
 
 
-def test_noise_alone_is_mostly_taken_for_empty_and_a_crowd_is_not():
+def test_noise_alone_is_mostly_taken_for_empty_and_a_dense_region_is_not():
     rng = plain_generator(2)
     noise = np.rint(rng.laplace(0, 10, (40, 40)))
     assert np.count_nonzero(dense_cells((40, 40), noise.ravel(), 14.1)) < 0.005 * 1600
     noise[10:14, 20:24] += 60
-    crowd = np.zeros((40, 40), dtype=np.bool_)
-    crowd[10:14, 20:24] = True
+    dense = np.zeros((40, 40), dtype=np.bool_)
+    dense[10:14, 20:24] = True
     kept = dense_cells((40, 40), noise.ravel(), 14.1).reshape(40, 40)
-    assert kept[crowd].all()
+    assert kept[dense].all()
     assert not kept[:8].any()
     assert not kept[17:].any()
 
 
 @pytest.mark.parametrize(("records", "elsewhere"), [(9_600, 0.0), (9_900, 0.0), (19_200, 9_600.0)])
-def test_records_that_stand_out_nowhere_are_spread_and_a_little_that_is_missing_is_not(
+def test_records_that_stand_out_nowhere_are_distributed_and_a_little_that_is_missing_is_not(
     records, elsewhere
 ):
     counts = np.zeros((40, 40), dtype=np.int64)
@@ -170,7 +172,7 @@ def test_records_that_stand_out_nowhere_are_spread_and_a_little_that_is_missing_
 
 
 @pytest.mark.parametrize(("records", "found"), [(9_600, False), (10_600, True)])
-def test_a_weak_crowd_counts_only_where_records_may_be_missing(records, found):
+def test_a_weak_cluster_counts_only_where_records_may_be_missing(records, found):
     counts = np.zeros((40, 40), dtype=np.int64)
     counts[10:14, 20:24] = 600
     counts[30:33, 5:8] = 4  # a mean of about three deviations of its noise
@@ -202,10 +204,10 @@ def test_there_are_starts_for_more_clusters_than_points(weights):
 def test_a_search_for_very_many_clusters_is_limited_by_public_sizes():
     for starts, clusters, points in ((30, 51, 10), (30, 1000, 10_000), (30, 1000, 1_000_000)):
         effort = search_effort(starts, clusters, points)
-        assert 1 <= effort.starts <= starts
-        assert 10 <= effort.rounds <= MOST_ROUNDS
-        if effort.rounds > 10:
-            assert effort.starts * effort.rounds * clusters * points <= 2_000_000_000
+        assert 1 <= effort.n_init <= starts
+        assert 10 <= effort.max_iter <= MOST_ROUNDS
+        if effort.max_iter > 10:
+            assert effort.n_init * effort.max_iter * clusters * points <= 2_000_000_000
     assert search_effort(30, 50, 1_000_000) == (30, MOST_ROUNDS)
 
 
@@ -224,9 +226,9 @@ def test_many_centers_on_few_cells_are_added_up_as_on_lines():
 def test_a_thousand_clusters_of_a_small_table_take_seconds():
     names = ("x", "y")
     schema = Schema(tuple(column(name, "numeric", bounds=[0, 1]) for name in names))
-    places = plain_generator(1).uniform(0, 1, (500, 2))
-    table = open_table(pa.table({n: places[:, i] for i, n in enumerate(names)}), schema)
-    method = make_method("kmeans", {"clusters": "1000"})
+    points = plain_generator(1).uniform(0, 1, (500, 2))
+    table = open_table(pa.table({n: points[:, i] for i, n in enumerate(names)}), schema)
+    method = make_method("kmeans", {"n_clusters": "1000"})
     begun = time.process_time()
     release = method.release(table, budget=Budget.seeded("1"), rng=seeded(1))
     assert time.process_time() - begun < 60  # it took many minutes

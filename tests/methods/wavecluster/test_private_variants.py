@@ -9,15 +9,16 @@ import pytest
 
 from dpublish.accuracy.noise_distribution import noise_pmf
 from dpublish.aggregates.box_grid import BoxGrid
+from dpublish.core import run as run_module
 from dpublish.errors import InvalidParameter
-from dpublish.methods.wavecluster import baseline as synthetic
-from dpublish.methods.wavecluster.adaptive_grid import (
+from dpublish.methods.wavecluster import baseline
+from dpublish.methods.wavecluster.baseline import (
+    WaveBaseline,
     combine,
+    distribute_cells,
+    distribute_parts,
     split_sizes,
-    spread_cells,
-    spread_parts,
 )
-from dpublish.methods.wavecluster.baseline import WaveBaseline
 from dpublish.methods.wavecluster.plan import WavePlan
 from dpublish.methods.wavecluster.privqt import PrivQT
 from dpublish.methods.wavecluster.privthr import PrivTHR
@@ -205,7 +206,7 @@ def test_no_coefficient_may_be_taken_and_no_cluster_follows():
 class TestAdaptiveGrid:
     def test_parts_are_cut_by_noisy_counts_never_by_exact_ones(self, monkeypatch):
         asked, noisy = [], []
-        real = synthetic.SplitGrid
+        real = baseline.SplitGrid
 
         def add(counts, *, sensitivity, budget, rng):
             budget.spend()
@@ -216,8 +217,8 @@ class TestAdaptiveGrid:
             asked.append(splits)
             return real(box, size, splits)
 
-        monkeypatch.setattr(synthetic, "add_geometric", add)
-        monkeypatch.setattr(synthetic, "SplitGrid", remember)
+        monkeypatch.setattr(run_module, "add_geometric", add)
+        monkeypatch.setattr(baseline, "SplitGrid", remember)
         run(WaveBaseline(cells=4), square(POINTS * 100))
         epsilon = Fraction(98, 100)
         assert asked[0].tolist() == split_sizes(noisy[0], epsilon).tolist()
@@ -232,16 +233,16 @@ class TestAdaptiveGrid:
         assert found[1:].sum() == pytest.approx(0.8 * 20 + 0.2 * 10)
         assert np.diff(found[1:]).tolist() == pytest.approx([1, 1, 1])
 
-    def test_spreading_keeps_every_record_and_its_place(self):
+    def test_distributing_keeps_every_record_and_its_position(self):
         splits = np.array([1, 3, 2, 5])
         parts = plain_generator(1).random(int((splits**2).sum()))
-        spread = spread_parts(parts, splits, 2, (8, 6))
-        assert spread.sum() == pytest.approx(parts.sum())
-        assert spread[:4, :3].sum() == pytest.approx(parts[0])
-        assert spread[4:, 3:].sum() == pytest.approx(parts[-25:].sum())
+        found = distribute_parts(parts, splits, 2, (8, 6))
+        assert found.sum() == pytest.approx(parts.sum())
+        assert found[:4, :3].sum() == pytest.approx(parts[0])
+        assert found[4:, 3:].sum() == pytest.approx(parts[-25:].sum())
         fine = plain_generator(2).random((7, 3, 5))
-        assert spread_cells(fine, (2, 4, 10)).sum() == pytest.approx(fine.sum())
-        assert spread_cells(fine, (7, 3, 5)) == pytest.approx(fine)
+        assert distribute_cells(fine, (2, 4, 10)).sum() == pytest.approx(fine.sum())
+        assert distribute_cells(fine, (7, 3, 5)) == pytest.approx(fine)
 
     def test_a_huge_noisy_count_does_not_make_too_many_parts(self):
         splits = split_sizes(np.full(10_000, 10**15), Fraction(1))

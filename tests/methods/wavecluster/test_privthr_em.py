@@ -11,8 +11,7 @@ from dpublish.methods.wavecluster.privthr_em import (
     choose_threshold,
     highest_threshold,
 )
-from dpublish.methods.wavecluster.sensitivities import rank_sensitivity
-from dpublish.methods.wavecluster.wavecluster import WaveTransform
+from dpublish.methods.wavecluster.wavecluster import WaveTransform, rank_sensitivity
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from dpublish.testing import frequency_p_value, privacy_loss
@@ -126,11 +125,11 @@ def test_the_range_depends_on_noisy_coefficients_only_and_is_never_empty():
     rate = Fraction(7, 10)
     assert highest_threshold(np.array([[-9, -1], [-3, -2]]), transform, rate) >= 1
     assert highest_threshold(np.zeros((2, 2), dtype=np.int64), transform, Fraction(10**9)) == 1
-    reach = highest_threshold(np.zeros((2, 2), dtype=np.int64), transform, rate)
-    assert highest_threshold(np.array([[0, 30], [2, 1]]), transform, rate) == 30 + reach
+    noise = highest_threshold(np.zeros((2, 2), dtype=np.int64), transform, rate)
+    assert highest_threshold(np.array([[0, 30], [2, 1]]), transform, rate) == 30 + noise
 
 
-def test_the_release_holds_the_threshold_and_takes_what_reaches_it():
+def test_the_release_holds_the_threshold_and_takes_what_is_at_least_that():
     table = square([(0.1, 0.1)] * 60 + [(0.9, 0.9)] * 40)
     method = PrivTHREM(cells=4, percentile=Fraction(1, 2))
     release = method.release(table, budget=Budget.seeded(5), rng=seeded(2))

@@ -11,9 +11,8 @@ from dpublish.data.box import Box
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
-from dpublish.methods.wavecluster.grid import WaveGrid
 from dpublish.methods.wavecluster.privthr import PrivTHR
-from dpublish.methods.wavecluster.released import WaveClusterRelease
+from dpublish.methods.wavecluster.released import WaveClusterRelease, WaveGrid
 from dpublish.methods.wavecluster.report import section
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
@@ -123,15 +122,15 @@ def test_rows_are_drawn_from_the_cells_that_hold_some():
     rows = release.rows(seed=1)
     assert rows.num_rows == 40
     assert rows.schema.types == [pa.int64(), pa.float64()]
-    places = GRID.locate({n: rows[n].to_numpy().astype(float) for n in rows.column_names}, 40)
-    assert np.bincount(places, minlength=16)[[5, 10]].sum() >= 36  # ages are rounded
+    numbers = GRID.locate({n: rows[n].to_numpy().astype(float) for n in rows.column_names}, 40)
+    assert np.bincount(numbers, minlength=16)[[5, 10]].sum() >= 36  # ages are rounded
     assert release.rows(7, seed=1).num_rows == 7
     assert release.rows(7, seed=1) == release.rows(7, seed=1)
     with pytest.raises(InvalidParameter):
         make(counts=counts * 1e9).rows()
 
 
-def test_rows_of_a_grid_without_records_are_none_or_spread_evenly():
+def test_rows_of_a_grid_without_records_are_none_or_drawn_evenly():
     empty = make(counts=np.full(16, -3.0))
     assert empty.rows().num_rows == 0
     assert empty.rows(50, seed=1).num_rows == 50
@@ -181,9 +180,9 @@ def test_a_grid_that_does_not_fit_is_refused(changes):
         replace(GRID, **changes)
 
 
-@pytest.mark.parametrize("places", [[3, 0], [0, 0], [-1, 3], [0, 4]])
-def test_coefficients_out_of_order_or_outside_are_refused(places):
-    table = pa.table({"coefficient_number": places, "cluster": [0, 1]})
+@pytest.mark.parametrize("numbers", [[3, 0], [0, 0], [-1, 3], [0, 4]])
+def test_coefficients_out_of_order_or_outside_are_refused(numbers):
+    table = pa.table({"coefficient_number": numbers, "cluster": [0, 1]})
     with pytest.raises(DPublishError):
         reload(make(), tables={"coefficients": table})
 

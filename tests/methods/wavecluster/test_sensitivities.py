@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import pywt
 
-from dpublish.methods.wavecluster.filters import WAVELETS
-from dpublish.methods.wavecluster.sensitivities import (
+from dpublish.methods.wavecluster.wavecluster import (
+    WAVELETS,
+    WaveTransform,
     positive_sensitivity,
     rank_sensitivity,
     touched,
 )
-from dpublish.methods.wavecluster.wavecluster import WaveTransform
 from dpublish.randomness import plain_generator
 
 TENTH = Fraction(1, 10)

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpublish.errors import InvalidParameter
-from dpublish.methods.wavecluster.filters import WAVELETS, AxisFilter
 from dpublish.methods.wavecluster.wavecluster import (
     MOST_PER_CELL,
+    WAVELETS,
+    AxisFilter,
     WaveTransform,
     connect,
     largest_cells,

@@ -75,7 +75,7 @@ _KINDS = {
     "bayes-network": "dpublish.methods.privbayes.released:PrivBayesRelease",
     "decision-tree": "dpublish.methods.trees.released:DecisionTreeRelease",
     "centers": "dpublish.methods.kmeans.released:KMeansRelease",
-    "tree-centers": "dpublish.methods.kmeans.released_tree:TreeKMeansRelease",
+    "tree-centers": "dpublish.methods.kmeans.released:TreeKMeansRelease",
     "wave-clusters": "dpublish.methods.wavecluster.released:WaveClusterRelease",
     "top-values": "dpublish.methods.topk.released:TopKRelease",
     "linear-model": "dpublish.methods.linear_models.released:LinearModelRelease",

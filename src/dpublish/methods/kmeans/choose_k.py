@@ -9,21 +9,19 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
 from dpublish.errors import InvalidParameter, require_count
+from dpublish.methods.kmeans.method import MOST_CLUSTERS, require_at_most
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.randomness import plain_generator
-
-MOST_CLUSTERS = 1000
+from dpublish.types import FloatArray
 
 
 class Validity(NamedTuple):
     """How well a number of clusters fits the noisy grid; distances are measured in the box."""
 
-    clusters: int
+    n_clusters: int
     within: float
     """Mean squared distance from the own center."""
     between: float
@@ -39,7 +37,7 @@ def judge_clusters(
     release: KMeansRelease,
     candidates: Sequence[int],
     *,
-    starts: int = 30,
+    n_init: int = 30,
     seed: int | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> list[Validity]:
@@ -48,17 +46,16 @@ def judge_clusters(
     The grid should have been made for the largest of them: a grid for fewer clusters may
     have fewer cells.
     """
-    require_count(starts=starts)
+    require_count(n_init=n_init)
     if not candidates:
         raise InvalidParameter("there must be numbers of clusters to choose from")
     for clusters in candidates:
-        require_count(clusters=clusters, at_least=2)
-        if clusters > MOST_CLUSTERS:
-            raise InvalidParameter(f"clusters ({clusters}) must be at most {MOST_CLUSTERS:,}")
+        require_count(n_clusters=clusters, at_least=2)
+        require_at_most("n_clusters", clusters, MOST_CLUSTERS)
     rng = plain_generator(seed)
     found = []
     for number, clusters in enumerate(candidates, start=1):
-        best = release.find_clusters(clusters, starts=starts, rng=rng)
+        best = release.find_clusters(clusters, n_init=n_init, rng=rng)
         found.append(Validity(int(clusters), best.score, _least_distance(best.centers)))
         if progress is not None:
             progress(number, len(candidates), "numbers of clusters")
@@ -66,9 +63,9 @@ def judge_clusters(
 
 
 def best_of(found: Sequence[Validity]) -> Validity:
-    """Take the number of clusters with the least validity, the fewest of equals."""
-    return min(found, key=lambda one: (one.ratio, one.clusters))
+    """Return the number of clusters with the least validity, the fewest of equals."""
+    return min(found, key=lambda one: (one.ratio, one.n_clusters))
 
 
-def _least_distance(centers: NDArray[np.float64]) -> float:
+def _least_distance(centers: FloatArray) -> float:
     return float(pdist(centers, "sqeuclidean").min())

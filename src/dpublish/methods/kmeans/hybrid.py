@@ -1,34 +1,24 @@
-"""Publish a noisy grid, centers found in it, and move these by one round over the records.
+"""Hybrid k-means: a noisy grid, centers found in it, and one round over the records."""
 
-Known as: Hybrid (EUGkM, then one round of DPLloyd-Impr).
-Reference: D. Su, PhD thesis, Purdue, 2016, section 4.6 and Algorithm 16; D. Su, J. Cao, N. Li,
-E. Bertino and H. Jin, "Differentially Private k-Means Clustering", CODASPY 2016.
-"""
-
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Run
 from dpublish.data.schema import Schema
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.kmeans.dplloyd_impr import MEAN_COORDINATE, SIZE_SHARE, count_weight
+from dpublish.methods.kmeans.clustering import cluster_grid
+from dpublish.methods.kmeans.dplloyd_impr import MEAN_COORDINATE, count_weight
 from dpublish.methods.kmeans.eugkm import (
-    count_records,
+    RECORDS_PER_CELL,
+    GridMethod,
     grid_errors,
+    grid_side,
     release_grid,
-    require_starts,
 )
-from dpublish.methods.kmeans.grid_size import RECORDS_PER_CELL, grid_side
-from dpublish.methods.kmeans.lloyd_round import (
-    find_box,
-    lloyd_round,
-    require_clusters,
-    round_errors,
-)
+from dpublish.methods.kmeans.lloyd_round import lloyd_round, round_errors
+from dpublish.methods.kmeans.method import SIZE_SHARE, count_records, publish_centers
 from dpublish.methods.kmeans.released import KMeansRelease
-from dpublish.methods.kmeans.starting_centers import public_generator
-from dpublish.methods.kmeans.synopsis_clusters import cluster_synopsis
 
 PERCENT = 100
 GRID_WEIGHT, ROUND_WEIGHT = 0.14, 0.42
@@ -36,92 +26,92 @@ GRID_WEIGHT, ROUND_WEIGHT = 0.14, 0.42
 
 
 @dataclass(frozen=True, kw_only=True)
-class HybridKMeans(Method[KMeansRelease]):
-    """Method: a noisy grid and, where it is worth its share, one round of k-means."""
+class HybridKMeans(GridMethod):
+    """Publish a noisy grid and centers found in it, moved by one round over the records.
+
+    The grid is that of `EUGkM`, the round that of `DPLloydImpr`.  A model of both errors decides
+    what each gets of epsilon, and leaves the round out where it would not help.  Choose it to
+    compare with Hybrid; choose `KMeans` for the best centers.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record.  The noisy number
+        of records spends 3 % of epsilon, grid and round spend the rest.
+        Proof of the round: docs/proofs/lloyd.md.
+
+    Parameters:
+        n_clusters: Number of clusters (k), at most 1,000.
+        columns: Columns of numbers to cluster by; all of them unless named.
+        n_init: How often to search the noisy grid for centers, at most 1,000; free.
+
+    Returns:
+        A `KMeansRelease` with `centers`, `label(rows)`, `recluster(n_clusters)`,
+        `cluster_sizes`, `count(query)`, `rows(n)`, and `notes`, which state the shares.
+
+    Example:
+        >>> from dpublish import Budget, HybridKMeans, datasets, seeded
+        >>> points = datasets.table("points", 5_000)
+        >>> method = HybridKMeans(n_clusters=5, columns=("x1", "x2"))
+        >>> release = method.release(points, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release.notes
+        ('no round after the grid, since there are about 4,995 records',)
+
+    Reference:
+        D. Su, J. Cao, N. Li, E. Bertino, H. Jin, "Differentially Private k-Means Clustering",
+        CODASPY 2016; D. Su, PhD thesis, Purdue, 2016, section 4.6 and Algorithm 16.
+    """
 
     name: ClassVar[str] = "hybrid"
-
-    clusters: int = setting("Number of clusters (k).")
-    columns: tuple[str, ...] = setting(
-        "Columns of numbers to cluster by, all of them unless named.", default=()
-    )
-    starts: int = setting("How often to search the noisy grid for centers; free.", default=30)
-
-    def __post_init__(self) -> None:
-        require_clusters(self.clusters)
-        require_starts(self.starts)
-        object.__setattr__(self, "clusters", int(self.clusters))  # a NumPy integer, too
-        object.__setattr__(self, "starts", int(self.starts))
 
     def _release(self, run: Run) -> KMeansRelease:
         """Publish the grid and the centers.
 
         Privacy:
-            `budget.epsilon`-differentially private when one record is added or removed.  The
+            `run.epsilon`-differentially private when one record is added or removed.  The
             noisy number of records pays for the size of the grid and for how the rest is
             shared, which depend on it and on public facts alone.  The grid costs its share
             (`release_grid`), and so does the round, if there is one: it starts from centers
             that follow from the grid (`lloyd_round`).  All shares add up to epsilon.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        expected = self.expected_error(table.schema, None, budget.epsilon)
-        box = find_box(table.schema, self.columns)
-        budgets = budget.split(size=SIZE_SHARE, clusters=1 - SIZE_SHARE)
-        records = count_records(table, box, budget=budgets["size"], rng=rng)
+        box = self.box(run.schema)
+        budgets = run.split(size=SIZE_SHARE, clusters=1 - SIZE_SHARE)
+        records = count_records(run, box, budget=budgets["size"])
         size, rest = records.value, budgets["clusters"]
-        percent = share_out(size, box.dimensions, self.clusters, rest.epsilon).grid_percent
+        percent = share_out(size, box.dimensions, self.n_clusters, rest.epsilon).grid_percent
         if percent < PERCENT:
             shares = rest.split(grid=percent, round=PERCENT - percent)
         else:
             shares = rest.split(grid=1)
-        side = grid_side("eug", size, box.dimensions, self.clusters, shares["grid"].epsilon)
+        side = grid_side("eug", size, box.dimensions, self.n_clusters, shares["grid"].epsilon)
         sizes = (side,) * box.dimensions
-        grid = release_grid(table, box, sizes, records, budget=shares["grid"], rng=rng)
-        if progress is not None:
-            progress(1, 3, "grid")
-        centers = cluster_synopsis(
-            grid, self.clusters, starts=self.starts, rng=public_generator(rng)
-        ).centers
-        if progress is not None:
-            progress(2, 3, "centers")
+        grid = release_grid(run, box, sizes, records, budget=shares["grid"])
+        run.step(1, 3, "grid")
+        generator = run.public_generator()
+        centers = cluster_grid(grid, self.n_clusters, n_init=self.n_init, rng=generator).centers
+        run.step(2, 3, "centers")
         if "round" in shares:
-            centers = lloyd_round(
-                table,
-                box,
-                centers,
-                count_weight=count_weight(box.dimensions),
-                budget=shares["round"],
-                rng=rng,
-            )
-        if progress is not None:
-            progress(3, 3, "round")
-        return KMeansRelease(
-            receipt=run.receipt(),
-            schema=replace(table.schema, columns=box.columns),
-            centers=box.unscale(centers),
-            synopsis=grid,
-            expected=dict(expected.figures),
-            notes=(_reason(percent, size),),
-        )
+            weight = count_weight(box.dimensions)
+            centers = lloyd_round(run, box, centers, count_weight=weight, budget=shares["round"])
+        run.step(3, 3, "round")
+        return publish_centers(run, box, centers, synopsis=grid, notes=(_reason(percent, size),))
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
         """Predict the noise of a cell; with a number of records also the model's error."""
-        box = find_box(schema, self.columns)
+        box = self.box(schema)
         require_rate(epsilon * SIZE_SHARE)
         rest, weight = epsilon * (1 - SIZE_SHARE), count_weight(box.dimensions)
         # Either step may get as little as this, whatever the noisy size turns out to be.
-        round_errors(box, self.clusters, rest / PERCENT, weight, n_records)
-        split = share_out(n_records or 0, box.dimensions, self.clusters, rest)
+        round_errors(box, self.n_clusters, rest / PERCENT, weight, n_records)
+        split = share_out(n_records or 0, box.dimensions, self.n_clusters, rest)
         rate = rest * split.grid_percent / PERCENT
-        side = grid_side("eug", n_records or 0, box.dimensions, self.clusters, rate)
+        side = grid_side("eug", n_records or 0, box.dimensions, self.n_clusters, rate)
         summary, figures = grid_errors(box, side, rate, n_records)
         if not n_records:
             return ExpectedError(summary, figures, target="cell_count_95")
         figures |= {"grid_percent": float(split.grid_percent), "squared_error": split.error}
         if split.grid_percent < PERCENT:
-            figures |= round_errors(box, self.clusters, rest - rate, weight, n_records)
+            figures |= round_errors(box, self.n_clusters, rest - rate, weight, n_records)
             summary += f"; then one round with {PERCENT - split.grid_percent} % of the rest"
         return ExpectedError(summary, figures, target="squared_error")
 
@@ -164,8 +154,8 @@ def grid_error(records: float, dimensions: int, clusters: int) -> float:
 
 def round_error(records: float, dimensions: int, clusters: int) -> float:
     """Model the squared error that the noise of one round makes."""
-    spread = 2 * dimensions * (1 + 4 * MEAN_COORDINATE**2)
-    return float(spread * (clusters * (dimensions + 1) / records) ** 2)
+    noise = 2 * dimensions * (1 + 4 * MEAN_COORDINATE**2)
+    return float(noise * (clusters * (dimensions + 1) / records) ** 2)
 
 
 def _reason(percent: int, size: int) -> str:

@@ -6,39 +6,25 @@ from math import sqrt
 import numpy as np
 
 from dpublish.accuracy.noise_distribution import noise_variance, sum_quantile
+from dpublish.core.method import Run
 from dpublish.data.box import UNIT, Box
-from dpublish.data.schema import Schema
-from dpublish.data.table import Table
-from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.noise import add_geometric
-from dpublish.methods.kmeans.kernel_cluster_sums import ClusterSums, require_columns
+from dpublish.methods.kmeans.kernels import ClusterSums
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbors import AddRemoveRecord
-from dpublish.randomness import RandomSource
 from dpublish.types import FloatArray, IntArray
-
-MOST_CLUSTERS = 1000
 
 
 def lloyd_round(
-    table: Table,
-    box: Box,
-    centers: FloatArray,
-    *,
-    count_weight: int | Fraction,
-    budget: Budget,
-    rng: RandomSource,
+    run: Run, box: Box, centers: FloatArray, *, count_weight: int | Fraction, budget: Budget
 ) -> FloatArray:
     """Move centers (rows, between -1 and 1) to the noisy means of the records around them.
 
     Args:
-        table: Private rows.
+        run: The release at work.
         box: Columns and bounds.
         centers: Where the round starts; public.
         count_weight: What the counts get of the budget, where the sums of each column get 1.
         budget: Budget to empty.
-        rng: Source of the noise.
 
     Privacy:
         `budget.epsilon`-differentially private when one record is added or removed, for any
@@ -49,16 +35,12 @@ def lloyd_round(
         Proof: docs/proofs/lloyd.md.
     """
     kernel = ClusterSums(box, centers)
-    sensitivity = kernel.sensitivity(table.neighbors)
+    sensitivity = kernel.sensitivity(run.neighbors)
     budgets = budget.split(counts=count_weight, sums=box.dimensions)
-    exact = table.sum(kernel)
     rate = budgets["counts"].epsilon
-    counts = add_geometric(
-        exact[:, 0], sensitivity=sensitivity.counts, budget=budgets["counts"], rng=rng
-    )
-    sums = add_geometric(
-        exact[:, 1:], sensitivity=sensitivity.sums, budget=budgets["sums"], rng=rng
-    )
+    exact = run.sum(kernel)
+    counts = run.add_noise(exact[:, 0], sensitivity=sensitivity.counts, budget=budgets["counts"])
+    sums = run.add_noise(exact[:, 1:], sensitivity=sensitivity.sums, budget=budgets["sums"])
     return move(centers, counts, sums, rate)
 
 
@@ -75,26 +57,6 @@ def move(centers: FloatArray, counts: IntArray, sums: IntArray, rate: Fraction) 
     moves = counts >= max(1.0, sqrt(noise_variance(rate)))
     means = sums / UNIT / np.where(moves, counts, 1)[:, None]
     return np.where(moves[:, None], np.clip(means, -1.0, 1.0), centers)
-
-
-def find_box(schema: Schema, columns: tuple[str, ...]) -> Box:
-    """Find the box, and refuse one that no round can work on; call it before budget is spent."""
-    box = Box.of(schema, columns)
-    require_columns(box)
-    return box
-
-
-def require_clusters(clusters: int) -> None:
-    """Refuse a number of clusters that is none, or too large to start from."""
-    require_count(clusters=clusters)
-    if clusters > MOST_CLUSTERS:
-        raise InvalidParameter(f"clusters ({clusters}) must be at most {MOST_CLUSTERS:,}")
-
-
-def require_records(table: Table, method: str) -> None:
-    """Refuse a table whose neighbors differ by more than one record."""
-    if not isinstance(table.neighbors, AddRemoveRecord):
-        raise InvalidParameter(f"{method} hides one record added or removed, nothing else")
 
 
 def round_errors(
@@ -116,3 +78,11 @@ def round_errors(
     if n_records:
         figures["center_shift_95"] = min(figures["coordinate_sum_95"] * clusters / n_records, 2.0)
     return figures
+
+
+def describe_round(figures: dict[str, float]) -> str:
+    """Describe the noise of a round in words, from what `round_errors` predicted."""
+    return (
+        f"the count of a cluster is within {figures['cluster_count_95']:,.0f} and the sum of a "
+        f"coordinate (from -1 to 1) within {figures['coordinate_sum_95']:,.1f} (95 %)"
+    )

@@ -1,17 +1,12 @@
-"""Publish centers found by a private genetic search.
+"""PGkM: centers found by a private genetic search."""
 
-Known as: PGkM, PrivGene for k-means.
-Reference: J. Zhang et al., "PrivGene: Differentially Private Model Fitting Using Genetic
-Algorithms", SIGMOD 2013; D. Su, PhD thesis, Purdue, 2016, section 4.3.1.
-"""
-
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import log
 from typing import ClassVar
 
-from dpublish.core.method import ExpectedError, Method, Run, setting
-from dpublish.data.box import UNIT, Box
+from dpublish.core.method import ExpectedError, Run, setting
+from dpublish.data.box import UNIT
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
@@ -27,10 +22,14 @@ from dpublish.mechanisms.genetic_search import (
     search,
 )
 from dpublish.mechanisms.selection import selection_rate
-from dpublish.methods.kmeans.dplloyd_impr import SIZE_SHARE
-from dpublish.methods.kmeans.eugkm import count_records
-from dpublish.methods.kmeans.kernel_center_losses import STEP, CenterLosses
-from dpublish.methods.kmeans.kernel_cluster_sums import require_columns
+from dpublish.methods.kmeans.kernels import STEP, CenterLosses
+from dpublish.methods.kmeans.method import (
+    SIZE_SHARE,
+    CenterMethod,
+    count_records,
+    publish_centers,
+    require_at_most,
+)
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.types import IntArray
 
@@ -39,15 +38,45 @@ MOST_COORDINATES = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class PGkM(Method[KMeansRelease]):
-    """Method: breed sets of centers, choosing the best of each generation privately."""
+class PGkM(CenterMethod):
+    """Publish centers of clusters that a genetic search finds by private choices.
+
+    A generation of sets of centers is scored by the records, one set is chosen privately, and
+    its mutated copies are the next generation.  Choose it to compare with PrivGene; choose
+    `KMeans` for the best centers.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record.
+        Proof: docs/proofs/center_losses.md.
+
+    Parameters:
+        n_clusters: Number of clusters (k).
+        columns: Columns of numbers to cluster by; all of them unless named.
+        rounds: Number of generations, at most 500.  Unless given, 3 % of epsilon pays for the
+            noisy number of records, from which it follows.
+        population: Sets of centers in a generation.
+        parents: How many sets each generation is bred from.
+
+    Returns:
+        A `KMeansRelease` with `centers`, `label(rows)` and `notes`, which state the number of
+        generations.  It holds no grid, so that it answers no counts.
+
+    Example:
+        >>> from dpublish import Budget, PGkM, datasets, seeded
+        >>> points = datasets.table("points", 5_000)
+        >>> method = PGkM(n_clusters=5, columns=("x1", "x2"), rounds=8)
+        >>> release = method.release(points, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release.centers.round(2).tolist()
+        [[0.4, -0.29], [0.59, -0.62], [0.82, -0.24], [0.52, 0.12], [-0.18, -0.06]]
+
+    Reference:
+        J. Zhang, X. Xiao, Y. Yang, Z. Zhang, M. Winslett, "PrivGene: Differentially Private
+        Model Fitting Using Genetic Algorithms", SIGMOD 2013; D. Su, PhD thesis, Purdue, 2016,
+        section 4.3.1.
+    """
 
     name: ClassVar[str] = "pgkm"
 
-    clusters: int = setting("Number of clusters (k).")
-    columns: tuple[str, ...] = setting(
-        "Columns of numbers to cluster by; all of them unless named.", default=()
-    )
     rounds: int | None = setting(
         "Number of generations; 1 for every 800 records and epsilon of 1, and from 8 to 500, "
         "unless given.",
@@ -57,57 +86,45 @@ class PGkM(Method[KMeansRelease]):
     parents: int = setting("How many sets each generation is bred from.", default=1)
 
     def __post_init__(self) -> None:
-        require_count(clusters=self.clusters)
-        Breeding(
-            bound=UNIT, rounds=self.rounds or 1, population=self.population, parents=self.parents
-        )
+        require_count(n_clusters=self.n_clusters)
+        self._breeding(self.rounds or 1)
         if self.rounds is not None:
-            require_count(rounds=self.rounds)
-            if self.rounds > MOST_ROUNDS:
-                raise InvalidParameter(f"rounds ({self.rounds}) must be at most {MOST_ROUNDS}")
-        for name in ("clusters", "population", "parents"):
+            require_at_most("rounds", self.rounds, MOST_ROUNDS)
+        for name in ("n_clusters", "population", "parents"):
             object.__setattr__(self, name, int(getattr(self, name)))  # a NumPy integer, too
 
     def _release(self, run: Run) -> KMeansRelease:
         """Publish a set of centers that lies near the records.
 
         Privacy:
-            `budget.epsilon`-differentially private when one record is added or removed: a
+            `run.epsilon`-differentially private when one record is added or removed: a
             share for the noisy number of records, which sets the number of rounds, and the
             rest for `search`.  A set's score is minus the sum over records of the squared
             distance from the nearest center; its range sensitivity is taken over all points
             of the box and the sets of the generation (`CenterLosses.range_sensitivity`,
             docs/proofs/center_losses.md), not over the records.  No score is published.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        expected = self.expected_error(table.schema, None, budget.epsilon)
-        box = Box.of(table.schema, self.columns)
+        box = self.box(run.schema)
         # Opened before any row is read: a budget that is already used stops here.
-        budgets = budget.split(**self._shares())
+        budgets = run.split(**self._shares())
         rounds = self.rounds
         if rounds is None:
-            records = count_records(table, box, budget=budgets["size"], rng=rng)
+            records = count_records(run, box, budget=budgets["size"])
             rounds = count_rounds(records.value, budgets["search"].epsilon, self.parents)
         plan = self._breeding(rounds)
 
         def score(generation: IntArray) -> Scores:
-            sets = generation.reshape(len(generation), self.clusters, box.dimensions)
+            sets = generation.reshape(len(generation), self.n_clusters, box.dimensions)
             kernel = CenterLosses(box, sets)
-            return Scores(-table.sum(kernel), kernel.range_sensitivity(table.neighbors))
+            return Scores(-run.sum(kernel), kernel.range_sensitivity(run.neighbors))
 
         def watch(done: int, total: int) -> None:
-            if progress is not None:
-                progress(done, total, "generations")
+            run.step(done, total, "generations")
 
-        first = draw_uniform(plan.population, self.clusters * box.dimensions, UNIT, rng)
-        best = search(score, first, plan, budget=budgets["search"], rng=rng, watcher=watch)
-        return KMeansRelease(
-            receipt=run.receipt(),
-            schema=replace(table.schema, columns=box.columns),
-            centers=box.unscale(best.reshape(self.clusters, box.dimensions) / UNIT),
-            expected=dict(expected.figures),
-            notes=(f"{rounds:,} generations",),
-        )
+        first = draw_uniform(plan.population, self.n_clusters * box.dimensions, UNIT, run.rng)
+        best = search(score, first, plan, budget=budgets["search"], rng=run.rng, watcher=watch)
+        centers = best.reshape(self.n_clusters, box.dimensions) / UNIT
+        return publish_centers(run, box, centers, notes=(f"{rounds:,} generations",))
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction
@@ -118,9 +135,8 @@ class PGkM(Method[KMeansRelease]):
         the step of the mutation.  How near the search comes to the best centers of all is not
         predicted.
         """
-        box = Box.of(schema, self.columns)
-        require_columns(box)
-        size = self.population * self.clusters * box.dimensions
+        box = self.box(schema)
+        size = self.population * self.n_clusters * box.dimensions
         if size > MOST_COORDINATES:
             raise InvalidParameter(
                 f"{size:,} coordinates in a generation are too many (at most "
@@ -134,10 +150,10 @@ class PGkM(Method[KMeansRelease]):
         farthest = 4 * box.dimensions * UNIT**2 // STEP
         selection_rate(share / (most * self.parents), farthest)
         rounds = float(self.rounds or _predicted_rounds(n_records or 0, share, self.parents))
-        reach = float(4 * box.dimensions)
+        apart = float(4 * box.dimensions)
         if self.parents == 1 and rounds > 1:
-            reach = min(reach, 8 * 0.1 * float(SHRINK) ** (rounds - 2))
-        shortfall = reach * log(self.population / 0.05) * rounds / float(share)
+            apart = min(apart, 8 * 0.1 * float(SHRINK) ** (rounds - 2))
+        shortfall = apart * log(self.population / 0.05) * rounds / float(share)
         figures = {"rounds": rounds, "choice_shortfall_95": shortfall}
         if n_records:
             figures["choice_shortfall_per_record"] = shortfall / n_records
@@ -157,6 +173,6 @@ class PGkM(Method[KMeansRelease]):
 
 
 def _predicted_rounds(records: int, share: Fraction, parents: int) -> float:
-    """Give the number of rounds without rounding, so that more budget never predicts worse."""
+    """Compute the number of rounds unrounded, so that more budget never predicts a larger error."""
     wanted = records * float(share) / (RECORDS_PER_ROUND * parents)
     return min(max(wanted, float(FEWEST_ROUNDS)), float(MOST_ROUNDS))

@@ -1,10 +1,10 @@
-"""Published centers of clusters, and the noisy grid that they were found in, if there is one."""
+"""Published centers of clusters, with the noisy grid or tree that they were found in, if any."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -13,25 +13,47 @@ from numpy.typing import NDArray
 from dpublish.accuracy.projection import round_to_total
 from dpublish.core.answer import Answer
 from dpublish.core.grid_counts import GridCounts, first_integers
-from dpublish.core.noisy_size import MAX_ROWS, NoisySize
-from dpublish.core.released import Release, whole_column
+from dpublish.core.noisy_size import NoisySize
+from dpublish.core.query.sampled import SampledCount
+from dpublish.core.released import (
+    FIGURES,
+    NOISY_SIZE,
+    RATE,
+    Codec,
+    Release,
+    in_metadata,
+    optional,
+    whole_column,
+)
 from dpublish.data.box import Box
 from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema
-from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_count
-from dpublish.methods.kmeans.cluster_sizes import ClusterSize, estimate_sizes
-from dpublish.methods.kmeans.synopsis import GridSynopsis
-from dpublish.methods.kmeans.synopsis_clusters import cluster_synopsis
-from dpublish.methods.kmeans.weighted_lloyd import Clustering
-from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.errors import (
+    CorruptRelease,
+    InvalidParameter,
+    InvalidQuery,
+    require_count,
+    require_known,
+)
+from dpublish.methods.kmeans.clustering import (
+    Clustering,
+    ClusterSize,
+    cluster_grid,
+    cluster_tree,
+    estimate_sizes,
+)
+from dpublish.methods.kmeans.synopsis import GridSynopsis, MarginalTree
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
-from dpublish.types import FloatArray
+from dpublish.types import FloatArray, IntArray
 
 NOWHERE = -1
-"""Label of a row that has no place in the box, since one of its values is missing."""
+"""Label of a row that does not lie in the box, since one of its values is missing."""
+NOTES = Codec(list, lambda plain, _: tuple(plain))
+"""Texts."""
 _RESERVED = ("cluster", "cell_number", "noisy_count", "estimated_count")
 _ROUNDING = 1e-9  # of a column's width: from the box to the owner's units and back
+_SIZE = optional(NOISY_SIZE)
 _BLOCK = 1 << 20
 
 
@@ -44,6 +66,8 @@ class KMeansRelease(Release):
         schema: The columns of numbers that were clustered, and no others.
         centers: A row for each cluster, a column for each column of the schema.
         synopsis: Noisy grid over the same columns; None if the method made none.
+        searched: Which cells of the grid centers are looked for in: all cells of the `"box"`,
+            or those that stand out from the noise (`"dense"`).
         expected: The error predicted from public facts.
         notes: What else the method decided, and why, in words.
     """
@@ -54,8 +78,9 @@ class KMeansRelease(Release):
     schema: Schema
     centers: FloatArray
     synopsis: GridSynopsis | None = None
-    expected: Mapping[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    searched: Literal["box", "dense"] = in_metadata(default="box")
+    expected: Mapping[str, float] = in_metadata(FIGURES, default=dict)
+    notes: tuple[str, ...] = in_metadata(NOTES, default=())
 
     def __post_init__(self) -> None:
         """Refuse what no method would publish: a release may come from anywhere."""
@@ -75,18 +100,7 @@ class KMeansRelease(Release):
             raise InvalidParameter("expected errors must be finite numbers")
         if not all(isinstance(note, str) for note in self.notes):
             raise InvalidParameter("notes must be texts")
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, KMeansRelease)
-            and self.metadata() == other.metadata()
-            and self.receipt == other.receipt
-            and self.schema == other.schema
-            and np.array_equal(self.centers, other.centers)
-            and self.synopsis == other.synopsis
-        )
-
-    __hash__ = None  # type: ignore[assignment]
+        require_known("search", self.searched, ("box", "dense"))
 
     @cached_property
     def box(self) -> Box:
@@ -98,7 +112,7 @@ class KMeansRelease(Release):
         """Number of centers."""
         return len(self.centers)
 
-    def label(self, rows: Any) -> NDArray[np.int64]:
+    def label(self, rows: Any) -> IntArray:
         """Find the nearest center of each of `rows`, the first of equals; -1 where one is missing.
 
         `rows` is any Arrow-compatible object.  Distances are measured in the box, where every
@@ -110,50 +124,51 @@ class KMeansRelease(Release):
                 raise InvalidQuery(f"the rows must have a column {name!r}, once")
         points = np.empty((table.num_rows, self.box.dimensions))
         known = np.ones(table.num_rows, dtype=np.bool_)
-        for place, column in enumerate(self.box.columns):
-            points[:, place], keep = column.values(table[column.name])
+        for number, column in enumerate(self.box.columns):
+            points[:, number], keep = column.values(table[column.name])
             known &= True if keep is None else keep
         found = _nearest(self.box.scale(points), self.box.scale(self.centers))
         return np.where(known, found, NOWHERE)
 
-    def recluster(self, clusters: int, *, starts: int = 30, seed: int | None = None) -> FloatArray:
+    def recluster(
+        self, n_clusters: int, *, n_init: int = 30, seed: int | None = None
+    ) -> FloatArray:
         """Find other centers, as many as wanted, in the published synopsis; free.
 
         Centers come in the owner's units.
         """
-        require_count(clusters=clusters, starts=starts)
-        found = self.find_clusters(clusters, starts=starts, rng=plain_generator(seed))
+        require_count(n_clusters=n_clusters, n_init=n_init)
+        found = self.find_clusters(n_clusters, n_init=n_init, rng=plain_generator(seed))
         return self.box.unscale(found.centers)
 
-    def find_clusters(self, clusters: int, *, starts: int, rng: np.random.Generator) -> Clustering:
-        """Find centers, between -1 and 1, in the noisy grid, as the release's method does."""
-        return cluster_synopsis(
+    def find_clusters(
+        self, n_clusters: int, *, n_init: int, rng: np.random.Generator
+    ) -> Clustering:
+        """Find centers, between -1 and 1, in the noisy grid, as those of the release were."""
+        return cluster_grid(
             self._require_grid("cannot be clustered again"),
-            clusters,
-            starts=starts,
+            n_clusters,
+            n_init=n_init,
             rng=rng,
-            only_dense=self.receipt.method == "kmeans",
+            only_dense=self.searched == "dense",
         )
 
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows from the noisy grid: `n` of them, or as many as were counted.
 
-        Values are spread evenly within each cell.
+        Values are drawn evenly within each cell.
         """
         grid = self._require_grid("gives no synthetic rows")
-        require_count(seed=0 if seed is None else seed, n=0 if n is None else n, at_least=0)
-        if (grid.total if n is None else n) > MAX_ROWS:
-            raise InvalidParameter(f"at most {MAX_ROWS:,} rows are drawn at once; name a number")
-        rng = plain_generator(seed)
+        rng = self.row_generator(n, seed, counted=grid.total)
         estimates = grid.estimates()
         if n is None:
             cells = np.repeat(np.arange(grid.size), round_to_total(estimates))
         else:
             cells = rng.choice(grid.size, size=n, p=estimates / estimates.sum())
         drawn = {}
-        places = np.unravel_index(cells, grid.sizes)
-        for column, place, size in zip(self.box.columns, places, grid.sizes, strict=True):
-            drawn[column.name] = _draw_within(column, place, size, rng)
+        indices = np.unravel_index(cells, grid.sizes)
+        for column, index, size in zip(self.box.columns, indices, grid.sizes, strict=True):
+            drawn[column.name] = _draw_within(column, index, size, rng)
         return pa.table(drawn)
 
     @cached_property
@@ -170,10 +185,8 @@ class KMeansRelease(Release):
         """Count the records that satisfy `query` in the noisy grid, with a confidence interval."""
         return self._grid_counts.cells.answer(query, confidence)
 
-    def count_boxes(
-        self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
-    ) -> FloatArray:
-        """Estimate how many records lie in each of many boxes of leaves at once."""
+    def count_boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
+        """Estimate how many records lie in each of many boxes of codes at once."""
         return self._grid_counts.boxes(columns, lows, highs)
 
     @cached_property
@@ -190,7 +203,7 @@ class KMeansRelease(Release):
         return self.synopsis
 
     def tables(self) -> dict[str, pa.Table]:
-        """Give the centers and, if there is a grid, its cells by their middles."""
+        """Return the centers and, if there is a grid, its cells by their middles."""
         names = _coordinate_names(self.box)
         numbers = np.arange(self.clusters, dtype=np.int64)
         centers = {
@@ -209,44 +222,38 @@ class KMeansRelease(Release):
         return {"centers": pa.table(centers), "cells": pa.table(cells)}
 
     def metadata(self) -> dict[str, Any]:
-        """Give the grid's sizes and noise rates, the expected error and the notes."""
+        """Return the declared fields, and the grid's sizes and noise rates."""
         grid = self.synopsis
-        size = None if grid is None else grid.records
-        return {
+        return super().metadata() | {
             "grid": None if grid is None else list(grid.sizes),
-            "noise_rate": None if grid is None else format_epsilon(grid.rate),
-            "records": None
-            if size is None
-            else {"count": size.value, "rate": format_epsilon(size.rate)},
-            "expected": dict(self.expected),
-            "notes": list(self.notes),
+            "noise_rate": None if grid is None else RATE.write(grid.rate),
+            "records": None if grid is None else _SIZE.write(grid.records),
         }
 
     @classmethod
-    def from_parts(
-        cls,
-        *,
-        receipt: Receipt,
-        schema: Schema,
-        metadata: Mapping[str, Any],
-        tables: Mapping[str, pa.Table],
-    ) -> Self:
-        """Rebuild the centers of a release folder."""
+    def read_parts(
+        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
+    ) -> dict[str, Any]:
+        """Read the declared fields, the centers and the grid."""
         table = tables["centers"].drop(["cluster"])
         if any(column.type != pa.float64() or column.null_count for column in table.columns):
             raise CorruptRelease("the centers are not numbers")
-        columns = [column.to_numpy() for column in table.columns]
-        return cls(
-            receipt=receipt,
-            schema=schema,
-            centers=np.stack(columns, axis=1),
-            synopsis=_read_grid(metadata, tables),
-            expected={str(k): float(v) for k, v in metadata["expected"].items()},
-            notes=tuple(metadata["notes"]),
-        )
+        grid = None
+        if metadata["grid"] is not None:
+            grid = GridSynopsis(
+                sizes=tuple(metadata["grid"]),
+                counts=whole_column(tables["cells"], "noisy_count"),
+                rate=RATE.read(metadata["noise_rate"], schema),
+                records=_SIZE.read(metadata["records"], schema),
+            )
+        centers = np.stack([column.to_numpy() for column in table.columns], axis=1)
+        return super().read_parts(schema, metadata, tables) | {
+            "centers": centers,
+            "synopsis": grid,
+        }
 
     def expected_error(self) -> dict[str, float]:
-        """Give the error predicted from public facts."""
+        """Return the error predicted from public facts."""
         return dict(self.expected)
 
     def summary(self) -> dict[str, str]:
@@ -258,7 +265,114 @@ class KMeansRelease(Release):
         return text | ({"notes": "; ".join(self.notes)} if self.notes else {})
 
 
-def _nearest(points: FloatArray, centers: FloatArray) -> NDArray[np.int64]:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TreeKMeansRelease(KMeansRelease):
+    """Centers of clusters, and counts of pairs of columns from which rows can be drawn."""
+
+    kind: ClassVar[str] = "tree-centers"
+
+    tree: MarginalTree
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.tree.order) != self.box.dimensions or self.synopsis is not None:
+            raise InvalidParameter("the tree must have the same columns as the centers")
+
+    def find_clusters(
+        self, n_clusters: int, *, n_init: int, rng: np.random.Generator
+    ) -> Clustering:
+        """Find centers, between -1 and 1, in points drawn from the tree."""
+        return cluster_tree(self.tree, n_clusters, n_init=n_init, rng=rng)
+
+    def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
+        """Draw synthetic rows from the tree: `n` of them, or as many as were counted."""
+        size = round(self.tree.total) if n is None else n
+        rng = self.row_generator(n, seed, counted=size)
+        points = self.box.unscale(self.tree.draw(size, rng))
+        columns = {}
+        for column, values in zip(self.box.columns, points.T, strict=True):
+            is_whole = column.kind == "integer"
+            columns[column.name] = np.rint(values).astype(np.int64) if is_whole else values
+        return pa.table(columns)
+
+    def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
+        """Count the records that satisfy `query` in rows drawn from the tree."""
+        return self._sample.answer(query, confidence)
+
+    def count_boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
+        """Estimate how many records lie in each of many boxes of codes at once."""
+        return self._sample.boxes(columns, lows, highs)
+
+    @cached_property
+    def _sample(self) -> SampledCount:
+        return SampledCount(self, self.tree.total)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return the centers, and the counts of each column of the tree."""
+        tree, names = self.tree, self.box.names
+        edges = list(zip(tree.parents[1:], tree.order[1:], strict=True))
+        coarse, fine = tree.coarse_bins, tree.bins
+        first = [names[tree.order[0]]] * fine
+        pairs = {
+            "column": [*first, *(names[child] for _, child in edges for _ in range(coarse * fine))],
+            "bin": np.tile(np.arange(fine), 1 + coarse * len(edges)),
+            "parent": pa.array(
+                [None] * fine
+                + [names[parent] for parent, _ in edges for _ in range(coarse * fine)],
+                pa.string(),
+            ),
+            "parent_bin": np.concatenate(
+                [np.zeros(fine, np.int64), np.tile(np.repeat(np.arange(coarse), fine), len(edges))]
+            ),
+            "noisy_count": np.concatenate([tree.root, tree.counts.ravel()]),
+        }
+        return {**super().tables(), "marginals": pa.table(pairs)}
+
+    def metadata(self) -> dict[str, Any]:
+        """Return what the centers need, the shape of the tree and its noise."""
+        tree = self.tree
+        return super().metadata() | {
+            "tree": {
+                "order": list(tree.order),
+                "parents": list(tree.parents),
+                "bins": tree.bins,
+                "coarse_bins": tree.coarse_bins,
+                "rate": RATE.write(tree.rate),
+                "records": tree.records.value,
+                "records_rate": RATE.write(tree.records.rate),
+            }
+        }
+
+    @classmethod
+    def read_parts(
+        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
+    ) -> dict[str, Any]:
+        """Read what the centers need, and the tree."""
+        tree = metadata["tree"]
+        fine = tree["bins"]
+        counts = whole_column(tables["marginals"], "noisy_count")
+        shape = (len(tree["order"]) - 1, tree["coarse_bins"], fine)
+        return super().read_parts(schema, metadata, tables) | {
+            "tree": MarginalTree(
+                order=tuple(tree["order"]),
+                parents=tuple(tree["parents"]),
+                root=counts[:fine],
+                counts=counts[fine:].reshape(shape),
+                rate=RATE.read(tree["rate"], schema),
+                records=NoisySize(tree["records"], RATE.read(tree["records_rate"], schema)),
+            )
+        }
+
+    def summary(self) -> dict[str, str]:
+        """Describe centers and tree in a few words."""
+        names = self.box.names
+        edges = zip(self.tree.parents[1:], self.tree.order[1:], strict=True)
+        shown = ", ".join(f"{names[parent]} - {names[child]}" for parent, child in edges)
+        described = super().summary()
+        return {"centers": described.pop("centers"), "marginals": shown, **described}
+
+
+def _nearest(points: FloatArray, centers: FloatArray) -> IntArray:
     """Find the nearest center of each point, some points at a time."""
     found = np.empty(len(points), dtype=np.int64)
     step = max(_BLOCK // centers.size, 1)
@@ -290,15 +404,3 @@ def _coordinate_names(box: Box) -> list[str]:
             chosen += "_"
         found.append(chosen)
     return found
-
-
-def _read_grid(metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> GridSynopsis | None:
-    if metadata["grid"] is None:
-        return None
-    size = metadata["records"]
-    return GridSynopsis(
-        sizes=tuple(metadata["grid"]),
-        counts=whole_column(tables["cells"], "noisy_count"),
-        rate=parse_epsilon(metadata["noise_rate"]),
-        records=None if size is None else NoisySize(size["count"], parse_epsilon(size["rate"])),
-    )

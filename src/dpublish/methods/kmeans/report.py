@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpublish.core.released import Release
 from dpublish.data.column import NumberColumn
-from dpublish.methods.kmeans.cluster_sizes import ClusterSize
+from dpublish.methods.kmeans.clustering import ClusterSize
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.kmeans.synopsis import GridSynopsis
 from dpublish.plots.charts import GRID, INK
@@ -56,7 +56,7 @@ def _list_centers(release: KMeansRelease) -> Listing:
             [
                 str(number),
                 *(f"{value:,.7g}" for value in center),
-                *(_told_size(sizes[number]) if sizes else ()),
+                *(_size_cells(sizes[number]) if sizes else ()),
             ]
             for number, center in enumerate(shown)
         ],
@@ -64,9 +64,9 @@ def _list_centers(release: KMeansRelease) -> Listing:
     )
 
 
-def _told_size(size: ClusterSize) -> tuple[str, str]:
-    told = f"{size.records:,.0f} ± {size.half_width:,.0f}"
-    return told, "may be noise" if size.may_be_noise else ""
+def _size_cells(size: ClusterSize) -> tuple[str, str]:
+    records = f"{size.records:,.0f} ± {size.half_width:,.0f}"
+    return records, "may be noise" if size.may_be_noise else ""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class _Side:
     """One side of a picture: a column, the centers along it (0 to 1), and its length."""
 
     column: NumberColumn | None
-    places: NDArray[np.float64]
+    points: NDArray[np.float64]
     length: float = _SIDE
 
     @property
@@ -94,18 +94,18 @@ def _figures(release: KMeansRelease) -> list[Figure]:
     doubtful = frozenset(
         number for number, size in enumerate(release.cluster_sizes or ()) if size.may_be_noise
     )
-    places = (box.scale(release.centers) + 1) / 2
+    points = (box.scale(release.centers) + 1) / 2
     over = "" if release.synopsis is None else " over the noisy grid (darker: more records)"
     if box.dimensions == 1:
         shades = None if release.synopsis is None else release.synopsis.counts[:, None]
         strip = _Side(None, np.full(release.clusters, 0.5), _STRIP)
-        picture = _draw(_Side(box.columns[0], places[:, 0]), strip, shades, doubtful)
+        picture = _draw(_Side(box.columns[0], points[:, 0]), strip, shades, doubtful)
         return [Figure(f"Centers by {box.names[0]}{over}.", picture)]
     # Where the centers differ most there is most to see.
-    widest = np.argsort(-places.var(axis=0), kind="stable")[:_MAX_COLUMNS]
+    widest = np.argsort(-points.var(axis=0), kind="stable")[:_MAX_COLUMNS]
     figures = []
     for first, second in combinations(sorted(widest.tolist()), 2):
-        across, up = (_Side(box.columns[i], places[:, i]) for i in (first, second))
+        across, up = (_Side(box.columns[i], points[:, i]) for i in (first, second))
         shades = _plane(release.synopsis, first, second)
         caption = f"Centers by {box.names[first]} and {box.names[second]}{over}."
         figures.append(Figure(caption, _draw(across, up, shades, doubtful)))
@@ -132,7 +132,7 @@ def _draw(
     shades = "" if counts is None else _shade(counts, across.length, up.length)
     dots = "".join(
         _dot(number, x * across.length, (1 - y) * up.length, number in doubtful)
-        for number, (x, y) in enumerate(zip(across.places, up.places, strict=True))
+        for number, (x, y) in enumerate(zip(across.points, up.points, strict=True))
     )
     return head + shades + dots + _name_sides(across, up) + "</g></svg>"
 

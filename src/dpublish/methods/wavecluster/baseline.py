@@ -1,94 +1,103 @@
-"""Find clusters of any shape in records spread as a noisy adaptive grid has them.
+"""The baseline of the WaveCluster paper: the plain algorithm on a noisy adaptive grid.
 
-The grid is made without regard to clusters: it is finer where there are more records.  Its
-estimates are spread evenly over WaveCluster's own grid, where the plain algorithm runs.
-
-Known as: Baseline (adaptive grid and synthetic data).
-Reference: L. Chen, T. Yu, R. Chirkova, "WaveCluster with Differential Privacy", CIKM 2015.
+The grid is made without regard to clusters: it is finer where there are more records (AG).  For
+other than two columns it is a uniform one (UG).
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from math import ceil, sqrt
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import sparse
 
 from dpublish.accuracy.intervals import half_width
-from dpublish.aggregates.box_grid import BoxGrid
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.aggregates.box_grid import MOST_CELLS, BoxGrid
+from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
-from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.noise import add_geometric, noisy_size
-from dpublish.methods.wavecluster import plan as shared
-from dpublish.methods.wavecluster.adaptive_grid import (
-    ALPHA,
-    combine,
-    first_size,
-    split_sizes,
-    spread_cells,
-    spread_parts,
-    uniform_size,
-)
 from dpublish.methods.wavecluster.kernels import SplitGrid
-from dpublish.methods.wavecluster.plan import WavePlan, require_settings
+from dpublish.methods.wavecluster.plan import WaveMethod, WavePlan, require_share
 from dpublish.methods.wavecluster.released import WaveClusterRelease
-from dpublish.methods.wavecluster.wavecluster import Adjacency, significant_cells
+from dpublish.methods.wavecluster.wavecluster import significant_cells
 from dpublish.privacy.budget import Budget
-from dpublish.randomness import RandomSource
+from dpublish.types import FloatArray, IntArray
 
+ALPHA = Fraction(1, 2)
 _PARTS = 1 << 10  # estimates are whole multiples of this part of a record
+_FIRST_CONSTANT, _SECOND_CONSTANT = 10, 5
+_LEAST_FIRST = 10
+_MOST_SPLIT = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class WaveBaseline(Method[WaveClusterRelease]):
-    """Method: publish an adaptive grid, spread it over WaveCluster's grid, and cluster that."""
+class WaveBaseline(WaveMethod):
+    """Publish clusters of any shape, found by WaveCluster in a noisy adaptive grid.
+
+    The adaptive grid is finer where there are more records.  Its estimates are distributed
+    evenly over WaveCluster's own grid, where the plain algorithm runs.  Choose it to compare
+    with the paper's baseline; choose `PrivTHR` otherwise.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record.  The number of
+        records, the first counts and those of their parts spend one share each.
+        Proof: docs/proofs/wavecluster.md.
+
+    Parameters:
+        columns, cells, wavelet, levels: The grid and how it is smoothed, as for `PrivTHR`.
+        percentile, adjacency, min_cells: What makes a cluster, as for `PrivTHR`.
+        size_share: Part of epsilon that the number of records spends.
+
+    Returns:
+        A `WaveClusterRelease` with `clusters`, `label(rows)`, `masses()`, `count(query)`
+        (without a confidence interval), `rows(n)` and `tables()`.
+
+    Example:
+        >>> from dpublish import Budget, WaveBaseline, datasets, seeded
+        >>> points = datasets.table("shapes", 5_000)
+        >>> method = WaveBaseline(min_cells=5)
+        >>> release = method.release(points, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release.summary()["clusters"]
+        '1, made of 266 of 400 coefficients'
+
+    Reference:
+        L. Chen, T. Yu, R. Chirkova, "WaveCluster with Differential Privacy", CIKM 2015;
+        W. Qardaji, W. Yang, N. Li, "Differentially Private Grids for Geospatial Data", ICDE
+        2013, with a noisy number of records.
+    """
 
     name: ClassVar[str] = "wave-baseline"
 
-    columns: tuple[str, ...] = setting(shared.COLUMNS_HELP, default=())
-    cells: int | Literal["auto"] = setting(shared.CELLS_HELP, default=shared.AUTO)
-    wavelet: str = setting(shared.WAVELET_HELP, default="haar")
-    levels: int = setting(shared.LEVELS_HELP, default=1)
-    percentile: Fraction = setting(shared.PERCENTILE_HELP, default=Fraction(1, 10))
-    adjacency: Adjacency = setting(shared.ADJACENCY_HELP, default="full")
-    min_cells: int = setting(shared.MIN_CELLS_HELP, default=1)
     size_share: Fraction = setting(
         "Part of epsilon that pays for the number of records.", default=Fraction(2, 100)
     )
 
     def __post_init__(self) -> None:
-        require_settings(self)
-        if not isinstance(self.size_share, Fraction) or not 0 < self.size_share < 1:
-            raise InvalidParameter(f"size_share ({self.size_share}) must lie between 0 and 1")
+        super().__post_init__()
+        require_share("size_share", self.size_share)
 
     def _release(self, run: Run) -> WaveClusterRelease:
-        """Publish clusters of the records of `table`.
+        """Publish clusters of the records.
 
         Privacy:
-            `budget.epsilon`-differentially private when one record is added or removed, by
+            `run.epsilon`-differentially private when one record is added or removed, by
             sequential composition: the number of records, the counts of the first cells and
             those of their parts each move by 1 in all and get noise of rate their share.  The
             first cells depend on the noisy number, their parts on the noisy counts; where
             they lie is not learned from rows.  All else is computed from the noisy counts.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        expected = self.expected_error(table.schema, None, budget.epsilon)
-        plan = WavePlan.of(table.schema, self)
+        plan = WavePlan.of(run.schema, self)
         # Opened before any row is read: a budget that is already used stops here.
-        budgets = budget.split(size=self.size_share, grid=1 - self.size_share)
+        budgets = run.split(size=self.size_share, grid=1 - self.size_share)
         everyone = BoxGrid(plan.box, (1,) * plan.box.dimensions)
-        size = noisy_size(int(table.sum(everyone)[0]), budget=budgets["size"], rng=rng)
+        size = run.noisy_size(int(run.sum(everyone)[0]), budget=budgets["size"])
         make = adaptive_estimates if plan.box.dimensions == 2 else uniform_estimates
-        spread = make(table, plan, size, budget=budgets["grid"], rng=rng)
-        whole = np.rint(spread * _PARTS).astype(np.int64)
+        estimates = make(run, plan, size, budget=budgets["grid"])
+        whole = np.rint(estimates * _PARTS).astype(np.int64)
         significant = significant_cells(plan.transform.apply(whole), self.percentile)
-        if progress is not None:
-            progress(1, 1, "grid")
-        receipt = run.receipt()
-        return plan.publish(significant, whole / _PARTS, receipt, expected=dict(expected.figures))
+        run.step(1, 1, "grid")
+        return plan.publish(run, significant, whole / _PARTS)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction
@@ -114,18 +123,16 @@ class WaveBaseline(Method[WaveClusterRelease]):
             figures["first_cells_along"] = float(cut)
         summary = (
             f"each part of the grid within {figures['one_part_95']:,.0f} of the truth (95 %) "
-            f"before it is spread over {plan.kernel.cells:,} cells"
+            f"before it is distributed over {plan.kernel.cells:,} cells"
         )
         return ExpectedError(summary, figures, target="one_part_95")
 
 
-def adaptive_estimates(
-    table: Table, plan: WavePlan, size: int, *, budget: Budget, rng: RandomSource
-) -> NDArray[np.float64]:
+def adaptive_estimates(run: Run, plan: WavePlan, size: int, *, budget: Budget) -> FloatArray:
     """Estimate the counts of the plan's grid from an adaptive grid of two columns.
 
     Privacy:
-        `budget.epsilon`-differentially private when one record is added or removed, for any
+        `run.epsilon`-differentially private when one record is added or removed, for any
         `size`: two vectors of counts over partitions of the box, each of sensitivity 1, with
         noise of rate its share.  The second partition depends on the first noisy counts.
     """
@@ -133,41 +140,134 @@ def adaptive_estimates(
     budgets = budget.split(first=ALPHA, parts=1 - ALPHA)
     along = first_size(size, epsilon)
     cells = BoxGrid(plan.box, (along, along))
-    exact = table.sum(cells)
-    first = add_geometric(
-        exact,
-        sensitivity=cells.sensitivity(table.neighbors),
-        budget=budgets["first"],
-        rng=rng,
-    )
+    exact = run.sum(cells)
+    first = run.add_noise(exact, of=cells, budget=budgets["first"])
     splits = split_sizes(first, epsilon)
-    leaves = SplitGrid(plan.box, along, splits)
-    exact = table.sum(leaves)
-    parts = add_geometric(
-        exact,
-        sensitivity=leaves.sensitivity(table.neighbors),
-        budget=budgets["parts"],
-        rng=rng,
-    )
+    fine = SplitGrid(plan.box, along, splits)
+    parts = run.add_noise(run.sum(fine), of=fine, budget=budgets["parts"])
     estimates = np.maximum(combine(first, parts, splits), 0)
-    return spread_parts(estimates, splits, along, plan.transform.sizes)
+    return distribute_parts(estimates, splits, along, plan.transform.sizes)
 
 
-def uniform_estimates(
-    table: Table, plan: WavePlan, size: int, *, budget: Budget, rng: RandomSource
-) -> NDArray[np.float64]:
+def uniform_estimates(run: Run, plan: WavePlan, size: int, *, budget: Budget) -> FloatArray:
     """Estimate the counts of the plan's grid from an equal grid, for any number of columns.
 
     Privacy:
-        `budget.epsilon`-differentially private when one record is added or removed, for any
+        `run.epsilon`-differentially private when one record is added or removed, for any
         `size`: counts over a partition of the box have sensitivity 1 and get noise of rate
         epsilon.
     """
     along = uniform_size(size, budget.epsilon, plan.box.dimensions)
     cells = BoxGrid(plan.box, (along,) * plan.box.dimensions)
-    exact = table.sum(cells)
-    counts = add_geometric(
-        exact, sensitivity=cells.sensitivity(table.neighbors), budget=budget, rng=rng
-    )
+    counts = run.add_noise(run.sum(cells), of=cells, budget=budget)
     estimates = np.maximum(counts, 0).astype(np.float64).reshape(cells.sizes)
-    return spread_cells(estimates, plan.transform.sizes)
+    return distribute_cells(estimates, plan.transform.sizes)
+
+
+# --- Grids that are finer where there are more records ---------------------------------------
+
+
+def uniform_size(size: int, epsilon: Fraction, dimensions: int) -> int:
+    """Compute into how many cells to cut each column, for a noisy number of records.
+
+    >>> uniform_size(40_000, Fraction(1), 3), uniform_size(-5, Fraction(1), 3)
+    (28, 1)
+    """
+    filled = max(size, 0) * float(epsilon) / _FIRST_CONSTANT
+    along = ceil(filled ** (2 / (2 + dimensions))) if filled > 0 else 1
+    return max(min(along, _largest_side(dimensions)), 1)
+
+
+def first_size(size: int, epsilon: Fraction) -> int:
+    """Compute into how many cells to cut each of two columns first, for a noisy number of records.
+
+    >>> first_size(31_200, Fraction(98, 100)), first_size(-5, Fraction(1))
+    (14, 10)
+    """
+    wanted = ceil(sqrt(max(size, 0) * float(epsilon) / _FIRST_CONSTANT) / 4)
+    return min(max(wanted, _LEAST_FIRST), _largest_side(2))
+
+
+def split_sizes(counts: IntArray, epsilon: Fraction) -> IntArray:
+    """Compute into how many parts to cut each side of each cell, from the noisy counts.
+
+    >>> split_sizes(np.array([-3, 0, 100, 10**9]), Fraction(1)).tolist()
+    [1, 1, 4, 64]
+    """
+    share = float((1 - ALPHA) * epsilon) / _SECOND_CONSTANT
+    wanted = np.ceil(np.sqrt(np.maximum(counts, 0) * share))
+    most = _MOST_SPLIT
+    while True:  # one part each is never too many
+        splits = np.clip(wanted, 1, most).astype(np.int64)
+        if int((splits**2).sum()) <= MOST_CELLS:
+            return splits
+        most -= 1
+
+
+def combine(first: IntArray, parts: IntArray, splits: IntArray) -> FloatArray:
+    """Estimate the parts from both levels, so that the parts of a cell add up to its estimate.
+
+    The count of a cell and the sum of its parts are weighed by each other's variance; what
+    that changes is shared evenly among the parts.
+    """
+    parts_each = splits**2
+    of_cell = np.repeat(np.arange(splits.size), parts_each)
+    sums = np.bincount(of_cell, weights=parts, minlength=splits.size)
+    alpha = float(ALPHA)
+    weight = alpha**2 * parts_each / ((1 - alpha) ** 2 + alpha**2 * parts_each)
+    surplus = (weight * (first - sums)) / parts_each
+    return np.asarray(parts + surplus[of_cell], dtype=np.float64)
+
+
+def distribute_parts(
+    estimates: FloatArray, splits: IntArray, size: int, sizes: tuple[int, ...]
+) -> FloatArray:
+    """Distribute the parts of a grid of two columns over another grid, in proportion to the area.
+
+    Args:
+        estimates: Parts of all cells, cell by cell.
+        splits: Parts along each side of each cell.
+        size: First cells along each column.
+        sizes: Cells of the other grid along each column.
+    """
+    starts = np.concatenate(([0], np.cumsum(splits**2)))
+    found = np.zeros(sizes)
+    for split in np.unique(splits).tolist():
+        cells = np.flatnonzero(splits == split)
+        inside = np.arange(split * split)
+        rows = (cells // size * split)[:, None] + inside // split
+        columns = (cells % size * split)[:, None] + inside % split
+        fine = size * split
+        values = estimates[starts[cells][:, None] + inside]
+        part = sparse.csr_array(
+            (values.ravel(), (rows.ravel(), columns.ravel())), shape=(fine, fine)
+        )
+        found += (overlaps(sizes[0], fine) @ part @ overlaps(sizes[1], fine).T).toarray()
+    return found
+
+
+def distribute_cells(counts: FloatArray, sizes: tuple[int, ...]) -> FloatArray:
+    """Distribute a grid of cells over another grid, in proportion to the volume."""
+    found = counts
+    for axis, size in enumerate(sizes):
+        along = np.moveaxis(found, axis, 0)
+        flat = overlaps(size, along.shape[0]) @ along.reshape(along.shape[0], -1)
+        found = np.moveaxis(flat.reshape(size, *along.shape[1:]), 0, axis)
+    return found
+
+
+def overlaps(coarse: int, fine: int) -> Any:
+    """Compute the part of each of `fine` equal intervals that lies in each of `coarse` ones.
+
+    >>> overlaps(2, 3).toarray().tolist()
+    [[1.0, 0.5, 0.0], [0.0, 0.5, 1.0]]
+    """
+    # Between two neighboring edges of either kind lies a piece of one interval of each kind.
+    edges = np.unique(np.concatenate((np.arange(coarse + 1) * fine, np.arange(fine + 1) * coarse)))
+    rows, columns = edges[:-1] // fine, edges[:-1] // coarse
+    return sparse.csr_array((np.diff(edges) / coarse, (rows, columns)), shape=(coarse, fine))
+
+
+def _largest_side(dimensions: int) -> int:
+    side = int(MOST_CELLS ** (1 / dimensions))
+    return side + 1 if (side + 1) ** dimensions <= MOST_CELLS else side

@@ -11,11 +11,10 @@ from math import prod
 import numpy as np
 
 from dpublish.aggregates.box_grid import MOST_CELLS
-from dpublish.aggregates.cells import unbounded
+from dpublish.aggregates.kernel import ArrayKernel
 from dpublish.data.box import UNIT, Box
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors, ReplaceRecord
 from dpublish.types import IntArray
 
 _SHIFT = (2 * UNIT).bit_length() - 1  # dividing by 2 * UNIT, the width of the box
@@ -23,12 +22,12 @@ _MOST_ALONG = 1 << 20  # times a lattice coordinate stays within 64 bits
 
 
 @dataclass(frozen=True, eq=False)
-class SplitGrid:
+class SplitGrid(ArrayKernel):
     """Kernel: count the records in every part of every cell, cell by cell, row by row.
 
     Attributes:
         box: The columns and their bounds.
-        size: Number of first cells along each column.
+        along: Number of first cells along each column.
         splits: For each first cell, row by row, the number of its parts along each column.
 
     >>> from dpublish.data.schema import Schema, column
@@ -41,14 +40,14 @@ class SplitGrid:
     """
 
     box: Box
-    size: int
+    along: int
     splits: IntArray
 
     def __post_init__(self) -> None:
-        require_count(size=self.size)
+        require_count(along=self.along)
         if self.splits.dtype != np.int64 or self.splits.shape != (prod(self._sizes),):
             raise InvalidParameter("there must be an integer of parts for every cell")
-        if self.splits.min() < 1 or max(self.splits.max(), self.size) > _MOST_ALONG:
+        if self.splits.min() < 1 or max(self.splits.max(), self.along) > _MOST_ALONG:
             raise InvalidParameter(f"a side has from 1 to {_MOST_ALONG:,} parts")
         if self.cells > MOST_CELLS:
             raise InvalidParameter(
@@ -57,12 +56,7 @@ class SplitGrid:
 
     @property
     def _sizes(self) -> tuple[int, ...]:
-        return (self.size,) * self.box.dimensions
-
-    @property
-    def codes(self) -> tuple[str, ...]:
-        """Columns that it reads as codes: none."""
-        return ()
+        return (self.along,) * self.box.dimensions
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -79,29 +73,18 @@ class SplitGrid:
         """Number of parts of all cells."""
         return int(self.starts[-1])
 
-    def zero(self) -> IntArray:
-        """Make the answer for no records."""
-        return np.zeros(self.cells, dtype=np.int64)
+    @property
+    def size(self) -> int:
+        """Number of parts of all cells."""
+        return self.cells
 
     def add(self, batch: Batch, out: IntArray) -> None:
         """Add the records of `batch` to `out`."""
-        scaled = (self.box.lattice(batch) + UNIT) * self.size
-        first = np.minimum(scaled >> _SHIFT, self.size - 1)
+        scaled = (self.box.lattice(batch) + UNIT) * self.along
+        first = np.minimum(scaled >> _SHIFT, self.along - 1)
         cells = np.ravel_multi_index(tuple(first), self._sizes)
         splits = self.splits[cells]
         inside = np.zeros(len(batch), dtype=np.int64)
         for within in scaled - (first << _SHIFT):
             inside = inside * splits + np.minimum((within * splits) >> _SHIFT, splits - 1)
         np.add.at(out, self.starts[cells] + inside, 1)
-
-    def merge(self, out: IntArray, other: IntArray) -> None:
-        """Add another partial answer to `out`."""
-        out += other
-
-    def sensitivity(self, neighbors: Neighbors) -> int:
-        """Say how much all counts together change at most, in sum (L1)."""
-        if isinstance(neighbors, AddRemoveRecord):
-            return 1
-        if isinstance(neighbors, ReplaceRecord):
-            return 2
-        raise unbounded(neighbors, "count single records")

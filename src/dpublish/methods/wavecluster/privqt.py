@@ -1,69 +1,69 @@
-"""Find clusters of any shape in noisy counts.
-
-Every count of the grid is perturbed; the plain algorithm then runs on the noisy counts.  Noise
-turns empty cells into positive ones, so more coefficients look significant than are.
-
-Known as: PrivQT.
-Reference: L. Chen, T. Yu, R. Chirkova, "WaveCluster with Differential Privacy", CIKM 2015.
-"""
+"""PrivQT: clusters of any shape in a grid of noisy counts."""
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from dpublish.accuracy.intervals import count_errors
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Run
 from dpublish.data.schema import Schema
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.noise import add_geometric
-from dpublish.methods.wavecluster import plan as shared
-from dpublish.methods.wavecluster.plan import WavePlan, require_settings
+from dpublish.methods.wavecluster.plan import WaveMethod, WavePlan
 from dpublish.methods.wavecluster.released import WaveClusterRelease
-from dpublish.methods.wavecluster.wavecluster import Adjacency, significant_cells
+from dpublish.methods.wavecluster.wavecluster import significant_cells
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivQT(Method[WaveClusterRelease]):
-    """Method: perturb every count of a grid, then cluster the noisy grid."""
+class PrivQT(WaveMethod):
+    """Publish clusters of any shape, found by WaveCluster in a grid of noisy counts.
+
+    Every count of the grid gets noise, and the plain algorithm runs on the noisy counts.  Noise
+    turns empty cells into positive ones, so that more coefficients look significant than are.
+    Choose it where epsilon is large, or to compare; choose `PrivTHR` otherwise, and `KMeans`
+    for round clusters of a known number.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record.  A record lies in
+        one cell, so all counts together change by 1.  Proof: docs/proofs/wavecluster.md.
+
+    Parameters:
+        columns, cells, wavelet, levels: The grid and how it is smoothed, as for `PrivTHR`.
+        percentile, adjacency, min_cells: What makes a cluster, as for `PrivTHR`.
+
+    Returns:
+        A `WaveClusterRelease` with `clusters`, `label(rows)`, `masses()`, `count(query)`,
+        `rows(n)` and `tables()`.
+
+    Example:
+        >>> from dpublish import Budget, PrivQT, datasets, seeded
+        >>> points = datasets.table("shapes", 5_000)
+        >>> method = PrivQT(min_cells=5)
+        >>> release = method.release(points, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release.summary()["clusters"]
+        '1, made of 229 of 400 coefficients'
+
+    Reference:
+        L. Chen, T. Yu, R. Chirkova, "WaveCluster with Differential Privacy", CIKM 2015.
+    """
 
     name: ClassVar[str] = "privqt"
 
-    columns: tuple[str, ...] = setting(shared.COLUMNS_HELP, default=())
-    cells: int | Literal["auto"] = setting(shared.CELLS_HELP, default=shared.AUTO)
-    wavelet: str = setting(shared.WAVELET_HELP, default="haar")
-    levels: int = setting(shared.LEVELS_HELP, default=1)
-    percentile: Fraction = setting(shared.PERCENTILE_HELP, default=Fraction(1, 10))
-    adjacency: Adjacency = setting(shared.ADJACENCY_HELP, default="full")
-    min_cells: int = setting(shared.MIN_CELLS_HELP, default=1)
-
-    def __post_init__(self) -> None:
-        require_settings(self)
-
     def _release(self, run: Run) -> WaveClusterRelease:
-        """Publish clusters of the records of `table`.
+        """Publish clusters of the records.
 
         Privacy:
-            `budget.epsilon`-differentially private when one record is added or removed: the
+            `run.epsilon`-differentially private when one record is added or removed: the
             record lies in one cell at most, so all counts together move by 1, and each gets
             two-sided geometric noise of rate epsilon.  Coefficients, clusters and masses are
             computed from the noisy counts alone.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        expected = self.expected_error(table.schema, None, budget.epsilon)
-        plan = WavePlan.of(table.schema, self)
+        plan = WavePlan.of(run.schema, self)
         # Opened before any row is read: a share that is already used stops here.
-        share = budget.split(counts=1)["counts"]
-        rate = share.epsilon
-        sensitivity = plan.kernel.sensitivity(table.neighbors)
-        exact = table.sum(plan.kernel)
-        counts = add_geometric(exact, sensitivity=sensitivity, budget=share, rng=rng)
+        share = run.split(counts=1)["counts"]
+        counts = run.add_noise(run.sum(plan.kernel), of=plan.kernel, budget=share)
         significant = significant_cells(plan.transform.apply(counts), self.percentile)
-        if progress is not None:
-            progress(1, 1, "counts")
-        receipt = run.receipt()
-        return plan.publish(
-            significant, counts, receipt, expected=dict(expected.figures), noise_rate=rate
-        )
+        run.step(1, 1, "counts")
+        return plan.publish(run, significant, counts, noise_rate=run.epsilon)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

@@ -1,14 +1,4 @@
-"""Find clusters of any shape, with the number of significant coefficients told apart.
-
-Counts are perturbed, and so is the number of exact coefficients that are not positive.  The
-latter says how many coefficients are significant, and as many of the largest noisy ones are
-taken: noise in empty cells no longer passes for records.
-
-Known as: PrivTHR.
-Reference: L. Chen, T. Yu, R. Chirkova, "WaveCluster with Differential Privacy", CIKM 2015; the
-sensitivity is that of the wavelet in use, which the paper has for Haar's only.  As printed:
-`counts_share` 9/10, `variant` paper.
-"""
+"""PrivTHR: clusters of any shape, with the number of significant coefficients measured apart."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,19 +7,16 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dpublish.accuracy.intervals import count_errors, half_width
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import require_known
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.noise import add_geometric
-from dpublish.methods.wavecluster import plan as shared
-from dpublish.methods.wavecluster.plan import WavePlan, require_settings
+from dpublish.methods.wavecluster.plan import WaveMethod, WavePlan, require_share
 from dpublish.methods.wavecluster.released import WaveClusterRelease
-from dpublish.methods.wavecluster.sensitivities import positive_sensitivity
 from dpublish.methods.wavecluster.wavecluster import (
-    Adjacency,
     Coefficients,
     largest_cells,
+    positive_sensitivity,
     significant_count,
 )
 
@@ -38,18 +25,56 @@ _DIRECT_FROM = Fraction(3, 10)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivTHR(Method[WaveClusterRelease]):
-    """Method: perturb the counts and the number of empty coefficients, then take the largest."""
+class PrivTHR(WaveMethod):
+    """Publish clusters of any shape, with a share of epsilon spent on how many cells they have.
+
+    The counts of a grid get noise, and so does the number of its exact wavelet coefficients that
+    are not positive.  That number says how many coefficients are significant, and as many of the
+    largest noisy ones are taken, so that noise in empty cells no longer passes for records.
+    Choose it for clusters of any shape; choose `KMeans` for round clusters of a known number.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record.
+        Proof: docs/proofs/wavecluster.md.
+
+    Parameters:
+        columns: Columns of numbers that span the grid; all of them unless named.
+        cells: Cells along each column, a multiple of 2 ** `levels`; `"auto"` takes 40, or fewer
+            where the grid would have more than 65,536 cells.
+        wavelet: Wavelet that smooths the counts, such as `"haar"`, `"db2"`, `"bior2.2"`.
+        levels: How often the wavelet halves each axis.
+        percentile: Part of the positive coefficients that is too small to be significant (p).
+        adjacency: `"full"` joins coefficients that share a corner; `"face"` only those that
+            share a face.
+        min_cells: Drop clusters of fewer coefficients than this.
+        variant: How the number of significant coefficients follows from the noisy number of
+            those that are not positive: `"direct"` subtracts it from all, `"paper"` takes half
+            of it off the positive noisy ones; `"auto"` is direct where epsilon is 0.3 or more.
+        counts_share: Part of epsilon that the counts spend (alpha); the number of coefficients
+            that are not positive spends the rest.
+
+    Returns:
+        A `WaveClusterRelease` with `clusters`, `label(rows)`, `masses()`, `count(query)`,
+        `rows(n)` and `tables()`.
+
+    Example:
+        >>> from dpublish import Budget, PrivTHR, datasets, seeded
+        >>> points = datasets.table("shapes", 5_000)
+        >>> method = PrivTHR(min_cells=5)
+        >>> release = method.release(points, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release.summary()["clusters"]
+        '4, made of 102 of 400 coefficients'
+        >>> release.masses().round().tolist()
+        [1661.0, 2200.0, 376.0, 695.0]
+
+    Reference:
+        L. Chen, T. Yu, R. Chirkova, "WaveCluster with Differential Privacy", CIKM 2015, as printed
+        with `counts_share` 9/10 and `variant` paper.  The sensitivity is that of the wavelet in
+        use; the paper has that of Haar's only.
+    """
 
     name: ClassVar[str] = "privthr"
 
-    columns: tuple[str, ...] = setting(shared.COLUMNS_HELP, default=())
-    cells: int | Literal["auto"] = setting(shared.CELLS_HELP, default=shared.AUTO)
-    wavelet: str = setting(shared.WAVELET_HELP, default="haar")
-    levels: int = setting(shared.LEVELS_HELP, default=1)
-    percentile: Fraction = setting(shared.PERCENTILE_HELP, default=Fraction(1, 10))
-    adjacency: Adjacency = setting(shared.ADJACENCY_HELP, default="full")
-    min_cells: int = setting(shared.MIN_CELLS_HELP, default=1)
     variant: Variant = setting(
         "How the number of significant coefficients follows from the noisy number of those that "
         "are not positive: direct subtracts it from all, paper takes half of it off the "
@@ -63,15 +88,15 @@ class PrivTHR(Method[WaveClusterRelease]):
     )
 
     def __post_init__(self) -> None:
-        require_settings(self)
+        super().__post_init__()
         require_known("variant", self.variant, ("auto", "direct", "paper"))
-        shared.require_share(self.counts_share)
+        require_share("counts_share", self.counts_share)
 
     def _release(self, run: Run) -> WaveClusterRelease:
-        """Publish clusters of the records of `table`.
+        """Publish clusters of the records.
 
         Privacy:
-            `budget.epsilon`-differentially private when one record is added or removed, by
+            `run.epsilon`-differentially private when one record is added or removed, by
             sequential composition.  The record lies in one cell at most, so all counts
             together move by 1; they get noise of rate their share.  Coefficients are exact
             integers, and the record raises or lowers only those that its cell weighs
@@ -79,41 +104,25 @@ class PrivTHR(Method[WaveClusterRelease]):
             (docs/proofs/wavecluster.md); it gets noise of rate its share / Δ_Z.  All else is
             computed from the two.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        expected = self.expected_error(table.schema, None, budget.epsilon)
-        plan = WavePlan.of(table.schema, self)
+        plan = WavePlan.of(run.schema, self)
         # Opened before any row is read: a budget that is already used stops here.
-        budgets = budget.split(counts=self.counts_share, rank=1 - self.counts_share)
+        budgets = run.split(counts=self.counts_share, rank=1 - self.counts_share)
         rate = budgets["counts"].epsilon
-        exact = table.sum(plan.kernel)
-        counts = add_geometric(
-            exact,
-            sensitivity=plan.kernel.sensitivity(table.neighbors),
-            budget=budgets["counts"],
-            rng=rng,
-        )
-        empty = add_geometric(
+        exact = run.sum(plan.kernel)
+        counts = run.add_noise(exact, of=plan.kernel, budget=budgets["counts"])
+        empty = run.add_noise(
             np.count_nonzero(plan.transform.apply(exact) <= 0) + np.zeros(1, dtype=np.int64),
             sensitivity=positive_sensitivity(plan.transform),
             budget=budgets["rank"],
-            rng=rng,
         )
         noisy = plan.transform.apply(counts)
-        chosen = self.count_significant(noisy, int(empty[0]), budget.epsilon)
-        if progress is not None:
-            progress(1, 1, "counts")
-        receipt = run.receipt()
-        return plan.publish(
-            largest_cells(noisy, chosen),
-            counts,
-            receipt,
-            expected=dict(expected.figures),
-            noise_rate=rate,
-            chosen=chosen,
-        )
+        chosen = self.count_significant(noisy, int(empty[0]), run.epsilon)
+        run.step(1, 1, "counts")
+        significant = largest_cells(noisy, chosen)
+        return plan.publish(run, significant, counts, noise_rate=rate, chosen=chosen)
 
     def count_significant(self, noisy: Coefficients, empty: int, epsilon: Fraction) -> int:
-        """Say how many coefficients to take (k'), from public numbers only."""
+        """Compute how many coefficients to take (k'), from public numbers only."""
         empty = min(max(empty, 0), noisy.size)
         is_direct = epsilon >= _DIRECT_FROM if self.variant == "auto" else self.variant == "direct"
         if is_direct:

@@ -1,33 +1,24 @@
-"""Find clusters of any shape, with a threshold chosen for the exact coefficients.
-
-Counts are perturbed.  A threshold that about as many of the exact coefficients reach as are
-significant is chosen by the exponential mechanism, and noisy coefficients that reach it form
-clusters.  Noise is not in the threshold but in what is compared with it: where the threshold
-is small, many empty cells get through.  Prefer `privthr`.
-
-Known as: PrivTHR_EM.
-Reference: L. Chen, T. Yu, R. Chirkova, "WaveCluster with Differential Privacy", CIKM 2015,
-whose range ends at the private maximum; here it ends at a bound made of the noisy counts.
-"""
+"""PrivTHR_EM: clusters of any shape, with a threshold chosen by the exponential mechanism."""
 
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, log
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
 from dpublish.accuracy.intervals import count_errors
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.mechanisms.exact.sampler import require_rate, uniform_below
-from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.selection import EXPONENTIAL, select, selection_rate
-from dpublish.methods.wavecluster import plan as shared
-from dpublish.methods.wavecluster.plan import WavePlan, require_settings
+from dpublish.methods.wavecluster.plan import WaveMethod, WavePlan, require_share
 from dpublish.methods.wavecluster.released import WaveClusterRelease
-from dpublish.methods.wavecluster.sensitivities import rank_sensitivity
-from dpublish.methods.wavecluster.wavecluster import Adjacency, Coefficients, WaveTransform
+from dpublish.methods.wavecluster.wavecluster import (
+    Coefficients,
+    WaveTransform,
+    rank_sensitivity,
+)
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 
@@ -36,51 +27,70 @@ _OUTSIDE = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivTHREM(Method[WaveClusterRelease]):
-    """Method: perturb the counts, choose a threshold by rank, and take what reaches it."""
+class PrivTHREM(WaveMethod):
+    """Publish clusters of any shape, made of noisy coefficients above a chosen threshold.
+
+    The counts of a grid get noise.  The exponential mechanism chooses a threshold that about as
+    many of the exact wavelet coefficients reach as are significant, and noisy coefficients that
+    reach it form clusters.  Where the threshold is small, many empty cells get through.  Choose
+    it to compare with PrivTHR_EM; choose `PrivTHR` otherwise.
+
+    Guarantee:
+        Pure epsilon-differential privacy for adding or removing one record.
+        Proof: docs/proofs/wavecluster.md.
+
+    Parameters:
+        columns, cells, wavelet, levels: The grid and how it is smoothed, as for `PrivTHR`.
+        percentile, adjacency, min_cells: What makes a cluster, as for `PrivTHR`.
+        counts_share: Part of epsilon that the counts spend (alpha); the threshold spends the
+            rest.
+
+    Returns:
+        A `WaveClusterRelease` with `clusters`, `label(rows)`, `masses()`, `count(query)`,
+        `rows(n)` and `tables()`.
+
+    Example:
+        >>> from dpublish import Budget, PrivTHREM, datasets, seeded
+        >>> points = datasets.table("shapes", 5_000)
+        >>> method = PrivTHREM(min_cells=5)
+        >>> release = method.release(points, budget=Budget.seeded("1"), rng=seeded(7))
+        >>> release.summary()["clusters"]
+        '4, made of 170 of 400 coefficients'
+
+    Reference:
+        L. Chen, T. Yu, R. Chirkova, "WaveCluster with Differential Privacy", CIKM 2015, whose
+        range of thresholds ends at the private maximum; here it ends at a bound made of the
+        noisy counts.
+    """
 
     name: ClassVar[str] = "privthr-em"
 
-    columns: tuple[str, ...] = setting(shared.COLUMNS_HELP, default=())
-    cells: int | Literal["auto"] = setting(shared.CELLS_HELP, default=shared.AUTO)
-    wavelet: str = setting(shared.WAVELET_HELP, default="haar")
-    levels: int = setting(shared.LEVELS_HELP, default=1)
-    percentile: Fraction = setting(shared.PERCENTILE_HELP, default=Fraction(1, 10))
-    adjacency: Adjacency = setting(shared.ADJACENCY_HELP, default="full")
-    min_cells: int = setting(shared.MIN_CELLS_HELP, default=1)
     counts_share: Fraction = setting(
         "Part of epsilon that pays for the counts (alpha); the threshold gets the rest.",
         default=Fraction(7, 10),
     )
 
     def __post_init__(self) -> None:
-        require_settings(self)
-        shared.require_share(self.counts_share)
+        super().__post_init__()
+        require_share("counts_share", self.counts_share)
 
     def _release(self, run: Run) -> WaveClusterRelease:
-        """Publish clusters of the records of `table`.
+        """Publish clusters of the records.
 
         Privacy:
-            `budget.epsilon`-differentially private when one record is added or removed, by
+            `run.epsilon`-differentially private when one record is added or removed, by
             sequential composition.  The record lies in one cell at most, so all counts
             together move by 1; they get noise of rate their share.  The range of thresholds
             is computed from the noisy counts, and `choose_threshold` costs its share with
             the sensitivity of ranks for the wavelet in use (docs/proofs/wavecluster.md).  The
             rank of the threshold among the exact coefficients is not published.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        expected = self.expected_error(table.schema, None, budget.epsilon)
-        plan = WavePlan.of(table.schema, self)
+        plan = WavePlan.of(run.schema, self)
         # Opened before any row is read: a budget that is already used stops here.
-        budgets = budget.split(counts=self.counts_share, threshold=1 - self.counts_share)
+        budgets = run.split(counts=self.counts_share, threshold=1 - self.counts_share)
         rate = budgets["counts"].epsilon
-        exact = table.sum(plan.kernel)
-        counts = add_geometric(
-            exact,
-            sensitivity=plan.kernel.sensitivity(table.neighbors),
-            budget=budgets["counts"],
-            rng=rng,
-        )
+        exact = run.sum(plan.kernel)
+        counts = run.add_noise(exact, of=plan.kernel, budget=budgets["counts"])
         noisy = plan.transform.apply(counts)
         threshold = choose_threshold(
             plan.transform.apply(exact),
@@ -88,16 +98,13 @@ class PrivTHREM(Method[WaveClusterRelease]):
             percentile=self.percentile,
             sensitivity=rank_sensitivity(plan.transform, self.percentile),
             budget=budgets["threshold"],
-            rng=rng,
+            rng=run.rng,
         )
-        if progress is not None:
-            progress(1, 1, "counts")
-        receipt = run.receipt()
+        run.step(1, 1, "counts")
         return plan.publish(
+            run,
             np.asarray(noisy >= threshold, dtype=np.bool_),
             counts,
-            receipt,
-            expected=dict(expected.figures),
             noise_rate=rate,
             threshold=float(threshold * Fraction(plan.transform.unit)),
         )
@@ -124,15 +131,15 @@ class PrivTHREM(Method[WaveClusterRelease]):
 
 
 def rank_scale(sensitivity: Fraction, percentile: Fraction) -> Fraction:
-    """Give R of the scores, which are ranks in parts of the percentile's denominator."""
+    """Return R of the scores, which are ranks in parts of the percentile's denominator."""
     return 2 * sensitivity * percentile.denominator
 
 
 def highest_threshold(noisy: Coefficients, transform: WaveTransform, rate: Fraction) -> int:
     """Bound the thresholds (B) above from noisy coefficients, so that few exact ones exceed it."""
     cells = np.prod(transform.sizes)
-    reach = ceil(transform.norm * Fraction(log(cells / _OUTSIDE)) / rate)
-    return max(int(noisy.max()), 0) + reach
+    noise = ceil(transform.norm * Fraction(log(cells / _OUTSIDE)) / rate)
+    return max(int(noisy.max()), 0) + noise
 
 
 def choose_threshold(
@@ -164,12 +171,12 @@ def choose_threshold(
     """
     shift = max(highest.bit_length() - _MOST_BITS, 0)
     top = highest >> shift
-    places = np.minimum(exact[exact > 0] >> shift, top).astype(np.int64)
+    positive = np.minimum(exact[exact > 0] >> shift, top).astype(np.int64)
     # Candidates in (edges[i + 1], edges[i]] are reached by i coefficients.
-    edges = np.concatenate(([top], np.sort(places)[::-1], [0]))
+    edges = np.concatenate(([top], np.sort(positive)[::-1], [0]))
     lengths = edges[:-1] - edges[1:]
     rest, parts = (1 - percentile).numerator, percentile.denominator
-    scores = -np.abs(parts * np.arange(lengths.size) - rest * places.size)
+    scores = -np.abs(parts * np.arange(lengths.size) - rest * positive.size)
     chosen = select(
         scores,
         sensitivity_range=rank_scale(sensitivity, percentile),

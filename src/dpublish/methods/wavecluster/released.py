@@ -1,34 +1,148 @@
 """Published clusters of any shape: labeled cells of a grid, and its noisy counts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import isfinite, prod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dpublish.accuracy.projection import project_nonnegative, round_to_total
+from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.core.answer import Answer
 from dpublish.core.grid_counts import GridCounts
-from dpublish.core.noisy_size import MAX_ROWS
-from dpublish.core.released import Release, whole_column
+from dpublish.core.released import (
+    FIGURES,
+    FLOAT,
+    RATE,
+    Codec,
+    Release,
+    in_metadata,
+    optional,
+    whole_column,
+)
+from dpublish.data.batch import Batch
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.wavecluster.grid import WaveGrid
-from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
+from dpublish.methods.wavecluster.wavecluster import NO_CLUSTER
 from dpublish.privacy.receipt import Receipt
-from dpublish.randomness import plain_generator
 from dpublish.types import FloatArray, IntArray
 
-NO_CLUSTER = -1
-"""Label of what lies in no cluster, or has no place in the box."""
 RESERVED = frozenset({"cell_number", "noisy_count", "cluster"})
 """Column names that the published tables use themselves."""
+
+
+@dataclass(frozen=True)
+class WaveGrid:
+    """Cells of a box and the wavelet coefficients that they belong to; all of it is public.
+
+    Attributes:
+        box: The columns and their bounds.
+        sizes: Number of cells along each column.
+        shape: Number of coefficients along each column.
+        owners: For each column, the coefficient to which each cell along it belongs.
+        wavelet: Name of the wavelet.
+        levels: How often each axis was halved.
+        percentile: Part of the positive coefficients that is not significant (p).
+        adjacency: Which coefficients are neighbors.
+    """
+
+    box: Box
+    sizes: tuple[int, ...]
+    shape: tuple[int, ...]
+    owners: tuple[tuple[int, ...], ...]
+    wavelet: str
+    levels: int
+    percentile: Fraction
+    adjacency: str
+
+    def __post_init__(self) -> None:
+        """Refuse what no method would publish: a release may come from anywhere."""
+        _ = self.kernel  # refuses sizes that are no sizes, or too large
+        require_count(levels=self.levels)
+        if not isinstance(self.percentile, Fraction) or not 0 < self.percentile < 1:
+            raise InvalidParameter("percentile must lie between 0 and 1")
+        if not all(isinstance(text, str) for text in (self.wavelet, self.adjacency)):
+            raise InvalidParameter("wavelet and adjacency must be names")
+        if not len(self.owners) == len(self.sizes) == len(self.shape):
+            raise InvalidParameter("there must be a list of owners and an axis for every column")
+        for owner, cells, coefficients in zip(self.owners, self.sizes, self.shape, strict=True):
+            require_count(coefficients=coefficients)
+            if coefficients > cells:
+                raise InvalidParameter("there cannot be more coefficients than cells")
+            if len(owner) != cells or not all(type(index) is int for index in owner):
+                raise InvalidParameter("every cell along a column belongs to one coefficient")
+            if min(owner) < 0 or max(owner) >= coefficients:
+                raise InvalidParameter("a cell belongs to a coefficient that does not exist")
+
+    @cached_property
+    def kernel(self) -> BoxGrid:
+        """The kernel that counts records by cell."""
+        return BoxGrid(self.box, self.sizes)
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return prod(self.sizes)
+
+    def of_cells(self, values: IntArray) -> IntArray:
+        """Return the value of its coefficient for every cell, row by row."""
+        return np.asarray(values[np.ix_(*map(np.asarray, self.owners))]).ravel()
+
+    def centers(self) -> FloatArray:
+        """Return the middle of every cell in the owner's units, a row for each."""
+        lines = [(2 * np.arange(size) + 1) / size - 1 for size in self.sizes]
+        middles = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1)
+        return self.box.unscale(middles.reshape(-1, len(self.sizes)))
+
+    def locate(self, values: Mapping[str, FloatArray], size: int) -> IntArray:
+        """Find the cell of each of `size` points, given by the values of the columns."""
+        return self.kernel.locate(self.box.lattice(Batch(size, values=values)))
+
+    def draw(self, cells: IntArray, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+        """Draw a point evenly from each of `cells`, as columns in the owner's units."""
+        corners = np.stack(np.unravel_index(cells, self.sizes), axis=1)
+        inside = (corners + rng.random(corners.shape)) / np.array(self.sizes)
+        drawn = self.box.unscale(2 * inside - 1).T
+        return {
+            column.name: np.rint(line).astype(np.int64) if column.kind == "integer" else line
+            for column, line in zip(self.box.columns, drawn, strict=True)
+        }
+
+
+def _write_grid(grid: WaveGrid) -> dict[str, Any]:
+    return {
+        "sizes": list(grid.sizes),
+        "coefficients": list(grid.shape),
+        "owners": [list(owner) for owner in grid.owners],
+        "wavelet": grid.wavelet,
+        "levels": grid.levels,
+        "percentile": RATE.write(grid.percentile),
+        "adjacency": grid.adjacency,
+    }
+
+
+def _read_grid(plain: Mapping[str, Any], schema: Schema) -> WaveGrid:
+    return WaveGrid(
+        box=Box.of(schema),
+        sizes=tuple(plain["sizes"]),
+        shape=tuple(plain["coefficients"]),
+        owners=tuple(tuple(owner) for owner in plain["owners"]),
+        wavelet=plain["wavelet"],
+        levels=plain["levels"],
+        percentile=RATE.read(plain["percentile"], schema),
+        adjacency=plain["adjacency"],
+    )
+
+
+WAVE_GRID = Codec(_write_grid, _read_grid)
+"""A grid and its wavelet; the box is that of the schema."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,13 +165,13 @@ class WaveClusterRelease(Release):
 
     receipt: Receipt
     schema: Schema
-    grid: WaveGrid
+    grid: WaveGrid = in_metadata(WAVE_GRID)
     counts: FloatArray
     labels: IntArray
-    noise_rate: Fraction | None = None
-    threshold: float | None = None
-    chosen: int | None = None
-    expected: Mapping[str, float] = field(default_factory=dict)
+    noise_rate: Fraction | None = in_metadata(optional(RATE), default=None)
+    threshold: float | None = in_metadata(optional(FLOAT), default=None)
+    chosen: int | None = in_metadata(default=None)
+    expected: Mapping[str, float] = in_metadata(FIGURES, default=dict)
 
     def __post_init__(self) -> None:
         """Refuse what no method would publish: a release may come from anywhere."""
@@ -79,24 +193,12 @@ class WaveClusterRelease(Release):
         if self.noise_rate is not None:
             require_rate(self.noise_rate)
         if self.chosen is not None and type(self.chosen) is not int:
-            raise InvalidParameter("the number of chosen coefficients must be whole")
+            raise InvalidParameter("the number of chosen coefficients must be an integer")
         numbers = (*self.expected.values(), 0.0 if self.threshold is None else self.threshold)
         if not all(isinstance(number, float) and isfinite(number) for number in numbers):
             raise InvalidParameter("threshold and expected errors must be finite numbers")
         if not np.isfinite(self.counts).all():
             raise InvalidParameter("noisy counts must be finite")
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, WaveClusterRelease)
-            and self.metadata() == other.metadata()
-            and self.receipt == other.receipt
-            and self.schema == other.schema
-            and np.array_equal(self.counts, other.counts)
-            and np.array_equal(self.labels, other.labels)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     @property
     def box(self) -> Box:
@@ -116,7 +218,7 @@ class WaveClusterRelease(Release):
     @cached_property
     def cell_labels(self) -> IntArray:
         """The cluster of every cell of the grid, row by row; -1 where there is none."""
-        return self.grid.spread(self.labels)
+        return self.grid.of_cells(self.labels)
 
     def masses(self) -> FloatArray:
         """Add up the noisy counts of each cluster."""
@@ -139,36 +241,35 @@ class WaveClusterRelease(Release):
                 raise InvalidQuery(f"the rows must have a column {column.name!r}, once")
             values[column.name], keep = column.values(table[column.name])
             known &= True if keep is None else keep
-        places = self.grid.locate(values, table.num_rows)
-        return np.where(known, self.cell_labels[places], NO_CLUSTER)
+        cells = self.grid.locate(values, table.num_rows)
+        return np.where(known, self.cell_labels[cells], NO_CLUSTER)
 
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows from the grid: `n` of them, or as many as were counted.
 
-        Values are spread evenly within each cell; `label` tells the cluster of each row.
+        Values are drawn evenly within each cell; `label` returns the cluster of each row.
         """
-        require_count(seed=0 if seed is None else seed, n=0 if n is None else n, at_least=0)
         total = max(float(self.counts.sum()), 0.0)
-        if (total if n is None else n) > MAX_ROWS:
-            raise InvalidParameter(f"at most {MAX_ROWS:,} rows are drawn at once; name a number")
-        rng = plain_generator(seed)
+        rng = self.row_generator(n, seed, counted=total)
         estimates = project_nonnegative(self.counts, total)
         if n is None:
             cells = np.repeat(np.arange(self.counts.size), round_to_total(estimates))
         else:
             weight = estimates.sum()
-            probabilities = (
-                estimates / weight if weight > 0 else None
-            )  # evenly, if nothing is known
+            # Evenly, if nothing is known.
+            probabilities = estimates / weight if weight > 0 else None
             cells = rng.choice(self.counts.size, size=n, p=probabilities)
         return pa.table(self.grid.draw(cells, rng))
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
-        """Count the records that satisfy `query` in the grid; with a bar if the noise is known."""
+        """Count the records that satisfy `query` in the grid.
+
+        The answer has a confidence interval if the rate of the noise is known.
+        """
         return self._grid_counts.cells.answer(query, confidence)
 
     def count_boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
-        """Estimate how many records lie in each of many boxes of leaves at once."""
+        """Estimate how many records lie in each of many boxes of codes at once."""
         return self._grid_counts.boxes(columns, lows, highs)
 
     @cached_property
@@ -176,9 +277,9 @@ class WaveClusterRelease(Release):
         return GridCounts(self.box, self.grid.sizes, self.counts, self.noise_rate)
 
     def tables(self) -> dict[str, pa.Table]:
-        """Give the clusters, the labeled coefficients, and the cells by their middles."""
-        places = np.flatnonzero(self.labels.ravel() != NO_CLUSTER)
-        inside = self.labels.ravel()[places]
+        """Return the clusters, the labeled coefficients, and the cells by their middles."""
+        numbers = np.flatnonzero(self.labels.ravel() != NO_CLUSTER)
+        inside = self.labels.ravel()[numbers]
         clusters = {
             "cluster": np.arange(self.clusters, dtype=np.int64),
             "coefficients": np.bincount(inside, minlength=self.clusters).astype(np.int64),
@@ -193,48 +294,24 @@ class WaveClusterRelease(Release):
         }
         return {
             "clusters": pa.table(clusters),
-            "coefficients": pa.table({"coefficient_number": places, "cluster": inside}),
+            "coefficients": pa.table({"coefficient_number": numbers, "cluster": inside}),
             "cells": pa.table(cells),
         }
 
-    def metadata(self) -> dict[str, Any]:
-        """Give the grid, the wavelet and what else was published."""
-        return self.grid.to_dict() | {
-            "noise_rate": None if self.noise_rate is None else format_epsilon(self.noise_rate),
-            "threshold": self.threshold,
-            "chosen": self.chosen,
-            "expected": dict(self.expected),
-        }
-
     @classmethod
-    def from_parts(
-        cls,
-        *,
-        receipt: Receipt,
-        schema: Schema,
-        metadata: Mapping[str, Any],
-        tables: Mapping[str, pa.Table],
-    ) -> Self:
-        """Rebuild the clusters of a release folder."""
-        grid = WaveGrid.from_dict(Box.of(schema), metadata)
+    def read_parts(
+        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
+    ) -> dict[str, Any]:
+        """Read the declared fields, the counts and the labels."""
+        found = super().read_parts(schema, metadata, tables)
         counts = tables["cells"]["noisy_count"]
         if counts.type != pa.float64() or counts.null_count:
             raise CorruptRelease("the noisy counts are not numbers")
-        rate, threshold = metadata["noise_rate"], metadata["threshold"]
-        return cls(
-            receipt=receipt,
-            schema=schema,
-            grid=grid,
-            counts=counts.to_numpy(),
-            labels=_read_labels(tables["coefficients"], grid.shape),
-            noise_rate=None if rate is None else parse_epsilon(rate),
-            threshold=None if threshold is None else float(threshold),
-            chosen=metadata["chosen"],
-            expected={str(name): float(value) for name, value in metadata["expected"].items()},
-        )
+        labels = _read_labels(tables["coefficients"], found["grid"].shape)
+        return found | {"counts": counts.to_numpy(), "labels": labels}
 
     def expected_error(self) -> dict[str, float]:
-        """Give the error predicted from public facts."""
+        """Return the error predicted from public facts."""
         return dict(self.expected)
 
     def summary(self) -> dict[str, str]:
@@ -250,10 +327,10 @@ class WaveClusterRelease(Release):
 
 
 def _read_labels(table: pa.Table, shape: tuple[int, ...]) -> IntArray:
-    places = whole_column(table, "coefficient_number")
-    ends = np.concatenate(([-1], places, [prod(shape)]))
+    numbers = whole_column(table, "coefficient_number")
+    ends = np.concatenate(([-1], numbers, [prod(shape)]))
     if np.diff(ends).min() < 1:
         raise CorruptRelease("the coefficients are not in order, or too many")
     labels = np.full(prod(shape), NO_CLUSTER, dtype=np.int64)
-    labels[places] = whole_column(table, "cluster")
+    labels[numbers] = whole_column(table, "cluster")
     return labels.reshape(shape)

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from dpublish.core.released import Release
 from dpublish.data.column import NumberColumn
-from dpublish.methods.wavecluster.released import NO_CLUSTER, WaveClusterRelease
+from dpublish.methods.wavecluster.released import WaveClusterRelease
+from dpublish.methods.wavecluster.wavecluster import NO_CLUSTER
 from dpublish.plots.charts import GRID
 from dpublish.report.section import Figure, Listing, Section
 
@@ -83,11 +84,11 @@ def _figures(release: WaveClusterRelease) -> list[Figure]:
 def _project(release: WaveClusterRelease, axes: tuple[int, ...]) -> _Plane:
     """Add the counts up by tiles of one or two columns, and find each tile's heaviest cluster."""
     sizes = release.grid.sizes
-    places = np.unravel_index(np.arange(release.counts.size), sizes)
+    indices = np.unravel_index(np.arange(release.counts.size), sizes)
     shape = tuple(min(sizes[axis], _MAX_TILES) for axis in axes)
     tiles = np.zeros(release.counts.size, dtype=np.int64)
     for axis, size in zip(axes, shape, strict=True):
-        tiles = tiles * size + places[axis] * size // sizes[axis]
+        tiles = tiles * size + indices[axis] * size // sizes[axis]
     counts = np.bincount(tiles, weights=release.counts, minlength=np.prod(shape))
     heaviest = np.full(counts.size, NO_CLUSTER, dtype=np.int64)
     inside = np.flatnonzero(release.cell_labels != NO_CLUSTER)
