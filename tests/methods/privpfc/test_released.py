@@ -267,7 +267,7 @@ def test_scores_stay_within_the_limit_whatever_noise_did(total, rate):
     assert np.abs(term.unknown).max() <= LIMIT
 
 
-def test_a_step_is_a_residual_over_its_spread_and_the_doubt_that_noise_casts():
+def test_a_step_is_a_residual_over_its_variance_and_the_doubt_that_noise_casts():
     doubt = DOUBT * 100  # in records: the noise has a scale of 100
     longest = 2 * STEP
     first = -900 * STEP // (300 + doubt)
