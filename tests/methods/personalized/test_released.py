@@ -13,8 +13,9 @@ from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery
-from dpublish.methods.personalized.released import Part, PersonalizedRelease
+from dpublish.methods.personalized.released import PersonalizedRelease
 from dpublish.methods.personalized.released_combined import EXCHANGEABLE, NOISY_SIZES
+from dpublish.methods.personalized.released_parts import Part
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import (
     AddRemoveRecord,

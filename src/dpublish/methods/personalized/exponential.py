@@ -58,41 +58,33 @@ class PersonalizedEM(PersonalSettings):
         Proof: docs/proofs/personal_choice.md.
 
     Parameters:
+        preference, levels, mode, sizes, rule, derived: How much each person accepts, and what is
+            public about it; see `PersonalSettings`.
         statistic: `"count"` (of the records that satisfy a query) or `"median"` (of a column).
-        preference: Column that holds how much epsilon each person accepts.
-        levels: The public levels, rising; each person's number is rounded down to one of them.
         query: Conditions on the records to count, such as `"age >= 40 and sex = Female"`.
         column: Column of numbers whose median to publish.
         most: Largest count that may be published; needed for a count in the mode `"levels"`.
-        mode: What is public: `"frame"`, `"levels"` or `"values-only"`.
-        sizes: Number of eligible people at each level, for the mode `"frame"`.
-        rule: Levels by the preference column's values, such as `"0..17=0.01, 18..=1"`.
-        derived: Confirms that the levels of a rule may tell something about its column.
 
     Returns:
         A `PersonalizedAnswer` with `value`, `label`, `number` and, for a count, `count(query)`.
 
     Example:
-        >>> import numpy as np, pyarrow as pa
-        >>> from dpublish import PersonalizedEM, datasets, open_table, seeded
-        >>> people = datasets.census(10_000)
-        >>> accepted = np.resize([0.1, 0.5, 1.0, 1.0], 10_000)
-        >>> rows = people.append_column("accepted", pa.array(accepted))
+        >>> from dpublish import PersonalizedEM, datasets, seeded
         >>> method = PersonalizedEM(
         ...     statistic="median",
         ...     column="age",
-        ...     preference="accepted",
-        ...     levels=("0.1", "0.5", "1"),
-        ...     sizes=(2_500, 2_500, 5_000),
+        ...     preference="region",
+        ...     rule="North=0.1, *=1",
+        ...     derived=True,
+        ...     levels=("0.1", "1"),
+        ...     mode="values-only",
         ... )
-        >>> table = open_table(rows, method.prepare(datasets.schema("census")))
-        >>> release = method.release(table, budget=method.budget(1), rng=seeded(7))
-        >>> release.label
+        >>> people = datasets.table("census", 10_000)
+        >>> method.release(people, budget=method.budget(1), rng=seeded(7)).label
         '41..45'
 
     Reference:
-        Z. Jorgensen, T. Yu and G. Cormode, "Conservative or liberal? Personalized differential
-        privacy", ICDE 2015.
+        The PE mechanism of Jorgensen, Yu and Cormode (ICDE 2015), as for `Minimum`.
     """
 
     name: ClassVar[str] = "personalized-em"

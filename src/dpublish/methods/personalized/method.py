@@ -33,7 +33,16 @@ EXCHANGEABLE_COUNTS = (
 
 @dataclass(frozen=True, kw_only=True)
 class PersonalSettings(Method[Any]):
-    """Settings of every personalized method: where levels are, and what of them is public."""
+    """Settings of every personalized method: where levels are, and what of them is public.
+
+    Parameters:
+        preference: Column that holds how much epsilon each person accepts.
+        levels: The public levels, rising; each person's number is rounded down to one of them.
+        mode: What is public: `"frame"`, `"levels"` or `"values-only"`.
+        sizes: Number of eligible people at each level, for the mode `"frame"`.
+        rule: Levels by the preference column's values, such as `"0..17=0.01, 18..=1"`.
+        derived: Confirms that the levels of a rule may tell something about its column.
+    """
 
     name: ClassVar[str]
 

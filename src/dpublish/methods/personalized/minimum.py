@@ -26,29 +26,21 @@ class Minimum(PersonalMethod):
         mode `values-only`).
 
     Parameters:
-        inner: Method to run, with its settings.
-        preference: Column that holds how much epsilon each person accepts.
-        levels: The public levels, rising; each person's number is rounded down to one of them.
-        mode: What is public: `"frame"`, `"levels"` or `"values-only"`.
-        sizes: Number of eligible people at each level, for the mode `"frame"`.
-        rule: Levels by the preference column's values, such as `"0..17=0.01, 18..=1"`.
-        derived: Confirms that the levels of a rule may tell something about its column.
+        preference, levels, mode, sizes, rule, derived: How much each person accepts, and what is
+            public about it; see `PersonalSettings`.
+        inner: Method to run on all of them, with its settings.
 
     Returns:
-        A `PersonalizedRelease` with `count(query)`, `rows(n)`, `predict(rows)` and `parts`, as
-        far as `inner` offers them.
+        A `PersonalizedRelease`, which answers what `inner` answers: `count(query)`, `rows(n)`,
+        `predict(rows)`.
 
     Example:
         >>> import numpy as np, pyarrow as pa
         >>> from dpublish import Histogram, Minimum, datasets, open_table, seeded
-        >>> people = datasets.census(10_000)
-        >>> accepted = np.resize([0.01, 0.2, 1.0, 1.0], 10_000)
-        >>> rows = people.append_column("accepted", pa.array(accepted))
-        >>> method = Minimum(
-        ...     inner=Histogram(columns=("sex",)),
-        ...     preference="accepted",
-        ...     levels=("0.01", "0.2", "1"),
-        ... )
+        >>> own = np.resize([0.01, 0.2, 1.0, 1.0], 10_000)
+        >>> rows = datasets.census(10_000).append_column("own", pa.array(own))
+        >>> inner = Histogram(columns=("sex",))
+        >>> method = Minimum(inner=inner, preference="own", levels=("0.01", "0.2", "1"))
         >>> table = open_table(rows, method.prepare(datasets.schema("census")))
         >>> release = method.release(table, budget=method.budget(1), rng=seeded(7))
         >>> print(release.count("sex = Female"))

@@ -33,48 +33,40 @@ class Partitioning(GroupMethod):
         than its level's share.  Proof: docs/proofs/partitioning.md.
 
     Parameters:
+        preference, levels, mode, sizes, rule, derived: How much each person accepts, and what is
+            public about it; see `PersonalSettings`.
         inner: Method to run on each group, with its settings.
-        preference: Column that holds how much epsilon each person accepts.
-        levels: The public levels, rising; each person's number is rounded down to one of them.
         combine: `"sum"` adds up what groups count; `"weighted"` averages what they estimate of
             all people, by inverse variance, and needs `exchangeable`.
         exchangeable: Asserts that levels tell nothing about the other values, nor about who is
             present.
-        objective: `"utility"` forms the most precise groups, `"privacy"` those that waste least
-            of people's numbers.
-        within: What a group spends: `"auto"`, `"weigh"`, `"draw"` or `"least"`.
-        groups: Most groups to form; without it the objective decides.
-        least_size: Smallest number of people in a group, where sizes are known.
-        noise: A group's variance is noise / (n epsilon)^2 + person_variance / n.
-        person_variance: Variance of one person's value, q (1 - q) for counts of a share q.
-        size_share: Share of each level's number that measures how many people it has, in the
-            mode `"levels"`.
-        mode: What is public: `"frame"`, `"levels"` or `"values-only"`.
-        sizes: Number of eligible people at each level, for the mode `"frame"`.
-        rule: Levels by the preference column's values, such as `"0..17=0.01, 18..=1"`.
-        derived: Confirms that the levels of a rule may tell something about its column.
+        objective, within, groups, least_size: Which groups are formed, and what each spends; see
+            `GroupMethod`.
+        noise, person_variance, size_share: What is assumed and measured for the plan; see
+            `GroupMethod`.
 
     Returns:
-        A `PersonalizedRelease` with `count(query)`, `rows(n)`, `predict(rows)` and `parts`, as
-        far as `inner` offers them.
+        A `PersonalizedRelease` with one part for each group, and `count(query)`, `rows(n)` and
+        `predict(rows)` over all of them, as far as `inner` offers them.
 
     Example:
         >>> import numpy as np, pyarrow as pa
-        >>> from dpublish import Histogram, Partitioning, datasets, open_table, seeded
-        >>> people = datasets.census(10_000)
-        >>> accepted = np.resize([0.01, 0.2, 1.0, 1.0], 10_000)
-        >>> rows = people.append_column("accepted", pa.array(accepted))
+        >>> from dpublish import Partitioning, datasets, make_method, open_table, seeded
+        >>> own = pa.array(np.resize([0.01, 0.2, 1.0, 1.0], 10_000))
         >>> method = Partitioning(
-        ...     inner=Histogram(columns=("sex",)),
-        ...     preference="accepted",
+        ...     inner=make_method("histogram", {"columns": "sex"}),
+        ...     preference="own",
         ...     levels=("0.01", "0.2", "1"),
         ...     sizes=(2_500, 2_500, 5_000),
         ...     combine="weighted",
         ...     exchangeable=True,
         ...     within="least",
         ... )
-        >>> table = open_table(rows, method.prepare(datasets.schema("census")))
+        >>> schema = method.prepare(datasets.schema("census"))
+        >>> table = open_table(datasets.census(10_000).append_column("own", own), schema)
         >>> release = method.release(table, budget=method.budget(1), rng=seeded(7))
+        >>> [part.level_names for part in release.parts]
+        ['level 0.2', 'level 1']
         >>> print(release.count("sex = Female"))
         4,961.6  (0.95 confidence: 4,901.6 to 5,021.5)
 

@@ -21,7 +21,6 @@ from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_count, require_known
 from dpublish.methods.personalized.released_combined import (
     EXCHANGEABLE,
-    LinearModel,
     PersonalCount,
     mean_model,
     predict,
@@ -39,8 +38,6 @@ from dpublish.privacy.epsilon import format_short
 from dpublish.privacy.levels import tell_amounts
 from dpublish.privacy.neighbors import PersonalRecord
 from dpublish.privacy.receipt import Receipt
-
-__all__ = ["COMBINATIONS", "Combine", "Part", "PersonalizedRelease"]
 
 Combine = Literal["sum", "weighted"]
 COMBINATIONS: tuple[Combine, ...] = ("sum", "weighted")
@@ -161,8 +158,8 @@ class PersonalizedRelease(Release):
         return predict_proba(self.parts, rows)
 
     @cached_property
-    def model(self) -> LinearModel:
-        """The mean of the parts' linear models, by their weights."""
+    def model(self) -> Any:
+        """The mean of the parts' linear models, by their weights: a linear model itself."""
         found = mean_model(self.parts)
         if found is None:
             raise InvalidQuery("the parts of this release are not linear models of one kind")
@@ -170,7 +167,8 @@ class PersonalizedRelease(Release):
 
     def coefficients(self) -> pa.Table:
         """List the weights of the mean model, as each of the parts does."""
-        return self.model.coefficients()
+        listed: pa.Table = self.model.coefficients()
+        return listed
 
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows from the parts, mixed, with the columns that all of them have.

@@ -46,44 +46,37 @@ class Sampling(PersonalMethod):
         threshold if it is less.  Proof: docs/proofs/personal_sampling.md.
 
     Parameters:
-        inner: Method to run, with its settings.
-        preference: Column that holds how much epsilon each person accepts.
-        levels: The public levels, rising; each person's number is rounded down to one of them.
+        preference, levels, mode, sizes, rule, derived: How much each person accepts, and what is
+            public about it; see `PersonalSettings`.
         threshold: Epsilon of the inner method: a number up to the largest level, `"max"` (the
             largest level) or `"mean"`; people at or above it are all used.
         exchangeable: Asserts that levels tell nothing about the other values, so that counts
             are scaled up to all eligible people.
-        mode: What is public: `"frame"`, `"levels"` or `"values-only"`.
-        sizes: Number of eligible people at each level, for the mode `"frame"`.
-        rule: Levels by the preference column's values, such as `"0..17=0.01, 18..=1"`.
-        derived: Confirms that the levels of a rule may tell something about its column.
+        inner: Method to run on the sample, with its settings.
 
     Returns:
-        A `PersonalizedRelease` with `count(query)`, `rows(n)`, `predict(rows)` and `parts`, as
-        far as `inner` offers them.
+        A `PersonalizedRelease` with one part, the sample.  `rates(epsilon)` of the method lists
+        the public sampling rates.
 
     Example:
-        >>> import numpy as np, pyarrow as pa
-        >>> from dpublish import Histogram, Sampling, datasets, open_table, seeded
-        >>> people = datasets.census(10_000)
-        >>> accepted = np.resize([0.01, 0.2, 1.0, 1.0], 10_000)
-        >>> rows = people.append_column("accepted", pa.array(accepted))
+        >>> from dpublish import Histogram, Sampling, datasets, seeded
         >>> method = Sampling(
+        ...     preference="region",
+        ...     rule="North=0.1, *=1",
+        ...     derived=True,
+        ...     levels=("0.1", "1"),
         ...     inner=Histogram(columns=("sex",)),
-        ...     preference="accepted",
-        ...     levels=("0.01", "0.2", "1"),
-        ...     sizes=(2_500, 2_500, 5_000),
-        ...     threshold="mean",
-        ...     exchangeable=True,
         ... )
-        >>> table = open_table(rows, method.prepare(datasets.schema("census")))
-        >>> release = method.release(table, budget=method.budget(1), rng=seeded(7))
+        >>> {float(level): round(float(rate), 3) for level, rate in method.rates(1).items()}
+        {0.1: 0.061, 1.0: 1.0}
+        >>> people = datasets.table("census", 10_000)
+        >>> release = method.release(people, rng=seeded(7), budget=method.budget(1))
         >>> print(release.count("sex = Female"))
-        4,978.8  (0.95 confidence: 4,860.4 to 5,097.3)
+        4,126  (0.95 confidence: 4,123 to 4,129)
 
     Reference:
-        Z. Jorgensen, T. Yu and G. Cormode, "Conservative or liberal? Personalized differential
-        privacy", ICDE 2015.
+        The sampling mechanism of Z. Jorgensen, T. Yu and G. Cormode, "Conservative or liberal?
+        Personalized differential privacy", ICDE 2015.
     """
 
     name: ClassVar[str] = "sampling"

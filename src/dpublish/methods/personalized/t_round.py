@@ -27,47 +27,36 @@ class TRound(GroupMethod):
         level's share.  Proof: docs/proofs/partitioning.md.
 
     Parameters:
-        inner: Method to run on each group, with its settings.
-        preference: Column that holds how much epsilon each person accepts.
-        levels: The public levels, rising; each person's number is rounded down to one of them.
+        preference, levels, mode, sizes, rule, derived: How much each person accepts, and what is
+            public about it; see `PersonalSettings`.
+        rounds: Most rounds, up to 3.
+        inner: Method to run on each group of each round, with its settings.
         exchangeable: Asserts that levels tell nothing about the other values, nor about who is
             present; needed.
-        rounds: Most rounds, up to 3.
-        objective: `"utility"` forms the most precise groups, `"privacy"` those that waste least
-            of people's numbers.
-        within: What a group spends: `"auto"`, `"draw"` or `"least"`.
-        groups: Most groups of a round; without it the objective decides.
-        least_size: Smallest number of people in a group, where sizes are known.
-        noise: A group's variance is noise / (n epsilon)^2 + person_variance / n.
-        person_variance: Variance of one person's value, q (1 - q) for counts of a share q.
-        size_share: Share of each level's number that measures how many people it has, in the
-            mode `"levels"`.
-        mode: What is public: `"frame"`, `"levels"` or `"values-only"`.
-        sizes: Number of eligible people at each level, for the mode `"frame"`.
-        rule: Levels by the preference column's values, such as `"0..17=0.01, 18..=1"`.
-        derived: Confirms that the levels of a rule may tell something about its column.
+        objective, within, groups, least_size, noise, person_variance, size_share: As for
+            `Partitioning`.
 
     Returns:
-        A `PersonalizedRelease` with `count(query)`, `rows(n)`, `predict(rows)` and `parts`, as
-        far as `inner` offers them.
+        A `PersonalizedRelease` with one part for each group of each round.
 
     Example:
-        >>> import numpy as np, pyarrow as pa
-        >>> from dpublish import Histogram, TRound, datasets, open_table, seeded
-        >>> people = datasets.census(10_000)
-        >>> accepted = np.resize([0.01, 0.2, 1.0, 1.0], 10_000)
-        >>> rows = people.append_column("accepted", pa.array(accepted))
+        >>> from dpublish import Histogram, TRound, datasets, seeded
         >>> method = TRound(
         ...     inner=Histogram(columns=("sex",)),
-        ...     preference="accepted",
-        ...     levels=("0.01", "0.2", "1"),
-        ...     sizes=(2_500, 2_500, 5_000),
         ...     exchangeable=True,
+        ...     within="least",
+        ...     mode="values-only",
+        ...     least_size=0,
+        ...     groups=1,
+        ...     preference="region",
+        ...     rule="North=0.4, East=0.6, South=0.8, West=1",
+        ...     derived=True,
+        ...     levels=("0.4", "0.6", "0.8", "1"),
         ... )
-        >>> table = open_table(rows, method.prepare(datasets.schema("census")))
-        >>> release = method.release(table, budget=method.budget(1), rng=seeded(7))
-        >>> print(release.count("sex = Female"))
-        4,961.6  (0.95 confidence: 4,901.6 to 5,021.5)
+        >>> people = datasets.table("census", 300)
+        >>> release = method.release(people, budget=method.budget(1), rng=seeded(7))
+        >>> [(part.level_names, float(part.epsilon)) for part in release.parts]
+        [('levels 0.4 to 1', 0.2), ('levels 0.6 to 1', 0.1), ('levels 0.8 and 1', 0.1)]
 
     Reference:
         The T-round mechanism, chapter 5 of "Differentially private data release and analytics".

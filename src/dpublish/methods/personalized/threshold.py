@@ -40,42 +40,30 @@ class Threshold(PersonalMethod):
         other one the share of the threshold.
 
     Parameters:
-        inner: Method to run, with its settings.
-        preference: Column that holds how much epsilon each person accepts.
-        levels: The public levels, rising; each person's number is rounded down to one of them.
-        threshold: One of the levels; people at or above it are used.
+        preference, levels, mode, sizes, rule, derived: How much each person accepts, and what is
+            public about it; see `PersonalSettings`.
         exchangeable: Asserts that levels tell nothing about the other values, so that counts
             are scaled up to all eligible people.
-        mode: What is public: `"frame"`, `"levels"` or `"values-only"`.
-        sizes: Number of eligible people at each level, for the mode `"frame"`.
-        rule: Levels by the preference column's values, such as `"0..17=0.01, 18..=1"`.
-        derived: Confirms that the levels of a rule may tell something about its column.
+        inner: Method to run on the people used, with its settings.
+        threshold: One of the levels; people at or above it are used.
 
     Returns:
-        A `PersonalizedRelease` with `count(query)`, `rows(n)`, `predict(rows)` and `parts`, as
-        far as `inner` offers them.
+        A `PersonalizedRelease` with one part, the people used; it answers what `inner` answers.
 
     Example:
-        >>> import numpy as np, pyarrow as pa
-        >>> from fractions import Fraction
-        >>> from dpublish import Histogram, Threshold, datasets, open_table, seeded
-        >>> people = datasets.census(10_000)
-        >>> accepted = np.resize([0.01, 0.2, 1.0, 1.0], 10_000)
-        >>> rows = people.append_column("accepted", pa.array(accepted))
-        >>> method = Threshold(
-        ...     inner=Histogram(columns=("sex",)),
-        ...     preference="accepted",
-        ...     levels=("0.01", "0.2", "1"),
-        ...     threshold=Fraction(1, 5),
-        ... )
-        >>> table = open_table(rows, method.prepare(datasets.schema("census")))
-        >>> release = method.release(table, budget=method.budget(1), rng=seeded(7))
+        >>> from dpublish import datasets, make_method, seeded
+        >>> settings = {"inner": "histogram columns=sex", "threshold": "1", "levels": "0.1,1"}
+        >>> by_region = {"preference": "region", "rule": "North=0.1, *=1", "derived": True}
+        >>> method = make_method("threshold", settings | by_region)
+        >>> people = datasets.table("census", 10_000)
+        >>> release = method.release(people, budget=method.budget(1), rng=seeded(7))
         >>> print(release.count("sex = Female"))
-        3,721  (0.95 confidence: 3,706 to 3,736)
+        4,070  (0.95 confidence: 4,067 to 4,073)
+        >>> release.notes[-1]
+        'answers are about the people of these levels only'
 
     Reference:
-        Z. Jorgensen, T. Yu and G. Cormode, "Conservative or liberal? Personalized differential
-        privacy", ICDE 2015.
+        Jorgensen, Yu and Cormode (ICDE 2015), section 4, as for `Minimum`.
     """
 
     name: ClassVar[str] = "threshold"

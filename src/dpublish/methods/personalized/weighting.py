@@ -55,39 +55,34 @@ class Weighting(PersonalSettings):
         that of the limit if it is less.  Proof: docs/proofs/weighting.md.
 
     Parameters:
+        preference, levels, mode, sizes, rule, derived: How much each person accepts, and what is
+            public about it; see `PersonalSettings`.
         columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
-        preference: Column that holds how much epsilon each person accepts.
-        levels: The public levels, rising; each person's number is rounded down to one of them.
         exchangeable: Asserts that levels tell nothing about the other values, nor about who is
             present; needed.
         limit: Level beyond which no one weighs more; without it the one that makes counts best.
         person_variance: Variance of one person's value, q (1 - q) for counts of a share q; the
             limit depends on it.
-        mode: What is public: `"frame"` or `"values-only"`.
-        sizes: Number of eligible people at each level, for the mode `"frame"`.
-        rule: Levels by the preference column's values, such as `"0..17=0.01, 18..=1"`.
-        derived: Confirms that the levels of a rule may tell something about its column.
 
     Returns:
         A `PersonalizedRelease` with `count(query)`, `rows(n)`, `tables()` and one part.
 
     Example:
-        >>> import numpy as np, pyarrow as pa
-        >>> from dpublish import Weighting, datasets, open_table, seeded
-        >>> people = datasets.census(10_000)
-        >>> accepted = np.resize([0.01, 0.2, 1.0, 1.0], 10_000)
-        >>> rows = people.append_column("accepted", pa.array(accepted))
+        >>> from dpublish import Weighting, datasets, seeded
         >>> method = Weighting(
         ...     columns=("sex",),
-        ...     preference="accepted",
-        ...     levels=("0.01", "0.2", "1"),
-        ...     sizes=(2_500, 2_500, 5_000),
+        ...     mode="values-only",
         ...     exchangeable=True,
+        ...     preference="region",
+        ...     levels=("0.1", "1"),
+        ...     rule="North=0.1, *=1",
+        ...     derived=True,
         ... )
-        >>> table = open_table(rows, method.prepare(datasets.schema("census")))
-        >>> release = method.release(table, budget=method.budget(1), rng=seeded(7))
+        >>> release = method.release(
+        ...     datasets.table("census", 10_000), budget=method.budget(1), rng=seeded(7)
+        ... )
         >>> print(release.count("sex = Female"))
-        4,957  (0.95 confidence: 4,900.6 to 5,013.4)
+        4,966.8  (0.95 confidence: 4,925.6 to 5,008)
 
     Reference:
         This project's own method; `Sampling` does the same at random, which only adds noise.

@@ -40,7 +40,19 @@ Plan = tuple[PlannedGroup, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMethod(PersonalMethod):
-    """Settings of methods that run `inner` on each of several groups of levels."""
+    """Settings of methods that run `inner` on each of several groups of levels.
+
+    Parameters:
+        objective: `"utility"` forms the most precise groups, `"privacy"` those that waste least
+            of people's numbers.
+        within: What a group spends: `"auto"`, `"weigh"`, `"draw"` or `"least"`.
+        groups: Most groups to form at a time; without it the objective decides.
+        least_size: Smallest number of people in a group, where sizes are known.
+        noise: A group's variance is noise / (n epsilon)^2 + person_variance / n.
+        person_variance: Variance of one person's value, q (1 - q) for counts of a share q.
+        size_share: Share of each level's number that measures how many people it has, in the
+            mode `"levels"`.
+    """
 
     exchangeable: bool = setting(
         "Assert that levels tell nothing about the other values, nor about who is present.",
