@@ -222,8 +222,8 @@ def test_what_a_part_varies_reaches_the_method():
 
     assert make("sampling", threshold=7).threshold == crowd.levels[7]
     assert make("partitioning-privacy", groups=3).groups == 3
-    assert make("partitioning").spread == Fraction(1, 4)
-    assert make("partitioning", fits_model=True).spread == 0
+    assert make("partitioning").person_variance == Fraction(1, 4)
+    assert make("partitioning", fits_model=True).person_variance == 0
     assert not hasattr(make("personalized-em"), "inner")
 
 
