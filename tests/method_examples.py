@@ -234,8 +234,8 @@ EXAMPLES = {
         },
     ],
     "personalized-em": [
-        {"question": "count", "query": "age >= 30", "most": "500", **_RULE},
-        {"question": "median", "column": "age", "mode": "values-only", **_RULE},
+        {"statistic": "count", "query": "age >= 30", "most": "500", **_RULE},
+        {"statistic": "median", "column": "age", "mode": "values-only", **_RULE},
     ],
     "partitioning": [
         {"inner": "histogram columns=age", **_RULE},

@@ -16,11 +16,11 @@ from method_examples import EXAMPLES, SCHEMA, arrow_table
 
 EXACT = "an exact number"
 TAKEN = {  # where 0 makes sense
-    ("partitioning", "spread"),
+    ("partitioning", "person_variance"),
     ("partitioning", "size_share"),
-    ("t-round", "spread"),
+    ("t-round", "person_variance"),
     ("t-round", "size_share"),
-    ("weighting", "spread"),
+    ("weighting", "person_variance"),
     *(
         (name, gain)
         for name in ("dsat", "dsat-w")
@@ -93,5 +93,5 @@ def test_no_level_is_zero(name):
 
 @pytest.mark.parametrize("text", ["-0", "0.", "0e5", "0x0", "00.0.0", "", "zero", 0.0])
 def test_what_is_no_plain_zero_is_still_refused(text):
-    with pytest.raises(InvalidParameter, match="spread"):
-        make_method("t-round", EXAMPLES["t-round"][0] | {"spread": text})
+    with pytest.raises(InvalidParameter, match="person_variance"):
+        make_method("t-round", EXAMPLES["t-round"][0] | {"person_variance": text})

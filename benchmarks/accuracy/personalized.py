@@ -4,7 +4,7 @@ Prints, for counts, logistic regression and support vector machines, the errors 
 methods; of `threshold` and `sampling` those with the best threshold in hindsight.  Utility-based
 partitioning must be as good as the best threshold of `sampling`, and for counts with uniform
 preferences at least 3 times better than `minimum`.  All methods see the same people, the same
-preferences and the same questions, so partitioning is compared with the best threshold repeat
+preferences and the same queries, so partitioning is compared with the best threshold repeat
 by repeat; what is told beside a difference is its standard error.  An interrupted run goes on
 where it stopped, if it is given the same folder.
 

@@ -13,10 +13,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from dpublish.methods.personalized.groups.drawing import drawing_table
-from dpublish.methods.personalized.groups.objectives import GroupVariance, People, precision_table
 from dpublish.methods.personalized.groups.optimizer import (
+    GroupVariance,
+    People,
     best_privacy_aware,
+    drawing_table,
+    precision_table,
     privacy_aware,
     utility_based,
 )

@@ -40,8 +40,8 @@ def publish(run, leveled):
     return call
 
 
-def left(place):
-    with Ledger(place / "books.db") as ledger:
+def left(folder):
+    with Ledger(folder / "books.db") as ledger:
         return [each.left for each in ledger.status("staff").levels]
 
 
@@ -107,10 +107,19 @@ def test_a_personalized_release_needs_no_such_word(publish):
 
 
 def test_settings_may_be_zero_on_the_command_line(publish):
-    words = ("--epsilon", "0.1", "--exchangeable", "true", "--spread", "0", "--size-share", "0.0")
+    words = (
+        "--epsilon",
+        "0.1",
+        "--exchangeable",
+        "true",
+        "--person-variance",
+        "0",
+        "--size-share",
+        "0.0",
+    )
     told = publish(*words, "--json", method="t-round").json()
     settings = told["receipt"]["settings"]
-    assert (settings["spread"], settings["size_share"]) == ("0", "0")
+    assert (settings["person_variance"], settings["size_share"]) == ("0", "0")
 
 
 def test_the_plan_tells_what_each_level_pays(run, leveled):

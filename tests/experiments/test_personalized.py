@@ -46,7 +46,7 @@ from dpublish.experiments.personalized_summary import (
     table,
     times_better,
 )
-from dpublish.methods.personalized.choice_query import asked_leaves
+from dpublish.methods.personalized.exponential import asked_codes
 from dpublish.methods.personalized.method import level_counts
 from dpublish.methods.personalized.minimum import Minimum
 
@@ -188,7 +188,7 @@ class OffBySeven(Minimum):
 
     def release(self, table, *, budget, rng, progress=None):
         """Privacy: none; it is a stand-in."""
-        asked = asked_leaves(self.preferences.without(table.schema), QUERY)
+        asked = asked_codes(self.preferences.without(table.schema), QUERY)
         truth = table.sum(level_counts(self, table.schema, asked)).sum()
         return SimpleNamespace(count=lambda query: SimpleNamespace(value=float(truth) + 7))
 
@@ -222,8 +222,8 @@ def test_what_a_part_varies_reaches_the_method():
 
     assert make("sampling", threshold=7).threshold == crowd.levels[7]
     assert make("partitioning-privacy", groups=3).groups == 3
-    assert make("partitioning").spread == Fraction(1, 4)
-    assert make("partitioning", fits_model=True).spread == 0
+    assert make("partitioning").person_variance == Fraction(1, 4)
+    assert make("partitioning", fits_model=True).person_variance == 0
     assert not hasattr(make("personalized-em"), "inner")
 
 

@@ -7,7 +7,7 @@ from dpublish.cli.level_use import level_use, plain_levels, say_level_use
 from dpublish.cli.output import say, say_json, say_table
 from dpublish.core.registry import make_method, method_class
 from dpublish.errors import InvalidParameter
-from dpublish.methods.personalized.expected_counts import LEAST_SIZE, Crowd, ExpectedCount
+from dpublish.methods.personalized.expected_counts import LEAST_SIZE, ExpectedCount, Population
 from dpublish.methods.personalized.groups.method import GroupMethod
 from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.privacy.epsilon import format_epsilon
@@ -28,21 +28,20 @@ def compare_methods(
             "500,3500,6000"
         )
     spent = chosen.levels[-1] if epsilon is None else read_epsilon(epsilon, has_levels=True)
-    crowd = Crowd.of(chosen.levels, chosen.sizes, spent)
+    population = Population.of(chosen.levels, chosen.sizes, spent)
     least = chosen.least_size if isinstance(chosen, GroupMethod) else LEAST_SIZE
-    rows = crowd.compare(least)
+    rows = population.compare(least)
     paid = chosen.spending(spent)
     if as_json:
-        say_json(_plain(crowd, rows, paid))
+        say_json(_plain(population, rows, paid))
         return
-    people = crowd.people
     say(
-        f"{people:,} people at {len(crowd.levels)} levels; a count of half of them, each method "
-        f"spending up to epsilon {format_epsilon(spent)}:"
+        f"{population.people:,} people at {len(population.levels)} levels; a count of half of "
+        f"them, each method spending up to epsilon {format_epsilon(spent)}:"
     )
     say_table(
         ["method", "groups", "count is off by", "of all people", "level use", "assumes"],
-        [_row(each, crowd) for each in rows],
+        [_row(each, population) for each in rows],
     )
     say("level use: how many tenths of each level, the lowest first, are used; * is all of it.")
     say()
@@ -59,30 +58,30 @@ def _make(method: str, settings: Mapping[str, str]) -> PersonalSettings:
     raise InvalidParameter("--compare is for personalized methods, such as partitioning")
 
 
-def _row(each: ExpectedCount, crowd: Crowd) -> list[str]:
+def _row(each: ExpectedCount, population: Population) -> list[str]:
     return [
         each.method,
         str(each.groups),
         f"{each.error:,.1f}",
-        f"{100 * each.error / crowd.people:.3g} %",
-        level_use(dict(zip(crowd.levels, each.paid, strict=True))),
+        f"{100 * each.error / population.people:.3g} %",
+        level_use(dict(zip(population.levels, each.paid, strict=True))),
         _ASSUMED if each.is_scaled else "",
     ]
 
 
 def _plain(
-    crowd: Crowd, rows: list[ExpectedCount], paid: Mapping[Fraction, Fraction]
+    population: Population, rows: list[ExpectedCount], paid: Mapping[Fraction, Fraction]
 ) -> dict[str, object]:
     return {
-        "people": crowd.people,
+        "people": population.people,
         "methods": [
             {
                 "method": each.method,
                 "groups": each.groups,
                 "count_error": each.error,
-                "share_error": each.error / crowd.people,
+                "share_error": each.error / population.people,
                 "assumes_exchangeable": each.is_scaled,
-                "levels": plain_levels(dict(zip(crowd.levels, each.paid, strict=True))),
+                "levels": plain_levels(dict(zip(population.levels, each.paid, strict=True))),
             }
             for each in rows
         ],

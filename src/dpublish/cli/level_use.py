@@ -11,12 +11,12 @@ from dpublish.ledger.account import Status
 from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.privacy.epsilon import format_epsilon, format_short
 
-_BAR = 20  # characters
+_WIDTH = 20  # characters
 _MOST_SHOWN = 20  # levels
 
 
 def epsilon_left(method: PersonalSettings, status: Status) -> Fraction:
-    """Find the largest epsilon of which every level can still pay what the method asks.
+    """Find the largest epsilon of which every level can still pay what the method costs.
 
     A method may form other groups when it may spend less; then all levels pay in proportion.
     """
@@ -27,8 +27,8 @@ def epsilon_left(method: PersonalSettings, status: Status) -> Fraction:
             "is not known; add it with the same --levels"
         )
     top = method.levels[-1]
-    asked = method.spending(top)
-    most = top * min(left[level] / amount for level, amount in asked.items() if amount)
+    costs = method.spending(top)
+    most = top * min(left[level] / amount for level, amount in costs.items() if amount)
     if most <= 0:
         raise BudgetExhausted(f"{status.dataset!r} has nothing left at a level that would pay")
     most = min(most, top)
@@ -43,9 +43,8 @@ def say_level_use(paid: Mapping[Fraction, Fraction], left: Mapping[Fraction, Fra
     say_table(
         ["level", "pays", "left", "used"],
         [
-            [*(format_short(number) for number in (level, paid[level], left[level])), bar]
+            [*map(format_short, (level, paid[level], left[level])), _meter(1 - left[level] / level)]
             for level in levels
-            for bar in [_bar(1 - left[level] / level)]
         ],
     )
     if len(levels) < len(paid):
@@ -74,10 +73,10 @@ def _some(levels: Sequence[Fraction]) -> Sequence[Fraction]:
     """Take a table's worth of levels, the first and the last among them."""
     if len(levels) <= _MOST_SHOWN:
         return levels
-    places = [(len(levels) - 1) * row // (_MOST_SHOWN - 1) for row in range(_MOST_SHOWN)]
-    return [levels[place] for place in places]
+    positions = [(len(levels) - 1) * row // (_MOST_SHOWN - 1) for row in range(_MOST_SHOWN)]
+    return [levels[position] for position in positions]
 
 
-def _bar(used: Fraction) -> str:
-    filled = ceil(used * _BAR)  # what is used a little is seen to be used
-    return "#" * filled + "." * (_BAR - filled)
+def _meter(used: Fraction) -> str:
+    filled = ceil(used * _WIDTH)  # what is used a little is seen to be used
+    return "#" * filled + "." * (_WIDTH - filled)

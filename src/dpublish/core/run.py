@@ -8,7 +8,7 @@ a share of the budget pays for it, and is emptied by it.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,6 +42,8 @@ from dpublish.types import FloatArray, IntArray
 Progress = Callable[[int, int, str], None]
 """Called with (done, total, label); all three are public."""
 
+R = TypeVar("R", covariant=True)
+
 
 class HasSensitivity(Protocol):
     """A kernel that knows how much its answer can change between neighbors, in L1 distance."""
@@ -65,6 +67,20 @@ class Named(Protocol):
     @property
     def name(self) -> str:
         """The method's name."""
+        ...
+
+
+class Releases(Protocol[R]):
+    """A method that can run within another one."""
+
+    def release(
+        self, table: Table, *, budget: Budget, rng: RandomSource, progress: Progress | None = None
+    ) -> R:
+        """Publish from `table`, spending exactly `budget`.
+
+        Privacy:
+            Argued by the method.
+        """
         ...
 
 
@@ -366,6 +382,17 @@ class Run:
     def random_order(self, count: int) -> IntArray:
         """Draw a public random order of `count` things, as their indices; no record decides it."""
         return np.argsort(self.rng.words(count), kind="stable")
+
+    def sample_by(
+        self, column: str, rates: Sequence[Fraction], columns: Sequence[str] | None = None
+    ) -> Self:
+        """Keep every record with the rate of its code in `column`, and go on with those."""
+        return self.on(self.table.sample_by(column, rates, self.rng, columns))
+
+    def release(self, method: Releases[R], *, budget: Budget, shows_progress: bool = True) -> R:
+        """Publish from this run's table by another method, which `budget` pays for."""
+        progress = self.progress if shows_progress else None
+        return method.release(self.table, budget=budget, rng=self.rng, progress=progress)
 
     # --- What is shown --------------------------------------------------------------------
 

@@ -35,8 +35,7 @@ from dpublish.experiments.personalized_parts import (
 )
 from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.methods.personalized.preferences import Preferences
-from dpublish.methods.personalized.released import PersonalizedRelease
-from dpublish.methods.personalized.released_answer import PersonalizedAnswer
+from dpublish.methods.personalized.released import PersonalizedAnswer, PersonalizedRelease
 from dpublish.randomness import RandomSource, plain_generator
 from dpublish.types import FloatArray
 

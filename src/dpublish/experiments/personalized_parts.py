@@ -74,7 +74,7 @@ class Contender:
         if self.has_threshold:
             made["threshold"] = crowd.levels[int(given["threshold"])]
         if self.forms_groups and fits_model:
-            made |= {"noise": Fraction(1), "spread": Fraction(0)}
+            made |= {"noise": Fraction(1), "person_variance": Fraction(0)}
         if self.forms_groups and "groups" in given:
             made["groups"] = int(given["groups"])
         return self.method(**made)
@@ -111,7 +111,7 @@ METHODS: dict[str, Contender] = {
     "personalized-em": Contender(
         PersonalizedEM,
         "an answer chosen by how little people's records would have to change for it",
-        {"question": "count", "query": QUERY},
+        {"statistic": "count", "query": QUERY},
         counts_only=True,
     ),
     "weighting": Contender(

@@ -15,7 +15,7 @@ LevelAmounts = tuple[tuple[Fraction, Fraction], ...]
 """(level, amount) for every level, in rising order."""
 
 MOST_LEVELS = 1000
-_TOLD = 5  # levels that a sentence lists one by one
+_NAMED = 5  # levels that a sentence lists one by one
 
 
 def parse_levels(levels: Iterable[ExactNumber]) -> tuple[Fraction, ...]:
@@ -60,20 +60,20 @@ def require_amounts(pairs: LevelAmounts) -> None:
 
 
 def largest(pairs: LevelAmounts) -> Fraction:
-    """Say what the level pays that pays most: the epsilon that covers every record."""
+    """Return what the level pays that pays most: the epsilon that covers every record."""
     return max(amount for _, amount in pairs)
 
 
 def tell_amounts(pairs: LevelAmounts) -> str:
-    """Say in words how much each level pays; many levels are told by their ends.
+    """Describe how much each level pays; of many levels the first and the last are named.
 
     >>> tell_amounts(parse_amounts({Fraction(1, 100): 0, Fraction(1, 10): "0.1", Fraction(1): 1}))
     '0 at level 0.01, 0.1 at level 0.1 and 1 at level 1'
     """
-    told = [f"{format_short(amount)} at level {format_short(level)}" for level, amount in pairs]
-    if len(told) > _TOLD:
-        return f"{told[0]}, and so on over {len(told):,} levels to {told[-1]}"
-    return tell_list(told)
+    named = [f"{format_short(amount)} at level {format_short(level)}" for level, amount in pairs]
+    if len(named) > _NAMED:
+        return f"{named[0]}, and so on over {len(named):,} levels to {named[-1]}"
+    return tell_list(named)
 
 
 def tell_list(words: Sequence[str]) -> str:

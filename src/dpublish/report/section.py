@@ -57,7 +57,7 @@ SECTIONS = {
     "wavelet-histogram": "dpublish.methods.privelet.report:section",
     "cell-sample": "dpublish.methods.filter_priority.report:section",
     "personal": "dpublish.methods.personalized.report:section",
-    "personal-answer": "dpublish.methods.personalized.report_answer:section",
+    "personal-answer": "dpublish.methods.personalized.report:answer_section",
     "histogram-stream": "dpublish.methods.streams.report:section",
 }
 

@@ -13,7 +13,7 @@ from dpublish.methods.personalized.preferences import Preferences
 
 SCHEMA = Schema((column("sex", "category", values=["Female", "Male"]),))
 INNER = Histogram(columns=("sex",))
-REACH = 60  # outputs from -REACH to REACH
+LARGEST = 60  # outputs from -LARGEST to LARGEST
 
 
 class Seen(NamedTuple):
@@ -38,16 +38,16 @@ def table_of(method, counts):
 
 
 def watch(method, table, epsilon, rng, monkeypatch):
-    """Run a release and note what each of its groups did; nobody is drawn at random."""
+    """Run a release and note what each of its groups did; no one is drawn at random."""
     rates: list[dict] = []
 
     def group(self, table, levels):
         rates.append(dict.fromkeys(levels, 1))
         return real_group(self, table, levels)
 
-    def sample(self, table, probabilities, rng, columns=None):
+    def sample(self, run, probabilities, columns=None):
         rates.append(dict(probabilities))
-        return real_group(self, table, list(probabilities))
+        return run.on(real_group(self, run.table, list(probabilities)))
 
     real_group = Preferences.group
     with monkeypatch.context() as patch:
@@ -66,7 +66,7 @@ def count_distribution(seen, counts):
         drawn = [comb(n, k) * rate**k * (1 - rate) ** (n - k) for k in range(n + 1)]
         kept = np.convolve(kept, drawn)
     ratio = exp(-float(seen.epsilon))
-    outputs = np.arange(-REACH, REACH + 1)
+    outputs = np.arange(-LARGEST, LARGEST + 1)
     noise = [(1 - ratio) / (1 + ratio) * ratio ** np.abs(outputs - k) for k in range(len(kept))]
     return kept @ np.array(noise)
 
@@ -96,8 +96,8 @@ def losses(method, counts, epsilon, rng, monkeypatch):
     before = dict(zip(method.levels, counts, strict=True))
     here = seen(counts)
     found = {}
-    for place, level in enumerate(method.levels):
-        more = [n + (b == place) for b, n in enumerate(counts)]
+    for position, level in enumerate(method.levels):
+        more = [n + (b == position) for b, n in enumerate(counts)]
         after = dict(zip(method.levels, more, strict=True))
         found[level] = group_loss(here, seen(more), before, after)
     return found

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpublish.errors import InvalidParameter
-from dpublish.methods.personalized.expected_counts import Crowd
-from dpublish.methods.personalized.groups.drawing import drawing_rates
+from dpublish.methods.personalized.expected_counts import Population
+from dpublish.methods.personalized.groups.optimizer import drawing_rates
 from dpublish.methods.personalized.groups.plan import PlannedGroup
 from dpublish.randomness import plain_generator
 
@@ -15,8 +15,8 @@ LEVELS, SIZES = ("0.01", "0.2", "1"), (500, 3500, 6000)
 
 
 def errors(share, levels=LEVELS, sizes=SIZES, **changes):
-    crowd = Crowd.of(levels, sizes, share=share, **changes)
-    return {each.method: each.error for each in crowd.compare()}
+    population = Population.of(levels, sizes, share=share, **changes)
+    return {each.method: each.error for each in population.compare()}
 
 
 def geometric(rng, epsilon, size):
@@ -24,40 +24,40 @@ def geometric(rng, epsilon, size):
     return rng.geometric(stop, size) - rng.geometric(stop, size)
 
 
-def simulate(crowd, groups, runs, rng):
+def simulate(population, groups, runs, rng):
     """Draw who is counted, who is drawn and the noise; give the root mean square error."""
-    counted = [rng.binomial(1, crowd.share, (runs, size)) for size in crowd.sizes]
+    counted = [rng.binomial(1, population.share, (runs, size)) for size in population.sizes]
     truth = sum(each.sum(axis=1) for each in counted)
     found = np.zeros(runs)
     for group in groups:
         noisy = geometric(rng, float(group.epsilon), runs).astype(float)
-        for place, paid in zip(group.members, group.pays, strict=True):
+        for position, paid in zip(group.members, group.pays, strict=True):
             rate = float(drawing_rates(np.array(float(paid)), float(group.epsilon)))
-            noisy += (counted[place] * (rng.random(counted[place].shape) < rate)).sum(axis=1)
-        found += crowd.people * group.weight / group.drawn * noisy
+            noisy += (counted[position] * (rng.random(counted[position].shape) < rate)).sum(axis=1)
+        found += population.people * group.weight / group.drawn * noisy
     return float(np.sqrt(np.mean((found - truth) ** 2)))
 
 
-def group(crowd, members, epsilon, weight=1.0):
-    pays = tuple(min(crowd.amounts[place], epsilon) for place in members)
+def group(population, members, epsilon, weight=1.0):
+    pays = tuple(min(population.amounts[position], epsilon) for position in members)
     rates = drawing_rates(np.array(pays, dtype=float), float(epsilon))
-    size = sum(crowd.sizes[place] for place in members)
-    drawn = float(rates @ [crowd.sizes[place] for place in members])
+    size = sum(population.sizes[position] for position in members)
+    drawn = float(rates @ [population.sizes[position] for position in members])
     return PlannedGroup(tuple(members), pays, epsilon, float(size), drawn, weight)
 
 
-CROWD = Crowd.of(["0.05", "0.3", "1"], [60, 200, 140], share=0.3)
+PEOPLE = Population.of(["0.05", "0.3", "1"], [60, 200, 140], share=0.3)
 PLANS = {
-    "everybody": [group(CROWD, (0, 1, 2), Fraction(1, 20))],
-    "some": [group(CROWD, (1, 2), Fraction(3, 10))],
-    "drawn": [group(CROWD, (0, 1, 2), Fraction(1))],
+    "all people": [group(PEOPLE, (0, 1, 2), Fraction(1, 20))],
+    "some": [group(PEOPLE, (1, 2), Fraction(3, 10))],
+    "drawn": [group(PEOPLE, (0, 1, 2), Fraction(1))],
     "groups": [
-        group(CROWD, (0,), Fraction(1, 20), 0.1),
-        group(CROWD, (1, 2), Fraction(1), 0.9),
+        group(PEOPLE, (0,), Fraction(1, 20), 0.1),
+        group(PEOPLE, (1, 2), Fraction(1), 0.9),
     ],
     "rounds": [
-        group(CROWD, (1, 2), Fraction(3, 10), 0.6),
-        group(CROWD, (2,), Fraction(7, 10), 0.4),
+        group(PEOPLE, (1, 2), Fraction(3, 10), 0.6),
+        group(PEOPLE, (2,), Fraction(7, 10), 0.4),
     ],
 }
 
@@ -65,14 +65,16 @@ PLANS = {
 @pytest.mark.parametrize("plan", PLANS)
 def test_the_error_predicted_is_the_error_simulated(plan):
     runs = 6000
-    found = simulate(CROWD, PLANS[plan], runs, plain_generator(5))
+    found = simulate(PEOPLE, PLANS[plan], runs, plain_generator(5))
     # The error of a root mean square of Laplace noise is about 1.1 / sqrt(runs).
-    assert found == pytest.approx(CROWD.error(PLANS[plan]), rel=6 / np.sqrt(runs))
+    assert found == pytest.approx(PEOPLE.error(PLANS[plan]), rel=6 / np.sqrt(runs))
 
 
 def test_a_twin_that_forgets_who_was_drawn_is_caught():
-    forgetful = Crowd.of(["0.05", "0.3", "1"], [60, 200, 140], share=0.0)  # noise alone is left
-    found = simulate(CROWD, PLANS["drawn"], 6000, plain_generator(5))
+    forgetful = Population.of(
+        ["0.05", "0.3", "1"], [60, 200, 140], share=0.0
+    )  # noise alone is left
+    found = simulate(PEOPLE, PLANS["drawn"], 6000, plain_generator(5))
     assert found != pytest.approx(forgetful.error(PLANS["drawn"]), rel=0.5)
 
 
@@ -86,20 +88,20 @@ def test_the_example_of_ten_thousand_people_holds():
 
 def test_the_personalized_choice_errs_as_its_distribution_says():
     levels, sizes, share = ("0.2", "1"), (6, 10), 0.5
-    crowd = Crowd.of(levels, sizes, share=share)
+    population = Population.of(levels, sizes, share=share)
     prices = np.cumsum([0.2] * 3 + [1.0] * 5)
     odds = np.concatenate([[1.0], np.exp(-prices / 2), np.exp(-prices / 2)])
     steps = np.concatenate([[0], np.arange(1, 9), np.arange(1, 9)])
     wanted = np.sqrt(odds @ steps**2 / odds.sum())
-    found = {each.method: each.error for each in crowd.compare()}["personalized-em"]
+    found = {each.method: each.error for each in population.compare()}["personalized-em"]
     assert found == pytest.approx(wanted)
 
 
 def test_no_level_pays_more_than_its_share():
-    crowd = Crowd.of(LEVELS, SIZES, Fraction(1, 2))
-    assert crowd.amounts == (Fraction(1, 200), Fraction(1, 10), Fraction(1, 2))
-    for each in crowd.compare():
-        assert all(paid <= own for paid, own in zip(each.paid, crowd.amounts, strict=True))
+    population = Population.of(LEVELS, SIZES, Fraction(1, 2))
+    assert population.amounts == (Fraction(1, 200), Fraction(1, 10), Fraction(1, 2))
+    for each in population.compare():
+        assert all(paid <= own for paid, own in zip(each.paid, population.amounts, strict=True))
         assert any(each.paid)
         assert each.groups >= 1
 
@@ -110,7 +112,7 @@ def test_more_epsilon_errs_less():
     assert all(large[name] <= small[name] for name in small)
 
 
-def test_levels_of_nobody_hold_nobody_back():
+def test_empty_levels_hold_no_one_back():
     found = errors(0.5, sizes=(0, 3500, 6000))
     assert found["minimum"] == pytest.approx(np.sqrt(2) / 0.2, rel=0.01)
 
@@ -135,4 +137,4 @@ def test_many_levels_are_compared_at_some():
 )
 def test_what_makes_no_sense_is_refused(change):
     with pytest.raises(InvalidParameter):
-        Crowd.of(LEVELS, **{"sizes": SIZES} | change)
+        Population.of(LEVELS, **{"sizes": SIZES} | change)

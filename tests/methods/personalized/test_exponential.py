@@ -1,4 +1,4 @@
-"""The personalized exponential mechanism: every person's loss is bounded by her own number."""
+"""The personalized exponential mechanism: every person's loss is bounded by their own number."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish.core import run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter, InvalidQuery
 from dpublish.methods.personalized import exponential as personal_choice
 from dpublish.methods.personalized.exponential import PersonalizedEM
-from dpublish.methods.personalized.released_answer import PersonalizedAnswer
+from dpublish.methods.personalized.released import PersonalizedAnswer
 from dpublish.methods.personalized.scores import (
     Step,
     cheapest,
@@ -43,14 +44,14 @@ SIZES = (2, 1, 2)
 def counting(**settings):
     settings = {"sizes": SIZES} | settings
     return PersonalizedEM(
-        preference="own", levels=LEVELS, question="count", query="sex = F", **settings
+        preference="own", levels=LEVELS, statistic="count", query="sex = F", **settings
     )
 
 
 def middle(**settings):
     settings = {"sizes": SIZES} | settings
     return PersonalizedEM(
-        preference="own", levels=LEVELS, question="median", column="age", **settings
+        preference="own", levels=LEVELS, statistic="median", column="age", **settings
     )
 
 
@@ -70,14 +71,14 @@ def distribution(chosen, rows, monkeypatch, epsilon=LEVELS[-1]):
     """The exact distribution of what the whole chosen publishes, by the scores it hands over."""
     seen = []
 
-    def record(scores, *, sensitivity_range, method, budget, rng):
+    def record(scores, *, sensitivity_range, method, weights, budget, rng):
         assert method == "exponential"
         odds = np.exp(float(budget.spend() / sensitivity_range) * scores.astype(np.float64))
         seen.append(dict(enumerate((odds / odds.sum()).tolist())))
         return 0
 
     with monkeypatch.context() as patch:
-        patch.setattr(personal_choice, "select", record)
+        patch.setattr(run, "select", record)
         chosen.release(people_table(rows, chosen), budget=chosen.budget(epsilon), rng=seeded(1))
     return seen[0]
 
@@ -118,7 +119,7 @@ class TestCount:
             assert found.tolist() == best
 
     def audit(self, method, monkeypatch, **options):
-        """Everybody is absent (None), or present and counted or not."""
+        """Each person is absent (None), or present and counted or not."""
         distributions = {}
         for state in product((None, "F", "M"), repeat=len(PEOPLE)):
             rows = [(q, 0, sex) for q, sex in zip(PEOPLE, state, strict=True) if sex is not None]
@@ -133,7 +134,7 @@ class TestCount:
         return losses(distributions, added)
 
     @pytest.mark.parametrize("settings", [{}, {"sizes": (), "most": 4}], ids=["frame", "levels"])
-    def test_nobody_loses_more_than_her_level_and_somebody_much_of_it(self, settings, monkeypatch):
+    def test_no_one_loses_more_than_their_level_and_someone_much_of_it(self, settings, monkeypatch):
         found = self.audit(counting(**settings), monkeypatch)
         for person, loss in found.items():
             assert loss <= float(LEVELS[PEOPLE[person]]) * (1 + 1e-12)
@@ -146,7 +147,7 @@ class TestCount:
 
     @pytest.mark.parametrize("broken", ["full odds", "one price"])
     def test_broken_twins_are_caught(self, broken, monkeypatch):
-        """Odds of exp(score) instead of exp(score / 2); the mean price for everybody."""
+        """Odds of exp(score) instead of exp(score / 2); the mean price for all people."""
 
         def mean_price(counted, others, units, candidates):
             price = int(units.mean())
@@ -195,7 +196,7 @@ class TestCount:
         levels = (Fraction(1, 100), Fraction(1, 5), Fraction(1))
         sizes = (50_000, 350_000, 600_000)
         method = PersonalizedEM(
-            preference="own", levels=levels, sizes=sizes, question="count", query="sex = F"
+            preference="own", levels=levels, sizes=sizes, statistic="count", query="sex = F"
         )
         rows = 200_000
         source = pa.table(
@@ -211,7 +212,7 @@ class TestCount:
     def test_the_error_predicted_holds_whoever_is_counted(self, sizes):
         prices = [float(level) for level in LEVELS]
         cheap = list(map(Step, prices, map(float, sizes)))
-        reach = count_error(cheap, dearest(cheap, sum(sizes) / 2))
+        half_width = count_error(cheap, dearest(cheap, sum(sizes) / 2))
         units = np.array(common_prices(LEVELS).units)
         people = sum(sizes)
         worst = 0.0
@@ -226,7 +227,7 @@ class TestCount:
                     counted, np.array(sizes) - counted, units, np.arange(people + 1)
                 )
                 odds = np.exp(-0.05 * distances)
-                far = np.abs(np.arange(people + 1) - counted.sum()) > reach
+                far = np.abs(np.arange(people + 1) - counted.sum()) > half_width
                 worst = max(worst, odds[far].sum() / odds.sum())
         assert worst <= 0.05
 
@@ -236,7 +237,7 @@ class TestCount:
         self, counted, level, monkeypatch
     ):
         monkeypatch.setattr(personal_choice, "MAX_CANDIDATES", 3)
-        sizes = tuple(90 * (place == level) for place in range(3))
+        sizes = tuple(90 * (position == level) for position in range(3))
         method = counting(sizes=sizes)
         rows = [(level, 0, "F")] * counted
         probabilities = dict(
@@ -245,18 +246,22 @@ class TestCount:
         release = method.release(
             people_table(rows, method), budget=method.budget(LEVELS[-1]), rng=seeded(1)
         )
-        bars = {value: replace(release, value=value).count("sex = F") for value in probabilities}
-        missed = [v for v, bar in bars.items() if not bar.low <= counted <= bar.high]
+        intervals = {
+            value: replace(release, value=value).count("sex = F") for value in probabilities
+        }
+        missed = [
+            v for v, interval in intervals.items() if not interval.low <= counted <= interval.high
+        ]
         assert sum(probabilities[value] for value in missed) <= 0.05
-        if (counted, level) == (46, 2):  # a bar that forgets the gaps misses nearly always
+        if (counted, level) == (46, 2):  # an interval that forgets the gaps misses nearly always
             narrow = count_error([Step(1.0, 90)], [Step(1.0, 45)])
             assert sum(c for v, c in probabilities.items() if abs(v - counted) > narrow) > 0.9
 
     def test_half_the_error_predicted_would_be_too_little(self):
         distances = count_distances(np.array([150]), np.array([150]), np.array([1]), np.arange(301))
         odds = np.exp(-0.05 * distances)
-        reach = count_error([Step(0.1, 300)], [Step(0.1, 150)]) / 2
-        far = np.abs(np.arange(301) - 150) > reach
+        half_width = count_error([Step(0.1, 300)], [Step(0.1, 150)]) / 2
+        far = np.abs(np.arange(301) - 150) > half_width
         assert odds[far].sum() / odds.sum() > 0.05
 
 
@@ -305,7 +310,7 @@ class TestMedian:
         return present, np.bincount(people, minlength=3)
 
     def audit(self, method, monkeypatch, values=(None, 0, 2, 3)):
-        """Everybody has one of `values`; None is no record, or a record without a value.
+        """Each person has one of `values`; None is no record, or a record without a value.
 
         In a frame a record comes or goes; otherwise any value is exchanged for any other.
         """
@@ -323,12 +328,14 @@ class TestMedian:
         return losses(distributions, lambda s, p: [with_value(s, p, value) for value in others])
 
     def worst(self, method, monkeypatch):
-        """The largest loss of anybody, as a share of her level."""
+        """The largest loss of anybody, as a share of their level."""
         found = self.audit(method, monkeypatch)
         return max(loss / float(LEVELS[PEOPLE[person]]) for person, loss in found.items())
 
     @pytest.mark.parametrize("sizes", [SIZES, (1, 0, 1), (0, 0, 0), (0, 3, 1), (3, 1, 2)])
-    def test_nobody_loses_more_than_her_level_even_if_the_sizes_are_false(self, sizes, monkeypatch):
+    def test_no_one_loses_more_than_their_level_even_if_the_sizes_are_false(
+        self, sizes, monkeypatch
+    ):
         found = self.worst(middle(sizes=sizes), monkeypatch)
         assert found <= 1 + 1e-12
         assert found > 0.3 or sizes == (0, 0, 0)
@@ -425,7 +432,7 @@ class TestMethod:
             levels=LEVELS,
             rule="0=0.1, 1..2=0.3, 3=1",
             derived=True,
-            question="median",
+            statistic="median",
             column="age",
             mode="values-only",
         )
@@ -446,10 +453,10 @@ class TestMethod:
         [
             ({"sizes": ()}, "most goes with"),
             ({"most": 3}, "most goes with"),
-            ({"question": "median"}, "needs a column"),
-            ({"sizes": (), "question": "median", "column": "age", "query": ""}, "lowest level"),
-            ({"question": "median", "column": "age"}, "takes no query"),
-            ({"question": "mode"}, "question"),
+            ({"statistic": "median"}, "needs --column"),
+            ({"sizes": (), "statistic": "median", "column": "age", "query": ""}, "lowest level"),
+            ({"statistic": "median", "column": "age"}, "takes no --query"),
+            ({"statistic": "mode"}, "statistic"),
             ({"levels": (Fraction(1, 3**40), Fraction(1, 2), Fraction(1))}, "fewer digits"),
         ],
     )
@@ -458,7 +465,7 @@ class TestMethod:
             "preference": "own",
             "levels": LEVELS,
             "sizes": SIZES,
-            "question": "count",
+            "statistic": "count",
             "query": "sex = F",
         }
         with pytest.raises(InvalidParameter, match=words):
@@ -470,7 +477,7 @@ class TestMethod:
             (counting(sizes=SIZES), "epsilon"),
             (
                 PersonalizedEM(
-                    preference="own", levels=LEVELS, sizes=SIZES, question="count", query="x = 1"
+                    preference="own", levels=LEVELS, sizes=SIZES, statistic="count", query="x = 1"
                 ),
                 "nothing of 'x'",
             ),
@@ -484,24 +491,24 @@ class TestMethod:
     def test_a_query_that_cuts_a_leaf_is_refused(self):
         coarse = Schema((column("age", "integer", bounds=[0, 9], bins=2),))
         method = PersonalizedEM(
-            preference="own", levels=LEVELS, sizes=SIZES, question="count", query="age > 6"
+            preference="own", levels=LEVELS, sizes=SIZES, statistic="count", query="age > 6"
         )
         with pytest.raises(InvalidQuery, match="only part of"):
             method.expected_error(coarse, None, Fraction(1))
 
     def test_the_median_of_words_is_refused(self):
         method = PersonalizedEM(
-            preference="own", levels=LEVELS, sizes=SIZES, question="median", column="sex"
+            preference="own", levels=LEVELS, sizes=SIZES, statistic="median", column="sex"
         )
         with pytest.raises(InvalidParameter, match="holds no numbers"):
             method.expected_error(SCHEMA, None, Fraction(1))
 
-    def test_other_questions_than_the_one_answered_are_refused(self):
+    def test_other_queries_than_the_one_answered_are_refused(self):
         method = counting()
         release = method.release(
             people_table([], method), budget=method.budget(Fraction(1)), rng=seeded(1)
         )
-        with pytest.raises(InvalidQuery, match="one question only"):
+        with pytest.raises(InvalidQuery, match="one query only"):
             release.count("sex = M")
         assert release.count("sex = F", confidence=0.5).low is None
 

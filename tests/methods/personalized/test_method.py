@@ -5,6 +5,7 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
+from dpublish.core.run import Run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
@@ -134,12 +135,12 @@ def test_the_mode_follows_from_the_sizes():
 
 
 def test_an_inner_release_cannot_spend_more_than_its_budget():
-    table = open_table(pa.table({"sex": ["F"]}), SCHEMA)
+    run = Run(open_table(pa.table({"sex": ["F"]}), SCHEMA), rng=seeded(1))
     budget = Budget.seeded("0.5")
-    with pytest.raises(InvalidParameter, match="more than its budget"):
-        inner_release(INNER, table, budget, Fraction(1), seeded(1))
+    with pytest.raises(InvalidParameter, match="at most that"):
+        inner_release(run, INNER, budget, Fraction(1))
     assert not budget.is_used
-    release = inner_release(INNER, table, budget, Fraction(1, 4), seeded(1))
+    release = inner_release(run, INNER, budget, Fraction(1, 4))
     assert budget.is_used
     assert release.receipt.epsilon == Fraction(1, 4)
 
@@ -151,6 +152,8 @@ def test_people_are_counted_only_where_their_number_is_public():
         def sum(self, kernel):
             pytest.fail("the number of people is private")
 
-    assert known_sizes(METHODS[0], Unread()) is None
-    assert known_sizes(METHODS[1], Unread()) == (0, 5, 7)
-    assert known_sizes(METHODS[3], open_rows(METHODS[3])) == (1, 1, 1)
+    unread = Run(Unread(), rng=seeded(1))
+    assert known_sizes(unread, METHODS[0]) is None
+    assert known_sizes(unread, METHODS[1]) == (0, 5, 7)
+    counted = Run(open_rows(METHODS[3]), rng=seeded(1))
+    assert known_sizes(counted, METHODS[3]) == (1, 1, 1)

@@ -1,4 +1,4 @@
-"""Minimum: everybody loses at most the least share, whoever is in the table."""
+"""Minimum: each person loses at most the least share, whoever is in the table."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -8,9 +8,9 @@ from typing import ClassVar
 import pyarrow as pa
 import pytest
 
+from dpublish.core import run as noisy
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.methods.histogram import histogram as noisy
 from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.personalized.minimum import Minimum
 from dpublish.privacy.budget import Budget
@@ -109,7 +109,7 @@ def test_exchanged_values_are_hidden_as_well(monkeypatch):
     assert 0 < loss <= 0.1 * (1 + 1e-9)
 
 
-def test_everybody_at_or_above_the_first_level_is_counted():
+def test_all_people_at_or_above_the_first_level_are_counted():
     method = minimum()
     table = open_table(source([0.1] * 4000 + [0.09] * 4000 + [None] * 50), method.prepare(SCHEMA))
     release = method.release(table, budget=method.budget(Fraction(2)), rng=seeded(9))

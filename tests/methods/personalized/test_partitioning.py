@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish.core import run as noisy
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, InvalidQuery
-from dpublish.methods.histogram import histogram as noisy
-from dpublish.methods.personalized.groups import release as group_release
+from dpublish.methods.histogram.histogram import Histogram
+from dpublish.methods.personalized.groups import method as group_release
 from dpublish.methods.personalized.groups.method import GroupMethod
 from dpublish.methods.personalized.partitioning import Partitioning
 from dpublish.privacy.budget import Budget
@@ -43,7 +44,7 @@ FRAMES = [
     partitioning(sizes=SIZES, objective="privacy", groups=3),
     weighted(sizes=SIZES, within="least"),
     weighted(sizes=SIZES, within="draw", groups=1),
-    weighted(sizes=SIZES, within="draw", spread=Fraction(0)),
+    weighted(sizes=SIZES, within="draw", person_variance=Fraction(0)),
     weighted(sizes=SIZES, objective="privacy"),
     weighted(size_share=Fraction(0)),
 ]
@@ -68,8 +69,8 @@ def test_if_values_are_exchanged_each_step_costs_half(within, rng, monkeypatch):
     table = table_of(method, counts)
 
     seen = watch(method, table, ONE, rng, monkeypatch)
-    for place, level in enumerate(LEVELS):
-        fewer = [n - (b == place) for b, n in enumerate(counts)]
+    for position, level in enumerate(LEVELS):
+        fewer = [n - (b == position) for b, n in enumerate(counts)]
         before, after = (dict(zip(LEVELS, each, strict=True)) for each in (fewer, counts))
         assert 2 * group_loss(seen, seen, before, after) <= float(level) + 1e-9
 
@@ -98,14 +99,14 @@ def test_groups_of_the_records_present_are_caught(rng, monkeypatch):
 
 
 def test_the_minimum_over_the_records_present_is_caught(rng, monkeypatch):
-    # One group of everybody; levels without a record do not hold it back.
+    # One group of all people; levels without a record do not hold it back.
     twin = PresentSizes(inner=INNER, preference="own", levels=LEVELS, sizes=SIZES)
     found = losses(twin, (0, 0, 3), ONE, rng, monkeypatch)
     assert found[LEVELS[0]] > 2 * float(LEVELS[0])
 
 
 def test_a_drawing_rate_in_proportion_to_levels_is_caught(rng, monkeypatch):
-    method = weighted(sizes=SIZES, within="draw", groups=1, spread=Fraction(0))
+    method = weighted(sizes=SIZES, within="draw", groups=1, person_variance=Fraction(0))
     monkeypatch.setattr(group_release, "sampling_rate", lambda paid, most: paid / most)
     found = losses(method, (2, 1, 3), ONE, rng, monkeypatch)
     assert any(found[level] > 1.1 * float(level) for level in LEVELS)
@@ -114,12 +115,12 @@ def test_a_drawing_rate_in_proportion_to_levels_is_caught(rng, monkeypatch):
 @pytest.mark.parametrize(
     "settings", [{}, {"objective": "privacy"}, {"objective": "privacy", "groups": 2}]
 )
-def test_bought_sizes_cost_their_share_too(settings, monkeypatch):
+def test_measured_sizes_cost_their_share_too(settings, monkeypatch):
     method = weighted(least_size=0, within="least", **settings)
-    modules = [group_release, noisy]
+    modules = [noisy]
     counts = (2, 1, 3)
-    for place, level in enumerate(LEVELS):
-        more = table_of(method, [n + (b == place) for b, n in enumerate(counts)])
+    for position, level in enumerate(LEVELS):
+        more = table_of(method, [n + (b == position) for b, n in enumerate(counts)])
         found = []
         for seed in range(25):
             found.append(
@@ -135,25 +136,25 @@ def test_bought_sizes_cost_their_share_too(settings, monkeypatch):
             )
         assert max(found) <= float(level) + 1e-9
         assert max(found) >= float(level) / 20  # the size alone
-        if place == 0:  # the level that others have to follow
+        if position == 0:  # the level that others have to follow
             assert max(found) >= 0.95 * float(level)
 
 
-def test_sizes_that_are_counted_but_not_bought_are_caught(monkeypatch):
+def test_sizes_that_are_counted_but_not_paid_for_are_caught(monkeypatch):
     method = weighted(least_size=0, within="least")
 
-    def give_away(method, table, *, budget, rng):
-        bought(method, table, budget=budget, rng=rng)
-        return tuple(1000.0 * table.sum(group_release.level_counts(method, table.schema)))
+    def give_away(run, method, *, budget):
+        measured(run, method, budget=budget)
+        return tuple(1000.0 * run.sum(group_release.level_counts(method, run.schema)))
 
-    bought = group_release._buy_sizes
-    monkeypatch.setattr(group_release, "_buy_sizes", give_away)
+    measured = group_release._measure_sizes
+    monkeypatch.setattr(group_release, "_measure_sizes", give_away)
     here, there = table_of(method, (0, 3, 0)), table_of(method, (1, 3, 0))
     found = privacy_loss(
         lambda table: method.release(table, budget=method.budget(ONE), rng=seeded(1)),
         here,
         there,
-        [group_release, noisy],
+        [noisy],
         monkeypatch,
     )
     assert found > 1
@@ -172,7 +173,7 @@ EVERY = [
 @pytest.mark.parametrize("method", EVERY)
 @pytest.mark.parametrize("counts", [(0, 0, 0), (0, 1, 0), (5, 0, 2)])
 def test_the_whole_budget_is_spent_and_the_receipt_says_it_by_level(method, counts, rng):
-    budget = method.share(Fraction(1, 2))
+    budget = method.budget(Fraction(1, 2))
     release = method.release(table_of(method, counts), budget=budget, rng=rng)
     assert budget.cost() == budget.epsilon == release.receipt.epsilon
     assert all(share.is_used for share in budget.account())
@@ -203,9 +204,9 @@ def test_one_group_is_best_for_a_sum():
     assert errors[0] < errors[1]
 
 
-def test_a_sum_leaves_nobody_out_and_buys_no_sizes():
+def test_a_sum_leaves_no_one_out_and_measures_no_sizes():
     method = partitioning()
-    assert not method.buys_sizes
+    assert not method.measures_sizes
     assert method.spending(ONE) == dict.fromkeys(LEVELS, LEVELS[0])
     (group,) = method.plan(ONE, method.public_sizes())
     assert group.members == (0, 1, 2)
@@ -225,13 +226,13 @@ def test_light_groups_are_left_out_and_pay_nothing():
         combine="weighted",
         exchangeable=True,
         within="least",
-        spread=Fraction(0),
+        person_variance=Fraction(0),
     )
     assert method.spending(ONE) == {Fraction(1, 1000): 0, ONE: 1}
 
 
 def test_averages_need_the_owners_word():
-    with pytest.raises(InvalidParameter, match="exchangeable=True"):
+    with pytest.raises(InvalidParameter, match="--exchangeable"):
         partitioning(combine="weighted")
 
 
@@ -258,7 +259,7 @@ def test_a_budget_of_other_amounts_is_refused_before_rows_are_read(rng):
 
 
 def test_what_inner_refuses_is_refused_before_the_ledger_pays():
-    method = Partitioning(inner=noisy.Histogram(columns=("age",)), preference="own", levels=LEVELS)
+    method = Partitioning(inner=Histogram(columns=("age",)), preference="own", levels=LEVELS)
     with pytest.raises(InvalidParameter, match="age"):
         method.expected_error(method.prepare(SCHEMA), None, ONE)
 
@@ -281,7 +282,7 @@ def spec_error(share, **settings):
     return np.sqrt(np.mean(np.square(errors))), predicted
 
 
-def test_sizes_that_cannot_be_bought_are_refused_before_the_ledger_pays():
+def test_sizes_that_cannot_be_measured_are_refused_before_the_ledger_pays():
     method = weighted(size_share=Fraction(1, 1000))
     schema = method.prepare(SCHEMA)
     small = Fraction(1, 2**36)
@@ -302,7 +303,7 @@ def test_the_spec_example_is_met_and_predicted():
     error, predicted = spec_error(0.1)
     assert predicted == pytest.approx(141.4, rel=0.001)
     assert error == pytest.approx(141, rel=0.25)
-    tenth = {"combine": "weighted", "exchangeable": True, "spread": Fraction(9, 100)}
+    tenth = {"combine": "weighted", "exchangeable": True, "person_variance": Fraction(9, 100)}
     error, predicted = spec_error(0.1, **tenth)
     assert predicted == pytest.approx(10, rel=0.1)
     assert error == pytest.approx(predicted, rel=0.25)
@@ -317,7 +318,7 @@ def test_counts_of_people_drawn_are_scaled_up(rng):
         combine="weighted",
         exchangeable=True,
         groups=1,
-        spread=Fraction(1, 1000),
+        person_variance=Fraction(1, 1000),
     )
     (group,) = method.plan(ONE, SPEC_SIZES)
     assert group.drawn < 0.95 * group.size
@@ -334,7 +335,7 @@ def test_without_sizes_averages_do_not_count(rng):
         release.count()
 
 
-def test_a_bought_size_that_is_all_noise_is_taken_for_nobody():
+def test_a_measured_size_that_is_all_noise_counts_as_0():
     method = weighted()
     believed = method.believed((20.0, -40.0, 5000.0), ONE)
     assert believed == (0.0, 0.0, 5000.0)
@@ -359,6 +360,6 @@ def test_groups_partition_the_levels_whatever_the_sizes():
     assert isinstance(method, GroupMethod)
     for _ in range(50):
         sizes = tuple(generator.normal(300, 400, 3).tolist())
-        members = [place for group in method.plan(ONE, sizes) for place in group.members]
+        members = [position for group in method.plan(ONE, sizes) for position in group.members]
         assert len(members) == len(set(members))
         assert members

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpublish.aggregates.counts import Counts
+from dpublish.core.run import Run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.personalized.preference_rule import levels_of, look_up, parse_rule
-from dpublish.methods.personalized.preferences import Preferences
+from dpublish.methods.personalized.preferences import Preferences, levels_of, look_up, parse_rule
 from dpublish.privacy.neighbors import PersonalRecord
 from dpublish.testing import frequency_p_value
 
@@ -64,9 +64,9 @@ def sizes_of(table):
 def test_a_number_is_rounded_down_to_a_level_and_below_the_first_left_out(numbers):
     expected = [0] * len(LEVELS)
     for number in numbers:
-        reached = [b for b, e in enumerate(LEVELS) if number is not None and number >= float(e)]
-        if reached:
-            expected[reached[-1]] += 1
+        found = [b for b, e in enumerate(LEVELS) if number is not None and number >= float(e)]
+        if found:
+            expected[found[-1]] += 1
     assert sizes_of(people(numbers)) == expected
 
 
@@ -95,9 +95,9 @@ def test_a_number_just_below_a_level_belongs_to_the_one_before():
     assert sum(cells(own.group(table, [HALF]))) == 1
 
 
-@pytest.mark.parametrize("nobody", [None, nan, -1.0, 0.0, -inf, 0.0099])
-def test_who_gives_no_number_or_less_than_the_first_level_is_in_no_group(nobody):
-    assert sizes_of(people([nobody, 1.0])) == [0, 0, 0, 1]
+@pytest.mark.parametrize("absent", [None, nan, -1.0, 0.0, -inf, 0.0099])
+def test_who_gives_no_number_or_less_than_the_first_level_is_in_no_group(absent):
+    assert sizes_of(people([absent, 1.0])) == [0, 0, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_rule_whose_groups_of_numbers_are_cut_elsewhere_is_another_notion():
 # -- schemas
 
 
-def test_the_preference_column_is_added_or_takes_its_own_place():
+def test_the_preference_column_is_added_or_takes_its_own_position():
     own = preferences()
     added = own.schema(PEOPLE)
     assert added.names == ("a", "sex", "own")
@@ -291,14 +291,15 @@ def test_a_number_that_is_no_level_names_no_group(rng):
     with pytest.raises(InvalidParameter, match="not one of the levels"):
         preferences().group(people([]), [HALF])
     with pytest.raises(InvalidParameter, match="not one of the levels"):
-        preferences().sample(people([]), {HALF: ONE}, rng)
+        preferences().sample(Run(people([]), rng=rng), {HALF: ONE})
 
 
 def test_each_level_is_sampled_at_its_own_rate(rng):
     """Records below the first level, and at levels without a rate, never stay."""
     table = people([0.1, 1.0, 0.01, 0.0, nan], [0, 1, 2, 2, 2])
     rates = {TENTH: Fraction(1, 4), ONE: Fraction(3, 4)}
-    kept = [tuple(cells(preferences().sample(table, rates, rng))) for _ in range(3000)]
+    run = Run(table, rng=rng)
+    kept = [tuple(cells(preferences().sample(run, rates).table)) for _ in range(3000)]
     distribution = {(0, 0, 0): 3 / 16, (1, 0, 0): 1 / 16, (0, 1, 0): 9 / 16, (1, 1, 0): 3 / 16}
     assert frequency_p_value(kept, distribution) > 1e-3
     swapped = {(0, 0, 0): 3 / 16, (0, 1, 0): 1 / 16, (1, 0, 0): 9 / 16, (1, 1, 0): 3 / 16}
@@ -398,15 +399,15 @@ def test_groups_of_a_rule_are_look_ups_and_keep_the_column_for_what_is_published
     seen = [np.flatnonzero(cells(part, "age")).tolist() for part in (young, old)]
     assert seen == [[10, 17], [18, 99]]
     assert cells(old, "age")[99] == 2  # 140 is clipped to 99, as everywhere
-    everybody = own.sample(table, {TENTH: ONE, ONE: ONE}, rng)
-    assert np.array_equal(cells(everybody, "age"), np.add(cells(young, "age"), cells(old, "age")))
+    everyone = own.sample(Run(table, rng=rng), {TENTH: ONE, ONE: ONE}).table
+    assert np.array_equal(cells(everyone, "age"), np.add(cells(young, "age"), cells(old, "age")))
 
 
 def test_groups_of_different_levels_are_disjoint_for_every_rule():
     schema = Schema((WORK, AGE))
     rule = "Paid=0.1; Unpaid=1; else=0.3; *=0"
     own = Preferences.by_rule(schema, source="work", rule=rule, derived=True)
-    leaves = [np.flatnonzero(own.level_of_leaf(schema) == number) for number in (1, 2, 3)]
+    leaves = [np.flatnonzero(own.level_of_code(schema) == number) for number in (1, 2, 3)]
     for first, second in combinations(leaves, 2):
         assert not np.intersect1d(first, second).size
     assert np.concatenate(leaves).size == WORK.size - 1

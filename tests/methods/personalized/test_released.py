@@ -13,8 +13,9 @@ from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery
-from dpublish.methods.personalized.counts import EXCHANGEABLE, NOISY_SIZES
-from dpublish.methods.personalized.released import Part, PersonalizedRelease
+from dpublish.methods.personalized.released import PersonalizedRelease
+from dpublish.methods.personalized.released_combined import EXCHANGEABLE, NOISY_SIZES
+from dpublish.methods.personalized.released_parts import Part
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import (
     AddRemoveRecord,
@@ -88,8 +89,8 @@ def make(*parts, mode="frame", combine="sum", **changes):
 def sure(*sizes, combine="weighted", **changes):
     """Make a release whose counts have hardly any noise."""
     parts = [
-        part(level, size, Fraction(1000), weight=float(place + 1), seed=place)
-        for place, (level, size) in enumerate(zip(AMPLE, sizes, strict=False))
+        part(level, size, Fraction(1000), weight=float(position + 1), seed=position)
+        for position, (level, size) in enumerate(zip(AMPLE, sizes, strict=False))
     ]
     return make(*parts, combine=combine, **changes)
 
@@ -177,8 +178,8 @@ def test_the_interval_of_a_weighted_count_allows_for_who_is_in_which_part(change
         noise = [each.release.count("sex = Male", confidence=0.8) for each in parts]
         weights = np.array([each.weight for each in parts])
         factors = total * weights / weights.sum() * [e.scale / e.size for e in parts]
-        bars = factors * [a.high - a.value for a in noise]
-        naive += abs(answer.value - truth) <= np.sqrt(bars @ bars)
+        intervals = factors * [a.high - a.value for a in noise]
+        naive += abs(answer.value - truth) <= np.sqrt(intervals @ intervals)
     assert 240 - 5 * np.sqrt(48) < hits <= 296
     assert naive < hits
     if changes:
@@ -198,12 +199,12 @@ def test_no_interval_is_offered_where_one_would_not_hold():
     assert "no confidence interval" in answer.assumption
 
 
-def test_bars_that_hold_more_than_noise_are_added_not_squared():
+def test_intervals_that_hold_more_than_noise_are_added_not_squared():
     parts = [part(level, 300.0, columns=("age",), threshold=5) for level in (LOW, HIGH)]
     answer = make(*parts).count("age < 50", confidence=0.9)
     each = [one.release.count("age < 50", confidence=0.95) for one in parts]
-    reach = sum(max(one.high - one.value, one.value - one.low) for one in each)
-    assert answer.high == pytest.approx(answer.value + reach)
+    half_width = sum(max(one.high - one.value, one.value - one.low) for one in each)
+    assert answer.high == pytest.approx(answer.value + half_width)
 
 
 def test_a_single_part_answers_for_itself():
@@ -211,15 +212,15 @@ def test_a_single_part_answers_for_itself():
     assert make(alone).count("age < 50") == alone.release.count("age < 50")
 
 
-def test_noisy_sizes_of_nobody_do_not_stop_a_release():
+def test_noisy_sizes_of_no_one_do_not_stop_a_release():
     parts = [replace(part(LOW, 300.0), size=-3.0), part(HIGH, 200.0)]
     whole = make(*parts, combine="weighted", mode="levels", receipt=receipt_of("levels"))
     own = parts[1].release.count("age < 30").value
     assert whole.count("age < 30").value == pytest.approx(own)
-    nobody = make(replace(parts[0], weight=0.0), combine="weighted", receipt=receipt_of("levels"))
-    assert nobody.count().value == 0
-    assert nobody.rows(5).num_rows == 5
-    assert nobody.rows().num_rows == 0
+    empty = make(replace(parts[0], weight=0.0), combine="weighted", receipt=receipt_of("levels"))
+    assert empty.count().value == 0
+    assert empty.rows(5).num_rows == 5
+    assert empty.rows().num_rows == 0
 
 
 def test_unknown_sizes_are_said_so():
@@ -298,7 +299,7 @@ def test_rows_come_from_parts_in_proportion():
     assert 50 < first.count("Male") < 150  # mixed, not part after part
 
 
-def test_rows_are_drawn_by_weight_where_nobody_knows_the_sizes():
+def test_rows_are_drawn_by_weight_where_the_sizes_are_unknown():
     parts = [
         replace(part(LOW, 300.0, weight=0.0), size=None),
         replace(part(HIGH, 300.0), size=None),

@@ -10,8 +10,8 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery
 from dpublish.methods.personalized.exponential import PersonalizedEM
-from dpublish.methods.personalized.released_answer import PersonalizedAnswer
-from dpublish.methods.personalized.report_answer import section
+from dpublish.methods.personalized.released import PersonalizedAnswer
+from dpublish.methods.personalized.report import answer_section as section
 from dpublish.randomness import secure
 
 LEVELS = (Fraction(1, 10), Fraction(1))
@@ -24,9 +24,9 @@ SCHEMA = Schema(
 )
 
 
-def answer(question, **settings):
+def answer(statistic, **settings):
     method = PersonalizedEM(
-        preference="own", levels=LEVELS, sizes=(50, 50), question=question, **settings
+        preference="own", levels=LEVELS, sizes=(50, 50), statistic=statistic, **settings
     )
     rows = {"own": [0.5, 2.0], "age": [33, 44], "height": [150.0, 170.0], "sex": ["F", "M"]}
     table = open_table(pa.table(rows), method.prepare(SCHEMA))
@@ -34,15 +34,15 @@ def answer(question, **settings):
 
 
 def test_the_middle_of_a_leaf_is_the_number():
-    whole = replace(answer("median", column="age"), value=3)
-    assert (whole.label, whole.number) == ("30..39", 34.5)
+    integers = replace(answer("median", column="age"), value=3)
+    assert (integers.label, integers.number) == ("30..39", 34.5)
     assert replace(answer("median", column="height"), value=1).number == 130.0
 
 
 def test_the_interval_stays_within_what_is_possible():
     given = replace(answer("count", query="sex = F"), value=2, expected={"count_95": 30.0})
-    bar = given.count("sex=F")
-    assert (bar.value, bar.low, bar.high) == (2, 0, 32)
+    interval = given.count("sex=F")
+    assert (interval.value, interval.low, interval.high) == (2, 0, 32)
     assert replace(given, value=99).count("sex = F").high == 100
 
 
@@ -51,8 +51,8 @@ def test_the_interval_stays_within_what_is_possible():
     [
         {"value": 101},
         {"value": -1},
-        {"question": "mode"},
-        {"question": "median"},
+        {"statistic": "mode"},
+        {"statistic": "median"},
         {"column": "age"},
         {"expected": {"count_95": float("nan")}},
         {"expected": {"count_95": -1.0}},

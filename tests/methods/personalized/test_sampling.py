@@ -21,7 +21,7 @@ from dpublish.testing import frequency_p_value, privacy_loss
 LEVELS = (Fraction(1, 10), Fraction(1, 2), Fraction(2))
 PEOPLE = (0, 0, 1, 2)
 SCHEMA = Schema((column("sex", "category", values=["F", "M"]),))
-REACH = range(-60, 61)
+OUTCOMES = range(-60, 61)
 
 
 def sampling(**settings):
@@ -37,7 +37,7 @@ def geometric(rate):
 def distribution(people, rates, epsilon, value_of=None):
     """The exact distribution of a noisy count of those drawn, over all ways of drawing them."""
     noise = geometric(epsilon)
-    found = dict.fromkeys(REACH, 0.0)
+    found = dict.fromkeys(OUTCOMES, 0.0)
     for drawn in product((False, True), repeat=len(people)):
         probability = prod(
             rates[level] if kept else 1 - rates[level]
@@ -45,7 +45,7 @@ def distribution(people, rates, epsilon, value_of=None):
         )
         counted = [level for level, kept in zip(people, drawn, strict=True) if kept]
         total = len(counted) if value_of is None else sum(map(value_of, counted))
-        for outcome in REACH:
+        for outcome in OUTCOMES:
             found[outcome] += probability * noise(outcome - total)
     return found
 
@@ -71,9 +71,9 @@ def test_every_level_loses_just_what_it_pays(threshold, epsilon):
     rates = [float(rate) for rate in method.rates(epsilon).values()]
     spent = method.spending(epsilon)
     found = losses(rates, float(max(spent.values())))
-    for place, level in enumerate(LEVELS):
-        assert found[place] <= float(spent[level]) * (1 + 1e-9)
-        assert found[place] == pytest.approx(float(spent[level]), rel=1e-9)
+    for position, level in enumerate(LEVELS):
+        assert found[position] <= float(spent[level]) * (1 + 1e-9)
+        assert found[position] == pytest.approx(float(spent[level]), rel=1e-9)
 
 
 def test_the_plain_ratio_of_exponentials_is_caught():
@@ -114,7 +114,7 @@ def _decimal(value):
     return Decimal(value.numerator) / Decimal(value.denominator)
 
 
-def test_from_the_threshold_on_everybody_is_used():
+def test_from_the_threshold_on_all_people_are_used():
     assert sampling_rate(Fraction(2), Fraction(1)) == 1
     rates = sampling(threshold=Fraction(1, 2)).rates(LEVELS[-1])
     assert [rate == 1 for rate in rates.values()] == [False, True, True]

@@ -5,10 +5,10 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
+from dpublish.core import run as noisy
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.histogram import histogram as noisy
 from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.personalized.threshold import NOT_SCALED, SCALED, Threshold
 from dpublish.randomness import seeded
@@ -44,16 +44,16 @@ def test_levels_below_lose_nothing_and_the_others_the_share_of_the_threshold(at,
         assert loss == pytest.approx(float(amount), rel=1e-9)
 
 
-def test_using_everybody_with_the_threshold_is_caught(monkeypatch):
+def test_using_all_people_with_the_threshold_is_caught(monkeypatch):
     """The twin that keeps the people below: they lose more than their share."""
     method = threshold(LEVELS[2])
-    everybody = threshold(LEVELS[0])
+    everyone = threshold(LEVELS[0])
 
     def release_of(own):
         monkeypatch.setattr(
             type(method.preferences),
             "group",
-            lambda self, table, levels: original(everybody.preferences, table, LEVELS),
+            lambda self, table, levels: original(everyone.preferences, table, LEVELS),
         )
         return method.release(
             open_own(method, own), budget=method.budget(Fraction(2)), rng=seeded(4)
@@ -80,7 +80,7 @@ def test_counts_are_scaled_up_only_on_the_owners_word(settings):
 def test_what_cannot_be_scaled_up_is_refused():
     with pytest.raises(InvalidParameter, match="must be public"):
         threshold(exchangeable=True)
-    with pytest.raises(InvalidParameter, match="nobody is eligible"):
+    with pytest.raises(InvalidParameter, match="no one is eligible"):
         threshold(LEVELS[2], exchangeable=True, sizes=(5, 5, 0))
     with pytest.raises(InvalidParameter, match="one of the levels"):
         threshold(Fraction(1))

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dpublish.core import run
 from dpublish.core.folder.folder import load
 from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
@@ -47,7 +48,7 @@ def seen(monkeypatch):
         calls.append((counts.copy(), budget.epsilon / sensitivity))
         return add_geometric(counts, sensitivity=sensitivity, budget=budget, rng=rng)
 
-    monkeypatch.setattr(weighting, "add_geometric", watch)
+    monkeypatch.setattr(run, "add_geometric", watch)
     return calls
 
 
@@ -126,7 +127,7 @@ def test_it_works_on_hardly_any_rows(rows):
     assert publish(configured(**SIZES), rows).count("home = a").value >= 0
 
 
-def crowd(n=6_000, seed=3):
+def population(n=6_000, seed=3):
     rng = plain_generator(seed)
     own = rng.permutation(np.repeat([0.07, 0.3, 1.0], n // 3))
     homes = rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2])
@@ -136,7 +137,7 @@ def crowd(n=6_000, seed=3):
 def errors(method, epsilon="0.1", runs=60):
     found = []
     for seed in range(runs):
-        rows = crowd(seed=seed)
+        rows = population(seed=seed)
         true = sum(home == "a" for home, _ in rows)
         found.append(publish(method, rows, epsilon, seed + 500).count("home = a").value - true)
     return np.array(found)
@@ -158,10 +159,10 @@ def test_it_beats_sampling_at_every_threshold():
         assert ours < 1.1 * np.sqrt(np.mean(errors(rival) ** 2))
 
 
-def test_bars_cover_the_truth():
+def test_intervals_cover_the_truth():
     method, covered = configured(sizes=(2_000,) * 3), 0
     for seed in range(100):
-        rows = crowd(seed=seed)
+        rows = population(seed=seed)
         answer = publish(method, rows, "0.1", seed).count("home = a")
         covered += answer.low <= sum(home == "a" for home, _ in rows) <= answer.high
     assert covered >= 88
@@ -179,12 +180,12 @@ def test_what_it_cannot_do_is_refused():
         {},
         {**SIZES, "exchangeable": False},
         {**SIZES, "limit": "0.2"},
-        {**SIZES, "spread": "1/2"},
+        {**SIZES, "person_variance": "1/2"},
         {**SIZES, "columns": ()},
     ):
         with pytest.raises(InvalidParameter):
             configured(**settings)
-    for columns in (("own",), ("home", "home"), ("nobody",)):
+    for columns in (("own",), ("home", "home"), ("no one",)):
         with pytest.raises(InvalidParameter):
             configured(**SIZES, columns=columns).expected_error(PEOPLE, None, Fraction(1))
 
@@ -192,7 +193,7 @@ def test_what_it_cannot_do_is_refused():
 @pytest.mark.parametrize(
     ("levels", "sizes", "settings"),
     [
-        (("0.00001", "1"), (10**9, 10**3), {"spread": "0"}),
+        (("0.00001", "1"), (10**9, 10**3), {"person_variance": "0"}),
         (("0.000001", "1"), (10**6, 0), {"limit": "1"}),
         (("0.07", "1"), (0, 0), {}),
     ],
@@ -206,7 +207,7 @@ def test_what_is_predicted_is_what_the_rounded_weights_give(levels, sizes, setti
     assert predicted >= 0.99 * noise * max(sum(sizes), 1)
 
 
-def test_a_bar_knows_that_one_person_stands_for_many_even_if_nothing_is_scaled():
+def test_an_interval_knows_that_one_person_stands_for_many_even_if_nothing_is_scaled():
     method = configured(levels=("0.000001", "1"), sizes=(65535, 1), limit="1")
     answer = publish(method, [("a", 1.0)]).count("home = a")
     assert answer.assumption

@@ -88,7 +88,7 @@ _KINDS = {
     "cell-sample": "dpublish.methods.filter_priority.released:FilterPriorityRelease",
     "histogram-stream": "dpublish.methods.streams.released:StreamRelease",
     "personal": "dpublish.methods.personalized.released:PersonalizedRelease",
-    "personal-answer": "dpublish.methods.personalized.released_answer:PersonalizedAnswer",
+    "personal-answer": "dpublish.methods.personalized.released:PersonalizedAnswer",
 }
 _LAYOUTS = {"stream.json": "dpublish.methods.streams.folder:LAYOUT"}
 """Folders of another layout, by the file that only they have: a stream's folder grows."""

@@ -1,7 +1,7 @@
-"""How far a count will be off by each personalized method, told from levels and sizes alone.
+"""Predict the error of a count by each personalized method, from levels and sizes alone.
 
-People of each level are taken to satisfy the question independently with one probability, the
-`share`: what their levels say about their records, nobody can tell beforehand.
+People of each level are taken to satisfy the query independently with one probability, the
+`share`: what levels say about records is not known beforehand.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,7 @@ import numpy as np
 
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.methods.personalized.groups.drawing import drawing_rates
-from dpublish.methods.personalized.groups.objectives import GroupVariance
+from dpublish.methods.personalized.groups.optimizer import GroupVariance, drawing_rates
 from dpublish.methods.personalized.groups.plan import Grouping, PlannedGroup, plan_rounds
 from dpublish.privacy.epsilon import format_short
 from dpublish.privacy.levels import parse_levels
@@ -47,11 +46,11 @@ class ExpectedCount:
 
 
 @dataclass(frozen=True)
-class Crowd:
+class Population:
     """Levels, what each may spend, how many people each has, and who is counted.
 
-    >>> crowd = Crowd.of(["0.01", "0.2", "1"], [500, 3500, 6000])
-    >>> [(each.method, round(each.error)) for each in crowd.compare()[:3]]
+    >>> population = Population.of(["0.01", "0.2", "1"], [500, 3500, 6000])
+    >>> [(each.method, round(each.error)) for each in population.compare()[:3]]
     [('minimum', 141), ('threshold 0.2', 14), ('threshold 1', 41)]
     """
 
@@ -67,11 +66,11 @@ class Crowd:
         sizes: Sequence[int],
         epsilon: Fraction | None = None,
         share: float = 0.5,
-    ) -> "Crowd":
+    ) -> "Population":
         """Let each level spend its part of `epsilon`, all it has if that is not given."""
         exact = parse_levels(levels)
         if len(sizes) != len(exact) or not sum(sizes):
-            raise InvalidParameter("every level has a size, and somebody must be there")
+            raise InvalidParameter("every level has a size, and some size must be above 0")
         for size in sizes:
             require_count(at_least=0, sizes=size)
         if not 0 <= share <= 1:
@@ -114,19 +113,19 @@ class Crowd:
         """Predict the error of groups of which each stands for all people, by its weight.
 
         A person of level b then counts c = sum over groups of (N weight / drawn) if drawn, less
-        the 1 that she should count.  With the share q, her part of the variance is
+        the 1 that they should count.  With the share q, their part of the variance is
         q Var(c) + q (1 - q) E(c)^2; noise adds (N weight / drawn)^2 times its own variance.
         """
         sizes = np.array(self.sizes, dtype=np.float64)
-        mean, probability, noise = -np.ones(len(sizes)), np.zeros(len(sizes)), 0.0
+        mean, drawn, noise = -np.ones(len(sizes)), np.zeros(len(sizes)), 0.0
         for group in groups:
             factor = self.people * group.weight / group.drawn
-            places, paid = list(group.members), np.array(group.pays, dtype=np.float64)
+            positions, paid = list(group.members), np.array(group.pays, dtype=np.float64)
             rates = drawing_rates(paid, float(group.epsilon))
-            mean[places] += factor * rates
-            probability[places] += factor**2 * rates * (1 - rates)
+            mean[positions] += factor * rates
+            drawn[positions] += factor**2 * rates * (1 - rates)
             noise += factor**2 * noise_variance(group.epsilon)
-        by_person = self.share * probability + self.share * (1 - self.share) * mean**2
+        by_person = self.share * drawn + self.share * (1 - self.share) * mean**2
         return sqrt(noise + float(sizes @ by_person))
 
     def _one_group(self, name: str, limit: Fraction, *, drawing: bool = False) -> ExpectedCount:
@@ -143,8 +142,7 @@ class Crowd:
         return self._expected(name, [group], is_scaled=group.drawn < self.people)
 
     def _weighted(self, least_size: int) -> list[ExpectedCount]:
-        spread = max(self.share * (1 - self.share), 1e-6)
-        variance = GroupVariance(2.0, spread)
+        variance = GroupVariance(2.0, max(self.share * (1 - self.share), 1e-6))
         utility = Grouping(least_size=least_size, variance=variance, drawing=True)
         privacy = Grouping(objective="privacy", least_size=least_size, variance=variance)
         plans = {
@@ -155,16 +153,16 @@ class Crowd:
         return [self._expected(name, plan, is_scaled=True) for name, plan in plans.items()]
 
     def _weighing(self) -> ExpectedCount:
-        """Predict the error if everybody counts by what she accepts, up to the best limit."""
+        """Predict the error if each person counts by what they accept, up to the best limit."""
         sizes = np.array(self.sizes, dtype=np.float64)
         amounts = np.array(self.amounts, dtype=np.float64)
-        spread = self.share * (1 - self.share)
+        of_one = self.share * (1 - self.share)
         errors = []
         for limit in amounts:
             weights = np.minimum(amounts, limit)
             whole = float(sizes @ weights)
             uneven = float(sizes @ np.square(weights)) / whole**2 - 1 / self.people
-            errors.append(2 / whole**2 + spread * max(uneven, 0.0))
+            errors.append(2 / whole**2 + of_one * max(uneven, 0.0))
         best = int(np.argmin(errors))
         paid = tuple(min(amount, self.amounts[best]) for amount in self.amounts)
         return ExpectedCount("weighting", 1, self.people * sqrt(errors[best]), paid, True)
@@ -179,8 +177,8 @@ class Crowd:
     ) -> ExpectedCount:
         paid = [Fraction(0)] * len(self.levels)
         for group in groups:
-            for place, amount in zip(group.members, group.pays, strict=True):
-                paid[place] += amount
+            for position, amount in zip(group.members, group.pays, strict=True):
+                paid[position] += amount
         return ExpectedCount(name, len(groups), self.error(groups), tuple(paid), is_scaled)
 
     def _choice(self) -> ExpectedCount:
@@ -204,7 +202,7 @@ class Crowd:
             if exponent > _FAR:
                 break
             price = float(amount) / 2
-            reached = min(size, ceil(_FAR / price))
-            found.append(np.exp(-exponent - price * np.arange(1, reached + 1)))
+            steps = min(size, ceil(_FAR / price))
+            found.append(np.exp(-exponent - price * np.arange(1, steps + 1)))
             exponent += price * size
         return np.concatenate(found)

@@ -7,19 +7,22 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.data.table import Batch
+from dpublish.data.batch import Batch
 from dpublish.errors import InvalidParameter, require_count
+
+AskedCodes = tuple[tuple[str, tuple[bool, ...]], ...]
+"""For some columns, which of their codes satisfy a condition."""
 
 
 @dataclass(frozen=True)
 class LevelCounts:
-    """Kernel: count the records of every level that lie in the asked leaves of all columns.
+    """Kernel: count the records of every level that have the asked codes in all columns.
 
     Attributes:
         column: The preference column.
-        level_of: For each leaf of it the position of the level, or -1 for no level.
+        level_of: For each code of it the position of the level, or -1 for no level.
         levels: Number of levels.
-        asked: For each further column which of its leaves are asked for.
+        asked: For each further column which of its codes are counted.
 
     >>> kernel = LevelCounts("pref", (-1, 0, 1), 2, (("sex", (True, False)),))
     >>> answer = kernel.zero()
@@ -32,12 +35,12 @@ class LevelCounts:
     column: str
     level_of: tuple[int, ...]
     levels: int
-    asked: tuple[tuple[str, tuple[bool, ...]], ...] = ()
+    asked: AskedCodes = ()
 
     def __post_init__(self) -> None:
         require_count(levels=self.levels)
         if not all(-1 <= level < self.levels for level in self.level_of):
-            raise InvalidParameter("a leaf of the preference column stands for a level or none")
+            raise InvalidParameter("a code of the preference column stands for a level or none")
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -50,8 +53,8 @@ class LevelCounts:
         return ()
 
     @cached_property
-    def _places(self) -> NDArray[np.int64]:
-        # Records without a level are counted in one more place, which is then left out.
+    def _positions(self) -> NDArray[np.int64]:
+        # Records without a level are counted at one more position, which is then left out.
         levels = np.array(self.level_of, dtype=np.int64)
         return np.where(levels < 0, self.levels, levels)
 
@@ -69,10 +72,10 @@ class LevelCounts:
 
     def add(self, batch: Batch, out: NDArray[np.int64]) -> None:
         """Add the records of `batch` to `out`."""
-        places = self._places[batch.codes(self.column)]
+        positions = self._positions[batch.codes(self.column)]
         for name, mask in self._masks.items():
-            places = np.where(mask[batch.codes(name)], places, self.levels)
-        out += np.bincount(places, minlength=self.levels + 1)[:-1]
+            positions = np.where(mask[batch.codes(name)], positions, self.levels)
+        out += np.bincount(positions, minlength=self.levels + 1)[:-1]
 
     def merge(self, out: NDArray[np.int64], other: NDArray[np.int64]) -> None:
         """Add another partial answer to `out`."""

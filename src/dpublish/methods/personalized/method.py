@@ -1,7 +1,7 @@
 """What personalized methods share: whose levels they respect, what each level pays, and how.
 
-A personalized release of epsilon asks every level e_b for at most its share a_b = e_b *
-epsilon / e_B, where e_B is the largest level.  What a method costs at each level is public and
+A personalized release of epsilon spends at most the share a_b = e_b * epsilon / e_B of every
+level e_b, where e_B is the largest level.  What a method costs at each level is public and
 known before (`spending`); the most that any level pays is the epsilon of its `Budget`.
 """
 
@@ -10,24 +10,39 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from dpublish.core.method import Method, Progress, setting, settings_of
+from dpublish.core.method import Method, Run, setting, settings_of
 from dpublish.core.released import Release
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
-from dpublish.methods.personalized.kernels import LevelCounts
+from dpublish.methods.personalized.kernels import AskedCodes, LevelCounts
 from dpublish.methods.personalized.preferences import Mode, Preferences
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_short
 from dpublish.privacy.levels import parse_amounts, parse_levels
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 from dpublish.privacy.receipt import Receipt
-from dpublish.randomness import RandomSource
+
+ASSUMED_PEOPLE = 1_000
+"""People at each level for which errors are predicted where their number is not public."""
+EXCHANGEABLE_COUNTS = (
+    "Assert that levels tell nothing about the other values: counts are then scaled up to all "
+    "eligible people, whose number at each level must be public."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PersonalSettings(Method[Any]):
-    """Settings of every personalized method: where levels are, and what of them is public."""
+    """Settings of every personalized method: where levels are, and what of them is public.
+
+    Parameters:
+        preference: Column that holds how much epsilon each person accepts.
+        levels: The public levels, rising; each person's number is rounded down to one of them.
+        mode: What is public: `"frame"`, `"levels"` or `"values-only"`.
+        sizes: Number of eligible people at each level, for the mode `"frame"`.
+        rule: Levels by the preference column's values, such as `"0..17=0.01, 18..=1"`.
+        derived: Confirms that the levels of a rule may tell something about its column.
+    """
 
     name: ClassVar[str]
 
@@ -75,7 +90,7 @@ class PersonalSettings(Method[Any]):
 
     @abstractmethod
     def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
-        """Say what a release of `epsilon` costs at every level; public, at most its share."""
+        """Return what a release of `epsilon` costs at every level: public, at most its share."""
 
     def check_table(self, table: Table) -> None:
         """Refuse a table that lacks the levels, or has another rule for them; reads no rows."""
@@ -94,7 +109,7 @@ class PersonalSettings(Method[Any]):
         return self.preferences.schema(schema)
 
     def inner_schema(self, schema: Schema) -> Schema:
-        """Give the schema that the people's records have without their levels."""
+        """Return the schema that the people's records have without their levels."""
         return self.preferences.without(self.prepare(schema))
 
     def budget(self, epsilon: Fraction, purpose: str = "release") -> Budget:
@@ -107,7 +122,7 @@ class PersonalSettings(Method[Any]):
         """Count the steps from a table to its neighbor: one record in or out, or both.
 
         With `values-only` a record's values are exchanged: it is taken out and put in again.
-        A method that hides one step is then run with half of everybody's amount.
+        A method that hides one step then runs with half of each level's amount.
         """
         return 2 if self.mode == "values-only" else 1
 
@@ -152,14 +167,14 @@ def full_epsilon(method: PersonalSettings, budget: Budget) -> Fraction:
 
 
 def inner_release(
+    run: Run,
     method: Method[Any],
-    table: Table,
     share: Budget,
     epsilon: Fraction,
-    rng: RandomSource,
-    progress: Progress | None = None,
+    *,
+    shows_progress: bool = True,
 ) -> Release:
-    """Run an ordinary method on the records of one part, paid for by `share`.
+    """Run an ordinary method on the records of the run, paid for by `share`.
 
     Privacy:
         As private as `method` is with `epsilon` for one record of the part added or removed;
@@ -167,19 +182,12 @@ def inner_release(
         exchanged.  It is emptied before the method reads a row.
     """
     budget = share.at_most(epsilon, hides=AddRemoveRecord())
-    released: Release = method.release(table, budget=budget, rng=rng, progress=progress)
+    released: Release = run.release(method, budget=budget, shows_progress=shows_progress)
     return released
 
 
-def personal_receipt(
-    method: PersonalSettings,
-    epsilon: Fraction,
-    schema: Schema,
-    *,
-    budget: Budget,
-    rng: RandomSource,
-) -> Receipt:
-    """Write the receipt of a personalized release of `epsilon`; call it when all is spent.
+def personal_receipt(run: Run, method: PersonalSettings) -> Receipt:
+    """Write the receipt of a personalized release; call it when the whole budget is spent.
 
     Privacy:
         Reads no rows and spends nothing (`Receipt.issue`).
@@ -187,15 +195,15 @@ def personal_receipt(
     return Receipt.issue(
         method=method.name,
         settings=settings_of(method),
-        budget=budget,
-        neighbors=method.preferences.neighbors(schema),
-        rng=rng,
-        personal=parse_amounts(method.spending(epsilon)),
+        budget=run.budget,
+        neighbors=method.preferences.neighbors(run.schema),
+        rng=run.rng,
+        personal=parse_amounts(method.spending(method.epsilon_of(run.budget))),
     )
 
 
-def known_sizes(method: PersonalSettings, table: Table) -> tuple[int, ...] | None:
-    """Give the public number of people at each level; count the table if that is public too.
+def known_sizes(run: Run, method: PersonalSettings) -> tuple[int, ...] | None:
+    """Return the public number of people at each level; count the table if that is public too.
 
     Call it when the budget is open.  Only in the mode `values-only` rows are read: there it is
     public who is in the table, and at which level.
@@ -204,14 +212,10 @@ def known_sizes(method: PersonalSettings, table: Table) -> tuple[int, ...] | Non
         return method.sizes
     if method.mode == "levels":
         return None
-    return tuple(table.sum(level_counts(method, table.schema)).tolist())
+    return tuple(run.sum(level_counts(method, run.schema)).tolist())
 
 
-def level_counts(
-    method: PersonalSettings,
-    schema: Schema,
-    asked: tuple[tuple[str, tuple[bool, ...]], ...] = (),
-) -> LevelCounts:
-    """Make the kernel that counts the records of each level, of those in the asked leaves."""
-    numbers = method.preferences.level_of_leaf(schema) - 1
+def level_counts(method: PersonalSettings, schema: Schema, asked: AskedCodes = ()) -> LevelCounts:
+    """Make the kernel that counts the records of each level, of those with the asked codes."""
+    numbers = method.preferences.level_of_code(schema) - 1
     return LevelCounts(method.preference, tuple(numbers.tolist()), len(method.levels), asked)

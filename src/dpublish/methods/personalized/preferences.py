@@ -6,33 +6,203 @@ charged more than it allows.  Records below the first level, and those without a
 part of no personalized release.
 """
 
+import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from hashlib import sha256
 from itertools import pairwise
-from typing import Literal
+from math import inf
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpublish.core.run import Run
+from dpublish.data.axis import Axis
 from dpublish.data.column import CategoryColumn, Column, NumberColumn
-from dpublish.data.interval import Partition
+from dpublish.data.interval import Interval, Partition, parse_interval
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
+from dpublish.data.taxonomy import canonical_text
 from dpublish.errors import InvalidParameter, require_count, require_known
-from dpublish.methods.personalized.preference_rule import (
-    RulePart,
-    digest_rule,
-    levels_of,
-    look_up,
-    parse_rule,
-    write_rule,
-)
-from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon
+from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon, quoted
 from dpublish.privacy.levels import parse_levels
 from dpublish.privacy.neighbors import PersonalRecord
-from dpublish.randomness import RandomSource
+
+# --- Levels by a rule -----------------------------------------------------------------------------
+#
+# A rule such as `0..17=0.01, 18..=1` is a public look-up from the values of a column to levels.
+# Every value has a level, so that no one is left out by an oversight; level 0 leaves people out
+# on purpose.
+
+REST = "*"
+"""Stands for all values that no other part of the rule names."""
+
+_COMMA = re.compile(r",(?![^\[(]*[\])])")  # one that is not inside an interval such as [0, 5)
+_RANGE = re.compile(r"(.*?)\s*\.\.\s*(.*)")
+
+
+class RulePart(NamedTuple):
+    """Some values of a column, as they were written, and the level of their records."""
+
+    values: str
+    level: Fraction
+
+
+def parse_rule(text: str) -> tuple[RulePart, ...]:
+    """Read a rule: parts `values=level`, apart by commas, or by semicolons if there are any.
+
+    >>> parse_rule("..17=0, [18, 65)=0.1, *=1")[1:]
+    (RulePart(values='[18, 65)', level=Fraction(1, 10)), RulePart(values='*', level=Fraction(1, 1)))
+    >>> [part.values for part in parse_rule("Self-employed, no staff=0.1; *=1")]
+    ['Self-employed, no staff', '*']
+    """
+    return tuple(map(_parse_part, text.split(";") if ";" in text else _COMMA.split(text)))
+
+
+def write_rule(parts: Sequence[RulePart]) -> str:
+    """Write a rule in one spelling, whatever the order and spacing of its parts.
+
+    >>> write_rule(parse_rule("18.. = 1,  ..17=0.10"))
+    '..17=0.1; 18..=1'
+    """
+    written = (f"{canonical_text(part.values)}={format_epsilon(part.level)}" for part in parts)
+    return "; ".join(sorted(written))
+
+
+def digest_rule(parts: Sequence[RulePart], column: Column) -> str:
+    """Compute a digest of which values have which level, so that a rule keeps its meaning.
+
+    A group of values may be defined anew in the schema, and the rule that names it stays the
+    same.  How finely numbers are cut does not matter; where the level changes does.
+
+    >>> from dpublish.data.schema import column
+    >>> fine, coarse = (column("age", "integer", bounds=[0, 99], bins=n) for n in (100, 4))
+    >>> rule = parse_rule("..24=0.1, *=1")
+    >>> digest_rule(rule, fine) == digest_rule(rule, coarse)
+    True
+    """
+    axis, levels = column.axis(), list(map(format_epsilon, look_up(parts, column)))
+    named = list(zip(axis.leaf_labels, levels, strict=True))
+    cuts: list[tuple[float, str]] = []
+    if axis.leaf_edges is not None:
+        steps = pairwise(levels[: axis.ordinary_leaves])
+        changes = [position for position, (low, high) in enumerate(steps, start=1) if low != high]
+        cuts = [(axis.leaf_edges[position], levels[position]) for position in changes]
+        named = [("", levels[0]), *named[axis.ordinary_leaves :]]
+    # Where an unlisted value goes is in no label, since `other` may name a listed one.
+    other = getattr(column, "other", None)
+    beyond = [None if other is None else canonical_text(other), column.missing]
+    described = [axis.kind, axis.closed, cuts, sorted(named), beyond]
+    return sha256(json.dumps(described).encode("ascii")).hexdigest()[:16]
+
+
+def levels_of(parts: Sequence[RulePart]) -> tuple[Fraction, ...]:
+    """List the levels that a rule gives, rising; level 0 is none."""
+    return tuple(sorted({part.level for part in parts if part.level}))
+
+
+def look_up(parts: Sequence[RulePart], column: Column) -> tuple[Fraction, ...]:
+    """Find the level of every code of `column`; 0 leaves its records out.
+
+    >>> from dpublish.data.schema import column
+    >>> age = column("age", "integer", bounds=[0, 99], bins=4)
+    >>> list(map(str, look_up(parse_rule("0..24=0, 25..49=0.5, *=1"), age)))
+    ['0', '1/2', '1', '1']
+    """
+    axis = column.axis()
+    owners = np.full(column.size, -1, dtype=np.int64)
+    ordered = sorted(parts, key=lambda part: part.values == REST)  # what is left is known last
+    for number, part in enumerate(ordered):
+        codes = owners < 0 if part.values == REST else _find_codes(part.values, axis)
+        if (owners[codes] >= 0).any():
+            raise InvalidParameter(
+                f"the rule's part {quoted(part.values)} names a value that another part has too"
+            )
+        owners[codes] = number
+    if (owners < 0).any():
+        lacking = axis.leaf_labels[int(np.argmin(owners))]
+        raise InvalidParameter(
+            f"the rule gives {lacking!r} of column {column.name!r} no level; add for example "
+            f"{REST}=0, which leaves all other records out"
+        )
+    return tuple(ordered[owner].level for owner in owners.tolist())
+
+
+def _parse_part(text: str) -> RulePart:
+    values, equals, level = (piece.strip() for piece in text.rpartition("="))
+    if not equals or not values:
+        raise InvalidParameter(
+            f"the rule's part {quoted(text.strip())} is not of the form values=level, "
+            "such as 18..=1"
+        )
+    nothing = canonical_text(level) == "0"
+    return RulePart(values, Fraction(0) if nothing else parse_epsilon(level, "a level of the rule"))
+
+
+def _find_codes(values: str, axis: Axis) -> NDArray[np.bool_]:
+    """Mark the codes that hold some values, and refuse values that share a code with others."""
+    weights = _weigh(values, axis)
+    shared = np.flatnonzero((weights > 0) & (weights < 1))
+    if shared.size:
+        label = axis.leaf_labels[int(shared[0])]
+        raise InvalidParameter(
+            f"the rule's part {quoted(values)} takes in only some of {label!r}, the finest "
+            f"value of column {axis.column!r} in the schema; move its ends"
+        )
+    if not weights.any():
+        raise InvalidParameter(
+            f"the rule's part {quoted(values)} holds no value of column {axis.column!r}"
+        )
+    return weights > 0
+
+
+def _weigh(values: str, axis: Axis) -> NDArray[np.float64]:
+    if axis.kind == "category" or canonical_text(values) in axis.taxonomy.runs:
+        return axis.match(values)
+    if axis.kind == "ordinal":
+        ends = _RANGE.fullmatch(values)
+        return axis.cover(ends[1] or None, ends[2] or None) if ends else axis.match(values)
+    span = parse_interval(values) or _parse_range(values)
+    if span is None:
+        return axis.match(values)
+    if axis.kind == "numeric":
+        _check_ends(values, span, axis)
+    return axis.cover(span.low, span.high, span.include_low, span.include_high)
+
+
+def _parse_range(values: str) -> Interval | None:
+    """Read `18..`, `..17` or `0.5..2`: both ends belong to it, and one of them may be open."""
+    ends = _RANGE.fullmatch(values)
+    if ends is None:
+        return None
+    try:
+        return Interval(float(ends[1] or -inf), float(ends[2] or inf), True, True)
+    except ValueError:
+        return None
+
+
+def _check_ends(values: str, span: Interval, axis: Axis) -> None:
+    """Refuse an end that belongs to another cell than the rule says.
+
+    A person with that value would have a level that the owner gave to others.
+    """
+    edges = axis.leaf_edges or ()
+    takes_low = axis.closed == "left" or span.low == edges[0]
+    takes_high = axis.closed == "right" or span.high == edges[-1]
+    low_differs = edges[0] <= span.low and span.include_low != takes_low
+    high_differs = span.high <= edges[-1] and span.include_high != takes_high
+    if low_differs or high_differs:
+        raise InvalidParameter(
+            f"the rule's part {quoted(values)} has an end that belongs to another cell of column "
+            f"{axis.column!r}; write intervals like its cells, such as {axis.leaf_labels[0]}"
+        )
+
+
+# --- Preferences --------------------------------------------------------------------------------
 
 Mode = Literal["frame", "levels", "values-only"]
 MODES: tuple[Mode, ...] = ("frame", "levels", "values-only")
@@ -42,7 +212,7 @@ MOST_PEOPLE = 10**15
 
 @dataclass(frozen=True, kw_only=True)
 class Preferences:
-    """Where records have their levels from, and what everybody may know about them.
+    """Where records have their levels from, and what is public about them.
 
     Attributes:
         column: Column of each record's own number; with a `rule`, the column that it looks at.
@@ -86,12 +256,12 @@ class Preferences:
         mode: Mode = "levels",
         sizes: tuple[int, ...] | None = None,
     ) -> "Preferences":
-        """Give records their levels by the column `source`; the levels are those of the rule.
+        """Build preferences by the column `source`; the levels are those of the rule.
 
         >>> from dpublish.data.schema import column
         >>> people = Schema((column("age", "integer", bounds=[0, 99]),))
         >>> own = Preferences.by_rule(people, source="age", rule="..17=0.1, *=1", derived=True)
-        >>> own.level_of_leaf(people)[16:20]
+        >>> own.level_of_code(people)[16:20]
         array([1, 1, 2, 2])
         """
         found = levels_of(parse_rule(rule)) if levels is None else levels
@@ -100,7 +270,7 @@ class Preferences:
         return made
 
     def neighbors(self, schema: Schema) -> PersonalRecord:
-        """Say what a personalized release hides: a change of one record, at its own level."""
+        """Return what a personalized release hides: a change of one record, at its own level."""
         levels = tuple(map(format_epsilon, self.levels))
         if self.rule is None:
             return PersonalRecord(self.column, levels, self.mode)
@@ -109,9 +279,9 @@ class Preferences:
         return PersonalRecord(self.column, levels, self.mode, write_rule(parts), cells)
 
     def schema(self, schema: Schema) -> Schema:
-        """Put the preference column into a schema, so that its leaves are the levels.
+        """Put the preference column into a schema, so that its bins are the levels.
 
-        Leaf 0 is below the first level, leaf b is level b.  With a rule the schema stays.
+        Bin 0 is below the first level, bin b is level b.  With a rule the schema stays.
         """
         if self.rule is None:
             listed = self._own_column
@@ -135,7 +305,7 @@ class Preferences:
                 "record of each unit first"
             )
         if self.rule is not None:
-            self.level_of_leaf(schema)
+            self.level_of_code(schema)
         elif self.column not in schema.names or schema[self.column] != self._own_column:
             raise InvalidParameter(
                 f"column {self.column!r} does not have these levels; open the table with "
@@ -143,7 +313,7 @@ class Preferences:
             )
 
     def without(self, schema: Schema) -> Schema:
-        """Give the schema of what is published within a group.
+        """Return the schema of what is published within a group.
 
         A column that holds nothing but preferences is not in it; the column of a rule is.
         """
@@ -153,7 +323,7 @@ class Preferences:
         return replace(schema, columns=others)
 
     def amounts(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
-        """Say what each level may spend if the largest spends `epsilon`: in proportion."""
+        """Return what each level may spend if the largest spends `epsilon`: in proportion."""
         epsilon = parse_epsilon(epsilon)
         if epsilon > self.levels[-1]:
             raise InvalidParameter(
@@ -163,8 +333,8 @@ class Preferences:
         share = epsilon / self.levels[-1]
         return {level: level * share for level in self.levels}
 
-    def level_of_leaf(self, schema: Schema) -> NDArray[np.int64]:
-        """Number the level of each leaf of the column from 1; 0 leaves its records out."""
+    def level_of_code(self, schema: Schema) -> NDArray[np.int64]:
+        """Number the level of each code of the column from 1; 0 leaves its records out."""
         if self.rule is None:
             return np.arange(len(self.levels) + 1)
         found = look_up(self._rule_parts, schema[self.column])
@@ -176,23 +346,19 @@ class Preferences:
         A record's own content alone decides, so groups with different levels share no record.
         """
         chosen = [self._number(level) for level in levels]
-        leaves = np.flatnonzero(np.isin(self.level_of_leaf(table.schema), chosen))
-        return table.only(self.column, leaves.tolist(), keep=self.rule is not None)
+        codes = np.flatnonzero(np.isin(self.level_of_code(table.schema), chosen))
+        return table.only(self.column, codes.tolist(), keep=self.rule is not None)
 
     def sample(
-        self,
-        table: Table,
-        rates: Mapping[Fraction, Fraction],
-        rng: RandomSource,
-        columns: Sequence[str] | None = None,
-    ) -> Table:
+        self, run: Run, rates: Mapping[Fraction, Fraction], columns: Sequence[str] | None = None
+    ) -> Run:
         """Keep each record with the rate of its level; levels without a rate are left out."""
         by_number = [Fraction(0)] * (len(self.levels) + 1)
         for level, rate in rates.items():
             by_number[self._number(level)] = rate
-        by_leaf = [by_number[number] for number in self.level_of_leaf(table.schema)]
-        kept = self.without(table.schema).names if columns is None else columns
-        return table.sample_by(self.column, by_leaf, rng, kept)
+        by_code = [by_number[number] for number in self.level_of_code(run.schema)]
+        kept = self.without(run.schema).names if columns is None else columns
+        return run.sample_by(self.column, by_code, kept)
 
     @cached_property
     def _own_column(self) -> NumberColumn:
@@ -218,7 +384,7 @@ class Preferences:
     def _check_rule(self) -> None:
         if self.rule is None:
             if self.derived:
-                raise InvalidParameter("derived goes with a rule; remove it, or write the rule")
+                raise InvalidParameter("--derived goes with --rule; remove it, or write the rule")
             return
         for level in levels_of(self._rule_parts):
             if level not in self.levels:
@@ -226,26 +392,32 @@ class Preferences:
         if not self.derived:
             raise InvalidParameter(
                 f"the rule makes levels from {self.column!r}, so that whoever learns a level "
-                "learns something about that column; say derived=True if that may be"
+                "learns something about that column; add --derived (derived=True in Python) if "
+                "that is acceptable"
             )
 
 
 def _check_sizes(mode: Mode, sizes: tuple[int, ...] | None, levels: int) -> None:
     if (mode == "frame") != (sizes is not None):
-        raise InvalidParameter("sizes of the levels are public in mode frame, and only there")
+        raise InvalidParameter(
+            "sizes of the levels are public in mode frame, and only there: give --sizes with "
+            "--mode frame, or neither"
+        )
     if sizes is None:
         return
     for size in sizes:
         require_count(at_least=0, sizes=size)
     if len(sizes) != levels:
-        raise InvalidParameter(f"there are {levels} levels, so sizes must be {levels} numbers too")
+        raise InvalidParameter(
+            f"there are {levels} levels, so --sizes must be {levels} numbers too"
+        )
     if sum(sizes) > MOST_PEOPLE:
         raise InvalidParameter("sizes add up to more people than there can be")
 
 
 def _check_spacing(levels: tuple[Fraction, ...]) -> None:
-    """Refuse levels that values read as floats cannot be told apart by."""
+    """Refuse levels that are the same number, or 0, when they are read as floats."""
     if levels[-1] > LARGEST_LEVEL:
         raise InvalidParameter(f"a level is at most {LARGEST_LEVEL:,}; it would hide nothing")
     if any(low >= high for low, high in pairwise((0.0, *map(float, levels)))):
-        raise InvalidParameter("levels are too close together, or to 0, to tell values apart")
+        raise InvalidParameter("levels are too close together, or to 0, to distinguish values")

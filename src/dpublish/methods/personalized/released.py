@@ -1,23 +1,32 @@
-"""A personalized release: ordinary releases from people of different levels, taken together."""
+"""What personalized methods publish: releases from people of different levels, or one answer."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from math import inf
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpublish.accuracy.intervals import require_confidence
 from dpublish.core.answer import Answer
-from dpublish.core.noisy_size import MAX_ROWS
-from dpublish.core.released import Release
+from dpublish.core.query.language import parse_query, require_columns
+from dpublish.core.released import FIGURES, Codec, Release, in_metadata, whole_column
+from dpublish.data.axis import Axis
+from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_count, require_known
-from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.personalized.counts import EXCHANGEABLE, PersonalCount
-from dpublish.methods.personalized.parts import (
+from dpublish.methods.personalized.released_combined import (
+    EXCHANGEABLE,
+    PersonalCount,
+    mean_model,
+    predict,
+    predict_proba,
+)
+from dpublish.methods.personalized.released_parts import (
     Part,
     are_disjoint,
     nested_tables,
@@ -25,24 +34,26 @@ from dpublish.methods.personalized.parts import (
     require_number,
     shares,
 )
-from dpublish.methods.personalized.prediction import mean_model, predict, predict_proba
 from dpublish.privacy.epsilon import format_short
 from dpublish.privacy.levels import tell_amounts
 from dpublish.privacy.neighbors import PersonalRecord
 from dpublish.privacy.receipt import Receipt
-from dpublish.randomness import plain_generator
-
-__all__ = ["COMBINATIONS", "Combine", "Part", "PersonalizedRelease"]
 
 Combine = Literal["sum", "weighted"]
 COMBINATIONS: tuple[Combine, ...] = ("sum", "weighted")
 _LARGEST_ERROR = 1e300  # an integer beyond it is no float any more
-_TOLD = 4  # parts that a summary lists one by one
+_LISTED = 4  # parts that a summary lists one by one
+_TEXTS = Codec(list, lambda plain, _: tuple(plain))
+_FIGURES = Codec(
+    lambda figures: {name: float(figure) for name, figure in figures.items()},
+    lambda plain, _: dict(plain),
+)
+"""Figures by name, read as they are: the released value refuses what is no number."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PersonalizedRelease(Release):
-    """Releases from parts of the people, grouped by level, and how to bring them together.
+    """Releases from parts of the people, grouped by level, and how to combine them.
 
     Attributes:
         receipt: What was guaranteed and paid, also by each level.
@@ -60,11 +71,11 @@ class PersonalizedRelease(Release):
 
     receipt: Receipt
     schema: Schema
-    combine: Combine
+    combine: Combine = in_metadata()
     parts: tuple[Part, ...]
-    notes: tuple[str, ...] = ()
-    expected: Mapping[str, float]
-    total: float | None = None
+    notes: tuple[str, ...] = in_metadata(_TEXTS, default=())
+    expected: Mapping[str, float] = in_metadata(_FIGURES)
+    total: float | None = in_metadata(default=None)
 
     def __post_init__(self) -> None:
         """Refuse what no method would publish: a release may come from anywhere."""
@@ -97,15 +108,6 @@ class PersonalizedRelease(Release):
             if part.units != 1 and self.people is None:
                 raise InvalidParameter("sums of weights need the number of people they stand for")
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PersonalizedRelease) and self._content() == other._content()
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def _content(self) -> tuple[Any, ...]:
-        own = (self.receipt, self.schema, self.combine, self.parts, self.notes)
-        return (*own, dict(self.expected), self.total)
-
     @property
     def people(self) -> float | None:
         """Number of people that the parts stand for together, if it is known."""
@@ -119,15 +121,15 @@ class PersonalizedRelease(Release):
         """Count the records that satisfy `query`, of the people that the parts stand for.
 
         There is a confidence interval where every part has one: independent noise is added in
-        squares, other errors are added up.  Where people stand for others, probability is part of
-        it.
+        squares, other errors are added up.  Where people stand for others, the sampling error
+        is part of it.
         """
         return self._counter.answer(query, confidence)
 
     def count_boxes(
         self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Estimate how many records lie in each of many boxes of leaves at once."""
+        """Estimate how many records lie in each of many boxes of codes at once."""
         return self._counter.boxes(columns, lows, highs)
 
     @cached_property
@@ -152,20 +154,21 @@ class PersonalizedRelease(Release):
         return predict(self.parts, rows)
 
     def predict_proba(self, rows: Any) -> pa.Table:
-        """Give the probability of each class for each of `rows`: a column a class."""
+        """Return the probability of each class for each of `rows`: a column a class."""
         return predict_proba(self.parts, rows)
 
     @cached_property
-    def model(self) -> LinearModelRelease:
-        """The mean of the parts' linear models, by their weights."""
+    def model(self) -> Any:
+        """The mean of the parts' linear models, by their weights: a linear model itself."""
         found = mean_model(self.parts)
         if found is None:
             raise InvalidQuery("the parts of this release are not linear models of one kind")
         return found
 
     def coefficients(self) -> pa.Table:
-        """List the weights of the mean model, as `LinearModelRelease.coefficients` does."""
-        return self.model.coefficients()
+        """List the weights of the mean model, as each of the parts does."""
+        listed: pa.Table = self.model.coefficients()
+        return listed
 
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows from the parts, mixed, with the columns that all of them have.
@@ -175,10 +178,7 @@ class PersonalizedRelease(Release):
         """
         numbers = self._records
         count = round(float(numbers.sum())) if n is None else n
-        require_count(seed=0 if seed is None else seed, n=count, at_least=0)
-        if count > MAX_ROWS:
-            raise InvalidParameter(f"at most {MAX_ROWS:,} rows are drawn at once; name a number")
-        rng = plain_generator(seed)
+        rng = self.row_generator(n, seed, counted=count)
         is_weighted = self.combine == "weighted" or not numbers.any()
         probabilities = shares(self.parts) if is_weighted else numbers / numbers.sum()
         drawn = [
@@ -203,51 +203,33 @@ class PersonalizedRelease(Release):
         return shares(self.parts) * whole
 
     def tables(self) -> dict[str, pa.Table]:
-        """Give a list of the parts, and the tables of each under its number."""
+        """Return a list of the parts, and the tables of each under its number."""
         return nested_tables(self.parts, self.records_each)
 
     def metadata(self) -> dict[str, Any]:
-        """Give how parts are brought together, and all about each but its tables."""
-        return {
-            "combine": self.combine,
-            "total": None if self.total is None else float(self.total),
-            "notes": list(self.notes),
-            "expected": {name: float(figure) for name, figure in self.expected.items()},
-            "parts": [part.metadata() for part in self.parts],
-        }
+        """Return the declared fields, and all about each part but its tables."""
+        return {**super().metadata(), "parts": [part.metadata() for part in self.parts]}
 
     @classmethod
-    def from_parts(
-        cls,
-        *,
-        receipt: Receipt,
-        schema: Schema,
-        metadata: Mapping[str, Any],
-        tables: Mapping[str, pa.Table],
-    ) -> Self:
-        """Rebuild the release and its parts from a release folder."""
-        return cls(
-            receipt=receipt,
-            schema=schema,
-            combine=metadata["combine"],
-            parts=read_parts(metadata["parts"], tables),
-            notes=tuple(metadata["notes"]),
-            expected=dict(metadata["expected"]),
-            total=metadata["total"],
-        )
+    def read_parts(
+        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
+    ) -> dict[str, Any]:
+        """Read the declared fields and the parts."""
+        declared = super().read_parts(schema, metadata, tables)
+        return {**declared, "parts": read_parts(metadata["parts"], tables)}
 
     def expected_error(self) -> dict[str, float]:
-        """Give the error predicted from public facts, as figures by name."""
+        """Return the error predicted from public facts, as figures by name."""
         return {name: float(figure) for name, figure in self.expected.items()}
 
     def summary(self) -> dict[str, str]:
         """Describe parts, levels and assumptions in a few words."""
-        told = [
-            f"{p.tell_levels()} (epsilon {format_short(p.epsilon)})" for p in self.parts[:_TOLD]
+        listed = [
+            f"{p.level_names} (epsilon {format_short(p.epsilon)})" for p in self.parts[:_LISTED]
         ]
-        more = len(self.parts) - len(told)
+        more = len(self.parts) - len(listed)
         described = {
-            "parts": "; ".join(told) + (f"; and {more:,} more" if more > 0 else ""),
+            "parts": "; ".join(listed) + (f"; and {more:,} more" if more > 0 else ""),
             "each part": self.parts[0].release.kind.replace("-", " "),
             "cost": tell_amounts(self.receipt.personal),
         }
@@ -268,3 +250,119 @@ def _records(part: Part) -> float:
         return max(part.release.count().value, 0.0)
     except InvalidQuery:
         return part.people if part.size is not None else part.weight
+
+
+# --- One answer -----------------------------------------------------------------------------------
+
+
+LARGEST_COUNT = 1 << 63
+KNOWN_CONFIDENCE = 0.95
+"""The one confidence at which the confidence interval is known beforehand."""
+Statistic = Literal["count", "median"]
+STATISTICS: tuple[Statistic, ...] = ("count", "median")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PersonalizedAnswer(Release):
+    """A chosen count, or the bin of a column that was chosen as its median.
+
+    `value` is the count or the number of the bin; `most` is the largest that it could be.
+    """
+
+    kind: ClassVar[str] = "personal-answer"
+
+    receipt: Receipt
+    schema: Schema
+    statistic: Statistic = in_metadata()
+    query: str = in_metadata(default="")
+    column: str | None = in_metadata(default=None)
+    value: int
+    most: int = in_metadata()
+    expected: Mapping[str, float] = in_metadata(FIGURES, default=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what no method would publish: a release may come from anywhere."""
+        require_known("statistic", self.statistic, STATISTICS)
+        require_count(at_least=0, value=self.value, most=self.most)
+        if not self.value <= self.most < LARGEST_COUNT:
+            raise InvalidParameter("an answer is at most the largest one that could be chosen")
+        if (self.statistic == "median") != (self.column is not None):
+            raise InvalidParameter("a median is that of a column, and a count is not")
+        if not all(isinstance(x, float) and 0 <= x < inf for x in dict(self.expected).values()):
+            raise InvalidParameter("expected errors must be finite numbers, at least 0")
+        if self.column is None:
+            require_columns(parse_query(self.query), self.schema.names)
+        elif self.most != self._axis.ordinary_leaves - 1:
+            raise InvalidParameter("a median is one of the bins of its column")
+
+    @property
+    def _axis(self) -> Axis:
+        column = self.schema[str(self.column)]
+        if not isinstance(column, NumberColumn):
+            raise InvalidParameter("a median is that of a column of numbers")
+        return column.axis()
+
+    @property
+    def label(self) -> str:
+        """The answer as text: a count, or the name of the bin in which the median lies."""
+        if self.statistic == "count":
+            return f"{self.value:,}"
+        return self._axis.labels[self.value]
+
+    @property
+    def number(self) -> float:
+        """The answer as a number: a count, or the middle of the bin in which the median lies."""
+        if self.statistic == "count":
+            return float(self.value)
+        edges = self._axis.edges or ()
+        low, high = edges[self.value], edges[self.value + 1]
+        if self._axis.holds_integers:
+            high -= 1  # a bin of integers ends with the last one in it
+        return (low + high) / 2
+
+    def count(self, query: str = "", *, confidence: float = KNOWN_CONFIDENCE) -> Answer:
+        """Return the one count that was published; its interval is known for 95 % alone."""
+        require_confidence(confidence)
+        if self.statistic != "count":
+            raise InvalidQuery(f"this release holds the median of {self.column!r}, and no count")
+        if parse_query(query) != parse_query(self.query):
+            raise InvalidQuery(f"this release answers one query only: {self.query!r}")
+        if confidence != KNOWN_CONFIDENCE or "count_95" not in self.expected:
+            return Answer(self.number, None, None, confidence)
+        width = self.expected["count_95"]
+        low, high = max(self.number - width, 0.0), min(self.number + width, float(self.most))
+        return Answer(self.number, low, high, confidence)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return the answer as one row."""
+        answer = {"value": pa.array([self.value], pa.int64()), "label": pa.array([self.label])}
+        return {"answer": pa.table(answer)}
+
+    @classmethod
+    def read_parts(
+        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
+    ) -> dict[str, Any]:
+        """Read the declared fields and the one row."""
+        [value] = whole_column(tables["answer"], "value").tolist()
+        return {**super().read_parts(schema, metadata, tables), "value": value}
+
+    def expected_error(self) -> dict[str, float]:
+        """Return the error predicted from public facts."""
+        return dict(self.expected)
+
+    def summary(self) -> dict[str, str]:
+        """Describe the statistic, the answer and its error in a few words."""
+        if self.statistic == "count":
+            lines = {"records that satisfy": self.query or "(all)", "count": self.label}
+        else:
+            lines = {"median of": str(self.column), "lies in": self.label}
+        if "count_95" in self.expected:
+            width = self.expected["count_95"]
+            lines["error"] = f"within {width:,.0f} of the truth with probability 95 %"
+        if "sides_differ_95" in self.expected:
+            width = self.expected["sides_differ_95"]
+            lines["error"] = (
+                f"the people below it and above it differ by at most {width:,.0f} more than "
+                "those in it, with probability 95 %"
+            )
+        return lines

@@ -1,14 +1,16 @@
-"""The section of a personalized release: how each level's budget is used, and the parts."""
+"""The sections of personalized releases: how each level's budget is used, and what is in them."""
 
+import shlex
 from collections.abc import Sequence
 from fractions import Fraction
 from html import escape
 
 from dpublish.core.released import Release
 from dpublish.errors import DPublishError
-from dpublish.methods.personalized.parts import Part, shares
-from dpublish.methods.personalized.released import PersonalizedRelease
+from dpublish.methods.personalized.released import PersonalizedAnswer, PersonalizedRelease
+from dpublish.methods.personalized.released_parts import Part, shares
 from dpublish.plots.charts import INK, PALE
+from dpublish.plots.course_chart import course_chart
 from dpublish.privacy.epsilon import format_short
 from dpublish.report.section import Figure, Listing, Section, section_of
 
@@ -49,7 +51,7 @@ def level_bars(pairs: Sequence[tuple[Fraction, Fraction]]) -> str:
     for row, (level, amount) in enumerate(pairs):
         top = row * _LINE + 4
         used = float(amount / level)
-        told = f"{format_short(amount)} of {format_short(level)} ({100 * used:.3g} %)"
+        label = f"{format_short(amount)} of {format_short(level)} ({100 * used:.3g} %)"
         lines.append(
             f'<text x="{_LABELS - 8:.0f}" y="{top + 11:.1f}" text-anchor="end">'
             f"{escape(format_short(level))}</text>"
@@ -57,7 +59,7 @@ def level_bars(pairs: Sequence[tuple[Fraction, Fraction]]) -> str:
             f'fill="{PALE}"/>'
             f'<rect x="{_LABELS:.0f}" y="{top:.1f}" width="{room * used:.1f}" height="14" '
             f'fill="{INK}"/>'
-            f'<text x="{_LABELS + room + 8:.0f}" y="{top + 11:.1f}">{escape(told)}</text>'
+            f'<text x="{_LABELS + room + 8:.0f}" y="{top + 11:.1f}">{escape(label)}</text>'
         )
     height = len(pairs) * _LINE + 8
     return (
@@ -72,7 +74,7 @@ def _listed(release: PersonalizedRelease) -> Listing:
     rows = [
         [
             str(number + 1),
-            part.tell_levels(),
+            part.level_names,
             format_short(part.epsilon),
             "not known" if part.size is None else f"{part.size:,.0f}",
             f"{100 * weights[number]:.3g} %" if release.combine == "weighted" else "added up",
@@ -97,13 +99,13 @@ def _parts(release: PersonalizedRelease) -> list[Figure]:
         part = release.parts[number]
         shown = part.in_records(release.records_each[number])
         for figure in section_of(shown).figures[:_FIGURES_EACH]:
-            caption = f"Part {number + 1}, {part.tell_levels()}: {figure.caption}"
+            caption = f"Part {number + 1}, {part.level_names}: {figure.caption}"
             figures.append(Figure(caption, figure.svg))
     return figures
 
 
 def _uses(release: PersonalizedRelease) -> tuple[str, str]:
-    """Tell what can be asked of all parts together: what each of them answers."""
+    """List what all parts together can answer: what each of them answers."""
     part = release.parts[0]
     python, shell = [], []
     if _answers(release):
@@ -138,5 +140,50 @@ def _some(
     """Take a picture's worth of levels, the first and the last among them."""
     if len(pairs) <= _MOST_LEVELS:
         return pairs
-    places = [(len(pairs) - 1) * row // (_MOST_LEVELS - 1) for row in range(_MOST_LEVELS)]
-    return [pairs[place] for place in places]
+    positions = [(len(pairs) - 1) * row // (_MOST_LEVELS - 1) for row in range(_MOST_LEVELS)]
+    return [pairs[position] for position in positions]
+
+
+# --- One answer -----------------------------------------------------------------------------------
+
+
+_MAX_LISTED = 20
+
+
+def answer_section(release: Release, with_charts: bool) -> Section:
+    """Show a personal answer."""
+    if not isinstance(release, PersonalizedAnswer):
+        return Section()
+    counts = release.statistic == "count"
+    return Section(
+        figures=[_paid(release)] if with_charts and release.receipt.personal else [],
+        listings=[_answered(release), _paid_by_level(release)],
+        python=f"release.count({release.query!r})" if counts else "release.number, release.label",
+        shell=f"dpublish count RELEASE {shlex.quote(release.query)}" if counts else "",
+    )
+
+
+def _paid(release: PersonalizedAnswer) -> Figure:
+    personal = release.receipt.personal
+    drawing = course_chart(
+        [float(amount / level) for level, amount in personal],
+        marked=[True] * len(personal),
+        ends=(f"level {format_short(personal[0][0])}", f"level {format_short(personal[-1][0])}"),
+        limit=1.0,
+    )
+    return Figure("Part of its own number that each level paid for this answer.", drawing)
+
+
+def _answered(release: PersonalizedAnswer) -> Listing:
+    rows = [[name, words] for name, words in release.summary().items()]
+    return Listing(["", "answer"], rows, "The one answer of this release.")
+
+
+def _paid_by_level(release: PersonalizedAnswer) -> Listing:
+    personal = release.receipt.personal
+    rows = [[format_short(level), format_short(amount)] for level, amount in personal[:_MAX_LISTED]]
+    return Listing(
+        ["level", "epsilon paid"],
+        rows,
+        f"What people of each level paid; {len(rows):,} of {len(personal):,} levels.",
+    )

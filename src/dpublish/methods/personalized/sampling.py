@@ -1,9 +1,4 @@
-"""Keep each record with a probability that grows with its level, then publish from those kept.
-
-Known as: the Sampling mechanism of personalized differential privacy (SM).
-Reference: Z. Jorgensen, T. Yu and G. Cormode, "Conservative or liberal? Personalized
-differential privacy", ICDE 2015.  Proof: docs/proofs/personal_sampling.md.
-"""
+"""Sampling: draw each record with a probability that grows with its level, then publish."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,18 +9,19 @@ from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.methods.personalized.method import (
+    EXCHANGEABLE_COUNTS,
     PersonalMethod,
     inner_release,
     known_sizes,
-    personal_receipt,
 )
-from dpublish.methods.personalized.released import Part, PersonalizedRelease
-from dpublish.methods.personalized.threshold import require_scalable
+from dpublish.methods.personalized.released import PersonalizedRelease
+from dpublish.methods.personalized.released_parts import Part
+from dpublish.methods.personalized.threshold import one_part, require_scalable
 from dpublish.privacy.amplification import sampling_rate
 from dpublish.privacy.epsilon import format_short, parse_epsilon
 
 NOT_CORRECTED = (
-    "answers are about the people who were drawn, each with the probability of her level; they "
+    "answers are about the people who were drawn, each with the probability of their level; they "
     "are not scaled up to all"
 )
 CORRECTED = (
@@ -36,7 +32,52 @@ CORRECTED = (
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling(PersonalMethod):
-    """Method: draw people by their levels, then run `inner` on those drawn."""
+    """Publish from a sample of the people, in which those who accept more are more likely.
+
+    The sampling mechanism (SM) of personalized differential privacy: `inner` runs with the
+    epsilon of a threshold, and people below it are drawn with the probability that makes up
+    for the difference.  Choose it when `inner` gains more from a larger epsilon than it loses
+    with fewer records.  Choose `Weighting` for counts and `Partitioning` when no threshold is
+    obvious.
+
+    Guarantee:
+        Personalized pure differential privacy for one record added or removed (or its values
+        exchanged, in the mode `values-only`): a record loses its own share, or that of the
+        threshold if it is less.  Proof: docs/proofs/personal_sampling.md.
+
+    Parameters:
+        preference, levels, mode, sizes, rule, derived: How much each person accepts, and what is
+            public about it; see `PersonalSettings`.
+        threshold: Epsilon of the inner method: a number up to the largest level, `"max"` (the
+            largest level) or `"mean"`; people at or above it are all used.
+        exchangeable: Asserts that levels tell nothing about the other values, so that counts
+            are scaled up to all eligible people.
+        inner: Method to run on the sample, with its settings.
+
+    Returns:
+        A `PersonalizedRelease` with one part, the sample.  `rates(epsilon)` of the method lists
+        the public sampling rates.
+
+    Example:
+        >>> from dpublish import Histogram, Sampling, datasets, seeded
+        >>> method = Sampling(
+        ...     preference="region",
+        ...     rule="North=0.1, *=1",
+        ...     derived=True,
+        ...     levels=("0.1", "1"),
+        ...     inner=Histogram(columns=("sex",)),
+        ... )
+        >>> {float(level): round(float(rate), 3) for level, rate in method.rates(1).items()}
+        {0.1: 0.061, 1.0: 1.0}
+        >>> people = datasets.table("census", 10_000)
+        >>> release = method.release(people, rng=seeded(7), budget=method.budget(1))
+        >>> print(release.count("sex = Female"))
+        4,126  (0.95 confidence: 4,123 to 4,129)
+
+    Reference:
+        The sampling mechanism of Z. Jorgensen, T. Yu and G. Cormode, "Conservative or liberal?
+        Personalized differential privacy", ICDE 2015.
+    """
 
     name: ClassVar[str] = "sampling"
 
@@ -46,11 +87,7 @@ class Sampling(PersonalMethod):
         "sizes, else over the levels), which is usually good for counts.",
         default="max",
     )
-    exchangeable: bool = setting(
-        "Assert that levels tell nothing about the other values: counts are then scaled up to "
-        "all eligible people, whose number at each level must be public.",
-        default=False,
-    )
+    exchangeable: bool = setting(EXCHANGEABLE_COUNTS, default=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -68,7 +105,7 @@ class Sampling(PersonalMethod):
 
     @property
     def limit(self) -> Fraction:
-        """The level from which on everybody is used; public."""
+        """The level from which on all people are used; public."""
         if not isinstance(self.threshold, str):
             return self.threshold
         if self.threshold == "max":
@@ -78,13 +115,13 @@ class Sampling(PersonalMethod):
         return sum((level * size for level, size in people), Fraction(0)) / sum(sizes)
 
     def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
-        """Say what each level pays: its share, or that of the threshold if that is less."""
+        """Return what each level pays: its share, or that of the threshold if that is less."""
         shares = self.preferences.amounts(epsilon)
         most = self.limit * epsilon / self.levels[-1]
         return {level: min(share, most) for level, share in shares.items()}
 
     def rates(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
-        """Give the probability with which a record of each level is drawn; public."""
+        """Return the probability with which a record of each level is drawn; public."""
         spent = self.spending(epsilon)
         most = max(spent.values()) / self.halves
         return {level: sampling_rate(amount / self.halves, most) for level, amount in spent.items()}
@@ -102,32 +139,22 @@ class Sampling(PersonalMethod):
             never weigh records inside `inner`.  If values are exchanged, all is halved.
             Proof: docs/proofs/personal_sampling.md.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        epsilon = self.epsilon_of(budget)
-        rates = self.rates(epsilon)
+        rates = self.rates(self.epsilon_of(run.budget))
         # Opened before any row is read: a share that is already used stops here.
-        share = budget.split(sample=1)["sample"]
-        sizes = known_sizes(self, table)
+        share = run.split(sample=1)["sample"]
+        sizes = known_sizes(run, self)
         amount = share.epsilon / self.halves
-        drawn = self.preferences.sample(table, rates, rng)
-        published = inner_release(self.inner, drawn, share, amount, rng, progress)
-        return PersonalizedRelease(
-            receipt=personal_receipt(self, epsilon, table.schema, budget=budget, rng=rng),
-            schema=self.preferences.without(table.schema),
-            combine="sum",
-            parts=(
-                Part(
-                    levels=self.levels,
-                    epsilon=amount,
-                    weight=1.0,
-                    scale=self._scale(sizes, rates),
-                    size=None if sizes is None else _drawn(sizes, rates),
-                    release=published,
-                ),
-            ),
-            notes=(_tell_rates(rates), CORRECTED if self.exchangeable else NOT_CORRECTED),
-            expected=dict(self.expected_error(table.schema, None, epsilon).figures),
+        published = inner_release(self.preferences.sample(run, rates), self.inner, share, amount)
+        part = Part(
+            levels=self.levels,
+            epsilon=amount,
+            weight=1.0,
+            scale=self._scale(sizes, rates),
+            size=None if sizes is None else _drawn(sizes, rates),
+            release=published,
         )
+        notes = (_describe_rates(rates), CORRECTED if self.exchangeable else NOT_CORRECTED)
+        return one_part(run, self, part, notes)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction
@@ -151,22 +178,22 @@ class Sampling(PersonalMethod):
 
 
 def _mean_rate(sizes: Sequence[int], rates: dict[Fraction, Fraction]) -> Fraction:
-    """Average the rates over people, or over levels if nobody knows how many there are."""
+    """Average the rates over people, or over levels if the number of people is not known."""
     weights = sizes if sum(sizes) else (1,) * len(rates)
     drawn = zip(weights, rates.values(), strict=True)
     return sum((size * rate for size, rate in drawn), Fraction(0)) / sum(weights)
 
 
 def _drawn(sizes: Sequence[int], rates: dict[Fraction, Fraction]) -> float:
-    """Say how many people are drawn if all are present, on average."""
+    """Return how many people are drawn if all are present, on average."""
     return float(sum(sizes) * _mean_rate(sizes, rates))
 
 
-def _tell_rates(rates: dict[Fraction, Fraction]) -> str:
+def _describe_rates(rates: dict[Fraction, Fraction]) -> str:
     drawn = {level: rate for level, rate in rates.items() if rate < 1}
     if not drawn:
-        return "everybody was used"
-    told = [f"{float(rate):.3g} at level {format_short(level)}" for level, rate in drawn.items()]
-    if len(told) > 5:
-        told = [told[0], "...", told[-1]]
-    return f"records were drawn with probability {', '.join(told)}; others were all used"
+        return "all people were used"
+    shown = [f"{float(rate):.3g} at level {format_short(level)}" for level, rate in drawn.items()]
+    if len(shown) > 5:
+        shown = [shown[0], "...", shown[-1]]
+    return f"records were drawn with probability {', '.join(shown)}; others were all used"

@@ -1,6 +1,6 @@
-"""How dearly people's records would have to change for another answer to be true.
+"""The distance of an answer: the price of the edits after which it would be true.
 
-Every edit (a record added or removed) has a price, that of its person's level, in whole units.
+Every edit (a record added or removed) has a price, that of its person's level, in integer units.
 The distance of an answer is the least total price of edits after which it is the right one.
 One record more or less changes no distance by more than its own price.
 Proof: docs/proofs/personal_choice.md.
@@ -11,16 +11,15 @@ from math import ceil, exp, expm1, gcd, lcm, log
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.errors import InvalidParameter
+from dpublish.types import IntArray
 
-Whole = NDArray[np.int64]
 LARGEST_DISTANCE = 1 << 60
 
 
 class Prices(NamedTuple):
-    """Prices of the levels as whole multiples of a common unit."""
+    """Prices of the levels as multiples of a common unit."""
 
     unit: Fraction
     units: tuple[int, ...]
@@ -46,20 +45,22 @@ def require_distances(units: tuple[int, ...], people: int) -> None:
         )
 
 
-def cheapest(number: Whole, sizes: Whole, units: Whole) -> Whole:
+def cheapest(number: IntArray, sizes: IntArray, units: IntArray) -> IntArray:
     """Add up the `number` smallest prices, of which there are sizes[b] of units[b] each.
 
     >>> cheapest(np.array([0, 2, 3]), np.array([2, 5]), np.array([1, 10]))
     array([ 0,  2, 12])
     """
     ends, costs = np.cumsum(sizes), np.cumsum(sizes * units)
-    place = np.minimum(np.searchsorted(ends, number), len(sizes) - 1)
-    missing: Whole = costs[place] - (ends[place] - number) * units[place]
+    position = np.minimum(np.searchsorted(ends, number), len(sizes) - 1)
+    missing: IntArray = costs[position] - (ends[position] - number) * units[position]
     return missing
 
 
-def count_distances(counted: Whole, others: Whole, units: Whole, candidates: Whole) -> Whole:
-    """Give the distance of each candidate for the number of people counted.
+def count_distances(
+    counted: IntArray, others: IntArray, units: IntArray, candidates: IntArray
+) -> IntArray:
+    """Compute the distance of each candidate for the number of people counted.
 
     Args:
         counted: How many people of each level are counted.
@@ -76,17 +77,17 @@ def count_distances(counted: Whole, others: Whole, units: Whole, candidates: Who
     return fewer + more
 
 
-def median_distances(present: Whole, sizes: Whole, units: Whole) -> Whole:
-    """Give the distance of each leaf from being a median.
+def median_distances(present: IntArray, sizes: IntArray, units: IntArray) -> IntArray:
+    """Compute the distance of each bin from being a median.
 
-    A leaf is a median if the people below it and those above it differ by no more than those
-    in it.  Each edit moves that balance by one.  Somebody on the heavy side can be taken out
-    and put back into the leaf, two edits; somebody eligible who is absent can be put into it.
+    A bin is a median if the people below it and those above it differ by no more than those
+    in it.  Each edit moves that balance by one.  A person on the heavy side can be taken out
+    and put back into the bin, two edits; an eligible person who is absent can be put into it.
     If more people are present than are eligible, the distance still changes by no more than a
-    person's price when she comes or goes.
+    person's price when they come or go.
 
     Args:
-        present: How many people of each level (row) are in each leaf (column).
+        present: How many people of each level (row) are in each bin (column).
         sizes: How many people of each level are eligible.
         units: Price of each level, rising.
 
@@ -98,15 +99,15 @@ def median_distances(present: Whole, sizes: Whole, units: Whole) -> Whole:
     absent = sizes - upto[:, -1]
     surplus = above.sum(axis=0) - below.sum(axis=0)
     inside = present.sum(axis=0)
-    # The side that is not heavy asks for nothing, unless there are too many people.
+    # The side that is not heavy needs nothing, unless there are too many people.
     return np.maximum(
         _lightened(above, surplus - inside, absent, units),
         _lightened(below, -surplus - inside, absent, units),
     )
 
 
-def _lightened(side: Whole, lacking: Whole, absent: Whole, units: Whole) -> Whole:
-    """Add up the cheapest edits that make up what a leaf lacks beside the people of one side.
+def _lightened(side: IntArray, lacking: IntArray, absent: IntArray, units: IntArray) -> IntArray:
+    """Add up the cheapest edits that make up what a bin lacks beside the people of one side.
 
     With too many people `absent` is negative.  Where a level then offers fewer edits than none,
     the others make up for that, too; so no person's coming or going changes more than one edit.
@@ -180,18 +181,18 @@ def _tails(steps: list[Step]) -> list[float]:
         first, last = exp(decay), exp(decay * (people + 1))
         tails.append(exp(-spent / 2) * (first - last) / -expm1(decay))
         spent += people * price
-    for place in reversed(range(len(tails) - 1)):
-        tails[place] += tails[place + 1]
+    for position in reversed(range(len(tails) - 1)):
+        tails[position] += tails[position + 1]
     return tails
 
 
-def median_error(steps: list[Step], leaves: int, confidence: float = 0.95) -> float:
+def median_error(steps: list[Step], bins: int, confidence: float = 0.95) -> float:
     """Bound by how many people the two sides of a chosen median differ, from public facts.
 
-    All leaves whose distance is more than 2 ln(leaves / (1 - confidence)) together are less
+    All bins whose distance is more than 2 ln(bins / (1 - confidence)) together are less
     likely than 1 - confidence; a balance that is off by j costs at least the j cheapest edits.
     """
-    affordable = 2 * log(leaves / (1 - confidence))
+    affordable = 2 * log(bins / (1 - confidence))
     found = 0.0
     for price, people in steps:
         taken = min(people, affordable // price)

@@ -1,16 +1,11 @@
-"""Publish group by group in rounds, until little is left of anybody's number.
-
-Known as: the T-round mechanism of personalized differential privacy (chapter 5 of
-"Differentially private data release and analytics").  Proof: docs/proofs/partitioning.md.
-"""
+"""T-round: publish group by group in rounds, until little is left of any level's number."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from dpublish.core.method import Run, setting
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.methods.personalized.groups.method import GroupMethod
-from dpublish.methods.personalized.groups.release import publish_groups
+from dpublish.methods.personalized.groups.method import GroupMethod, publish_groups
 from dpublish.methods.personalized.released import PersonalizedRelease
 
 MOST_ROUNDS = 3
@@ -19,9 +14,52 @@ MOST_ROUNDS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class TRound(GroupMethod):
-    """Method: group the levels, run `inner` on each group; group what they have left again.
+    """Publish from groups of people with similar levels, in up to three rounds.
 
-    A further round is planned only if it lowers the variance by 1 % or more.
+    What people have left of their numbers after one round is grouped and spent again in the
+    next; all groups of all rounds are averaged by their covariance.  A further round is
+    planned only if it lowers the variance by 1 % or more.  Choose it when `Partitioning` fits
+    and the last few per cent matter, at the price of one more inner release for every group.
+
+    Guarantee:
+        Personalized pure differential privacy for one record added or removed (or its values
+        exchanged, in the mode `values-only`): over all rounds a record pays no more than its
+        level's share.  Proof: docs/proofs/partitioning.md.
+
+    Parameters:
+        preference, levels, mode, sizes, rule, derived: How much each person accepts, and what is
+            public about it; see `PersonalSettings`.
+        rounds: Most rounds, up to 3.
+        inner: Method to run on each group of each round, with its settings.
+        exchangeable: Asserts that levels tell nothing about the other values, nor about who is
+            present; needed.
+        objective, within, groups, least_size, noise, person_variance, size_share: As for
+            `Partitioning`.
+
+    Returns:
+        A `PersonalizedRelease` with one part for each group of each round.
+
+    Example:
+        >>> from dpublish import Histogram, TRound, datasets, seeded
+        >>> method = TRound(
+        ...     inner=Histogram(columns=("sex",)),
+        ...     exchangeable=True,
+        ...     within="least",
+        ...     mode="values-only",
+        ...     least_size=0,
+        ...     groups=1,
+        ...     preference="region",
+        ...     rule="North=0.4, East=0.6, South=0.8, West=1",
+        ...     derived=True,
+        ...     levels=("0.4", "0.6", "0.8", "1"),
+        ... )
+        >>> people = datasets.table("census", 300)
+        >>> release = method.release(people, budget=method.budget(1), rng=seeded(7))
+        >>> [(part.level_names, float(part.epsilon)) for part in release.parts]
+        [('levels 0.4 to 1', 0.2), ('levels 0.6 to 1', 0.1), ('levels 0.8 and 1', 0.1)]
+
+    Reference:
+        The T-round mechanism, chapter 5 of "Differentially private data release and analytics".
     """
 
     name: ClassVar[str] = "t-round"
@@ -36,7 +74,8 @@ class TRound(GroupMethod):
         if not self.exchangeable:
             raise InvalidParameter(
                 "t-round averages groups, each of which it takes to be a sample of all people; "
-                "say exchangeable=True if levels tell nothing about the other values"
+                "add --exchangeable (exchangeable=True in Python) if levels tell nothing "
+                "about the other values"
             )
 
     @property
@@ -52,8 +91,7 @@ class TRound(GroupMethod):
             paid for.  In each round a record's level puts it into one group at most, where it
             pays what the plan says, never more than it has left; so over all rounds it pays
             no more than its share (`spending`).  Why a group costs what it says is argued in
-            `Partitioning.release`.  Rounds compose: what one publishes does not change the
+            `Partitioning._release`.  Rounds compose: what one publishes does not change the
             next.  Proof: docs/proofs/partitioning.md.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        return publish_groups(self, table, budget=budget, rng=rng, progress=progress)
+        return publish_groups(run, self)

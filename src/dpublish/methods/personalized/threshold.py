@@ -1,28 +1,22 @@
-"""Publish from the people who accept at least a certain epsilon, and leave the others out.
-
-Known as: Threshold, the second baseline of personalized differential privacy.
-Reference: Z. Jorgensen, T. Yu and G. Cormode, "Conservative or liberal? Personalized
-differential privacy", ICDE 2015.
-"""
+"""Threshold: publish from the people who accept at least a certain epsilon."""
 
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpublish.core.method import ExpectedError, Progress, Run, setting
+from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.personalized.method import (
+    EXCHANGEABLE_COUNTS,
     PersonalMethod,
     inner_release,
     known_sizes,
     personal_receipt,
 )
-from dpublish.methods.personalized.released import Part, PersonalizedRelease
-from dpublish.privacy.budget import Budget
+from dpublish.methods.personalized.released import PersonalizedRelease
+from dpublish.methods.personalized.released_parts import Part
 from dpublish.privacy.epsilon import format_short
-from dpublish.randomness import RandomSource
 
 NOT_SCALED = "answers are about the people of these levels only"
 SCALED = (
@@ -33,18 +27,51 @@ SCALED = (
 
 @dataclass(frozen=True, kw_only=True)
 class Threshold(PersonalMethod):
-    """Method: run `inner` on everybody at or above a level, with that level's epsilon."""
+    """Publish from the people at or above one level, with that level's epsilon.
+
+    The second baseline of personalized differential privacy: people below the threshold are
+    left out and lose nothing.  Choose it when few people are below the threshold, or when only
+    the people above it are of interest.  Choose `Sampling` to use some of the people below,
+    and `Partitioning` when no threshold is obvious.
+
+    Guarantee:
+        Personalized pure differential privacy for one record added or removed (or its values
+        exchanged, in the mode `values-only`): a record below the threshold loses nothing, any
+        other one the share of the threshold.
+
+    Parameters:
+        preference, levels, mode, sizes, rule, derived: How much each person accepts, and what is
+            public about it; see `PersonalSettings`.
+        exchangeable: Asserts that levels tell nothing about the other values, so that counts
+            are scaled up to all eligible people.
+        inner: Method to run on the people used, with its settings.
+        threshold: One of the levels; people at or above it are used.
+
+    Returns:
+        A `PersonalizedRelease` with one part, the people used; it answers what `inner` answers.
+
+    Example:
+        >>> from dpublish import datasets, make_method, seeded
+        >>> settings = {"inner": "histogram columns=sex", "threshold": "1", "levels": "0.1,1"}
+        >>> by_region = {"preference": "region", "rule": "North=0.1, *=1", "derived": True}
+        >>> method = make_method("threshold", settings | by_region)
+        >>> people = datasets.table("census", 10_000)
+        >>> release = method.release(people, budget=method.budget(1), rng=seeded(7))
+        >>> print(release.count("sex = Female"))
+        4,070  (0.95 confidence: 4,067 to 4,073)
+        >>> release.notes[-1]
+        'answers are about the people of these levels only'
+
+    Reference:
+        Jorgensen, Yu and Cormode (ICDE 2015), section 4, as for `Minimum`.
+    """
 
     name: ClassVar[str] = "threshold"
 
     threshold: Fraction = setting(
         "One of the levels: people at or above it are used, with its epsilon; others are not."
     )
-    exchangeable: bool = setting(
-        "Assert that levels tell nothing about the other values: counts are then scaled up to "
-        "all eligible people, whose number at each level must be public.",
-        default=False,
-    )
+    exchangeable: bool = setting(EXCHANGEABLE_COUNTS, default=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,7 +83,7 @@ class Threshold(PersonalMethod):
             require_scalable(self, self.threshold)
 
     def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
-        """Say what each level pays: those below the threshold nothing, the others its share."""
+        """Return what each level pays: those below the threshold nothing, the others its share."""
         return group_spending(self, self.threshold, epsilon)
 
     def _release(self, run: Run) -> PersonalizedRelease:
@@ -69,9 +96,7 @@ class Threshold(PersonalMethod):
             With `values-only` a record's values are exchanged, which is a removal and an
             addition: `inner` then runs with a_t / 2.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        parts = (self.threshold, self.exchangeable)
-        return publish_group(self, *parts, table=table, budget=budget, rng=rng, progress=progress)
+        return publish_group(run, self, self.threshold, exchangeable=self.exchangeable)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction
@@ -89,50 +114,44 @@ def group_spending(
 
 
 def publish_group(
-    method: PersonalMethod,
-    lowest: Fraction,
-    exchangeable: bool,
-    *,
-    table: Table,
-    budget: Budget,
-    rng: RandomSource,
-    progress: Progress | None,
+    run: Run, method: PersonalMethod, lowest: Fraction, *, exchangeable: bool
 ) -> PersonalizedRelease:
     """Run the inner method on the records from level `lowest` on, with its share.
 
     Privacy:
-        As `Threshold.release` argues: a public rule picks the records, and every record in the
-        group has a share of at least what the group spends.
+        As `Threshold._release` argues: a public rule picks the records, and every record in
+        the group has a share of at least what the group spends.
     """
-    epsilon = method.epsilon_of(budget)
     levels = tuple(level for level in method.levels if level >= lowest)
     # Opened before any row is read: a share that is already used stops here.
-    share = budget.split(group=1)["group"]
-    sizes = known_sizes(method, table)
+    share = run.split(group=1)["group"]
+    sizes = known_sizes(run, method)
     amount = share.epsilon / method.halves
-    group = method.preferences.group(table, levels)
-    published = inner_release(method.inner, group, share, amount, rng, progress)
+    group = run.on(method.preferences.group(run.table, levels))
+    published = inner_release(group, method.inner, share, amount)
     size = None if sizes is None else float(sum(sizes[-len(levels) :]))
     scale = 1.0
     if exchangeable and sizes is not None and size:
         scale = sum(sizes) / size
-    told = ", ".join(map(format_short, levels)) if len(levels) <= 5 else "the upper levels"
+    shown = ", ".join(map(format_short, levels)) if len(levels) <= 5 else "the upper levels"
+    notes = (f"levels used: {shown}", SCALED if exchangeable else NOT_SCALED)
+    part = Part(
+        levels=levels, epsilon=amount, weight=1.0, scale=scale, size=size, release=published
+    )
+    return one_part(run, method, part, notes)
+
+
+def one_part(
+    run: Run, method: PersonalMethod, part: Part, notes: tuple[str, ...]
+) -> PersonalizedRelease:
+    """Make the release of a method that runs `inner` once, when the whole budget is spent."""
     return PersonalizedRelease(
-        receipt=personal_receipt(method, epsilon, table.schema, budget=budget, rng=rng),
-        schema=method.preferences.without(table.schema),
+        receipt=personal_receipt(run, method),
+        schema=method.preferences.without(run.schema),
         combine="sum",
-        parts=(
-            Part(
-                levels=levels,
-                epsilon=amount,
-                weight=1.0,
-                scale=scale,
-                size=size,
-                release=published,
-            ),
-        ),
-        notes=(f"levels used: {told}", SCALED if exchangeable else NOT_SCALED),
-        expected=dict(method.expected_error(table.schema, None, epsilon).figures),
+        parts=(part,),
+        notes=notes,
+        expected=run.expected,
     )
 
 
@@ -146,9 +165,9 @@ def group_error(
     """Predict the error of the inner method on the records from level `lowest` on."""
     amount = method.spending(epsilon)[lowest] / method.halves
     used = sum(level >= lowest for level in method.levels)
-    everybody = sum(method.sizes)
-    if n_records is not None and everybody > 0:
-        n_records = n_records * sum(method.sizes[-used:]) // everybody
+    eligible = sum(method.sizes)
+    if n_records is not None and eligible > 0:
+        n_records = n_records * sum(method.sizes[-used:]) // eligible
     inner = method.inner.expected_error(method.inner_schema(schema), n_records, amount)
     share = f"{used} of {len(method.levels)} levels with epsilon {format_short(amount)}"
     return ExpectedError(f"{share}: {inner.summary}", inner.figures, inner.target)
@@ -158,11 +177,11 @@ def require_scalable(method: PersonalMethod, lowest: Fraction) -> None:
     """Refuse to scale up to all people where their number is not public."""
     if method.mode == "levels":
         raise InvalidParameter(
-            "exchangeable scales up to all people, so their number at each level must be "
-            "public: give sizes, or use the mode values-only"
+            "--exchangeable scales up to all people, so their number at each level must be "
+            "public: give --sizes, or use --mode values-only"
         )
     chosen = [
         size for level, size in zip(method.levels, method.sizes, strict=False) if level >= lowest
     ]
     if method.mode == "frame" and not sum(chosen):
-        raise InvalidParameter("nobody is eligible at the levels used, so nothing can be scaled up")
+        raise InvalidParameter("no one is eligible at the levels used, so nothing can be scaled up")

@@ -1,12 +1,9 @@
-"""Publish counts in which each person counts by the epsilon that she accepts.
+"""Weighting: counts in which each person counts by the epsilon that they accept.
 
-A count moves by what one person adds to it.  So somebody who accepts ten times the epsilon may
-add ten times as much, and one histogram with one noise respects everybody: nobody is left out,
-grouped or drawn by lot.  If levels tell nothing about the values, the weighted counts divided by
-the weight of all people are the shares of all people.
-
-Our own; the sampling mechanism (`sampling`) does the same at random, which only adds noise.
-Proof: docs/proofs/weighting.md.
+A count moves by what one person adds to it.  So a person who accepts ten times the epsilon may
+add ten times as much, and one histogram with one noise respects all levels: no one is left out,
+grouped or drawn at random.  If levels tell nothing about the values, the weighted counts divided
+by the weight of all people are the shares of all people.
 """
 
 from collections.abc import Sequence
@@ -16,38 +13,80 @@ from math import sqrt
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.aggregates.counts import Counts
 from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.core.noisy_size import RESERVED
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema, parse_columns
-from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.mechanisms.noise import add_geometric
 from dpublish.methods.histogram.released import HistogramRelease
 from dpublish.methods.personalized.method import (
+    ASSUMED_PEOPLE,
     PersonalSettings,
     known_sizes,
     personal_receipt,
 )
-from dpublish.methods.personalized.parts import NOISY_WEIGHT, Part
 from dpublish.methods.personalized.preferences import MOST_PEOPLE
 from dpublish.methods.personalized.released import PersonalizedRelease
+from dpublish.methods.personalized.released_parts import NOISY_WEIGHT, Part
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
+from dpublish.types import FloatArray, IntArray
 
 UNITS = 1 << 16
 """The weight of people who accept the limit or more; others weigh less in proportion."""
-ASSUMED_PEOPLE = 1_000
-NOTE = "each person counted by her own number, up to a limit; levels say nothing about values"
+NOTE = "each person counted by their own number, up to a limit; levels say nothing about values"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Weighting(PersonalSettings):
-    """Method: one histogram in which people weigh what they accept, up to a limit."""
+    """Publish one histogram in which people weigh what they accept, up to a limit.
+
+    Choose it for counts and histograms when levels tell nothing about the values and it is
+    public how many people there are at each level: no grouping, sampling or threshold counts
+    better.  Choose `Partitioning` to run any other method inside, such as a model, and
+    `Minimum` or `PersonalizedEM` when nothing may be assumed about levels.
+
+    Guarantee:
+        Personalized pure differential privacy for one record added or removed (or its values
+        exchanged, in the mode `values-only`): a record loses at most its own level's share, or
+        that of the limit if it is less.  Proof: docs/proofs/weighting.md.
+
+    Parameters:
+        preference, levels, mode, sizes, rule, derived: How much each person accepts, and what is
+            public about it; see `PersonalSettings`.
+        columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
+        exchangeable: Asserts that levels tell nothing about the other values, nor about who is
+            present; needed.
+        limit: Level beyond which no one weighs more; without it the one that makes counts best.
+        person_variance: Variance of one person's value, q (1 - q) for counts of a share q; the
+            limit depends on it.
+
+    Returns:
+        A `PersonalizedRelease` with `count(query)`, `rows(n)`, `tables()` and one part.
+
+    Example:
+        >>> from dpublish import Weighting, datasets, seeded
+        >>> method = Weighting(
+        ...     columns=("sex",),
+        ...     mode="values-only",
+        ...     exchangeable=True,
+        ...     preference="region",
+        ...     levels=("0.1", "1"),
+        ...     rule="North=0.1, *=1",
+        ...     derived=True,
+        ... )
+        >>> release = method.release(
+        ...     datasets.table("census", 10_000), budget=method.budget(1), rng=seeded(7)
+        ... )
+        >>> print(release.count("sex = Female"))
+        4,966.8  (0.95 confidence: 4,925.6 to 5,008)
+
+    Reference:
+        This project's own method; `Sampling` does the same at random, which only adds noise.
+    """
 
     name: ClassVar[str] = "weighting"
 
@@ -60,12 +99,12 @@ class Weighting(PersonalSettings):
         default=False,
     )
     limit: Fraction | None = setting(
-        "Level beyond which nobody weighs more; without it the one that makes counts best.",
+        "Level beyond which no one weighs more; without it the one that makes counts best.",
         default=None,
     )
-    spread: Fraction = setting(
-        "How unlike people are: q (1 - q) for counts of a share q, at most 1/4; the limit "
-        "depends on it.",
+    person_variance: Fraction = setting(
+        "Variance of one person's value: q (1 - q) for counts of a share q, at most 1/4; the "
+        "limit depends on it.",
         default=Fraction(1, 4),
     )
 
@@ -75,24 +114,25 @@ class Weighting(PersonalSettings):
             raise InvalidParameter("columns must name at least one column")
         if not self.exchangeable:
             raise InvalidParameter(
-                "weighting takes people who accept little to be like those who accept much; say "
-                "exchangeable=True if levels tell nothing about the other values"
+                "weighting takes people who accept little to be like those who accept much; add "
+                "--exchangeable (exchangeable=True in Python) if levels tell nothing about "
+                "the other values"
             )
         if self.mode == "levels":
             raise InvalidParameter(
-                "weighting must know how many people there are at each level: give sizes, or use "
-                "partitioning, which can buy them"
+                "weighting must know how many people there are at each level: give --sizes, or use "
+                "partitioning, which can measure them"
             )
         if self.limit is not None and self.limit not in self.levels:
-            raise InvalidParameter("limit must be one of the levels")
-        if not 0 <= self.spread <= Fraction(1, 4):
-            raise InvalidParameter("spread must lie between 0 and 1/4")
+            raise InvalidParameter("--limit must be one of the levels")
+        if not 0 <= self.person_variance <= Fraction(1, 4):
+            raise InvalidParameter("person_variance must lie between 0 and 1/4")
 
     def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
-        """Say what each level pays: its share, or that of the limit if it is less.
+        """Return what each level pays: its share, or that of the limit if it is less.
 
         Where it is not public beforehand how many people there are, the limit is not known
-        yet, and each level is asked for its whole share.
+        yet, and each level pays its whole share.
         """
         shares = self.preferences.amounts(epsilon)
         if self.limit is None and self.mode != "frame":
@@ -101,39 +141,37 @@ class Weighting(PersonalSettings):
         return {level: min(share, most) for level, share in shares.items()}
 
     def _release(self, run: Run) -> PersonalizedRelease:
-        """Publish the weighted histogram of `table`.
+        """Publish the weighted histogram.
 
         Privacy:
-            A record of level b lies in one cell and adds a whole weight k_b <= a_b / g to it,
+            A record of level b lies in one cell and adds an integer k_b <= a_b / g to it,
             where a_b is what its level pays and g = a_limit / UNITS; noise has the rate g.  So
             adding or removing it changes the exact counts by k_b in all, and no outcome's
             probability by more than a factor of exp(g k_b) <= exp(a_b).  Exchanging its
             values moves two cells by k_b each, and the noise has half the rate then.  Weights
             and limit come from public sizes.  Proof: docs/proofs/weighting.md.
         """
-        table, budget, rng, progress = run.table, run.budget, run.rng, run.progress
-        epsilon = self.epsilon_of(budget)
-        axes = self._axes(table.schema)
+        epsilon = self.epsilon_of(run.budget)
+        axes = self._axes(run.schema)
         self._require_rates(epsilon)
         # Opened before any row is read: a share that is already used stops here.
-        share = budget.split(counts=1)["counts"]
-        sizes = known_sizes(self, table) or self.sizes
+        share = run.split(counts=1)["counts"]
+        sizes = known_sizes(run, self) or self.sizes
         most = self.preferences.amounts(epsilon)[self._limit(epsilon, sizes)]
         weights = self._weights(epsilon, most)
         rate = most / UNITS / self.halves
         paying = share.at_most(most, hides=AddRemoveRecord())
-        exact = self._count(table, axes, weights)
-        noisy = add_geometric(exact, sensitivity=UNITS * self.halves, budget=paying, rng=rng)
-        if progress is not None:
-            progress(1, 1, "histogram")
-        schema = self.preferences.without(table.schema)
+        exact = self._count(run, axes, weights)
+        noisy = run.add_noise(exact, sensitivity=UNITS * self.halves, budget=paying)
+        run.step(1, 1, "histogram")
+        schema = self.preferences.without(run.schema)
         histogram = HistogramRelease(
             receipt=Receipt.issue(
                 method=self.name,
                 settings={"columns": list(self.columns)},
                 budget=paying,
                 neighbors=AddRemoveRecord(),
-                rng=rng,
+                rng=run.rng,
             ),
             schema=replace(schema, columns=tuple(schema[axis.column] for axis in axes)),
             axes=axes,
@@ -143,7 +181,7 @@ class Weighting(PersonalSettings):
             threshold=None,
         )
         return PersonalizedRelease(
-            receipt=personal_receipt(self, epsilon, table.schema, budget=budget, rng=rng),
+            receipt=personal_receipt(run, self),
             schema=schema,
             combine="weighted",
             parts=(self._part(histogram, most, weights, sizes),),
@@ -184,31 +222,29 @@ class Weighting(PersonalSettings):
         return self.levels[int(np.argmin(errors))]
 
     def _error(self, epsilon: Fraction, sizes: Sequence[int], limit: Fraction) -> float:
-        """Give the squared error of a share: noise, and that some people weigh more."""
+        """Compute the squared error of a share: noise, and that some people weigh more."""
         most = self.preferences.amounts(epsilon)[limit]
         people = np.array(sizes, dtype=np.float64)
         units = np.array(self._weights(epsilon, most), dtype=np.float64)
         whole = _whole(people, units)
         noise = 2 * (UNITS * self.halves / (whole * float(most))) ** 2
         uneven = float(people @ np.square(units)) / whole**2 - 1 / max(float(people.sum()), 1.0)
-        return noise + float(self.spread) * max(uneven, 0.0)
+        return noise + float(self.person_variance) * max(uneven, 0.0)
 
     def _figures(self, epsilon: Fraction, sizes: Sequence[int]) -> dict[str, float]:
         share = sqrt(self._error(epsilon, sizes, self._limit(epsilon, sizes)))
         return {"groups": 1.0, "count_error": share * max(sum(sizes), 1), "share_error": share}
 
     def _weights(self, epsilon: Fraction, most: Fraction) -> list[int]:
-        """Give the whole weight of each level, rounded down."""
+        """Compute the integer weight of each level, rounded down."""
         shares = self.preferences.amounts(epsilon).values()
         return [int(min(share, most) * UNITS / most) for share in shares]
 
-    def _count(
-        self, table: Table, axes: tuple[Axis, ...], weights: Sequence[int]
-    ) -> NDArray[np.int64]:
-        kernel = Counts(table.schema, (self._set(axes),))
-        by_leaf = kernel.split(table.sum(kernel))[0]
-        of_leaf = np.array([0, *weights])[self.preferences.level_of_leaf(table.schema)]
-        weighed: NDArray[np.int64] = of_leaf @ by_leaf.reshape(len(of_leaf), -1)
+    def _count(self, run: Run, axes: tuple[Axis, ...], weights: Sequence[int]) -> IntArray:
+        kernel = Counts(run.schema, (self._set(axes),))
+        by_code = kernel.split(run.sum(kernel))[0]
+        of_code = np.array([0, *weights])[self.preferences.level_of_code(run.schema)]
+        weighed: IntArray = of_code @ by_code.reshape(len(of_code), -1)
         return weighed
 
     def _part(
@@ -218,7 +254,7 @@ class Weighting(PersonalSettings):
         weights: Sequence[int],
         sizes: Sequence[int],
     ) -> Part:
-        """Say how the weighted counts stand for people: as many as would weigh alike."""
+        """Build the part: its counts stand for as many people as would weigh alike."""
         people, each = np.array(sizes, dtype=np.float64), np.array(weights, dtype=np.float64)
         whole = _whole(people, each)
         alike = max(whole**2 / max(float(people @ np.square(each)), 1.0), 1.0)
@@ -246,6 +282,6 @@ class Weighting(PersonalSettings):
         return tuple(schema[name].axis(level) for name, level in chosen)
 
 
-def _whole(people: NDArray[np.float64], units: NDArray[np.float64]) -> float:
-    """Add up the weight of all people; nobody weighs as one person does, so as not to divide."""
+def _whole(people: FloatArray, units: FloatArray) -> float:
+    """Add up the weight of all people: at least that of one person, as it divides others."""
     return max(float(people @ units), float(UNITS))

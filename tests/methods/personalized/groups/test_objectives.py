@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpublish.errors import InvalidParameter
-from dpublish.methods.personalized.groups.objectives import (
+from dpublish.methods.personalized.groups.optimizer import (
     GroupVariance,
     People,
     precision,
@@ -25,7 +25,7 @@ def test_tables_hold_the_definitions(first, last):
     members = range(first, last + 1)
     size = sum(SIZES[b] for b in members)
     wasted = sum(SIZES[b] * (LEVELS[b] - LEVELS[first]) ** 2 for b in members)
-    variance = GroupVariance(noise=3.0, spread=0.5)
+    variance = GroupVariance(noise=3.0, person=0.5)
     told = 0.0 if size == 0 else 1 / (3.0 / (size * LEVELS[first]) ** 2 + 0.5 / size)
     assert size_table(PEOPLE)[first, last] == size
     assert waste_table(PEOPLE)[first, last] == pytest.approx(wasted)
@@ -52,7 +52,7 @@ def test_one_group_per_level_wastes_nothing_so_waste_cannot_choose_the_number():
     assert waste(PEOPLE, (0, 1, 2, 3)) == 0
 
 
-def test_a_size_below_zero_stands_for_nobody():
+def test_a_size_below_zero_stands_for_no_one():
     people = People.at([0.1, 0.2], [-4, 7])
     np.testing.assert_array_equal(people.sizes, [0, 7])
     assert precision(people, (0, 1), GroupVariance()) > 0
@@ -74,7 +74,7 @@ def test_levels_and_sizes_must_fit(levels, sizes):
         People.at(levels, sizes)
 
 
-@pytest.mark.parametrize(("noise", "spread"), [(0, 1), (1, -1), (float("inf"), 0)])
-def test_a_variance_must_be_one(noise, spread):
+@pytest.mark.parametrize(("noise", "person"), [(0, 1), (1, -1), (float("inf"), 0)])
+def test_a_variance_must_be_one(noise, person):
     with pytest.raises(InvalidParameter, match="noise must be positive"):
-        GroupVariance(noise, spread)
+        GroupVariance(noise, person)

@@ -8,11 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpublish.errors import InvalidParameter
-from dpublish.methods.personalized.groups.objectives import GroupVariance, People, precision, waste
 from dpublish.methods.personalized.groups.optimizer import (
+    GroupVariance,
+    People,
     best_privacy_aware,
+    precision,
     privacy_aware,
     utility_based,
+    waste,
 )
 from dpublish.randomness import plain_generator
 
@@ -54,12 +57,12 @@ def test_no_grouping_wastes_less(problem, groups, least_size):
     problem=PROBLEMS,
     least_size=LEAST,
     noise=st.sampled_from([0.01, 1.0, 2.0, 400.0]),
-    spread=st.sampled_from([0.0, 0.25, 20.0]),
+    person=st.sampled_from([0.0, 0.25, 20.0]),
     groups=st.sampled_from([None, 1, 2, 3]),
 )
-def test_no_grouping_is_more_precise(problem, least_size, noise, spread, groups):
+def test_no_grouping_is_more_precise(problem, least_size, noise, person, groups):
     people = People.at(*problem)
-    variance = GroupVariance(noise, spread)
+    variance = GroupVariance(noise, person)
     starts = utility_based(*problem, variance, least_size, groups)
     every = groupings(people, least_size, groups)
     assert starts in every
@@ -99,9 +102,9 @@ def printed_program(levels, groups):
 def test_the_printed_program_discards_people_at_no_cost():
     levels = [0.01, 0.02, 0.04, 0.05, 0.08, 0.11, 0.14, 0.15]
     cost, groups = printed_program(levels, 3)
-    placed = [level for group in groups for level in group]
+    grouped = [level for group in groups for level in group]
     assert cost == 0
-    assert len(placed) < len(levels)
+    assert len(grouped) < len(levels)
     people = People.at(levels, [1] * 8)
     starts = privacy_aware(levels, [1] * 8, 3)
     assert len(starts) == 3

@@ -8,9 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpublish.methods.personalized.groups.drawing import best_limit, drawing_rates, drawing_table
-from dpublish.methods.personalized.groups.objectives import GroupVariance, People, precision_table
-from dpublish.methods.personalized.groups.optimizer import utility_based
+from dpublish.methods.personalized.groups.optimizer import (
+    GroupVariance,
+    People,
+    best_limit,
+    drawing_rates,
+    drawing_table,
+    precision_table,
+    utility_based,
+)
 from dpublish.methods.personalized.groups.plan import Grouping, PlannedGroup, plan_rounds, weigh
 from dpublish.randomness import plain_generator
 
@@ -23,19 +29,19 @@ VARIANCE = GroupVariance(2.0, 0.25)
 def drawn_precision(first, last, limit, variance=VARIANCE):
     """The precision of a group that spends one of its levels, written out."""
     epsilon = LEVELS[limit]
-    expected = spread = 0.0
+    expected = sampled = 0.0
     for level, size in zip(LEVELS[first : last + 1], SIZES[first : last + 1], strict=True):
         rate = min(np.expm1(level) / np.expm1(epsilon), 1)
         expected += size * rate
-        spread += variance.spread * size * rate + variance.probability * size * rate * (1 - rate)
+        sampled += variance.person * size * rate + variance.drawn * size * rate * (1 - rate)
     if expected == 0:
         return 0.0
-    spread /= expected**2
-    return 1 / (variance.noise / (expected * epsilon) ** 2 + spread)
+    sampled /= expected**2
+    return 1 / (variance.noise / (expected * epsilon) ** 2 + sampled)
 
 
 @pytest.mark.parametrize(("first", "last"), [(i, j) for i in range(5) for j in range(i, 5)])
-def test_a_drawing_group_spends_the_level_that_tells_most(first, last):
+def test_a_drawing_group_spends_the_level_that_is_most_precise(first, last):
     told = [drawn_precision(first, last, limit) for limit in range(first, last + 1)]
     assert drawing_table(PEOPLE, VARIANCE)[first, last] == pytest.approx(max(told))
     chosen = best_limit(PEOPLE, first, last, VARIANCE)
@@ -44,10 +50,10 @@ def test_a_drawing_group_spends_the_level_that_tells_most(first, last):
 
 @given(
     noise=st.sampled_from([0.01, 2.0, 500.0]),
-    spread=st.sampled_from([0.0, 0.25, 4.0]),
+    person=st.sampled_from([0.0, 0.25, 4.0]),
 )
-def test_drawing_tells_at_least_as_much_as_any_sample_and_as_spending_the_least(noise, spread):
-    variance = GroupVariance(noise, spread)
+def test_drawing_is_as_precise_as_any_sample_and_as_spending_the_least(noise, person):
+    variance = GroupVariance(noise, person)
     table = drawing_table(PEOPLE, variance)
     starts = utility_based(LEVELS, SIZES, variance, 0, None, drawing_table)
     lasts = [*(start - 1 for start in starts[1:]), 4]
@@ -63,7 +69,7 @@ def test_drawing_tells_at_least_as_much_as_any_sample_and_as_spending_the_least(
     assert (table >= np.triu(precision_table(PEOPLE, variance)) * (1 - 1e-9)).all()
 
 
-def test_groups_that_share_nobody_are_weighed_by_inverse_variance():
+def test_groups_that_share_no_one_are_weighed_by_inverse_variance():
     plan = plan_rounds(
         tuple(map(Fraction, map(str, LEVELS))), SIZES, Grouping(objective="privacy", groups=3)
     )
@@ -72,7 +78,7 @@ def test_groups_that_share_nobody_are_weighed_by_inverse_variance():
     inverse = VARIANCE.precision(sizes, epsilons)
     weighed = weigh(plan, SIZES, VARIANCE)
     np.testing.assert_allclose(weighed.values, inverse / inverse.sum())
-    # Everybody is in, so that the share of everybody varies by 1/4 n less than a sample's.
+    # All people are in, so that the share of all people varies by 1/4 n less than a sample's.
     if sizes.sum() == sum(SIZES):
         assert weighed.variance == pytest.approx(1 / inverse.sum() - 0.25 / sum(SIZES))
 
@@ -80,7 +86,7 @@ def test_groups_that_share_nobody_are_weighed_by_inverse_variance():
 def group(members, epsilon, pays=None):
     pays = pays or (epsilon,) * len(members)
     rates = drawing_rates(np.array([float(paid) for paid in pays]), float(epsilon))
-    people = np.array([SIZES[place] for place in members])
+    people = np.array([SIZES[position] for position in members])
     return PlannedGroup(members, pays, epsilon, float(people.sum()), float((people * rates).sum()))
 
 
@@ -125,5 +131,5 @@ def test_no_other_weights_vary_less():
 def test_probability_is_what_a_coin_toss_adds():
     for share in (0.0, 0.1, 0.5):
         variance = GroupVariance(2.0, share * (1 - share))
-        assert variance.spread + variance.probability == pytest.approx(share)
-    assert GroupVariance(1.0, 3.0).probability == 3.0
+        assert variance.person + variance.drawn == pytest.approx(share)
+    assert GroupVariance(1.0, 3.0).drawn == 3.0

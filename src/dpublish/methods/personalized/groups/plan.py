@@ -13,15 +13,15 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.methods.personalized.groups.drawing import best_limit, drawing_rates, drawing_table
-from dpublish.methods.personalized.groups.objectives import (
+from dpublish.methods.personalized.groups.optimizer import (
     GroupVariance,
     People,
     Starts,
-    precision_table,
-)
-from dpublish.methods.personalized.groups.optimizer import (
+    best_limit,
     best_privacy_aware,
+    drawing_rates,
+    drawing_table,
+    precision_table,
     privacy_aware,
     utility_based,
 )
@@ -40,7 +40,7 @@ by no more than this share, are not worth their budget."""
 class PlannedGroup:
     """Levels (by position) that are published together with one epsilon, and their weight.
 
-    `pays` says what each member pays: epsilon, or what it has, if that is less and its people
+    `pays` is what each member pays: epsilon, or what it has, if that is less and its people
     are drawn.  `size` is the number of people of the members, `drawn` of those expected to be
     used.
     """
@@ -64,8 +64,8 @@ class Weights(NamedTuple):
 class Grouping:
     """How groups are formed: what is optimized, and within which limits.
 
-    With `summed`, what groups publish is added up: then everybody is in, and one group is best
-    unless a number of groups is asked for, since noise adds up too.  With `drawing`, groups
+    With `summed`, what groups publish is added up: then all levels are in, and one group is best
+    unless a number of groups is set, since noise adds up too.  With `drawing`, groups
     draw people below what they spend instead of spending the least.
     """
 
@@ -106,7 +106,7 @@ def plan_rounds(
     [((0,), '1/10'), ((1,), '1')]
     """
     left = list(amounts)
-    candidates = [place for place, amount in enumerate(amounts) if amount > 0]
+    candidates = [position for position, amount in enumerate(amounts) if amount > 0]
     planned: list[PlannedGroup] = []
     for _ in range(rounds):
         candidates = [b for b in candidates if left[b] > 0 and left[b] >= LEAST_LEFT * amounts[b]]
@@ -114,10 +114,10 @@ def plan_rounds(
         if not kept:
             break
         planned += kept
-        candidates = [place for group in kept for place in group.members]
+        candidates = [position for group in kept for position in group.members]
         for group in kept:
-            for place, paid in zip(group.members, group.pays, strict=True):
-                left[place] -= paid
+            for position, paid in zip(group.members, group.pays, strict=True):
+                left[position] -= paid
     if grouping.summed:
         return tuple(planned)
     weights = weigh(planned, sizes, grouping.variance).values
@@ -133,7 +133,7 @@ def weigh(
 
     Groups that share no people are weighed by inverse variance.  Groups of several rounds share
     people: their noise is independent, but who these people are shows in both.  The variance is
-    about the share among all people, so that a mean over everybody has noise only.
+    about the share among all people, so that a mean over all of them has noise only.
     """
     count = len(groups)
     rates = np.zeros((count, len(sizes)))
@@ -143,9 +143,9 @@ def weigh(
     people = np.maximum(np.array(sizes, dtype=np.float64), 0)
     drawn = np.array([group.drawn for group in groups])
     epsilons = np.array([float(group.epsilon) for group in groups])
-    covariance = variance.spread * ((rates * people) @ rates.T) / np.outer(drawn, drawn)
-    # Drawing adds its own variance: that of a coin toss for everybody left to probability.
-    tossed = (variance.spread + variance.probability) * ((rates * (1 - rates)) @ people)
+    covariance = variance.person * ((rates * people) @ rates.T) / np.outer(drawn, drawn)
+    # Drawing adds its own variance: that of a coin toss for each person drawn at random.
+    tossed = (variance.person + variance.drawn) * ((rates * (1 - rates)) @ people)
     covariance[np.diag_indices(count)] += tossed / np.square(drawn) + variance.noise / np.square(
         drawn * epsilons
     )
@@ -154,9 +154,9 @@ def weigh(
     solution = np.linalg.solve(covariance / np.outer(deviations, deviations), 1 / deviations)
     inverse = np.maximum(solution / deviations, 0.0)
     weights = inverse / inverse.sum()
-    everybody = variance.spread / max(float(people.sum()), 1.0)
+    of_all = variance.person / max(float(people.sum()), 1.0)
     noise = float(np.sum(np.square(weights / (drawn * epsilons)))) * variance.noise
-    return Weights(weights, max(float(weights @ covariance @ weights) - everybody, noise))
+    return Weights(weights, max(float(weights @ covariance @ weights) - of_all, noise))
 
 
 def _round(
@@ -167,8 +167,10 @@ def _round(
     grouping: Grouping,
 ) -> list[PlannedGroup]:
     """Form the groups of one round that are worth it."""
-    order = sorted(candidates, key=lambda place: left[place])
-    people = People.at([left[place] for place in order], [sizes[place] for place in order])
+    order = sorted(candidates, key=lambda position: left[position])
+    people = People.at(
+        [left[position] for position in order], [sizes[position] for position in order]
+    )
     starts = grouping.starts(people)
     formed = []
     for start, end in zip(starts, (*starts[1:], len(order)), strict=True):
@@ -186,11 +188,11 @@ def _round(
 
 
 def _group(
-    places: Sequence[int], epsilon: Fraction, left: Sequence[Fraction], sizes: Sequence[float]
+    positions: Sequence[int], epsilon: Fraction, left: Sequence[Fraction], sizes: Sequence[float]
 ) -> PlannedGroup:
-    members = tuple(sorted(places))
-    pays = tuple(min(left[place], epsilon) for place in members)
-    people = np.array([sizes[place] for place in members])
+    members = tuple(sorted(positions))
+    pays = tuple(min(left[position], epsilon) for position in members)
+    people = np.array([sizes[position] for position in members])
     rates = drawing_rates(np.array([float(paid) for paid in pays]), float(epsilon))
     return PlannedGroup(
         members=members,

@@ -38,7 +38,7 @@ class Part:
         epsilon: Epsilon of the release within.
         weight: How much it counts beside other parts, in any unit; 0 for not at all.
         scale: By how much its counts are multiplied to stand for all its people.
-        size: Number of its people, public or noisy; None if nobody knows.
+        size: Number of its people, public or noisy; None if it is not known.
         release: What was published.
         units: What a record of full weight adds to a count of the release.  Above 1, its counts
             are sums of weights and no numbers of records.
@@ -80,11 +80,12 @@ class Part:
 
     @property
     def people(self) -> float:
-        """Number of its people, as far as it is known; a noisy one below 1 is nobody."""
+        """Number of its people, as far as it is known; a noisy one below 1 stands for none."""
         return 0.0 if self.size is None or self.size < 1 else float(self.size)
 
-    def tell_levels(self) -> str:
-        """Say which levels it has; many are told by their ends."""
+    @property
+    def level_names(self) -> str:
+        """Its levels in words; many are named by their ends."""
         first, last = format_short(self.levels[0]), format_short(self.levels[-1])
         if len(self.levels) == 1:
             return f"level {first}"
@@ -114,7 +115,7 @@ class Part:
         return {name: _with_records(table, self.units, factor) for name, table in found.items()}
 
     def metadata(self) -> dict[str, Any]:
-        """Give all but the tables of its release, as plain values."""
+        """Return all but the tables of its release, as plain values."""
         return {
             "levels": [format_epsilon(level) for level in self.levels],
             "epsilon": format_epsilon(self.epsilon),
@@ -130,7 +131,7 @@ class Part:
 
     @classmethod
     def read(cls, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> "Part":
-        """Rebuild a part from its facts and the tables of its release."""
+        """Rebuild a part from its metadata and the tables of its release."""
         release = _kind_called(metadata["kind"]).from_parts(
             receipt=Receipt.from_dict(metadata["receipt"]),
             schema=schema_file.from_dict(metadata["schema"]),
@@ -177,7 +178,7 @@ def _with_counts(table: pa.Table) -> pa.Table:
 
 
 def shares(parts: Sequence[Part], counts: FloatArray | None = None) -> FloatArray:
-    """Bring the weights to a sum of 1, evenly if all are 0; `counts` marks who takes part."""
+    """Scale the weights to a sum of 1, evenly if all are 0; `counts` marks who takes part."""
     weights = np.array([part.weight for part in parts], dtype=np.float64)
     taking = np.ones(len(parts)) if counts is None else (counts > 0).astype(np.float64)
     if not (weights @ taking) > 0:
@@ -188,7 +189,7 @@ def shares(parts: Sequence[Part], counts: FloatArray | None = None) -> FloatArra
 
 
 def are_disjoint(parts: Sequence[Part]) -> bool:
-    """Say whether every level is in one part at most."""
+    """Check whether every level is in one part at most."""
     levels = [level for part in parts for level in part.levels]
     return len(levels) == len(set(levels))
 
@@ -225,7 +226,7 @@ def nested_tables(parts: Sequence[Part], factors: Sequence[float]) -> dict[str, 
 
 
 def _described(listed: pa.Table) -> pa.Table:
-    """Say in the list of parts what its numbers mean."""
+    """Describe in the list of parts what its numbers mean."""
     words = {
         "weight": "How much the part counts beside others.",
         "scale": "By how much its counts are multiplied to stand for all its people.",
