@@ -25,17 +25,17 @@ from dpublish.randomness import seeded
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
     """Publish home, late payments and class of some loans; keep others to measure on."""
-    place = tmp_path_factory.mktemp("published")
+    workdir = tmp_path_factory.mktemp("published")
     schema = from_dict(tomllib.loads(SCHEMA))
     method = Histogram(columns=("late_payments", "home", "repaid"))
     table = open_table(loans(3_000), schema)
-    method.release(table, budget=Budget.seeded(2), rng=seeded(1)).save(place / "loans")
-    pq.write_table(loans(3_000), place / "train.parquet")
-    pq.write_table(loans(1_000, seed=1), place / "test.parquet")
-    csv.write_csv(loans(1_000, seed=1), place / "test.csv")
-    (place / "test.html").write_text("kept")
-    (place / "people.csv").write_text("age,sex\n31,Female\n")
-    return place
+    method.release(table, budget=Budget.seeded(2), rng=seeded(1)).save(workdir / "loans")
+    pq.write_table(loans(3_000), workdir / "train.parquet")
+    pq.write_table(loans(1_000, seed=1), workdir / "test.parquet")
+    csv.write_csv(loans(1_000, seed=1), workdir / "test.csv")
+    (workdir / "test.html").write_text("kept")
+    (workdir / "people.csv").write_text("age,sex\n31,Female\n")
+    return workdir
 
 
 @pytest.fixture(scope="module")

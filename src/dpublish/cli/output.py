@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
-from dpublish.cli.group import complete_methods
+from dpublish.cli.group import SETTING_ALIASES, complete_methods
 from dpublish.core.method import Progress
 from dpublish.errors import InputError, InvalidParameter
 
@@ -162,13 +162,9 @@ def settings_from(arguments: Sequence[str], pairs: Sequence[str]) -> dict[str, s
     return settings
 
 
-_ALIASES = {"epsilon_column": "preference"}
-"""Settings by the names that people look for."""
-
-
 def _put(settings: dict[str, str], name: str, value: str) -> None:
     key = name.strip().replace("-", "_")
-    key = _ALIASES.get(key, key)
+    key = SETTING_ALIASES.get(key, key)
     if key in settings:
         raise InvalidParameter(f"the setting {name!r} is given twice")
     settings[key] = value
