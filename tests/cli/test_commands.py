@@ -175,6 +175,27 @@ def test_the_ledger_is_shown_and_its_cap_changed_for_a_reason(release, run):
     assert run("ledger", "cap", "books.db", "people", "0.5", "--reason", "oops").code == 1
 
 
+def test_epsilon_is_shown_in_decimals_and_exactly_on_request(release, run):
+    done = release(epsilon="1/3")
+    assert done.code == 0, done.err
+    assert "spent: epsilon ≈0.3333; left for people: ≈1.667" in done.out
+    shown = run("ledger", "show", "books.db").out
+    assert "≈0.3333" in shown
+    assert "1/3" not in shown
+    assert "5/3" in run("ledger", "show", "books.db", "--exact").out
+    assert run("ledger", "show", "books.db", "--json").json()[0]["left"] == "5/3"
+    over = release(output="more", epsilon="7/3")
+    assert over.code == 2
+    assert "at most 1.66666666666" in over.err
+
+
+def test_large_figures_of_a_plan_are_written_out(run, workdir):
+    words = ("--method", "histogram", "--columns", "age", "--schema", "people.toml")
+    shown = run("plan", *words, "--epsilon", "0.0001").out
+    assert "one cell (95 %): 29,9" in shown
+    assert "e+" not in shown
+
+
 def test_a_forged_ledger_or_release_is_found_out(release, run, workdir):
     assert release().code == 0
     (workdir / "books.db").unlink()

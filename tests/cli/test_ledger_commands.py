@@ -67,7 +67,7 @@ def cheap_grant(workdir):
     return {"ledger_entry": cheap.entry, "ledger_hash": cheap.entry_hash}
 
 
-def test_a_release_that_cost_more_than_its_grant_is_neither_recorded_nor_believed(late, run, workdir):
+def test_a_release_that_cost_more_than_its_grant_is_not_recorded_or_believed(late, run, workdir):
     forged = forge(late, "forged", **cheap_grant(workdir))
     recorded = run("ledger", "record", "books.db", forged)
     assert recorded.code == 1
@@ -230,8 +230,8 @@ def leveled(workdir, run):
 def test_a_dataset_with_levels_is_added_and_says_who_must_stay_out(run):
     added = run("ledger", "add", "books.db", "survey", "--levels", "0.01,0.1,1")
     assert added.code == 0
-    assert "each person of survey may spend in all what her level says" in added.out
-    assert "below 0.01, or none, must not be in any release" in added.out
+    assert "each person of survey may spend their level in all: 0.01,0.1,1" in added.out
+    assert "below 0.01, or missing, must not be in any release" in added.out
 
 
 @pytest.mark.usefixtures("workdir")
@@ -251,9 +251,9 @@ def test_levels_that_cannot_be_are_refused_in_one_line(run, options, message):
     assert len(added.err.splitlines()) == 1
 
 
-def test_each_level_is_shown_with_a_bar_that_is_as_full_as_it_is_used(leveled, run):
+def test_each_level_is_shown_as_full_as_it_is_used(leveled, run):
     shown = run("ledger", "show", "books.db", "survey").out
-    assert "each person's own number" in shown
+    assert "survey: epsilon by level" in shown
     assert shown.count("##########..........\n") == 3
     assert "up to 0.5, by level" in shown
     told = run("ledger", "show", "books.db", "survey", "--json").json()

@@ -93,7 +93,7 @@ def test_a_whole_rename_is_a_publication_even_if_the_disk_does_not_confirm_it(
     assert run("ledger", "verify", "books.db", "--release", "out").code == 0
 
 
-def test_an_interrupt_after_the_rename_says_that_it_is_published(release, run, workdir, monkeypatch):
+def test_an_interrupt_after_the_rename_says_it_is_published(release, run, workdir, monkeypatch):
     with monkeypatch.context() as patched:
         fail_after_rename(patched, folder, "sync", KeyboardInterrupt())
         done = release()
@@ -104,7 +104,7 @@ def test_an_interrupt_after_the_rename_says_that_it_is_published(release, run, w
     assert run("ledger", "verify", "books.db", "--release", "out").code == 0
 
 
-def test_an_interrupt_before_the_rename_says_that_nothing_is_published(release, workdir, monkeypatch):
+def test_an_interrupt_before_the_rename_says_nothing_is_published(release, workdir, monkeypatch):
     monkeypatch.setattr(folder, "json_bytes", interrupt)
     done = release()
     assert done.code == 130

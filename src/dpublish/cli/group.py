@@ -54,9 +54,7 @@ class MethodCommand(click.Command):
         """Refuse the first unknown option that is nearly one of the known ones."""
         for word in unknown:
             if near := get_close_matches(word, known, n=1, cutoff=0.75):
-                raise click.UsageError(
-                    f"there is no option {word!r}; did you mean {near[0]}?", ctx
-                )
+                raise click.UsageError(f"there is no option {word!r}; did you mean {near[0]}?", ctx)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
         """List own options and, once --method is there, those of its settings and their values."""
@@ -117,3 +115,10 @@ def complete_methods(ctx: click.Context, param: click.Parameter, incomplete: str
         for name, text in known.items()
         if name.startswith(incomplete)
     ]
+
+
+def complete_files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Let the shell complete the name of a file or folder."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]
