@@ -56,11 +56,7 @@ def _marginals(release: HistogramRelease) -> list[Figure]:
         if axis.size > _MAX_BARS:
             continue
         marginal = release.marginal(axis.column)
-        bars = (
-            "; confidence intervals hold 95 % of the noise"
-            if np.isfinite(marginal.half_width)
-            else ""
-        )
+        intervals = _intervals(marginal.half_width)
         drawing = bar_chart(
             marginal.labels,
             marginal.counts,
@@ -68,7 +64,7 @@ def _marginals(release: HistogramRelease) -> list[Figure]:
             title=axis.column,
             ordered=axis.kind in ("numeric", "integer", "ordinal"),
         )
-        figures.append(Figure(f"Noisy counts by {axis.column}{bars}.", drawing))
+        figures.append(Figure(f"Noisy counts by {axis.column}{intervals}.", drawing))
     return figures
 
 
@@ -135,10 +131,11 @@ def _class_chart(release: LabeledHistogramRelease) -> Figure:
         title=release.classes.column,
         ordered=False,
     )
-    bars = (
-        "; confidence intervals hold 95 % of the noise" if np.isfinite(marginal.half_width) else ""
-    )
-    return Figure(f"Noisy counts by class{bars}.", drawing)
+    return Figure(f"Noisy counts by class{_intervals(marginal.half_width)}.", drawing)
+
+
+def _intervals(half_width: float) -> str:
+    return " with 95 % confidence intervals" if np.isfinite(half_width) else ""
 
 
 def _marginals_by_class(release: LabeledHistogramRelease) -> list[Figure]:

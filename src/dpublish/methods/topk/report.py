@@ -49,4 +49,4 @@ def _figures(release: TopKRelease) -> list[Figure]:
         title=f"most frequent {release.axis.column}",
         ordered=False,
     )
-    return [Figure("Noisy counts; confidence intervals hold 95 % of the noise.", drawing)]
+    return [Figure("Noisy counts with 95 % confidence intervals.", drawing)]

@@ -1,4 +1,4 @@
-"""Find clusters of any shape, with the number of significant coefficients told apart.
+"""Find clusters of any shape, with a noisy number of significant coefficients.
 
 Counts are perturbed, and so is the number of exact coefficients that are not positive.  The
 latter says how many coefficients are significant, and as many of the largest noisy ones are
