@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
-from dpublish.cli import predict as predict_module
+from dpublish.cli import use
 from dpublish.data.schema_file import from_dict
 from dpublish.data.sources import open_table
 from dpublish.datasets.loans import SCHEMA, loans
@@ -154,7 +154,7 @@ class Predicting:
 
 
 def test_predict_adds_a_column_and_keeps_the_rows(run, loan_release, monkeypatch):
-    monkeypatch.setattr(predict_module, "load", lambda path: Predicting())
+    monkeypatch.setattr(use, "load", lambda path: Predicting())
     done = run("predict", "loans", "test.csv", "-o", "predicted.csv")
     assert done.code == 0, done.err
     predicted, rows = csv.read_csv("predicted.csv"), csv.read_csv("test.csv")

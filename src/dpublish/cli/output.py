@@ -21,12 +21,6 @@ from dpublish.errors import InputError, InvalidParameter
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
-all_have_levels_option = click.option(
-    "--all-have-levels",
-    is_flag=True,
-    help="Confirm that no record is below the first level; an ordinary method needs it where the "
-    "dataset has levels.",
-)
 
 
 def say(text: str = "") -> None:
@@ -170,6 +164,40 @@ def _put(settings: dict[str, str], name: str, value: str) -> None:
     if key in settings:
         raise InvalidParameter(f"the setting {name!r} is given twice")
     settings[key] = value
+
+
+def payment_options(function: F) -> F:
+    """Add what `release` and `stream start` share: who pays, what for, and where to publish."""
+    for option in (
+        click.option(
+            "-o",
+            "--output",
+            required=True,
+            help="The release folder to create.",
+            shell_complete=complete_files,
+        ),
+        click.option(
+            "--all-have-levels",
+            is_flag=True,
+            help="Confirm that no record is below the first level; an ordinary method needs it "
+            "where the dataset has levels.",
+        ),
+        click.option(
+            "--purpose",
+            default="",
+            help="What it is for; published in the receipt, and kept in the ledger.",
+        ),
+        click.option("--dataset", required=True, help="Which dataset of the ledger pays."),
+        click.option(
+            "--ledger",
+            "ledger_path",
+            required=True,
+            help="The ledger file.",
+            shell_complete=complete_files,
+        ),
+    ):
+        function = option(function)
+    return function
 
 
 def method_options(function: F) -> F:

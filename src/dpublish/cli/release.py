@@ -10,9 +10,9 @@ from dpublish.cli.group import MethodCommand, complete_files
 from dpublish.cli.level_use import epsilon_left, say_level_use
 from dpublish.cli.output import (
     FREE_SETTINGS,
-    all_have_levels_option,
     json_option,
     method_options,
+    payment_options,
     say,
     say_json,
     settings_from,
@@ -48,23 +48,7 @@ from dpublish.publishing import publish
     help='What to spend, exactly: 0.5, or "1/3". Of a personalized method: at the largest level; '
     "all that the levels have left if absent.",
 )
-@click.option(
-    "--ledger", "ledger_path", required=True, help="The ledger file.", shell_complete=complete_files
-)
-@click.option("--dataset", required=True, help="Which dataset of the ledger pays.")
-@click.option(
-    "--purpose",
-    default="",
-    help="What it is for; published in the receipt, and kept in the ledger.",
-)
-@all_have_levels_option
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    help="The release folder to create.",
-    shell_complete=complete_files,
-)
+@payment_options
 @sign_option
 @json_option
 @click.pass_context

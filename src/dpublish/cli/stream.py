@@ -12,9 +12,9 @@ import click
 from dpublish.cli.group import Group, MethodCommand, complete_files
 from dpublish.cli.output import (
     FREE_SETTINGS,
-    all_have_levels_option,
     json_option,
     method_options,
+    payment_options,
     say,
     say_aside,
     say_json,
@@ -64,23 +64,7 @@ def stream() -> None:
 @_state
 @method_options
 @click.option("--epsilon", required=True, help="For all steps, or for every window: exactly.")
-@click.option(
-    "--ledger", "ledger_path", required=True, help="The ledger file.", shell_complete=complete_files
-)
-@click.option("--dataset", required=True, help="Whose allowance pays, by its name in the ledger.")
-@click.option(
-    "--purpose",
-    default="",
-    help="What it is for; published in the receipt, and kept in the ledger.",
-)
-@all_have_levels_option
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    help="The release folder to create.",
-    shell_complete=complete_files,
-)
+@payment_options
 @sign_option
 @click.pass_context
 def start(

@@ -14,17 +14,19 @@ from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram.released import LabeledHistogramRelease
 from dpublish.storage.files import write_text
 
-
-@click.command()
-@click.argument("release", shell_complete=complete_files)
-@click.option("-n", "--number", type=int, help="How many rows; as many as were counted if absent.")
-@click.option(
+_table_file = click.option(
     "-o",
     "--output",
     required=True,
     help="A .parquet, .csv or .arrow file to create.",
     shell_complete=complete_files,
 )
+
+
+@click.command()
+@click.argument("release", shell_complete=complete_files)
+@click.option("-n", "--number", type=int, help="How many rows; as many as were counted if absent.")
+@_table_file
 @click.option("--seed", type=int, help="Draw the same rows again; harmless here.")
 @click.option(
     "--fill", is_flag=True, help="Add predictors that were left out, drawn from their domain."
@@ -116,13 +118,7 @@ def count(
 @click.command()
 @click.argument("release", shell_complete=complete_files)
 @click.argument("rows", shell_complete=complete_files)
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    help="A .parquet, .csv or .arrow file to create.",
-    shell_complete=complete_files,
-)
+@_table_file
 def predict(release: str, rows: str, output: str) -> None:
     """Predict the class of each of ROWS with a release; free.
 
