@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -19,8 +21,9 @@ def blocks(file, language):
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / file).read_text(), flags=re.DOTALL)
 
 
-def run(command, folder):
+def run(command, folder, **variables):
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment |= variables
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -48,6 +51,35 @@ def test_an_example_runs_and_prints_something_worth_looking_at(example, tmp_path
 
 def test_there_are_nine_examples():
     assert len(EXAMPLES) == 9
+
+
+def test_the_example_method_works_as_an_installed_package(tmp_path):
+    """What pip would write: the module, and the entry point of the guide beside it."""
+    (project,) = blocks("docs/guides/write-a-method.md", "toml")
+    settings = tomllib.loads(project)
+    site, name = tmp_path / "site", settings["project"]["name"].replace("-", "_")
+    info = site / f"{name}-{settings['project']['version']}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1\n")
+    points = settings["project"]["entry-points"]["dpublish.methods"]
+    lines = [f"{method} = {value}" for method, value in points.items()]
+    (info / "entry_points.txt").write_text("\n".join(["[dpublish.methods]", *lines, ""]))
+    shutil.copy(ROOT / "examples" / "noisy_mean.py", site)
+    csv.write_csv(census(500), tmp_path / "people.csv")
+    (tmp_path / "people.toml").write_text('[columns.age]\nkind = "integer"\nbounds = [16, 95]\n')
+    words = "--method noisy-mean --column age --schema people.toml --epsilon 1"
+    script = f"""
+        dpublish methods noisy-mean
+        dpublish plan {words}
+        dpublish ledger create books.db
+        dpublish ledger add books.db people --cap 1
+        dpublish release {words} --data people.csv --ledger books.db --dataset people -o mean
+        python -c 'import dpublish; print(dpublish.load("mean").mean)'
+    """
+    path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
+    out = run(["bash", "-euo", "pipefail", "-c", script], tmp_path, PYTHONPATH=path)
+    assert "noisy-mean: publishes the mean of one column" in out
+    assert 16 <= float(out.split()[-1]) <= 95
 
 
 def test_every_link_between_the_docs_leads_somewhere():

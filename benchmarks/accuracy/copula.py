@@ -48,7 +48,7 @@ MEASURES = {
     ABSOLUTE_BETWEEN_RECORDS: "absolute",
 }
 TIMES = {SECONDS: "release\nCPU s", ANSWER_SECONDS: "1,000 answers\nCPU s"}
-# Measured with the tools of the day, on the same rows and queries of the same kind.
+# Measured with the tools of the day, on the same rows, with queries of the same kind.
 PEERS = {ADULT: ("(best of other tools)", ("0.69", "0.23"), "16 to 50")}
 
 

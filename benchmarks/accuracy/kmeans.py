@@ -85,7 +85,7 @@ def report(results: list[Result], repeats: int) -> None:
             if not found[0]:
                 continue  # too slow there, as the notes said
             times = _times(results, dataset, method)
-            cells = [f"{fmean(values):.4f}{_spread(values)}" for values in found]
+            cells = [f"{fmean(values):.4f}{_deviation(values)}" for values in found]
             table.add_row(method, *cells, f"{fmean(times):.2f}")
             if method == DEFAULT or DEFAULT not in methods:
                 label = dataset.replace("-", "_")
@@ -118,7 +118,7 @@ def _times(results: list[Result], dataset: str, method: str) -> list[float]:
     ]
 
 
-def _spread(values: list[float]) -> str:
+def _deviation(values: list[float]) -> str:
     return f" ±{stdev(values):.4f}" if len(values) > 1 else ""
 
 

@@ -39,36 +39,36 @@ CODES = {0, 1, 2, 3, 128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIG
 
 def releases(folder: Path, rng: random.Random, clock: Clock) -> Iterator[Result]:
     """Every fault at every file operation of a release, round by round until time is up."""
-    places = {name: folder / name.split("/")[0].replace(" ", "-") for name, _, _ in FAULTS}
-    for place in places.values():
-        write_inputs(place)
+    folders = {name: folder / name.split("/")[0].replace(" ", "-") for name, _, _ in FAULTS}
+    for each in folders.values():
+        write_inputs(each)
     unfinished = list(FAULTS)
     for at in range(1, MOST_OPERATIONS):
         for fault in list(unfinished):
             if clock.is_over:
                 return
             name, action, detail = fault
-            problem = _try(places[name], at, action, int(detail))
+            problem = _try(folders[name], at, action, int(detail))
             yield Result(f"{name} at operation {at} of a release", problem)
-            seen = operations_seen(places[name])
+            seen = operations_seen(folders[name])
             if seen is not None and seen < at:
                 unfinished.remove(fault)
 
 
-def _try(place: Path, at: int, action: int, detail: int) -> str:
-    before, _ = check_books(place)
-    out = place / "out" / f"r{at}"
-    done = run(release_words(f"out/r{at}"), place, first=armed(place, at, action, detail))
-    after, problems = check_books(place)
+def _try(folder: Path, at: int, action: int, detail: int) -> str:
+    before, _ = check_books(folder)
+    out = folder / "out" / f"r{at}"
+    done = run(release_words(f"out/r{at}"), folder, first=armed(folder, at, action, detail))
+    after, problems = check_books(folder)
     stands = receipt_of(out) is not None
     for rescued in re.findall(r"\S+/dpublish-rescued-\w+", done.text):
-        if not Path(rescued).is_relative_to(place):  # where the disk was not full
+        if not Path(rescued).is_relative_to(folder):  # where the disk was not full
             shutil.rmtree(rescued, ignore_errors=True)
     problems += _untrue(done, stands=stands, debited=after.granted > before.granted, name=out.name)
-    left = [path.name for path in (place / "out").glob(".*")]
+    left = [path.name for path in (folder / "out").glob(".*")]
     if action == SIGNAL and left:
         problems.append(f"left behind: {left}")
-    left = [path.name for path in (place / "tmp").rglob("*") if _holds_rows(path)]
+    left = [path.name for path in (folder / "tmp").rglob("*") if _holds_rows(path)]
     if left:
         problems.append(f"rows left in the temporary folder: {left}")
     return "; ".join(problems)

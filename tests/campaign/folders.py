@@ -55,10 +55,10 @@ def fuzzed(folder: Path, rng: random.Random, clock: Clock) -> Iterator[Result]:
         if clock.is_over:
             return
         source = kinds[number % len(kinds)]
-        place = folder / "stranger"
-        shutil.rmtree(place, ignore_errors=True)
-        shutil.copytree(source, place)
-        what = _change(place, rng)
+        target = folder / "stranger"
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(source, target)
+        what = _change(target, rng)
         words = _use(rng, number)
         done = run(words, folder, seconds=60, megabytes=MEGABYTES)
         yield Result(f"{words[0]} of {source.name}, {what}, {number}", _wrong(done))
@@ -86,9 +86,9 @@ def _wrong(done: Outcome) -> str:
     return ""
 
 
-def _change(place: Path, rng: random.Random) -> str:
-    head = json.loads((place / HEAD).read_text())
-    tables = sorted(place.rglob("*.parquet"))
+def _change(target: Path, rng: random.Random) -> str:
+    head = json.loads((target / HEAD).read_text())
+    tables = sorted(target.rglob("*.parquet"))
     if tables and rng.random() < 0.4:
         file = rng.choice(tables)
         parquet.write_table(_other_table(parquet.read_table(file), rng), file)
@@ -96,21 +96,21 @@ def _change(place: Path, rng: random.Random) -> str:
     else:
         head = _other_json(head, rng)
         what = "its description"
-    _seal(place, head)
+    _seal(target, head)
     return what
 
 
-def _seal(place: Path, head: Any) -> None:
+def _seal(target: Path, head: Any) -> None:
     """Write the description with digests that fit the files."""
     listed = head.get("files") if isinstance(head, dict) else None
     if isinstance(listed, dict):
         for name in list(listed):
-            file = place / str(name)
+            file = target / str(name)
             if file.is_file() and isinstance(listed[name], dict):
                 content = file.read_bytes()
                 digest = hashlib.sha256(content).hexdigest()
                 listed[name] = {**listed[name], "sha256": digest, "bytes": len(content)}
-    (place / HEAD).write_text(json.dumps(head))
+    (target / HEAD).write_text(json.dumps(head))
 
 
 def _positions(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -173,7 +173,7 @@ def _other_table(table: pa.Table, rng: random.Random) -> pa.Table:
 
 
 def hostile(folder: Path, rng: random.Random, clock: Clock) -> Iterator[Result]:
-    """Links, pipes, devices and bombs in the place of files: refused at once, in little memory."""
+    """Links, pipes, devices and bombs instead of files: refused at once, in little memory."""
     write_inputs(folder)
     source = publish_examples(folder / "kinds", ["histogram"])[0]
     files = sorted(file.relative_to(source) for file in source.rglob("*") if file.is_file())
@@ -181,13 +181,13 @@ def hostile(folder: Path, rng: random.Random, clock: Clock) -> Iterator[Result]:
         for trap in (_fifo, _device, _link, _bomb):
             if clock.is_over:
                 return
-            place = folder / "stranger"
-            shutil.rmtree(place, ignore_errors=True)
-            shutil.copytree(source, place)
-            if not trap(place / relative, folder):
+            target = folder / "stranger"
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(source, target)
+            if not trap(target / relative, folder):
                 continue
             if relative.name != HEAD:
-                _seal(place, json.loads((place / HEAD).read_text()))
+                _seal(target, json.loads((target / HEAD).read_text()))
             done = run(["count", "stranger", ""], folder, seconds=60, megabytes=MEGABYTES)
             problem = _wrong(done)
             if not problem and done.code == 0:

@@ -37,7 +37,7 @@ def run(capsys, monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def place(tmp_path):
+def workdir(tmp_path):
     (tmp_path / "people.toml").write_text(SCHEMA)
     rows = {
         "age": [31, 8, 64, 99, 31] * 40,
@@ -50,7 +50,7 @@ def place(tmp_path):
 
 
 @pytest.fixture
-def release(run, place):
+def release(run, workdir):
     """Publish a histogram with any option replaced."""
 
     def call(output="out", **changes):

@@ -17,8 +17,8 @@ from dpublish.methods.histogram.histogram import Histogram
 SECRETS = ("Martian", "4711", "31.5")
 
 
-def spent(place):
-    with Ledger(place / "books.db") as ledger:
+def spent(workdir):
+    with Ledger(workdir / "books.db") as ledger:
         return ledger.status("people").spent
 
 
@@ -33,10 +33,10 @@ def refused(done, code, *words):
 
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "0.1x", "nan", "inf", "", "1/0", "1e-30"])
-def test_an_epsilon_that_is_none_costs_nothing(release, place, epsilon):
+def test_an_epsilon_that_is_none_costs_nothing(release, workdir, epsilon):
     refused(release(epsilon=epsilon), 1, "epsilon" if epsilon != "1e-30" else "")
-    assert spent(place) == 0
-    assert not (place / "out").exists()
+    assert spent(workdir) == 0
+    assert not (workdir / "out").exists()
 
 
 @pytest.mark.parametrize(
@@ -60,18 +60,18 @@ def test_an_epsilon_that_is_none_costs_nothing(release, place, epsilon):
             "rate",
         ),
         ({"dataset": "peoples"}, 1, "did you mean 'people'"),
-        ({"data": "nobody.csv"}, 3, "nobody.csv"),
+        ({"data": "absent.csv"}, 3, "absent.csv"),
         ({"data": "-"}, 1, "standard input is for `dpublish stream next` only"),
         ({"color": "red"}, 1, "there is no histogram setting 'color'"),
-        ({"schema": "nobody.toml"}, 3, "nobody.toml"),
-        ({"ledger": "nobody.db"}, 3, "nobody.db"),
+        ({"schema": "absent.toml"}, 3, "absent.toml"),
+        ({"ledger": "absent.db"}, 3, "absent.db"),
         ({"epsilon": "2.01"}, 2, "2"),
     ],
 )
-def test_a_wrong_request_is_refused_before_anything_is_spent(release, place, changes, code, word):
+def test_a_wrong_request_is_refused_before_anything_is_spent(release, workdir, changes, code, word):
     refused(release(**changes), code, word)
-    assert spent(place) == 0
-    assert not (place / "out").exists()
+    assert spent(workdir) == 0
+    assert not (workdir / "out").exists()
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_a_wrong_request_is_refused_before_anything_is_spent(release, place, cha
     ],
     ids=["no rows", "one row", "nan and inf", "ragged", "other order"],
 )
-def test_odd_rows_do_not_stop_a_release(release, place, text):
-    (place / "people.csv").write_text(text)
+def test_odd_rows_do_not_stop_a_release(release, workdir, text):
+    (workdir / "people.csv").write_text(text)
     done = release()
     assert done.code == 0, done.err
-    assert load(place / "out").size == 20
+    assert load(workdir / "out").size == 20
 
 
 @pytest.mark.parametrize(
@@ -101,50 +101,50 @@ def test_odd_rows_do_not_stop_a_release(release, place, text):
     ],
     ids=["empty file", "duplicate names", "missing column"],
 )
-def test_a_table_without_the_right_columns_costs_nothing(release, place, text, word):
-    (place / "people.csv").write_text(text)
+def test_a_table_without_the_right_columns_costs_nothing(release, workdir, text, word):
+    (workdir / "people.csv").write_text(text)
     done = release()
     refused(done, done.code, word)
     assert done.code in (1, 3)
-    assert spent(place) == 0
+    assert spent(workdir) == 0
 
 
-def test_a_file_that_is_not_what_its_name_says(release, place):
-    (place / "people.parquet").write_text("age,sex\n4711,Martian\n")
+def test_a_file_that_is_not_what_its_name_says(release, workdir):
+    (workdir / "people.parquet").write_text("age,sex\n4711,Martian\n")
     refused(release(data="people.parquet"), 3, "people.parquet")
-    assert spent(place) == 0
+    assert spent(workdir) == 0
 
 
-def test_a_huge_domain_is_refused_with_a_way_out_that_works(release, place):
+def test_a_huge_domain_is_refused_with_a_way_out_that_works(release, workdir):
     columns = "\n".join(f'[columns.c{i}]\nkind = "integer"\nbounds = [1, 100]\n' for i in range(6))
-    (place / "wide.toml").write_text(columns)
+    (workdir / "wide.toml").write_text(columns)
     table = pa.table({f"c{i}": np.arange(1, 101).repeat(3) for i in range(6)})
-    pq.write_table(table, place / "wide.parquet")
+    pq.write_table(table, workdir / "wide.parquet")
     wide = {"columns": "c0,c1,c2,c3,c4,c5", "data": "wide.parquet", "schema": "wide.toml"}
     refused(release(**wide), 1, "1,000,000,000,000 cells", "--threshold auto")
     refused(release(**wide, threshold="1"), 1, "empty cells")
-    assert spent(place) == 0
+    assert spent(workdir) == 0
     assert release(**wide, threshold="auto").code == 0
-    assert load(place / "out").size == 10**12
+    assert load(workdir / "out").size == 10**12
 
 
-def test_a_full_cap_says_what_is_left(release, place):
+def test_a_full_cap_says_what_is_left(release, workdir):
     assert release(output="a", epsilon="1.5").code == 0
     refused(release(output="b", epsilon="1"), 2, "0.5")
-    assert spent(place) == Fraction(3, 2)
+    assert spent(workdir) == Fraction(3, 2)
 
 
-def test_a_folder_that_exists_is_not_touched(release, place):
-    (place / "out").mkdir()
-    (place / "out" / "thesis.txt").write_text("ten years of work")
+def test_a_folder_that_exists_is_not_touched(release, workdir):
+    (workdir / "out").mkdir()
+    (workdir / "out" / "thesis.txt").write_text("ten years of work")
     refused(release(), 1, "exists")
-    assert (place / "out" / "thesis.txt").read_text() == "ten years of work"
-    assert spent(place) == 0
+    assert (workdir / "out" / "thesis.txt").read_text() == "ten years of work"
+    assert spent(workdir) == 0
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only to root")
-def test_a_read_only_ledger_is_refused(release, place):
-    (place / "books.db").chmod(stat.S_IRUSR)
+def test_a_read_only_ledger_is_refused(release, workdir):
+    (workdir / "books.db").chmod(stat.S_IRUSR)
     refused(release(), 3, "books.db")
 
 
@@ -160,9 +160,9 @@ def test_a_read_only_ledger_is_refused(release, place):
     ],
     ids=["no head", "cut head", "not a head", "newer", "changed data", "no data"],
 )
-def test_a_corrupted_release_is_recognized(release, run, place, damage):
+def test_a_corrupted_release_is_recognized(release, run, workdir, damage):
     assert release().code == 0
-    damage(place / "out")
+    damage(workdir / "out")
     refused(run("count", "out", "age > 3"), 3, "out")
     refused(run("rows", "out", "-o", "x.csv"), 3, "out")
     refused(run("report", "out"), 3, "out")
@@ -178,7 +178,7 @@ def test_a_corrupted_release_is_recognized(release, run, place, damage):
         ("age = old", "age"),
     ],
 )
-def test_a_question_that_cannot_be_answered(release, run, query, word):
+def test_a_query_that_cannot_be_answered(release, run, query, word):
     assert release().code == 0
     refused(run("count", "out", query), 1, word)
 
@@ -192,16 +192,16 @@ def test_numbers_that_cannot_be_drawn(release, run):
     refused(run("demo", "story", "--records", "-5"), 1, "records")
 
 
-def test_a_report_is_not_written_through_a_link(release, run, place):
+def test_a_report_is_not_written_through_a_link(release, run, workdir):
     assert release().code == 0
-    (place / "victim").write_text("ten years of work")
-    (place / "out-report.html").symlink_to(place / "victim")
+    (workdir / "victim").write_text("ten years of work")
+    (workdir / "out-report.html").symlink_to(workdir / "victim")
     assert run("report", "out").code == 0
-    assert (place / "victim").read_text() == "ten years of work"
-    assert not (place / "out-report.html").is_symlink()
+    assert (workdir / "victim").read_text() == "ten years of work"
+    assert not (workdir / "out-report.html").is_symlink()
 
 
-def test_unknown_commands_and_options_are_requests_that_are_wrong(run, place):
+def test_unknown_commands_and_options_are_requests_that_are_wrong(run, workdir):
     for words in (["nonsense"], ["rows"], ["count", "out", "--confidence", "high"]):
         assert run(*words).code == 1
     refused(run("count", "nowhere", "age > 3"), 3, "nowhere")
@@ -209,13 +209,13 @@ def test_unknown_commands_and_options_are_requests_that_are_wrong(run, place):
 
 
 @pytest.mark.parametrize(("fault", "code"), [(MemoryError, 3), (RuntimeError, 70)])
-def test_an_unforeseen_error_does_not_quote_its_text(release, place, monkeypatch, fault, code):
+def test_an_unforeseen_error_does_not_quote_its_text(release, workdir, monkeypatch, fault, code):
     def fail(*_, **__):
         raise fault("Unable to allocate an array with shape (4711,) for a Martian")
 
     monkeypatch.setattr(Histogram, "release", fail)
     refused(release(), code)
-    assert spent(place) == 1
+    assert spent(workdir) == 1
     monkeypatch.setenv("DPUBLISH_TRACEBACK", "1")
     if fault is RuntimeError:
         with pytest.raises(RuntimeError):
@@ -237,21 +237,21 @@ WORDS += [
 
 def test_a_file_in_a_folder_that_is_not_there_is_refused_by_the_folder(release, run):
     release("out")
-    for place in ("nodir", "/dev/full"):
-        done = run("rows", "out", "-o", f"{place}/x.csv")
-        refused(done, 3, f"{place} is not a folder; create it first")
+    for where in ("nodir", "/dev/full"):
+        done = run("rows", "out", "-o", f"{where}/x.csv")
+        refused(done, 3, f"{where} is not a folder; create it first")
         assert "partial" not in done.err
 
 
-def test_a_bad_schema_is_told_as_json_too(run, place):
-    (place / "bad.toml").write_text('[columns.age]\nkind = "integer"\n')
+def test_a_bad_schema_is_told_as_json_too(run, workdir):
+    (workdir / "bad.toml").write_text('[columns.age]\nkind = "integer"\n')
     checked = run("schema", "check", "bad.toml", "--json")
     assert checked.code == 1
     assert checked.json()["errors"]
 
 
-def test_columns_that_the_schema_does_not_name_are_named_if_there_is_a_header(run, place):
-    (place / "more.csv").write_text("age,sex,town\n31,Male,Ost\n")
+def test_columns_that_the_schema_does_not_name_are_named_if_there_is_a_header(run, workdir):
+    (workdir / "more.csv").write_text("age,sex,town\n31,Male,Ost\n")
     assert "does not name ('town')" in run("schema", "check", "people.toml", "more.csv").out
-    (place / "bare.csv").write_text("31,Male,Ost\n31,Male,Ost\n")
+    (workdir / "bare.csv").write_text("31,Male,Ost\n31,Male,Ost\n")
     assert "Ost" not in run("schema", "check", "people.toml", "bare.csv").out

@@ -16,13 +16,13 @@ from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
 
 
-def test_a_release_is_published_paid_for_and_used(release, run, place):
+def test_a_release_is_published_paid_for_and_used(release, run, workdir):
     done = release()
     assert done.code == 0, done.err
     assert "left for people: 1" in done.out
     for name in ("release.json", "datapackage.json", "report.html", "data/counts.parquet"):
-        assert (place / "out" / name).is_file()
-    published = load(place / "out")
+        assert (workdir / "out" / name).is_file()
+    published = load(workdir / "out")
     assert published.receipt.stamps == ()
     assert published.receipt.is_private
 
@@ -31,14 +31,14 @@ def test_a_release_is_published_paid_for_and_used(release, run, place):
     assert "confidence" in run("count", "out", "sex = Male").out
 
     assert run("rows", "out", "-n", "50", "-o", "rows.parquet").code == 0
-    assert pq.read_table(place / "rows.parquet").num_rows == 50
+    assert pq.read_table(workdir / "rows.parquet").num_rows == 50
     assert run("rows", "out", "-o", "rows.csv").code == 0
-    assert csv.read_csv(place / "rows.csv").column_names == ["age", "sex"]
+    assert csv.read_csv(workdir / "rows.csv").column_names == ["age", "sex"]
     assert run("rows", "out", "-n", "5", "-o", "rows.arrow").code == 0
 
     assert run("report", "out", "-o", "page.html").code == 0
-    assert "What was guaranteed" in (place / "page.html").read_text()
-    with Ledger(place / "books.db") as ledger:
+    assert "What was guaranteed" in (workdir / "page.html").read_text()
+    with Ledger(workdir / "books.db") as ledger:
         assert [g.state for g in ledger.status("people").grants] == ["published"]
     assert "the chain is whole" in run("ledger", "verify", "books.db", "--release", "out").out
 
@@ -60,7 +60,7 @@ def test_json_tells_programs_everything(release):
     assert "noisy count at least 3" in told.out
 
 
-def test_json_of_a_release(run, place):
+def test_json_of_a_release(run, workdir):
     words = [
         "--method",
         "histogram",
@@ -88,21 +88,21 @@ def test_json_of_a_release(run, place):
     assert told["kind"] == "histogram"
 
 
-def test_the_plan_tells_cost_and_error_and_reads_no_data(run, place):
-    (place / "people.csv").unlink()
+def test_the_plan_tells_cost_and_error_and_reads_no_data(run, workdir):
+    (workdir / "people.csv").unlink()
     words = ["plan", "--method", "histogram", "--columns", "age", "--schema", "people.toml"]
     plans = run(*words, "--epsilon", "0.1,1", "--rows", "1000", "--json").json()
     assert [p["epsilon"] for p in plans] == ["0.1", "1"]
     assert plans[0]["expected_error"]["one_cell_95"] == 30
     assert "within" in run(*words, "--epsilon", "0.5").out
     assert run(*words).code == 1
-    with Ledger(place / "books.db") as ledger:
+    with Ledger(workdir / "books.db") as ledger:
         assert ledger.status("people").spent == 0
 
 
 @pytest.mark.parametrize("wanted", [1000.0, 20.0, 3.0])
-def test_the_plan_finds_the_smallest_epsilon_for_a_wanted_error(place, wanted):
-    schema = load_schema(place / "people.toml")
+def test_the_plan_finds_the_smallest_epsilon_for_a_wanted_error(workdir, wanted):
+    schema = load_schema(workdir / "people.toml")
     method = make_method("histogram", {"columns": ("age",)})
     epsilon = epsilon_for(method, schema, None, wanted)
     assert method.expected_error(schema, None, epsilon).figures["one_cell_95"] <= wanted
@@ -125,24 +125,24 @@ def test_methods_are_listed_with_their_settings(run):
     assert more == f"{known - len(listed.split(', '))} more"
 
 
-def test_what_was_learned_from_rows_is_stamped_in_json_too(run, place):
+def test_what_was_learned_from_rows_is_stamped_in_json_too(run, workdir):
     told = run("schema", "check", "people.toml", "people.csv", "--json").json()
     assert told["stamp"].startswith("NOT PRIVATE")
     assert "stamp" not in run("schema", "check", "people.toml", "--json").json()
 
 
 @pytest.mark.parametrize("command", [("release",), ("stream", "start")])
-def test_the_help_says_that_a_purpose_is_published(run, place, release, command):
+def test_the_help_says_that_a_purpose_is_published(run, workdir, release, command):
     done = release(purpose="ages for the board")
     assert done.code == 0, done.err
-    assert "ages for the board" in (place / "out" / "release.json").read_text()
+    assert "ages for the board" in (workdir / "out" / "release.json").read_text()
     words = " ".join(run(*command, "--help").out.split())
     assert "--purpose TEXT What it is for; published" in words
 
 
-def test_a_schema_is_drafted_filled_in_and_checked(run, place):
+def test_a_schema_is_drafted_filled_in_and_checked(run, workdir):
     assert run("schema", "draft", "people.csv", "-o", "new.toml").code == 0
-    draft = (place / "new.toml").read_text()
+    draft = (workdir / "new.toml").read_text()
     assert "age" in draft
     assert "31" not in draft
     unfinished = run("schema", "check", "new.toml")
@@ -156,8 +156,8 @@ def test_a_schema_is_drafted_filled_in_and_checked(run, place):
     assert "sex" in run("schema", "show", "people.toml").out
 
 
-def test_a_table_that_does_not_fit_is_told_to_the_owner_without_a_value(run, place):
-    (place / "people.csv").write_text("age,sex\n31,Female\n4711,Martian\n,Male\n")
+def test_a_table_that_does_not_fit_is_told_to_the_owner_without_a_value(run, workdir):
+    (workdir / "people.csv").write_text("age,sex\n31,Female\n4711,Martian\n,Male\n")
     checked = run("schema", "check", "people.toml", "people.csv")
     assert checked.code == 1
     assert "age" in checked.out
@@ -175,10 +175,31 @@ def test_the_ledger_is_shown_and_its_cap_changed_for_a_reason(release, run):
     assert run("ledger", "cap", "books.db", "people", "0.5", "--reason", "oops").code == 1
 
 
-def test_a_forged_ledger_or_release_is_found_out(release, run, place):
+def test_epsilon_is_shown_in_decimals_and_exactly_on_request(release, run):
+    done = release(epsilon="1/3")
+    assert done.code == 0, done.err
+    assert "spent: epsilon ≈0.3333; left for people: ≈1.667" in done.out
+    shown = run("ledger", "show", "books.db").out
+    assert "≈0.3333" in shown
+    assert "1/3" not in shown
+    assert "5/3" in run("ledger", "show", "books.db", "--exact").out
+    assert run("ledger", "show", "books.db", "--json").json()[0]["left"] == "5/3"
+    over = release(output="more", epsilon="7/3")
+    assert over.code == 2
+    assert "at most 1.66666666666" in over.err
+
+
+def test_large_figures_of_a_plan_are_written_out(run, workdir):
+    words = ("--method", "histogram", "--columns", "age", "--schema", "people.toml")
+    shown = run("plan", *words, "--epsilon", "0.0001").out
+    assert "one cell (95 %): 29,9" in shown
+    assert "e+" not in shown
+
+
+def test_a_forged_ledger_or_release_is_found_out(release, run, workdir):
     assert release().code == 0
-    (place / "books.db").unlink()
-    for leftover in place.glob("books.db-*"):
+    (workdir / "books.db").unlink()
+    for leftover in workdir.glob("books.db-*"):
         leftover.unlink()
     assert run("ledger", "create", "books.db").code == 0
     assert run("ledger", "add", "books.db", "people", "--cap", "9").code == 0
@@ -186,38 +207,38 @@ def test_a_forged_ledger_or_release_is_found_out(release, run, place):
     assert run("ledger", "verify", "books.db", "--release", "out").code == 3
 
 
-def test_a_release_whose_books_were_not_closed_can_be_entered_later(release, run, place):
-    with Ledger(place / "books.db") as ledger:
+def test_a_release_whose_books_were_not_closed_can_be_entered_later(release, run, workdir):
+    with Ledger(workdir / "books.db") as ledger:
         budget = ledger.grant(
             "people", epsilon="1", purpose="ages", hides=AddRemoveRecord(), rng=secure()
         )
-    table = open_table(str(place / "people.csv"), load_schema(place / "people.toml"))
+    table = open_table(str(workdir / "people.csv"), load_schema(workdir / "people.toml"))
     method = make_method("histogram", {"columns": ("age",)})
-    method.release(table, budget=budget, rng=secure()).save(place / "late")
+    method.release(table, budget=budget, rng=secure()).save(workdir / "late")
     assert run("ledger", "verify", "books.db", "--release", "late").code == 3
     assert run("ledger", "record", "books.db", "late").code == 0
     assert run("ledger", "verify", "books.db", "--release", "late").code == 0
     again = run("ledger", "record", "books.db", "late")  # once only: an interrupted one repeats
     assert (again.code, "already" in again.out) == (0, True)
-    with Ledger(place / "books.db") as ledger:
+    with Ledger(workdir / "books.db") as ledger:
         assert [entry.kind for entry in ledger.entries()].count("publish") == 1
 
 
-def test_experiments_are_listed_and_run(run, place):
+def test_experiments_are_listed_and_run(run, workdir):
     assert "svt-vs-em" in run("experiment").out
     assert run("experiment", "--json").json()[0]["name"] == "svt-vs-em"
 
 
-def test_the_demo_tells_its_whole_story(run, place):
+def test_the_demo_tells_its_whole_story(run, workdir):
     done = run("demo", "story", "--records", "2000")
     assert done.code == 0, done.err
-    assert (place / "story" / "by-age" / "report.html").is_file()
-    assert load(place / "story" / "top-work").values
-    assert load(place / "story" / "incomes").rows(5).num_rows == 5
+    assert (workdir / "story" / "by-age" / "report.html").is_file()
+    assert load(workdir / "story" / "top-work").values
+    assert load(workdir / "story" / "incomes").rows(5).num_rows == 5
     assert run("demo", "story").code == 1  # an earlier demo is not overwritten unasked
-    (place / "mine").mkdir()
+    (workdir / "mine").mkdir()
     assert run("demo", "mine", "--fresh").code == 1
-    assert (place / "mine").is_dir()
+    assert (workdir / "mine").is_dir()
 
 
 def test_help_and_version_answer(run):

@@ -1,4 +1,4 @@
-"""`dpublish count`: one question or many, of a release or of rows in the clear."""
+"""`dpublish count`: one query or many, of a release or of rows in the clear."""
 
 import csv
 import io
@@ -11,19 +11,19 @@ QUERIES = ["age in 30..39", "sex = Male", "", "age >= 35 and sex = Female", "sex
 
 
 @pytest.fixture
-def published(release, place):
+def published(release, workdir):
     assert release(epsilon="2").code == 0
-    return place
+    return workdir
 
 
-def write(place, lines):
-    (place / "questions.txt").write_text("# a comment\n" + "\n".join(lines) + "\n\n")
+def write(workdir, lines):
+    (workdir / "queries.txt").write_text("# a comment\n" + "\n".join(lines) + "\n\n")
 
 
-def test_a_workload_is_answered_as_each_of_its_questions(run, published):
+def test_a_workload_is_answered_as_each_of_its_queries(run, published):
     write(published, QUERIES)
     asked = [query for query in QUERIES if query]
-    found = run("count", "out", "--workload", "questions.txt", "--json").json()
+    found = run("count", "out", "--workload", "queries.txt", "--json").json()
     assert [one["query"] for one in found] == asked
     loaded = load(published / "out")
     for one in found:
@@ -33,12 +33,12 @@ def test_a_workload_is_answered_as_each_of_its_questions(run, published):
 
 def test_a_workload_is_printed_as_a_table_or_as_csv(run, published):
     write(published, QUERIES)
-    told = run("count", "out", "--workload", "questions.txt")
+    told = run("count", "out", "--workload", "queries.txt")
     assert told.code == 0
     assert "age >= 35 and sex = Female" in told.out
     assert told.out.count("note: records are assumed") == 1
     rows = list(
-        csv.DictReader(io.StringIO(run("count", "out", "--workload", "questions.txt", "--csv").out))
+        csv.DictReader(io.StringIO(run("count", "out", "--workload", "queries.txt", "--csv").out))
     )
     assert [row["query"] for row in rows] == [query for query in QUERIES if query]
     assert float(rows[0]["low"]) <= float(rows[0]["value"]) <= float(rows[0]["high"])
@@ -49,21 +49,21 @@ def test_a_workload_comes_from_standard_input_too(run, published, monkeypatch):
     assert len(run("count", "out", "--workload", "-", "--json").json()) == 2
 
 
-def test_thousands_of_questions_are_answered(run, published):
+def test_thousands_of_queries_are_answered(run, published):
     write(published, [f"age in {n % 90}..{n % 90 + n % 7} and sex = Male" for n in range(3000)])
-    assert len(run("count", "out", "--workload", "questions.txt", "--json").json()) == 3000
+    assert len(run("count", "out", "--workload", "queries.txt", "--json").json()) == 3000
 
 
 def test_rows_of_a_public_file_are_counted_as_they_are(run, published):
     done = run("count", "people.csv", "age >= 35 and sex = Male", "--schema", "people.toml")
-    assert done.out.startswith("40  (no confidence interval is offered)")
+    assert done.out.startswith("40 (no confidence interval is offered)")
     assert "read as public" in done.out
     found = run("count", "people.csv", "--schema", "people.toml", "--json").json()
     assert (found["value"], found["low"]) == (200, None)
     assert "plain count" in found["assumption"]
     write(published, QUERIES)
     many = run(
-        "count", "people.csv", "--schema", "people.toml", "--workload", "questions.txt", "--json"
+        "count", "people.csv", "--schema", "people.toml", "--workload", "queries.txt", "--json"
     )
     # Of each five rows two are 31, three men; one woman is 35 or older, and is 99.
     assert [one["value"] for one in many.json()] == [80, 120, 40, 120]
@@ -71,7 +71,7 @@ def test_rows_of_a_public_file_are_counted_as_they_are(run, published):
 
 def test_a_confidence_next_to_1_is_not_printed_as_1(run, published):
     told = run("count", "out", "age < 30", "--confidence", "0.9999999999999")
-    assert "(0.9999999999999 confidence: " in told.out
+    assert "(99.99999999999 % confidence interval " in told.out
 
 
 def test_synthetic_rows_are_counted_like_the_release_they_come_from(run, published):
@@ -87,11 +87,11 @@ def test_synthetic_rows_are_counted_like_the_release_they_come_from(run, publish
         (["out", "age is 3"], 1, "column = value"),
         (["out", "agee = 3"], 1, "did you mean 'age'"),
         (["out", "income = 3"], 1, "only of age, sex"),
-        (["out", "age = 3", "--workload", "questions.txt"], 1, "not both"),
+        (["out", "age = 3", "--workload", "queries.txt"], 1, "not both"),
         (["out", "--workload", "bad.txt"], 1, "line 4: "),
         (["out", "--workload", "absent.txt"], 3, "cannot read"),
         (["out", "--workload", "latin.txt"], 3, "UTF-8"),
-        (["out", "--workload", "questions.txt", "--json", "--csv"], 1, "--json or --csv"),
+        (["out", "--workload", "queries.txt", "--json", "--csv"], 1, "--json or --csv"),
         (["out", "--csv"], 1, "--workload"),
         (["out", "--schema", "people.toml"], 1, "files of rows"),
         (["out", "--confidence", "1"], 1, "confidence"),

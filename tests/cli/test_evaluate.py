@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
-from dpublish.cli import predict as predict_module
+from dpublish.cli import use
 from dpublish.data.schema_file import from_dict
 from dpublish.data.sources import open_table
 from dpublish.datasets.loans import SCHEMA, loans
@@ -25,17 +25,17 @@ from dpublish.randomness import seeded
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
     """Publish home, late payments and class of some loans; keep others to measure on."""
-    place = tmp_path_factory.mktemp("published")
+    workdir = tmp_path_factory.mktemp("published")
     schema = from_dict(tomllib.loads(SCHEMA))
     method = Histogram(columns=("late_payments", "home", "repaid"))
     table = open_table(loans(3_000), schema)
-    method.release(table, budget=Budget.seeded(2), rng=seeded(1)).save(place / "loans")
-    pq.write_table(loans(3_000), place / "train.parquet")
-    pq.write_table(loans(1_000, seed=1), place / "test.parquet")
-    csv.write_csv(loans(1_000, seed=1), place / "test.csv")
-    (place / "test.html").write_text("kept")
-    (place / "people.csv").write_text("age,sex\n31,Female\n")
-    return place
+    method.release(table, budget=Budget.seeded(2), rng=seeded(1)).save(workdir / "loans")
+    pq.write_table(loans(3_000), workdir / "train.parquet")
+    pq.write_table(loans(1_000, seed=1), workdir / "test.parquet")
+    csv.write_csv(loans(1_000, seed=1), workdir / "test.csv")
+    (workdir / "test.html").write_text("kept")
+    (workdir / "people.csv").write_text("age,sex\n31,Female\n")
+    return workdir
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ class Predicting:
 
 
 def test_predict_adds_a_column_and_keeps_the_rows(run, loan_release, monkeypatch):
-    monkeypatch.setattr(predict_module, "load", lambda path: Predicting())
+    monkeypatch.setattr(use, "load", lambda path: Predicting())
     done = run("predict", "loans", "test.csv", "-o", "predicted.csv")
     assert done.code == 0, done.err
     predicted, rows = csv.read_csv("predicted.csv"), csv.read_csv("test.csv")

@@ -60,21 +60,21 @@ def test_a_head_that_is_no_hash_is_a_wrong_request(run, head):
     assert "is not a hash" in refused(run("ledger", "verify", "a.db", "--head", head), code=1)
 
 
-def test_a_changed_release_is_blamed_on_the_release(release, run, place):
+def test_a_changed_release_is_blamed_on_the_release(release, run, workdir):
     release("out")
-    shutil.copytree(place / "out", place / "forged")
-    head = json.loads((place / "forged" / "release.json").read_text())
+    shutil.copytree(workdir / "out", workdir / "forged")
+    head = json.loads((workdir / "forged" / "release.json").read_text())
     head["receipt"]["created"] = "1999-12-31T00:00:00+00:00"
-    (place / "forged" / "release.json").write_text(json.dumps(head))
+    (workdir / "forged" / "release.json").write_text(json.dumps(head))
     checked = run("ledger", "verify", "books.db", "--release", "forged")
     assert checked.code == 3
     assert "the release is not to be trusted, and books.db is in order: forged" in checked.err
     assert "release.json" in checked.err
 
 
-def test_a_release_with_another_hash_than_the_ledger_accuses_neither_alone(release, run, place):
+def test_a_release_with_another_hash_than_the_ledger_accuses_neither_alone(release, run, workdir):
     release("out")
-    write(place / "books.db", read(place / "books.db")[:2])
+    write(workdir / "books.db", read(workdir / "books.db")[:2])
     checked = run("ledger", "verify", "books.db", "--release", "out")
     assert checked.code == 3
     assert "books.db and out contradict each other: release.json shows entry 3" in checked.err

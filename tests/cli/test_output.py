@@ -15,12 +15,12 @@ TOML_NAME = json.dumps(NASTY)
 
 
 @pytest.fixture
-def strange(release, run, place):
+def strange(release, run, workdir):
     """Publish from a table whose column and values hold escapes, as a stranger might."""
-    (place / "people.toml").write_text(
+    (workdir / "people.toml").write_text(
         f'[columns.{TOML_NAME}]\nkind = "category"\nvalues = ["\\u001b[31mred", "x\\ny"]\n'
     )
-    pq.write_table(pa.table({NASTY: ["x\ny", "\x1b[31mred"] * 20}), place / "people.parquet")
+    pq.write_table(pa.table({NASTY: ["x\ny", "\x1b[31mred"] * 20}), workdir / "people.parquet")
     done = release(columns=NASTY, data="people.parquet")
     assert done.code == 0, done.err
     return done
@@ -30,7 +30,7 @@ def is_harmless(text):
     return all(c.isprintable() for c in text.replace("\n", ""))
 
 
-def test_names_and_values_of_a_release_do_not_reach_the_terminal(strange, run):
+def test_names_and_values_of_a_release_are_not_obeyed_by_the_terminal(strange, run):
     shown = [
         strange,
         run("schema", "show", "people.toml"),
@@ -64,7 +64,7 @@ def test_titles_and_headers_of_tables_are_written_out(capsys):
 
 
 @pytest.mark.parametrize("numerator", ["1" * 400 + "/3", "1" * 399 + "/" + "3" * 400])
-def test_a_plan_takes_the_same_epsilons_as_a_release(run, release, place, numerator):
+def test_a_plan_takes_the_same_epsilons_as_a_release(run, release, workdir, numerator):
     words = ("--method", "histogram", "--columns", "age", "--schema", "people.toml")
     planned = run("plan", *words, "--epsilon", numerator)
     assert planned.code == 1
@@ -73,18 +73,18 @@ def test_a_plan_takes_the_same_epsilons_as_a_release(run, release, place, numera
     assert "at most 1,000,000" in run("plan", *words, *million).err
 
 
-def test_formulas_are_made_harmless_for_spreadsheets_only_if_asked(release, run, place):
-    (place / "people.toml").write_text(
+def test_formulas_are_made_harmless_for_spreadsheets_only_if_asked(release, run, workdir):
+    (workdir / "people.toml").write_text(
         '[columns."=name"]\nkind = "category"\nvalues = ["=1+1", "-2", "@x", "plain"]\n'
         '[columns.n]\nkind = "integer"\nbounds = [-5, -1]\n'
     )
     names = ["=1+1", "-2", "@x", "plain"] * 10
-    csv.write_csv(pa.table({"=name": names, "n": [-1, -2, -3, -4] * 10}), place / "people.csv")
+    csv.write_csv(pa.table({"=name": names, "n": [-1, -2, -3, -4] * 10}), workdir / "people.csv")
     assert release(columns="=name,n").code == 0
     assert run("rows", "out", "-n", 400, "--seed", 1, "-o", "plain.csv").code == 0
     done = run("rows", "out", "-n", 400, "--seed", 1, "-o", "sheet.csv", "--for-spreadsheets")
     assert done.code == 0, done.err
-    plain, sheet = csv.read_csv(place / "plain.csv"), csv.read_csv(place / "sheet.csv")
+    plain, sheet = csv.read_csv(workdir / "plain.csv"), csv.read_csv(workdir / "sheet.csv")
     assert plain.column_names == ["=name", "n"]
     assert sheet.column_names == ["'=name", "n"]
     assert set(sheet["'=name"].to_pylist()) == {"'=1+1", "-2", "'@x", "plain"}
@@ -102,9 +102,9 @@ def test_what_spreadsheets_run_is_prefixed_in_every_kind_of_text_column(text):
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "arrow"])
-def test_rows_are_written_whole_or_not_at_all(release, run, place, monkeypatch, ending):
+def test_rows_are_written_whole_or_not_at_all(release, run, workdir, monkeypatch, ending):
     assert release().code == 0
-    before = sorted(place.iterdir())
+    before = sorted(workdir.iterdir())
 
     def half(table, path, *_, **__):
         with open(path, "wb") as file:
@@ -118,5 +118,5 @@ def test_rows_are_written_whole_or_not_at_all(release, run, place, monkeypatch, 
         done = run("rows", "out", "-o", f"rows.{ending}")
     assert done.code == 3
     assert "No space left on device" in done.err
-    assert sorted(place.iterdir()) == before
+    assert sorted(workdir.iterdir()) == before
     assert run("rows", "out", "-o", f"rows.{ending}").code == 0

@@ -19,13 +19,13 @@ SIZES = ("--sizes", "500,3500,6000")
 
 
 @pytest.fixture
-def leveled(place):
-    rows = csv.read_csv(place / "people.csv")
+def leveled(workdir):
+    rows = csv.read_csv(workdir / "people.csv")
     own = pa.array([0.02, 0.1, 0.5, 1.0, 0.001] * 40)
-    csv.write_csv(rows.append_column("accepted", own), place / "people.csv")
-    with Ledger(place / "books.db") as ledger:
+    csv.write_csv(rows.append_column("accepted", own), workdir / "people.csv")
+    with Ledger(workdir / "books.db") as ledger:
         ledger.add("staff", levels=("0.01", "0.1", "1"))
-    return place
+    return workdir
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def publish(run, leveled):
     return call
 
 
-def left(folder):
-    with Ledger(folder / "books.db") as ledger:
+def left(workdir):
+    with Ledger(workdir / "books.db") as ledger:
         return [each.left for each in ledger.status("staff").levels]
 
 
@@ -157,7 +157,7 @@ def test_methods_are_compared_before_anything_is_spent(run, leveled):
     assert left(leveled) == [Fraction(1, 100), Fraction(1, 10), 1]
 
 
-def test_a_comparison_needs_levels_and_sizes(run, place):
+def test_a_comparison_needs_levels_and_sizes(run, workdir):
     assert "--sizes" in run("plan", "--method", "minimum", *INNER, "--compare").err
     plain = run("plan", "--method", "histogram", "--columns", "age", "--compare")
     assert plain.code == 1

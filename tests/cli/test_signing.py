@@ -9,16 +9,16 @@ from dpublish.errors import InvalidParameter
 
 
 @pytest.fixture
-def owner(run, place):
+def owner(run, workdir):
     done = run("key", "create", "owner.key")
     assert done.code == 0
     assert "owner.pub (give it to readers)" in done.out
     return done.out.split()[-1]
 
 
-def test_a_release_is_signed_and_verified_without_the_ledger(owner, release, run, place):
+def test_a_release_is_signed_and_verified_without_the_ledger(owner, release, run, workdir):
     assert release(sign="owner.key").code == 0
-    (place / "books.db").unlink()
+    (workdir / "books.db").unlink()
     done = run("verify", "out", "--key", "owner.pub")
     assert done.code == 0
     assert f"signed with the key given, {owner}" in done.out
@@ -40,13 +40,13 @@ def test_a_release_that_is_not_signed_is_said_to_be(owner, release, run):
 
 
 @pytest.mark.parametrize("command", [["verify", "out"], ["ledger", "verify", "books.db"]])
-def test_what_differs_is_named(release, run, place, command):
+def test_what_differs_is_named(release, run, workdir, command):
     assert release().code == 0
     words = command if command[0] == "verify" else [*command, "--release", "out"]
     assert run(*words).code == 0
-    (place / "out" / "report.html").write_text("nothing to see here")
-    (place / "out" / "datapackage.json").unlink()
-    (place / "out" / "extra.csv").write_text("age\n31\n")
+    (workdir / "out" / "report.html").write_text("nothing to see here")
+    (workdir / "out" / "datapackage.json").unlink()
+    (workdir / "out" / "extra.csv").write_text("age\n31\n")
     done = run(*words)
     assert done.code == 3
     assert "changed or cut: report.html" in done.err
@@ -55,7 +55,7 @@ def test_what_differs_is_named(release, run, place, command):
     assert len(done.err.splitlines()) == 1
 
 
-def test_programs_get_json(owner, release, run, place):
+def test_programs_get_json(owner, release, run, workdir):
     assert release(sign="owner.key").code == 0
     told = run("verify", "out", "--key", "owner.pub", "--json").json()
     assert told == {
@@ -67,7 +67,7 @@ def test_programs_get_json(owner, release, run, place):
         "checked_with": owner,
         "ok": True,
     }
-    (place / "out" / "report.html").write_text("other")
+    (workdir / "out" / "report.html").write_text("other")
     done = run("verify", "out", "--json")
     assert (done.code, json.loads(done.out)["changed"]) == (3, ["report.html"])
     assert not json.loads(done.out)["ok"]
@@ -92,9 +92,9 @@ def resealed(run, folder):
         (lambda run, folder: (folder / "release.sig").unlink(), "none"),
     ],
 )
-def test_programs_see_that_a_signature_fails(owner, release, run, place, spoil, state):
+def test_programs_see_that_a_signature_fails(owner, release, run, workdir, spoil, state):
     assert release(sign="owner.key").code == 0
-    spoil(run, place / "out")
+    spoil(run, workdir / "out")
     done = run("verify", "out", "--key", "owner.pub", "--json")
     assert done.code == 3
     told = done.json()
@@ -123,14 +123,14 @@ def test_a_public_key_cannot_sign_whatever_its_mode(owner, release, run):
 
 
 @pytest.mark.parametrize("given", [None, ""])
-def test_a_passphrase_that_nobody_can_give_is_asked_for_in_words(run, place, monkeypatch, given):
+def test_a_passphrase_that_no_one_can_give_is_asked_for_in_words(run, workdir, monkeypatch, given):
     monkeypatch.delenv(PASSPHRASE, raising=False)
     if given is not None:
         monkeypatch.setenv(PASSPHRASE, given)
     refused = run("key", "create", "owner.key", "--encrypt")
     assert refused.code == 1
     assert PASSPHRASE in refused.err
-    assert not (place / "owner.key").exists()
+    assert not (workdir / "owner.key").exists()
 
 
 def test_an_encrypted_key_takes_its_passphrase_from_a_variable(run, release, monkeypatch):
@@ -149,23 +149,23 @@ def test_a_wrong_key_is_refused_before_the_ledger_is_debited(release, run):
     assert run("ledger", "show", "books.db", "--json").json()[0]["spent"] == "0"
 
 
-def test_the_report_is_written_beside_the_folder_which_stays_as_it_was(release, run, place):
+def test_the_report_is_written_beside_the_folder_which_stays_as_it_was(release, run, workdir):
     assert release().code == 0
-    before = {p: p.read_bytes() for p in (place / "out").rglob("*") if p.is_file()}
+    before = {p: p.read_bytes() for p in (workdir / "out").rglob("*") if p.is_file()}
     done = run("report", "out/")
     assert done.code == 0
-    page = (place / "out-report.html").read_text()
+    page = (workdir / "out-report.html").read_text()
     assert page.startswith("<!doctype html>")
     assert "# the folder out\n" in page
     assert "<code>out/data/counts.parquet</code>" in page
-    assert "# this folder\n" in (place / "out" / "report.html").read_text()
-    assert {p: p.read_bytes() for p in (place / "out").rglob("*") if p.is_file()} == before
+    assert "# this folder\n" in (workdir / "out" / "report.html").read_text()
+    assert {p: p.read_bytes() for p in (workdir / "out").rglob("*") if p.is_file()} == before
     refused = run("report", "out", "-o", "out/report.html")
     assert refused.code == 1
     assert "inside the release folder" in refused.err
-    (place / "page.html").write_text("precious")
+    (workdir / "page.html").write_text("precious")
     refused = run("report", "out", "-o", "page.html")
-    assert (refused.code, (place / "page.html").read_text()) == (1, "precious")
+    assert (refused.code, (workdir / "page.html").read_text()) == (1, "precious")
     assert "exists already; name a file that does not exist yet" in refused.err
     assert run("report", "out").code == 0  # the default name is ours, and may be replaced
     for words in (["rows", "out", "-o", "out/rows.csv"], ["choose-k", "out", "-o", "out/a.svg"]):
@@ -176,14 +176,14 @@ def test_the_report_is_written_beside_the_folder_which_stays_as_it_was(release, 
 @pytest.mark.parametrize(
     "words", [["verify"], ["report"], ["sign", "--key", "owner.key"]], ids=lambda words: words[0]
 )
-def test_a_folder_that_is_no_release_is_called_so(owner, run, place, words):
-    (place / "other").mkdir()
+def test_a_folder_that_is_no_release_is_called_so(owner, run, workdir, words):
+    (workdir / "other").mkdir()
     done = run(words[0], "other", *words[1:])
     assert (done.code, "other is not a release folder" in done.err) == (3, True), done.err
 
 
-def test_python_says_how_to_open_an_encrypted_key(place):
-    create_key(place / "owner.key", "long and secret")
+def test_python_says_how_to_open_an_encrypted_key(workdir):
+    create_key(workdir / "owner.key", "long and secret")
     with pytest.raises(InvalidParameter, match=r"SigningKey\.read") as refused:
-        signing_key(place / "owner.key")
+        signing_key(workdir / "owner.key")
     assert PASSPHRASE in str(refused.value)

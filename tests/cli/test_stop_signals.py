@@ -77,12 +77,12 @@ def grants(folder, dataset="people"):
 
 
 @pytest.fixture
-def people(place):
+def people(workdir):
     """Rows with a lone carriage return, and then a record so long that reading takes seconds."""
-    path = place / "people.csv"
+    path = workdir / "people.csv"
     path.write_bytes(b"age,sex\n31,Female\r\n8,Ma\rle\n64,")
     os.truncate(path, 1 << 30)  # takes no room on the disk
-    return place
+    return workdir
 
 
 @pytest.mark.parametrize(
@@ -100,14 +100,14 @@ def test_a_stopped_release_leaves_no_row_and_no_folder(people, number, code):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_release_that_is_stopped_while_it_is_saved_takes_its_folder_away(place, number):
-    shelf = place / "shelf"
-    with running(place, *RELEASE, command=(sys.executable, "-c", SLOW_SAVING)) as process:
+def test_a_release_that_is_stopped_while_it_is_saved_takes_its_folder_away(workdir, number):
+    shelf = workdir / "shelf"
+    with running(workdir, *RELEASE, command=(sys.executable, "-c", SLOW_SAVING)) as process:
         wait_until(lambda: list(shelf.glob(".*.partial/release.json")))
         process.send_signal(number)
         assert stop(process, signal.SIGTERM)[0] in (129, 143)  # two in a row do as one
     assert list(shelf.iterdir()) == []
-    assert [grant.state for grant in grants(place)] == ["interrupted or running"]
+    assert [grant.state for grant in grants(workdir)] == ["interrupted or running"]
 
 
 @pytest.fixture

@@ -27,13 +27,13 @@ def interrupt(*_, **__):
     raise KeyboardInterrupt
 
 
-def entries(place):
-    with Ledger(place / "books.db") as ledger:
+def entries(workdir):
+    with Ledger(workdir / "books.db") as ledger:
         return [entry.kind for entry in ledger.entries()]
 
 
 def fail_after_rename(monkeypatch, module, name, failure):
-    """Let waiting for the disk fail once the folder stands at its place."""
+    """Let waiting for the disk fail once the folder has its final name."""
     plain = getattr(module, name)
 
     def fail(path):
@@ -61,31 +61,31 @@ def full_disk_for(monkeypatch, kind):
         yield
 
 
-def test_a_disk_that_fills_up_before_the_debit_grants_nothing(release, place, monkeypatch):
+def test_a_disk_that_fills_up_before_the_debit_grants_nothing(release, workdir, monkeypatch):
     with full_disk_for(monkeypatch, "grant"):
         done = release()
     assert done.code == 3
     assert "the disk is full, so this entry was not made" in done.err
     assert "stays debited" not in done.err
-    assert not (place / "out").exists()
-    assert entries(place) == ["create", "add"]
+    assert not (workdir / "out").exists()
+    assert entries(workdir) == ["create", "add"]
 
 
 def test_a_disk_that_fills_up_after_the_debit_is_not_called_no_grant(
-    release, run, place, monkeypatch
+    release, run, workdir, monkeypatch
 ):
     with full_disk_for(monkeypatch, "publish"):
         done = release()
     assert done.code == 3
     assert "nothing was granted" not in done.err
     assert "the release is published, whole in out; do not repeat it" in done.err
-    assert entries(place) == ["create", "add", "grant"]
+    assert entries(workdir) == ["create", "add", "grant"]
     assert run("ledger", "record", "books.db", "out").code == 0  # as the message says
     assert run("ledger", "verify", "books.db", "--release", "out").code == 0
 
 
 def test_a_whole_rename_is_a_publication_even_if_the_disk_does_not_confirm_it(
-    release, run, place, monkeypatch
+    release, run, workdir, monkeypatch
 ):
     fail_after_rename(monkeypatch, folder, "sync", OSError(5, "Input/output error"))
     done = release()
@@ -93,29 +93,29 @@ def test_a_whole_rename_is_a_publication_even_if_the_disk_does_not_confirm_it(
     assert run("ledger", "verify", "books.db", "--release", "out").code == 0
 
 
-def test_an_interrupt_after_the_rename_says_that_it_is_published(release, run, place, monkeypatch):
+def test_an_interrupt_after_the_rename_says_it_is_published(release, run, workdir, monkeypatch):
     with monkeypatch.context() as patched:
         fail_after_rename(patched, folder, "sync", KeyboardInterrupt())
         done = release()
     assert done.code == 130
     assert "the release is published, whole in out; do not repeat it" in done.err
-    assert load(place / "out").receipt.ledger_entry == 3
+    assert load(workdir / "out").receipt.ledger_entry == 3
     assert run("ledger", "record", "books.db", "out").code == 0
     assert run("ledger", "verify", "books.db", "--release", "out").code == 0
 
 
-def test_an_interrupt_before_the_rename_says_that_nothing_is_published(release, place, monkeypatch):
+def test_an_interrupt_before_the_rename_says_nothing_is_published(release, workdir, monkeypatch):
     monkeypatch.setattr(folder, "json_bytes", interrupt)
     done = release()
     assert done.code == 130
     assert "nothing was published; ledger entry 3 stays debited" in done.err
-    assert not list(place.glob(".*.partial"))
-    assert not (place / "out").exists()
+    assert not list(workdir.glob(".*.partial"))
+    assert not (workdir / "out").exists()
 
 
-def test_a_foreign_folder_at_the_place_is_not_called_published(release, place, monkeypatch):
+def test_a_foreign_folder_of_that_name_is_not_called_published(release, workdir, monkeypatch):
     def appear(*_, **__):
-        (place / "out").mkdir()
+        (workdir / "out").mkdir()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(folder, "json_bytes", appear)
@@ -125,7 +125,7 @@ def test_a_foreign_folder_at_the_place_is_not_called_published(release, place, m
 
 
 def test_a_release_that_is_saved_elsewhere_says_where_and_that_it_is_entered(
-    release, run, place, monkeypatch, tmp_path_factory
+    release, run, workdir, monkeypatch, tmp_path_factory
 ):
     spare = tmp_path_factory.mktemp("spare")
     monkeypatch.setattr("tempfile.tempdir", str(spare))
@@ -145,7 +145,7 @@ def test_a_release_that_is_saved_elsewhere_says_where_and_that_it_is_entered(
     assert run("ledger", "verify", "books.db", "--release", saved).code == 0
 
 
-def test_an_interrupt_while_the_result_is_printed(release, run, place, monkeypatch):
+def test_an_interrupt_while_the_result_is_printed(release, run, workdir, monkeypatch):
     monkeypatch.setattr(release_command, "_say_cost", interrupt)
     done = release()
     assert done.code == 130
@@ -153,9 +153,9 @@ def test_an_interrupt_while_the_result_is_printed(release, run, place, monkeypat
     assert run("ledger", "verify", "books.db", "--release", "out").code == 0
 
 
-def process(place, *words, **streams):
+def process(workdir, *words, **streams):
     command = [sys.executable, "-m", "dpublish", *map(str, words)]
-    return subprocess.run(command, cwd=place, stderr=subprocess.PIPE, text=True, **streams)
+    return subprocess.run(command, cwd=workdir, stderr=subprocess.PIPE, text=True, **streams)
 
 
 def words_of_a_release(output):
@@ -167,9 +167,9 @@ def words_of_a_release(output):
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full here")
-def test_a_full_standard_output_does_not_hide_that_it_is_published(place, run):
+def test_a_full_standard_output_does_not_hide_that_it_is_published(workdir, run):
     with FULL.open("w") as full:
-        done = process(place, *words_of_a_release("out"), stdout=full)
+        done = process(workdir, *words_of_a_release("out"), stdout=full)
     assert done.returncode == 3
     assert done.stderr.count("\n") == 1
     assert "standard output cannot be written (No space left on device)" in done.stderr
@@ -177,11 +177,11 @@ def test_a_full_standard_output_does_not_hide_that_it_is_published(place, run):
     assert run("ledger", "verify", "books.db", "--release", "out").code == 0
 
 
-def test_a_reader_that_goes_away_does_not_make_a_release_a_wrong_request(place, run):
+def test_a_reader_that_goes_away_does_not_make_a_release_a_wrong_request(workdir, run):
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        done = process(place, *words_of_a_release("out"), stdout=writing)
+        done = process(workdir, *words_of_a_release("out"), stdout=writing)
     finally:
         os.close(writing)
     assert (done.returncode, done.stderr) == (0, "")
@@ -236,7 +236,7 @@ def test_another_start_on_the_same_file_is_refused(start, run, tmp_path):
     assert entries(tmp_path).count("grant") == 1
 
 
-def test_notes_of_an_unforeseen_error_are_not_printed(release, place, monkeypatch):
+def test_notes_of_an_unforeseen_error_are_not_printed(release, workdir, monkeypatch):
     def fail(*_, **__):
         error = ZeroDivisionError("secret")
         error.add_note("secret")

@@ -1,7 +1,7 @@
 """Privacy mutants: small changes to the source, each of which would break a guarantee.
 
 A mutant is a row of a TOML file in this folder.  It names an object by its qualified name, the
-code to look for inside that object and what to put in its place, and the tests that must fail.
+code to look for inside that object and its replacement, and the tests that must fail.
 Code is compared token by token, so that reformatting and comments do not matter.
 """
 
@@ -44,7 +44,7 @@ class Mutant:
     Attributes:
         area: Name of the file that holds the row.
         title: What is wrong, in one sentence; no two mutants share it.
-        edits: What is replaced; more than one where two places must agree.
+        edits: What is replaced; more than one where two pieces of code must agree.
         tests: Files or node ids, as pytest takes them, from the project's root.
     """
 

@@ -1,4 +1,4 @@
-"""Answer many questions at once, and print what was found: as words, JSON or CSV."""
+"""Answer one query or a workload of many, and print the answers as words, JSON or CSV."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ _HEADERS = ("query", "value", "low", "high", "confidence", "assumption")
 
 
 def asker(source: str, schema_path: str | None, confidence: float, time: str | None = None) -> Ask:
-    """Make what answers a question: a release, or rows in the clear if there is a schema."""
+    """Return what answers a query: a release, or rows in the clear if there is a schema."""
     if schema_path is None:
         if Path(source).is_file():
             raise InvalidParameter(
@@ -48,15 +48,15 @@ def asker(source: str, schema_path: str | None, confidence: float, time: str | N
     return count
 
 
-class Question(NamedTuple):
-    """A question of a workload, and the line that it stands on."""
+class NumberedQuery(NamedTuple):
+    """A query of a workload, and the number of its line."""
 
     line: int
     query: str
 
 
-def read_workload(path: str) -> list[Question]:
-    """Read one question a line from a file, or from standard input if its name is a dash."""
+def read_workload(path: str) -> list[NumberedQuery]:
+    """Read one query a line from a file, or from standard input if its name is a dash."""
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text("utf-8")
     except UnicodeDecodeError:
@@ -64,27 +64,27 @@ def read_workload(path: str) -> list[Question]:
     except OSError as error:
         raise InputError(f"cannot read {path} ({error.strerror or 'unknown reason'})") from None
     lines = [line.strip() for line in text.removeprefix("\ufeff").splitlines()]
-    questions = [
-        Question(number, line)
+    queries = [
+        NumberedQuery(number, line)
         for number, line in enumerate(lines, start=1)
         if line and not line.startswith("#")
     ]
-    if len(questions) > _LONGEST:
-        raise InvalidParameter(f"at most {_LONGEST:,} questions are answered at once")
-    return questions
+    if len(queries) > _LONGEST:
+        raise InvalidParameter(f"at most {_LONGEST:,} queries are answered at once")
+    return queries
 
 
-def answer_all(ask: Ask, questions: Sequence[Question]) -> list[Answer]:
-    """Answer all questions, the same one once; say which of them cannot be answered."""
+def answer_all(ask: Ask, queries: Sequence[NumberedQuery]) -> list[Answer]:
+    """Answer all queries, equal ones once; name the line of one that cannot be answered."""
     known: dict[str, Answer] = {}
-    for line, query in questions:
+    for line, query in queries:
         if query in known:
             continue
         try:
             known[query] = ask(query)
         except InvalidQuery as refusal:
             raise InvalidQuery(f"line {line}: {refusal}") from None
-    return [known[query] for _, query in questions]
+    return [known[query] for _, query in queries]
 
 
 def say_answer(query: str, answer: Answer, as_json: bool) -> None:
@@ -98,11 +98,11 @@ def say_answer(query: str, answer: Answer, as_json: bool) -> None:
 
 
 def say_answers(
-    questions: Sequence[Question], answers: Sequence[Answer], *, as_json: bool, as_csv: bool
+    queries: Sequence[NumberedQuery], answers: Sequence[Answer], *, as_json: bool, as_csv: bool
 ) -> None:
     """Print the answers to a workload."""
-    queries = [question.query for question in questions]
-    found = [{"query": q, **a.to_dict()} for q, a in zip(queries, answers, strict=True)]
+    texts = [each.query for each in queries]
+    found = [{"query": q, **a.to_dict()} for q, a in zip(texts, answers, strict=True)]
     if as_json:
         say_json(found)
     elif as_csv:
@@ -112,7 +112,7 @@ def say_answers(
         writer.writerows(found)
         emit(text.getvalue())
     else:
-        shown = [[query, *_told(answer)] for query, answer in zip(queries, answers, strict=True)]
+        shown = [[query, *_told(answer)] for query, answer in zip(texts, answers, strict=True)]
         say_table(["query", "count", "low", "high"], shown)
         for note in dict.fromkeys(a.assumption for a in answers if a.assumption):
             say(f"  note: {note}")

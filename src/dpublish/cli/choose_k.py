@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dpublish.cli.output import json_option, progress_bar, say, say_json, say_table
+from dpublish.cli.output import json_option, say, say_json, say_table, show_progress
 from dpublish.cli.table_file import page_path
 from dpublish.core.folder.folder import load
 from dpublish.errors import InvalidParameter
@@ -59,7 +59,7 @@ def choose_k(
         raise InvalidParameter(f"a release of kind {loaded.kind!r} has no clusters to choose")
     if fewest > most:
         raise InvalidParameter(f"--from ({fewest}) must not be above --to ({most})")
-    with progress_bar() as progress:
+    with show_progress() as progress:
         candidates = range(fewest, most + 1)
         found = judge_clusters(loaded, candidates, n_init=n_init, seed=seed, progress=progress)
     drawn = _draw(found, path, replaces=output is None)

@@ -1,4 +1,4 @@
-"""`dpublish demo`: a whole story in a minute."""
+"""`dpublish demo`: data, schema, release and report in a minute."""
 
 import shutil
 import subprocess
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from dpublish.cli.group import complete_files
 from dpublish.cli.output import emit, say
 from dpublish.errors import InputError, InvalidParameter, require_count
 
@@ -14,22 +15,23 @@ _MARK = ".dpublish-demo"
 
 
 @click.command()
-@click.argument("folder", default="dpublish-demo")
+@click.argument("folder", default="dpublish-demo", shell_complete=complete_files)
 @click.option("--fresh", is_flag=True, help="Start over if an earlier demo is there.")
-@click.option("--records", default=20_000, show_default=True, help="How many people to make up.")
+@click.option("--records", default=20_000, show_default=True, help="How many people to simulate.")
 def demo(folder: str, fresh: bool, records: int) -> None:
-    """Make up a census, publish from it in three ways, and use what was published."""
-    place = Path(folder)
+    """Publish from a simulated census in three ways, and use what was published."""
+    path = Path(folder)
     require_count(records=records, at_least=0)
-    _prepare(place, fresh)
-    _write_inputs(place, records)
-    say(f"A simulated census is in {place}/people.csv, what is public about it in people.toml.")
+    _prepare(path, fresh)
+    _write_inputs(path, records)
+    say(f"{path}/people.csv is a simulated census of {records:,} people.")
+    say(f"{path}/people.toml is its schema: what is public about the table.")
     say()
     for words in _STORY:
-        _step(place, words)
+        _step(path, words)
     say()
-    say(f"Done.  Open {place}/by-age/report.html in a browser, or in Python:")
-    say(f"  import dpublish; dpublish.load('{place}/by-age').count('age in 31..45')")
+    say(f"Done.  Open {path}/by-age/report.html in a browser, or in Python:")
+    say(f"  import dpublish; dpublish.load('{path}/by-age').count('age in 31..45')")
 
 
 _HISTOGRAM = ("--method", "histogram", "--columns", "age,sex,income", "--schema", "people.toml")
@@ -55,36 +57,34 @@ _STORY: tuple[tuple[str, ...], ...] = (
 )
 
 
-def _prepare(place: Path, fresh: bool) -> None:
-    if place.exists():
-        if not (place / _MARK).exists():
-            raise InvalidParameter(
-                f"{place} exists and is not an earlier demo; name another folder"
-            )
+def _prepare(path: Path, fresh: bool) -> None:
+    if path.exists():
+        if not (path / _MARK).exists():
+            raise InvalidParameter(f"{path} exists and is not an earlier demo; name another folder")
         if not fresh:
-            raise InvalidParameter(f"{place} holds an earlier demo; add --fresh to start over")
-        shutil.rmtree(place)
+            raise InvalidParameter(f"{path} holds an earlier demo; add --fresh to start over")
+        shutil.rmtree(path)
     try:
-        place.mkdir(parents=True)
-        (place / _MARK).touch()
+        path.mkdir(parents=True)
+        (path / _MARK).touch()
     except OSError as error:
-        raise InputError(f"cannot create {place} ({error.strerror})") from None
+        raise InputError(f"cannot create {path} ({error.strerror})") from None
 
 
-def _write_inputs(place: Path, records: int) -> None:
+def _write_inputs(path: Path, records: int) -> None:
     from pyarrow import csv
 
     from dpublish.datasets.census import SCHEMA, census
 
-    csv.write_csv(census(records), place / "people.csv")
-    (place / "people.toml").write_text(SCHEMA, "utf-8")
+    csv.write_csv(census(records), path / "people.csv")
+    (path / "people.toml").write_text(SCHEMA, "utf-8")
 
 
-def _step(place: Path, words: tuple[str, ...]) -> None:
+def _step(path: Path, words: tuple[str, ...]) -> None:
     shown = " ".join(f"'{word}'" if " " in word else word for word in words)
     emit(click.style(f"$ dpublish {shown}", bold=True) + "\n")
     # Each step is the real command in a process of its own, as a user would run it.
-    done = subprocess.run([sys.executable, "-m", "dpublish", *words], cwd=place, check=False)
+    done = subprocess.run([sys.executable, "-m", "dpublish", *words], cwd=path, check=False)
     if done.returncode:
         raise InputError(f"the step failed with exit code {done.returncode}")
     say()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from dpublish.cli.group import complete_files
 from dpublish.cli.output import json_option, say, say_json, say_table
 from dpublish.core.folder.folder import load
 from dpublish.errors import InvalidParameter
@@ -15,17 +16,26 @@ from dpublish.storage.files import require_writable, write_text
 
 
 @click.command(name="evaluate")
-@click.argument("release")
+@click.argument("release", shell_complete=complete_files)
 @click.option(
     "--against",
     required=True,
     help="True rows; to measure classifiers, ones that the release was not made from.",
+    shell_complete=complete_files,
 )
-@click.option("--train", help="True rows on which to train classifiers to compare with.")
+@click.option(
+    "--train",
+    help="True rows on which to train classifiers to compare with.",
+    shell_complete=complete_files,
+)
 @click.option("--target", help="The class column, if the release does not name it.")
 @click.option("--classifiers", help="Some of direct,tree,logistic,boosting,svm; all if absent.")
 @click.option("--seed", default=0, show_default=True, help="Which synthetic rows to draw.")
-@click.option("--page", help="An .html file to create, with plots; NOT PRIVATE like all of it.")
+@click.option(
+    "--page",
+    help="An .html file to create, with plots; NOT PRIVATE like all of it.",
+    shell_complete=complete_files,
+)
 @json_option
 def evaluate_command(
     release: str,

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from dpublish.cli.output import json_option, progress_bar, say, say_json, say_table
+from dpublish.cli.output import json_option, say, say_json, say_table, show_progress
 from dpublish.experiments import EXPERIMENTS
 from dpublish.experiments.experiment import Summary, run_experiment
 
@@ -38,7 +38,7 @@ def experiment(
         _list_experiments(as_json)
         return
     given = {key: _value(key, value) for key, value in options.items() if value is not None}
-    with progress_bar() as progress:
+    with show_progress() as progress:
         summary = run_experiment(
             name, repeats=repeats, output=Path(output), progress=progress, **given
         )

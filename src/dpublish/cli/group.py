@@ -1,9 +1,16 @@
 """Groups of commands: they print their help, and suggest what a mistyped word may have meant."""
 
+from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from dpublish.core.settings import Setting
+
+SETTING_ALIASES = {"epsilon_column": "preference"}
+"""Settings by the names that people look for."""
 
 
 class Group(click.Group):
@@ -17,7 +24,7 @@ class Group(click.Group):
         known = self.list_commands(ctx)
         if name in known or name.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
-        near = get_close_matches(name, known, n=3, cutoff=0.5)
+        near = get_close_matches(name, known)
         advice = f"did you mean {' or '.join(near)}?" if near else f"see: {ctx.command_path} --help"
         raise click.UsageError(f"there is no command {name!r}; {advice}", ctx)
 
@@ -25,31 +32,72 @@ class Group(click.Group):
 class MethodCommand(click.Command):
     """A command that takes a method's settings as options, and completes their names."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options; one that is neither known nor a setting gets a suggestion."""
+        given = [word.partition("=")[0] for word in args if word.startswith("--")]
+        try:
+            rest = super().parse_args(ctx, args)
+        except click.MissingParameter as missing:
+            for name in missing.param.opts if missing.param is not None else ():
+                self._suggest(ctx, [word for word in given if word not in self._options()], name)
+            raise
+        if not ctx.resilient_parsing and (settings := _settings_of(ctx)):
+            known = {*map(_option, settings), *map(_as_option, SETTING_ALIASES)}
+            unknown = [word.partition("=")[0] for word in ctx.args if word.startswith("--")]
+            self._suggest(ctx, [word for word in unknown if word not in known], *self._options())
+        return rest
+
+    def _options(self) -> list[str]:
+        return [name for param in self.params for name in param.opts if name.startswith("--")]
+
+    def _suggest(self, ctx: click.Context, unknown: Sequence[str], *known: str) -> None:
+        """Refuse the first unknown option that is nearly one of the known ones."""
+        for word in unknown:
+            if near := get_close_matches(word, known, n=1, cutoff=0.75):
+                raise click.UsageError(f"there is no option {word!r}; did you mean {near[0]}?", ctx)
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        """List own options and, once --method is there, those of its settings."""
-        found = super().shell_complete(ctx, incomplete)
-        method = ctx.params.get("method")
-        if not incomplete.startswith("-") or not method:
-            return found
+        """List own options and, once --method is there, those of its settings and their values."""
         from click.shell_completion import CompletionItem
 
-        from dpublish.core.registry import method_settings
-        from dpublish.core.stream_catalog import STREAMS, stream_settings
-        from dpublish.errors import DPublishError
+        found = super().shell_complete(ctx, incomplete)
+        settings = _settings_of(ctx)
+        if incomplete.startswith("-"):
+            names = [(_option(item), item.help) for item in settings]
+        else:
+            last = ctx.args[-1] if ctx.args else ""
+            asked = [item for item in settings if _option(item) == last]
+            names = [(choice, "") for item in asked for choice in _choices(item)]
+        items = [CompletionItem(name, help=text or None) for name, text in names]
+        return [*found, *(item for item in items if item.value.startswith(incomplete))]
 
-        try:
-            settings = stream_settings(method) if method in STREAMS else method_settings(method)
-        except DPublishError:
-            return found
-        names = ((f"--{item.name.replace('_', '-')}", item.help) for item in settings)
-        return [
-            *found,
-            *(
-                CompletionItem(name, help=text)
-                for name, text in names
-                if name.startswith(incomplete)
-            ),
-        ]
+
+def _settings_of(ctx: click.Context) -> "list[Setting]":
+    """List the settings of the method that was named; none if there is no such method."""
+    method = ctx.params.get("method")
+    if not method:
+        return []
+    from dpublish.core.registry import method_settings
+    from dpublish.core.stream_catalog import STREAMS, stream_settings
+    from dpublish.errors import DPublishError
+
+    try:
+        return stream_settings(method) if method in STREAMS else method_settings(method)
+    except DPublishError:
+        return []
+
+
+def _option(item: "Setting") -> str:
+    return _as_option(item.name)
+
+
+def _as_option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _choices(item: "Setting") -> list[str]:
+    """List the values of a setting that takes one of a few."""
+    return item.type_name.split(" | ") if " | " in item.type_name else []
 
 
 def complete_methods(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
@@ -57,10 +105,20 @@ def complete_methods(ctx: click.Context, param: click.Parameter, incomplete: str
     from click.shell_completion import CompletionItem
 
     from dpublish.core.catalog import CATALOG
+    from dpublish.core.plugins import plugins
     from dpublish.core.stream_catalog import STREAMS
 
+    known = {name: entry.publishes for name, entry in {**CATALOG, **STREAMS}.items()}
+    known |= {name: f"a method of {point.value}" for name, point in plugins().items()}
     return [
-        CompletionItem(name, help=entry.publishes)
-        for name, entry in {**CATALOG, **STREAMS}.items()
+        CompletionItem(name, help=text)
+        for name, text in known.items()
         if name.startswith(incomplete)
     ]
+
+
+def complete_files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Let the shell complete the name of a file or folder."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]

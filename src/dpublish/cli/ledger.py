@@ -1,14 +1,13 @@
 """`dpublish ledger`: keep the books."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import ceil
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dpublish.cli.group import Group
+from dpublish.cli.group import Group, complete_files
+from dpublish.cli.level_use import say_level_use
 from dpublish.cli.output import json_option, say, say_json, say_table, say_warnings
 from dpublish.core.folder.folder import differences, folder_hash, load
 from dpublish.errors import (
@@ -18,22 +17,20 @@ from dpublish.errors import (
     LedgerTampered,
     LedgerUnavailable,
 )
-from dpublish.ledger.account import GrantStatus, LevelStatus, Status
+from dpublish.ledger.account import GrantStatus, Status
 from dpublish.ledger.ledger import Ledger
 from dpublish.ledger.verify import Verification
 from dpublish.methods.streams.folder import is_stream
 from dpublish.privacy.budget import Grant
-from dpublish.privacy.epsilon import format_epsilon, format_short
+from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_short
 from dpublish.privacy.receipt import Receipt
 
-_path = click.argument("path")
-_BAR = 20  # characters
-_MOST_SHOWN = 20  # levels
+_path = click.argument("path", shell_complete=complete_files)
 
 
 @click.group(cls=Group)
 def ledger() -> None:
-    """Keep the books: who may spend how much, what was granted, and that nothing was altered."""
+    """Keep the ledger: set caps, show what was spent, and verify that no entry was altered."""
 
 
 @ledger.command()
@@ -42,6 +39,7 @@ def ledger() -> None:
     "--anchor",
     help="A second file, on another disk or an append-only share, that every change is also "
     "written to and checked against.",
+    shell_complete=complete_files,
 )
 def create(path: str, anchor: str | None) -> None:
     """Start a new ledger file."""
@@ -52,12 +50,12 @@ def create(path: str, anchor: str | None) -> None:
 
 @ledger.command(name="anchor")
 @_path
-@click.argument("file")
+@click.argument("file", shell_complete=complete_files)
 @click.option("--lost", is_flag=True, help="The anchor so far is gone, or was set back.")
 def set_anchor(path: str, file: str, lost: bool) -> None:
-    """Write every change from now on to FILE, too, and check the ledger against it.
+    """Write every change to FILE, too, and check against it.
 
-    FILE is new, or an anchor of this ledger that was moved.
+    It begins now.  FILE is new, or an anchor of this ledger that was moved.
     """
     with Ledger(path) as books:
         books.set_anchor(file, lost=lost)
@@ -67,15 +65,16 @@ def set_anchor(path: str, file: str, lost: bool) -> None:
 @ledger.command()
 @_path
 @click.argument("dataset")
-@click.option("--cap", help="The most that may ever be spent on this dataset.")
+@click.option("--cap", help="The largest epsilon that may be spent on this dataset in all.")
 @click.option(
-    "--levels", help="Instead: the numbers among which people's own are rounded down: 0.01,0.1,1."
+    "--levels",
+    help="Instead of a cap: levels to which each person's own epsilon is rounded down: 0.01,0.1,1.",
 )
-@click.option("--note", default="", help="A remark for the books.")
+@click.option("--note", default="", help="A remark that the ledger keeps.")
 def add(path: str, dataset: str, cap: str | None, levels: str | None, note: str) -> None:
-    """Give a dataset an allowance, or each of its people one of several."""
+    """Give a dataset a cap on epsilon, or levels of it."""
     if cap is None and levels is None:
-        raise InvalidParameter("say what may be spent: --cap 2.0, or --levels 0.01,0.1,1")
+        raise InvalidParameter("name what may be spent: --cap 2.0, or --levels 0.01,0.1,1")
     numbers = [] if levels is None else levels.split(",")
     with Ledger(path) as books:
         books.add(dataset, cap=cap, note=note, levels=numbers)
@@ -83,18 +82,18 @@ def add(path: str, dataset: str, cap: str | None, levels: str | None, note: str)
     if not status.levels:
         say(f"{dataset} may spend epsilon {cap} in all")
         return
-    say(f"each person of {dataset} may spend in all what her level says: {levels}")
-    first = format_epsilon(status.levels[0].level)
-    say(f"whoever has a number below {first}, or none, must not be in any release")
+    say(f"each person of {dataset} may spend their level in all: {levels}")
+    first = format_short(status.levels[0].level)
+    say(f"records whose own epsilon is below {first}, or missing, must not be in any release")
 
 
 @ledger.command(name="cap")
 @_path
 @click.argument("dataset")
 @click.argument("cap")
-@click.option("--reason", required=True, help="Why; it stays in the books for good.")
+@click.option("--reason", required=True, help="Why; the ledger keeps it for good.")
 def change_cap(path: str, dataset: str, cap: str, reason: str) -> None:
-    """Change a dataset's allowance, for a stated reason."""
+    """Change a dataset's cap, for a stated reason."""
     with Ledger(path) as books:
         books.change_cap(dataset, cap, reason=reason)
     say(f"{dataset} may now spend epsilon {cap} in all")
@@ -103,25 +102,27 @@ def change_cap(path: str, dataset: str, cap: str, reason: str) -> None:
 @ledger.command()
 @_path
 @click.argument("dataset", required=False)
+@click.option("--exact", is_flag=True, help="Write every epsilon exactly, such as 1/3.")
 @json_option
-def show(path: str, dataset: str | None, as_json: bool) -> None:
-    """Show allowances and grants."""
+def show(path: str, dataset: str | None, exact: bool, as_json: bool) -> None:
+    """Show caps, what is left of them, and every grant."""
     with Ledger(path) as books:
         names = [dataset] if dataset else list(books.datasets())
         statuses = [books.status(name) for name in names]
         anchor, warnings = books.anchor, books.anchor_warnings()
     say_warnings(warnings)
     if as_json:
-        place = None if anchor is None else str(anchor)
-        say_json([_plain(status) | {"anchor": place} for status in statuses])
+        file = None if anchor is None else str(anchor)
+        say_json([_plain(status) | {"anchor": file} for status in statuses])
         return
+    written = format_epsilon if exact else format_rounded
     say_table(
         ["dataset", "cap", "spent", "left", "grants", "hides"],
         [
             [
                 status.dataset,
-                *(format_epsilon(v) for v in (status.cap, status.spent, status.left)),
-                str(len(status.grants)),
+                *(written(amount) for amount in (status.cap, status.spent, status.left)),
+                f"{len(status.grants):,}",
                 "not decided yet" if status.hides is None else status.hides.brief(),
             ]
             for status in statuses
@@ -136,7 +137,11 @@ def show(path: str, dataset: str | None, as_json: bool) -> None:
     for status in statuses:
         if status.levels:
             _show_levels(status)
-    rows = [_grant_row(status.dataset, grant) for status in statuses for grant in status.grants]
+    rows = [
+        _grant_row(status.dataset, grant, written(grant.epsilon))
+        for status in statuses
+        for grant in status.grants
+    ]
     if rows:
         say()
         say_table(["entry", "time", "dataset", "epsilon", "hides", "state", "purpose"], rows)
@@ -146,71 +151,62 @@ def show(path: str, dataset: str | None, as_json: bool) -> None:
 
 
 def _plain(status: Status) -> dict[str, Any]:
-    """Give a status as plain values, with what is hidden in words, too."""
+    """Return a status as plain values, with what is hidden in words, too."""
     words = None if status.hides is None else status.hides.brief()
     return status.to_dict() | {"hides_in_words": words}
 
 
 def _show_levels(status: Status) -> None:
-    """Draw how much of each level's own number is used."""
-    shown = _some(status.levels)
+    """Draw how much of each level is used."""
     say()
-    say(f"{status.dataset}: each person's own number (cap, spent and left above: the highest)")
-    say_table(
-        ["level", "spent", "left", "used"],
-        [
-            [*(format_short(v) for v in (each.level, each.spent, each.left)), _bar(each)]
-            for each in shown
-        ],
+    say(f"{status.dataset}: epsilon by level (cap, spent and left above are the highest level's)")
+    say_level_use(
+        {each.level: each.spent for each in status.levels},
+        {each.level: each.left for each in status.levels},
+        heading="spent",
     )
-    if len(shown) < len(status.levels):
-        say(f"{len(status.levels) - len(shown):,} levels between them are not shown; see --json")
 
 
-def _some(levels: Sequence[LevelStatus]) -> Sequence[LevelStatus]:
-    """Take a table's worth of levels, the first and the last among them."""
-    if len(levels) <= _MOST_SHOWN:
-        return levels
-    places = [(len(levels) - 1) * row // (_MOST_SHOWN - 1) for row in range(_MOST_SHOWN)]
-    return [levels[place] for place in places]
-
-
-def _bar(status: LevelStatus) -> str:
-    filled = ceil(status.spent / status.level * _BAR)  # what is used a little is seen to be used
-    return "#" * filled + "." * (_BAR - filled)
-
-
-def _grant_row(dataset: str, grant: GrantStatus) -> list[str]:
-    epsilon = format_epsilon(grant.epsilon)
+def _grant_row(dataset: str, grant: GrantStatus, epsilon: str) -> list[str]:
     shown = f"up to {epsilon}, by level" if grant.levels else epsilon
     if grant.window is not None:
         shown = f"{epsilon} per window of {grant.window:,}"
     if grant.all_have_levels:
         shown += " at every level (all have levels, by the owner's word)"
     hides = grant.hides.brief()
-    return [str(grant.entry), grant.time, dataset, shown, hides, grant.state, grant.purpose]
+    return [f"{grant.entry:,}", grant.time, dataset, shown, hides, grant.state, grant.purpose]
 
 
 @ledger.command()
 @_path
-@click.argument("release")
+@click.argument("release", shell_complete=complete_files)
 def record(path: str, release: str) -> None:
-    """Enter a release whose publication was interrupted before the books were closed on it."""
+    """Enter a release whose command was interrupted."""
     receipt = load(release).receipt
     with Ledger(path) as books:
         grant, _ = _paid_by(books, release, receipt)
         if _is_recorded(books, release, receipt):
-            say(f"{release} is entered already, under entry {grant.entry}")
+            say(f"{release} is entered already, under entry {grant.entry:,}")
             return
         books.publish(grant, receipt.release_id, folder_hash(Path(release)))
-    say(f"entered {release} under entry {grant.entry}")
+    say(f"entered {release} under entry {grant.entry:,}")
 
 
 @ledger.command()
 @_path
 @click.option("--head", help="The head hash noted down earlier.")
-@click.option("--release", "releases", multiple=True, help="A release folder to check against.")
-@click.option("--anchor", help="The ledger's anchor, or a copy; the one that it names if absent.")
+@click.option(
+    "--release",
+    "releases",
+    multiple=True,
+    help="A release folder to check against.",
+    shell_complete=complete_files,
+)
+@click.option(
+    "--anchor",
+    help="The ledger's anchor, or a copy; the one that it names if absent.",
+    shell_complete=complete_files,
+)
 @json_option
 def verify(
     path: str, head: str | None, releases: tuple[str, ...], anchor: str | None, as_json: bool
@@ -236,7 +232,7 @@ def verify(
         told |= {"compared": compared, "unrecorded": checked.unrecorded}
         say_json(told | {"warnings": list(result.warnings)})
     else:
-        say(f"{result.entries} entries, head {result.head}")
+        say(f"{result.entries:,} entries, head {result.head}")
     say_warnings(result.warnings)
     _require_trusted(path, result, checked, is_named=anchor is not None)
     if not as_json:

@@ -37,11 +37,13 @@ def epsilon_left(method: PersonalSettings, status: Status) -> Fraction:
     return top * min(left[level] / level for level in method.levels)
 
 
-def say_level_use(paid: Mapping[Fraction, Fraction], left: Mapping[Fraction, Fraction]) -> None:
+def say_level_use(
+    paid: Mapping[Fraction, Fraction], left: Mapping[Fraction, Fraction], *, heading: str = "pays"
+) -> None:
     """Print what each level pays, what it has left afterward, and how much of it is used."""
     levels = _some(list(paid))
     say_table(
-        ["level", "pays", "left", "used"],
+        ["level", heading, "left", "used"],
         [
             [*map(format_short, (level, paid[level], left[level])), _meter(1 - left[level] / level)]
             for level in levels

@@ -1,6 +1,6 @@
 """The command's entry: subcommands are imported when they are called, so that help is quick.
 
-Exit codes: 0 done, 1 the request is wrong, 2 the budget is not there, 3 a file cannot be
+Exit codes: 0 done, 1 the request is wrong, 2 the budget does not suffice, 3 a file cannot be
 read or written, 70 a fault of dpublish itself (set DPUBLISH_TRACEBACK to see where), 130
 interrupted by Ctrl-C, 143 by SIGTERM and 129 by SIGHUP.
 """
@@ -16,33 +16,36 @@ import click
 
 from dpublish.cli.group import Group
 from dpublish.cli.stop_signals import Stopped, StopSignals
-from dpublish.errors import DPublishError, LedgerExposed
+from dpublish.errors import DPublishError, InvalidParameter, LedgerExposed
 
 _COMMANDS = {
-    "demo": ("dpublish.cli.demo:demo", "Data, schema, release and report in a minute."),
-    "schema": ("dpublish.cli.schema:schema", "Draft and check the description of a table."),
-    "ledger": ("dpublish.cli.ledger:ledger", "Keep the books: allowances, grants, verification."),
-    "methods": ("dpublish.cli.methods:methods", "What can be published, and how to choose."),
-    "plan": ("dpublish.cli.plan:plan", "Cost and expected error before spending; reads no data."),
-    "release": ("dpublish.cli.release:release", "Publish from a table, paid for from the ledger."),
+    "demo": ("dpublish.cli.demo:demo", "Try it: data, schema, release and report in a minute."),
+    "schema": ("dpublish.cli.schema:schema", "Draft, check and show the schema of a table."),
+    "ledger": ("dpublish.cli.ledger:ledger", "Keep the ledger: caps, grants, verification."),
+    "methods": ("dpublish.cli.methods:methods", "List the methods, and the settings of one."),
+    "plan": ("dpublish.cli.plan:plan", "Predict cost and error; reads no data."),
+    "release": ("dpublish.cli.release:release", "Publish from a table; the ledger pays."),
     "stream": ("dpublish.cli.stream:stream", "Publish a changing table step by step."),
     "rows": ("dpublish.cli.use:rows", "Draw synthetic rows from a release; free."),
     "count": ("dpublish.cli.use:count", "Count records in a release; free."),
-    "predict": ("dpublish.cli.predict:predict", "Classify rows with a release; free."),
-    "choose-k": ("dpublish.cli.choose_k:choose_k", "How many clusters a grid shows; free."),
-    "report": ("dpublish.cli.use:report", "Write a release's page anew, beside it; free."),
+    "predict": ("dpublish.cli.use:predict", "Classify rows with a release; free."),
+    "choose-k": ("dpublish.cli.choose_k:choose_k", "Find how many clusters a release shows; free."),
+    "report": ("dpublish.cli.use:report", "Write the report of a release again; free."),
     "verify": (
         "dpublish.cli.signing:verify",
-        "Check a release: unchanged, and whose; free.",
+        "Check that a release is unchanged, and who signed it; free.",
     ),
     "sign": ("dpublish.cli.signing:sign", "Sign a release with the owner's key."),
-    "key": ("dpublish.cli.signing:key", "Make a key to sign releases with."),
+    "key": ("dpublish.cli.signing:key", "Create a key to sign releases with."),
     "evaluate": (
         "dpublish.cli.evaluate:evaluate_command",
-        "Measure a release on true rows; not private.",
+        "Measure a release on true rows; NOT PRIVATE.",
     ),
-    "experiment": ("dpublish.cli.experiment:experiment", "Rerun and compare methods; not private."),
-    "completion": ("dpublish.cli.completion:completion", "Let your shell complete commands."),
+    "experiment": (
+        "dpublish.cli.experiment:experiment",
+        "Compare methods on public data; NOT PRIVATE.",
+    ),
+    "completion": ("dpublish.cli.main:completion", "Print a completion script for your shell."),
 }
 
 
@@ -71,11 +74,12 @@ class _LazyGroup(Group):
 @click.version_option(version("dpublish"), prog_name="dpublish")
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Publish something useful from a sensitive table under differential privacy.
+    """Publish counts, synthetic rows, models and clusters under differential privacy.
 
-    Start with `dpublish demo`.  Exit codes: 0 done, 1 the request is wrong, 2 the budget is
-    not there, 3 a file cannot be read or written, 130 interrupted (143 by SIGTERM, 129 by
-    SIGHUP).
+    Start with `dpublish demo`, or with `dpublish methods`.
+
+    Exit codes: 0 done, 1 the request is wrong, 2 the budget does not suffice, 3 a file cannot be
+    read or written, 130 interrupted (143 by SIGTERM, 129 by SIGHUP).
     """
     ctx.with_resource(warnings.catch_warnings())
     warnings.simplefilter("always", LedgerExposed)
@@ -83,7 +87,7 @@ def command(ctx: click.Context) -> None:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Print a warning in one line, without the place in the code that it came from."""
+    """Print a warning in one line, without the line of code that it came from."""
     from dpublish.cli.output import say_aside
 
     say_aside("warning: " + " ".join(str(message).split()))
@@ -110,6 +114,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a shell; load it once from its start-up file.
+
+    \b
+    bash:  dpublish completion bash > ~/.dpublish-complete.bash
+           echo '. ~/.dpublish-complete.bash' >> ~/.bashrc
+    zsh:   dpublish completion zsh > ~/.dpublish-complete.zsh
+           echo '. ~/.dpublish-complete.zsh' >> ~/.zshrc
+    fish:  dpublish completion fish > ~/.config/fish/completions/dpublish.fish
+    """  # noqa: D301 - click keeps lines after it
+    from click.shell_completion import get_completion_class
+
+    from dpublish.cli.output import emit
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise InvalidParameter(f"there is no completion for {shell}")
+    emit(kind(command, {}, "dpublish", "_DPUBLISH_COMPLETE").source() + "\n")
+
+
 def run() -> None:
     """Run the command as a process of its own; the installed script calls it."""
     signals = StopSignals()
@@ -123,7 +149,7 @@ def run() -> None:
 
 
 def _explain(error: BaseException) -> tuple[str, int]:
-    """Say in one line what went wrong and what stands, and with which exit code to leave."""
+    """Return one line on what went wrong and what is done, and the exit code to leave with."""
     if isinstance(error, click.Abort) and isinstance(error.__cause__, KeyboardInterrupt):
         error = error.__cause__
     message, code = _classify(error)
@@ -149,4 +175,4 @@ def _classify(error: BaseException) -> tuple[str, int]:
         raise error
     # The text of an unforeseen error, and notes on it, may quote a row; its kind does not.
     fault = f"a fault of dpublish itself ({type(error).__name__}); please report it"
-    return f"{fault}; `dpublish ledger show` tells what was debited", _FAULT
+    return f"{fault}; `dpublish ledger show` lists what was debited", _FAULT

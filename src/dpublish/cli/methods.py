@@ -1,5 +1,8 @@
 """`dpublish methods`: what can be published, and how to choose."""
 
+from fractions import Fraction
+from typing import Any
+
 import click
 
 from dpublish.cli.group import complete_methods
@@ -8,6 +11,7 @@ from dpublish.core.registry import list_methods, method_settings
 from dpublish.core.settings import canonical_name
 from dpublish.core.stream_catalog import STREAMS, stream_settings
 from dpublish.errors import require_known
+from dpublish.privacy.epsilon import format_rounded
 
 
 @click.command()
@@ -68,6 +72,23 @@ def _one(name: str, as_json: bool) -> None:
     say()
     rows = []
     for item in settings:
-        default = "required" if item.is_required else f"default {item.default}"
+        default = "(required)" if item.is_required else _written(item.default)
         rows.append([f"--{item.name.replace('_', '-')}", item.type_name, default, item.help])
-    say_table(["setting", "takes", "", "what it does"], rows)
+    say_table(["setting", "takes", "default", "what it does"], rows)
+
+
+def _written(value: Any) -> str:
+    """Write a default for people: decimals, thousands separators.
+
+    >>> [_written(value) for value in (Fraction(1, 2), None, (), True, ("age", "sex"), 20_000)]
+    ['0.5', 'not set', 'not set', 'true', 'age,sex', '20,000']
+    """
+    if value is None or value == ():
+        return "not set"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, Fraction):
+        return format_rounded(value)
+    return ",".join(map(_written, value)) if isinstance(value, tuple) else str(value)

@@ -1,4 +1,4 @@
-"""What all subcommands share: JSON or words, a progress bar on a terminal, settings as options.
+"""What all subcommands share: JSON or words, progress on a terminal, settings as options.
 
 All that is printed goes through here, because names, values and notes may come from a
 stranger's file: what is no printable character is written out, so that nothing can move the
@@ -14,19 +14,13 @@ from typing import Any, TypeVar
 
 import click
 
-from dpublish.cli.group import complete_methods
+from dpublish.cli.group import SETTING_ALIASES, complete_files, complete_methods
 from dpublish.core.method import Progress
 from dpublish.errors import InputError, InvalidParameter
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
-all_have_levels_option = click.option(
-    "--all-have-levels",
-    is_flag=True,
-    help="Your word that no record is below the first level; for ordinary methods, where the "
-    "dataset has levels.",
-)
 
 
 def say(text: str = "") -> None:
@@ -35,7 +29,7 @@ def say(text: str = "") -> None:
 
 
 def say_warnings(texts: Iterable[str]) -> None:
-    """Print what is not wrong yet, beside the output."""
+    """Print warnings on standard error."""
     for text in texts:
         say_aside("warning: " + " ".join(text.split()))
 
@@ -64,7 +58,7 @@ def printable(text: str) -> str:
 def emit(text: str) -> None:
     """Write to standard output, as it is.
 
-    If nobody reads any more, the rest is dropped: the command itself goes on.
+    If the reader has gone away, the rest is dropped: the command itself goes on.
     """
     try:
         click.echo(text, nl=False)
@@ -87,7 +81,7 @@ def _drop_output() -> None:
 
 @contextmanager
 def standing(done: str) -> Iterator[None]:
-    """Say, if anything goes wrong within, what is done and stands."""
+    """Add to any error within a note of what is done already."""
     try:
         yield
     except BaseException as error:
@@ -106,7 +100,9 @@ def say_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, title: s
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=printable(title) or None, title_justify="left", box=None, pad_edge=False)
+    if title:
+        say(title)
+    table = Table(box=None, pad_edge=False)
     for header in headers:
         table.add_column(printable(header), overflow="fold")
     for row in rows:
@@ -116,11 +112,11 @@ def say_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, title: s
         console.width = 400
     with console.capture() as drawn:
         console.print(table)
-    emit(drawn.get())
+    emit("".join(f"{line.rstrip()}\n" for line in drawn.get().splitlines()))
 
 
 @contextmanager
-def progress_bar() -> Iterator[Progress | None]:
+def show_progress() -> Iterator[Progress | None]:
     """Show progress on a terminal and stay silent in a pipe."""
     if not sys.stderr.isatty():
         yield None
@@ -162,16 +158,46 @@ def settings_from(arguments: Sequence[str], pairs: Sequence[str]) -> dict[str, s
     return settings
 
 
-_ALIASES = {"epsilon_column": "preference"}
-"""Settings by the names that people look for."""
-
-
 def _put(settings: dict[str, str], name: str, value: str) -> None:
     key = name.strip().replace("-", "_")
-    key = _ALIASES.get(key, key)
+    key = SETTING_ALIASES.get(key, key)
     if key in settings:
         raise InvalidParameter(f"the setting {name!r} is given twice")
     settings[key] = value
+
+
+def payment_options(function: F) -> F:
+    """Add what `release` and `stream start` share: who pays, what for, and where to publish."""
+    for option in (
+        click.option(
+            "-o",
+            "--output",
+            required=True,
+            help="The release folder to create.",
+            shell_complete=complete_files,
+        ),
+        click.option(
+            "--all-have-levels",
+            is_flag=True,
+            help="Confirm that no record is below the first level; an ordinary method needs it "
+            "where the dataset has levels.",
+        ),
+        click.option(
+            "--purpose",
+            default="",
+            help="What it is for; published in the receipt, and kept in the ledger.",
+        ),
+        click.option("--dataset", required=True, help="Which dataset of the ledger pays."),
+        click.option(
+            "--ledger",
+            "ledger_path",
+            required=True,
+            help="The ledger file.",
+            shell_complete=complete_files,
+        ),
+    ):
+        function = option(function)
+    return function
 
 
 def method_options(function: F) -> F:
@@ -188,7 +214,11 @@ def _with_method(function: F, *, needs_schema: bool) -> F:
     for option in (
         click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="A setting."),
         click.option(
-            "--schema", "schema_path", required=needs_schema, help="The schema file (TOML)."
+            "--schema",
+            "schema_path",
+            required=needs_schema,
+            help="The schema file (TOML).",
+            shell_complete=complete_files,
         ),
         click.option(
             "--method",

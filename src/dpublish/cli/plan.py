@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from dpublish.accuracy.rounding import format_number
 from dpublish.cli.compare import compare_methods
 from dpublish.cli.group import MethodCommand
 from dpublish.cli.level_use import plain_levels, say_level_use
@@ -23,7 +24,7 @@ from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.methods.personalized.method import PersonalSettings
-from dpublish.privacy.epsilon import format_epsilon
+from dpublish.privacy.epsilon import format_epsilon, format_rounded
 from dpublish.publishing import predict, read_epsilon
 from dpublish.publishing.plan import epsilon_for
 
@@ -32,7 +33,7 @@ from dpublish.publishing.plan import epsilon_for
 @planning_options
 @click.option("--epsilon", help="What you would spend: 0.5, or several: 0.1,0.5,1")
 @click.option(
-    "--wanted-error", type=float, help="Find the epsilon that brings the error down to this."
+    "--wanted-error", type=float, help="Find the smallest epsilon whose error is at most this."
 )
 @click.option("--rows", "n_records", type=int, help="Roughly how many records, if that is public.")
 @click.option(
@@ -53,7 +54,7 @@ def plan(
     compare: bool,
     as_json: bool,
 ) -> None:
-    """Tell cost and expected error before spending.  No data is read.
+    """Predict cost and error before anything is spent.  No data is read.
 
     \b
     dpublish plan --method histogram --columns age,sex --schema people.toml --epsilon 0.1,0.5
@@ -88,9 +89,9 @@ def plan(
         )
         return
     for choice, expected in plans:
-        say(f"epsilon {format_epsilon(choice)}: {expected.summary}")
+        say(f"epsilon {format_rounded(choice)}: {expected.summary}")
         for name, value in expected.figures.items():
-            say(f"  {figure_name(name)}: {value:,.4g}")
+            say(f"  {figure_name(name)}: {format_number(value)}")
         if isinstance(chosen, PersonalSettings):
             paid = chosen.spending(choice)
             say_level_use(paid, {level: level - amount for level, amount in paid.items()})
@@ -103,7 +104,7 @@ def _choices(
     epsilon: str | None,
     wanted_error: float | None,
 ) -> list[Fraction]:
-    """List what might be spent: as given, as wanted, or the largest level."""
+    """List the epsilons to plan for: as given, as wanted, or the largest level."""
     if epsilon is None and wanted_error is None and isinstance(method, PersonalSettings):
         return [method.levels[-1]]
     if (epsilon is None) == (wanted_error is None):

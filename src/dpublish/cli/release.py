@@ -6,51 +6,49 @@ from typing import Any
 
 import click
 
-from dpublish.cli.group import MethodCommand
+from dpublish.cli.group import MethodCommand, complete_files
 from dpublish.cli.level_use import epsilon_left, say_level_use
 from dpublish.cli.output import (
     FREE_SETTINGS,
-    all_have_levels_option,
     json_option,
     method_options,
-    progress_bar,
+    payment_options,
     say,
     say_json,
     settings_from,
+    show_progress,
     standing,
 )
 from dpublish.cli.signing import read_signing_key, say_signed, sign_option
 from dpublish.core.method import Method
 from dpublish.core.registry import make_method
 from dpublish.core.released import Release
+from dpublish.core.stream_catalog import STREAMS
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetExhausted, DPublishError, InvalidParameter
 from dpublish.ledger.account import Status
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.personalized.method import PersonalSettings
-from dpublish.privacy.epsilon import format_epsilon, format_short, parse_epsilon
+from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_short, parse_epsilon
 from dpublish.publishing import publish
 
 
 @click.command(cls=MethodCommand, context_settings=dict(FREE_SETTINGS))
 @method_options
-@click.option("--data", required=True, help="CSV, Parquet, Arrow or .duckdb file, or a glob.")
+@click.option(
+    "--data",
+    required=True,
+    help="CSV, Parquet, Arrow or .duckdb file, or a glob.",
+    shell_complete=complete_files,
+)
 @click.option("--table", "table_name", help="Which table of a .duckdb file.")
 @click.option(
     "--epsilon",
     help='What to spend, exactly: 0.5, or "1/3". Of a personalized method: at the largest level; '
     "all that the levels have left if absent.",
 )
-@click.option("--ledger", "ledger_path", required=True, help="The ledger file.")
-@click.option("--dataset", required=True, help="Whose allowance pays, by its name in the ledger.")
-@click.option(
-    "--purpose",
-    default="",
-    help="What it is for; published in the receipt, and kept in the ledger.",
-)
-@all_have_levels_option
-@click.option("-o", "--output", required=True, help="The release folder to create.")
+@payment_options
 @sign_option
 @json_option
 @click.pass_context
@@ -85,6 +83,10 @@ def release(
         raise InvalidParameter(
             "standard input is for `dpublish stream next` only; name a file: --data people.csv"
         )
+    if method in STREAMS:
+        raise InvalidParameter(
+            f"{method} publishes a stream; run: dpublish stream start STATE --method {method} ..."
+        )
     key = read_signing_key(sign_path)
     chosen = make_method(method, settings_from(ctx.args, pairs))
     schema = load_schema(schema_path)
@@ -95,7 +97,7 @@ def release(
     with ExitStack() as stack:
         ledger = stack.enter_context(Ledger(ledger_path))
         exact = _all_left(chosen, ledger, dataset) if given is None else given
-        progress = stack.enter_context(progress_bar())
+        progress = stack.enter_context(show_progress())
         try:
             published = publish(
                 chosen,
@@ -141,12 +143,12 @@ def _tell(published: Release, status: Status, output: str, as_json: bool) -> Non
 
 
 def _told_levels(status: Status) -> dict[str, Any]:
-    """Give how levels stand, if there are any."""
+    """Return what each level has left, if there are levels."""
     return {"levels": [each.to_dict() for each in status.levels]} if status.levels else {}
 
 
 def _advise(error: BudgetExhausted, method: Method[Any], ledger: Ledger, dataset: str) -> None:
-    """Say what a personalized method may be asked for: --epsilon is not what each level pays."""
+    """Note the largest --epsilon that a personalized method can still spend."""
     if isinstance(method, PersonalSettings):
         with suppress(DPublishError):
             most = format_short(epsilon_left(method, ledger.status(dataset)))
@@ -155,13 +157,13 @@ def _advise(error: BudgetExhausted, method: Method[Any], ledger: Ledger, dataset
 
 def _all_left(method: Method[Any], ledger: Ledger, dataset: str) -> Fraction:
     if not isinstance(method, PersonalSettings):
-        raise InvalidParameter("say what to spend: --epsilon 0.5")
+        raise InvalidParameter("name what to spend: --epsilon 0.5")
     return epsilon_left(method, ledger.status(dataset))
 
 
 def _say_cost(published: Release, status: Status) -> None:
     least = min((each.left for each in status.levels), default=status.left)
-    spent, left = format_epsilon(published.receipt.epsilon), format_epsilon(least)
+    spent, left = format_rounded(published.receipt.epsilon), format_rounded(least)
     if not published.receipt.personal:
         say(f"  spent: epsilon {spent}; left for {status.dataset}: {left}")
         return

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from dpublish.cli.group import Group
+from dpublish.cli.group import Group, complete_files
 from dpublish.cli.output import json_option, say, say_json
 from dpublish.data.check import check_table
 from dpublish.data.draft import draft_schema
@@ -23,11 +23,20 @@ def schema() -> None:
 
 
 @schema.command()
-@click.argument("data")
-@click.option("-o", "--output", required=True, help="The schema file to create.")
+@click.argument("data", shell_complete=complete_files)
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    help="The schema file to create.",
+    shell_complete=complete_files,
+)
 @click.option("--table", "table_name", help="Which table of a .duckdb file.")
 def draft(data: str, output: str, table_name: str | None) -> None:
-    """Write names and types only; bounds and categories are left for you to fill in."""
+    """Write a schema with names and types of columns.
+
+    Bounds and categories are for you to fill in, from public knowledge.
+    """
     path = Path(output)
     require_writable(path)
     text = draft_schema(source_columns(data, table=table_name))
@@ -37,14 +46,15 @@ def draft(data: str, output: str, table_name: str | None) -> None:
 
 
 @schema.command()
-@click.argument("schema_path")
-@click.argument("data", required=False)
+@click.argument("schema_path", shell_complete=complete_files)
+@click.argument("data", required=False, shell_complete=complete_files)
 @click.option("--table", "table_name", help="Which table of a .duckdb file.")
 @json_option
 def check(schema_path: str, data: str | None, table_name: str | None, as_json: bool) -> None:
-    """Is the schema complete, and does the table fit it?  Prints no value of a row.
+    """Check a schema and, with DATA, that the table fits it.
 
-    With DATA this looks at rows: it is for the owner's eyes, and not private.
+    With DATA this reads rows, so the output is NOT PRIVATE: for the owner only.  No value of a
+    row is printed.
     """
     loaded = _load(schema_path, as_json=as_json)
     findings = check_table(loaded, data, table=table_name) if data else []
@@ -60,7 +70,7 @@ def check(schema_path: str, data: str | None, table_name: str | None, as_json: b
             }
         )
     else:
-        say(f"{schema_path} is complete: {len(loaded.names)} columns")
+        say(f"{schema_path} is complete: {len(loaded.names):,} columns")
         if data:
             say(NOT_PRIVATE)
         for finding in findings:
@@ -86,13 +96,13 @@ def _load(path: str, *, as_json: bool) -> Schema:
 
 
 @schema.command()
-@click.argument("schema_path")
+@click.argument("schema_path", shell_complete=complete_files)
 @click.argument("column", required=False)
 def show(schema_path: str, column: str | None) -> None:
     """Show each column's domain, and taxonomies as trees."""
     loaded = load_schema(schema_path)
     for name in [column] if column else loaded.names:
         item = loaded[name]
-        say(f"{name}: {item.kind}, {item.size} values, levels 0 to {item.height}")
+        say(f"{name}: {item.kind}, {item.size:,} values, levels 0 to {item.height}")
         for line in item.taxonomy.lines():
             say(line)

@@ -1,4 +1,4 @@
-"""`dpublish key`, `sign` and `verify`: show whose release it is, and that nobody changed it."""
+"""`dpublish key`, `sign` and `verify`: show whose release it is, and that it is unchanged."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpublish.cli.group import Group
+from dpublish.cli.group import Group, complete_files
 from dpublish.cli.output import json_option, say, say_json
 from dpublish.core.folder.folder import (
     differences,
@@ -32,6 +32,7 @@ sign_option = click.option(
     "sign_path",
     metavar="FILE",
     help="Sign it with this private key; see: dpublish key create",
+    shell_complete=complete_files,
 )
 
 
@@ -46,7 +47,7 @@ def read_signing_key(path: str | None) -> SigningKey | None:
 
 
 def say_signed(key: SigningKey | None) -> None:
-    """Say with which key something was signed, if it was."""
+    """Print the fingerprint of the key that signed, if there is one."""
     if key is not None:
         say(f"  signed with {key.public.fingerprint}")
 
@@ -72,21 +73,22 @@ def _passphrase(path: str, *, is_new: bool) -> str:
 
 @click.group(cls=Group)
 def key() -> None:
-    """Make the key with which an owner signs releases."""
+    """Create the key with which an owner signs releases."""
 
 
 @key.command()
-@click.argument("path")
+@click.argument("path", shell_complete=complete_files)
 @click.option(
     "--encrypt",
     is_flag=True,
     help=f"Encrypt it with a passphrase, which is asked for or taken from {PASSPHRASE}.",
 )
 def create(path: str, encrypt: bool) -> None:
-    """Make a key: PATH (owner.key), which stays with you, and owner.pub, which readers need.
+    """Create a key to sign with.
 
-    Hand out the public key by another way than the releases, such as on your web site: whoever
-    could replace both could sign in your name.
+    PATH (owner.key) is the private key, which stays with you; owner.pub is the public key.
+    Give it to readers by another way than the releases, such as on your web site: whoever could
+    replace both could sign in your name.
     """
     made = create_key(path, _passphrase(path, is_new=True) if encrypt else None)
     say(f"created {path} (keep it secret) and {public_path(path)} (give it to readers)")
@@ -94,15 +96,17 @@ def create(path: str, encrypt: bool) -> None:
 
 
 @key.command()
-@click.argument("path")
+@click.argument("path", shell_complete=complete_files)
 def fingerprint(path: str) -> None:
-    """Print the fingerprint of a public key, to compare it by telephone."""
+    """Print the fingerprint of a public key, to compare it."""
     say(PublicKey.read(path).fingerprint)
 
 
 @click.command()
-@click.argument("release")
-@click.option("--key", "path", required=True, help="Your private key.")
+@click.argument("release", shell_complete=complete_files)
+@click.option(
+    "--key", "path", required=True, help="Your private key.", shell_complete=complete_files
+)
 def sign(release: str, path: str) -> None:
     """Sign a release that was published before; writes release.sig and changes nothing else."""
     signing = read_signing_key(path)
@@ -115,8 +119,13 @@ def sign(release: str, path: str) -> None:
 
 
 @click.command()
-@click.argument("release")
-@click.option("--key", "path", help="The owner's public key; it must not come with the release.")
+@click.argument("release", shell_complete=complete_files)
+@click.option(
+    "--key",
+    "path",
+    help="The owner's public key; it must not come with the release.",
+    shell_complete=complete_files,
+)
 @json_option
 def verify(release: str, path: str | None, as_json: bool) -> None:
     """Check that a release is as it was published and, with --key, who signed it.
@@ -167,7 +176,7 @@ def _problem(release: str, owner: PublicKey | None) -> DPublishError | None:
 
 
 def _signature_state(release: str, owner: PublicKey | None, problem: DPublishError | None) -> str:
-    """Say in one word what came of a signature, which is looked at before all else."""
+    """Return in one word what came of a signature, which is checked before all else."""
     if owner is None:
         return "not checked" if is_signed(release) else "none"
     return problem.state if isinstance(problem, BadSignature) else "valid"

@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from dpublish.cli.group import Group, MethodCommand
+from dpublish.cli.group import Group, MethodCommand, complete_files
 from dpublish.cli.output import (
     FREE_SETTINGS,
-    all_have_levels_option,
     json_option,
     method_options,
+    payment_options,
     say,
     say_aside,
     say_json,
@@ -43,8 +43,13 @@ from dpublish.publishing.streams.status import StreamStatus, stream_status
 
 _BLOCK = 1 << 20
 _MOST_LISTED = 50
-_state = click.argument("state")
-_ledger = click.option("--ledger", "ledger_path", help="The ledger file, if it was moved.")
+_state = click.argument("state", shell_complete=complete_files)
+_ledger = click.option(
+    "--ledger",
+    "ledger_path",
+    help="The ledger file, if it was moved.",
+    shell_complete=complete_files,
+)
 
 
 @click.group(cls=Group)
@@ -60,15 +65,7 @@ def stream() -> None:
 @_state
 @method_options
 @click.option("--epsilon", required=True, help="For all steps, or for every window: exactly.")
-@click.option("--ledger", "ledger_path", required=True, help="The ledger file.")
-@click.option("--dataset", required=True, help="Whose allowance pays, by its name in the ledger.")
-@click.option(
-    "--purpose",
-    default="",
-    help="What it is for; published in the receipt, and kept in the ledger.",
-)
-@all_have_levels_option
-@click.option("-o", "--output", required=True, help="The release folder to create.")
+@payment_options
 @sign_option
 @click.pass_context
 def start(
@@ -85,7 +82,7 @@ def start(
     output: str,
     sign_path: str | None,
 ) -> None:
-    """Start a stream and debit all that it will ever cost; reads no rows.
+    """Start a stream and debit its whole cost; reads no rows.
 
     \b
     dpublish stream start taxis.stream --method per-snapshot --columns zone --horizon 500 \\
@@ -121,9 +118,14 @@ def start(
 
 @stream.command(name="next")
 @_state
-@click.argument("source", required=False)
+@click.argument("source", required=False, shell_complete=complete_files)
 @click.option("--time", "label", help="What time the snapshot is of; its file's name if absent.")
-@click.option("--files", "names", help="A file that lists snapshots, one a line; - as they come.")
+@click.option(
+    "--files",
+    "names",
+    help="A file that lists snapshots, one a line; - as they come.",
+    shell_complete=complete_files,
+)
 @click.option("--watch", is_flag=True, help="Keep looking for new files in a folder.")
 @click.option(
     "--poll",
@@ -137,7 +139,12 @@ def start(
     "--new-labels", is_flag=True, help="Take labels that differ in more than their numbers."
 )
 @_ledger
-@click.option("-o", "--output", help="Where the release folder is now, if it was moved or lost.")
+@click.option(
+    "-o",
+    "--output",
+    help="Where the release folder is now, if it was moved or lost.",
+    shell_complete=complete_files,
+)
 @sign_option
 @json_option
 def next_step(
@@ -154,7 +161,7 @@ def next_step(
     sign_path: str | None,
     as_json: bool,
 ) -> None:
-    """Publish the next step, or all that a folder or a list has to offer.
+    """Publish the next step, or all steps of a folder.
 
     SOURCE is a file, a folder, or - for the CSV lines of one snapshot on standard input.
 
@@ -194,7 +201,7 @@ def next_step(
 @_state
 @json_option
 def status(state: str, as_json: bool) -> None:
-    """Tell how a stream stands: steps, budget, and what coming windows have used already."""
+    """Show steps, budget, and what coming windows have used."""
     found = stream_status(Path(state))
     if as_json:
         say_json(found.to_dict())

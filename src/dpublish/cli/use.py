@@ -1,10 +1,11 @@
-"""`dpublish rows`, `count` and `report`: use a release; all of it is free."""
+"""`dpublish rows`, `count`, `predict` and `report`: use a release; all of it is free."""
 
 import os
 
 import click
 
 from dpublish.accuracy.intervals import require_confidence
+from dpublish.cli.group import complete_files
 from dpublish.cli.output import json_option, say
 from dpublish.cli.table_file import page_path, require_new_file, without_formulas, write_table
 from dpublish.core.folder.folder import load
@@ -13,11 +14,19 @@ from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram.released import LabeledHistogramRelease
 from dpublish.storage.files import write_text
 
+_table_file = click.option(
+    "-o",
+    "--output",
+    required=True,
+    help="A .parquet, .csv or .arrow file to create.",
+    shell_complete=complete_files,
+)
+
 
 @click.command()
-@click.argument("release")
+@click.argument("release", shell_complete=complete_files)
 @click.option("-n", "--number", type=int, help="How many rows; as many as were counted if absent.")
-@click.option("-o", "--output", required=True, help="A .parquet, .csv or .arrow file to create.")
+@_table_file
 @click.option("--seed", type=int, help="Draw the same rows again; harmless here.")
 @click.option(
     "--fill", is_flag=True, help="Add predictors that were left out, drawn from their domain."
@@ -50,11 +59,20 @@ def rows(
 
 
 @click.command()
-@click.argument("release")
+@click.argument("release", shell_complete=complete_files)
 @click.argument("query", required=False)
 @click.option("--confidence", type=float, default=0.95, show_default=True)
-@click.option("--workload", help="A file with one question a line; - for standard input.")
-@click.option("--schema", "schema_path", help="Count the rows of a public file by this schema.")
+@click.option(
+    "--workload",
+    help="A file with one query a line; - for standard input.",
+    shell_complete=complete_files,
+)
+@click.option(
+    "--schema",
+    "schema_path",
+    help="Count the rows of a public file by this schema.",
+    shell_complete=complete_files,
+)
 @click.option("--time", help="Which step of a stream; the last one if absent.")
 @json_option
 @click.option("--csv", "as_csv", is_flag=True, help="Print the answers to a workload as CSV.")
@@ -68,13 +86,13 @@ def count(
     as_json: bool,
     as_csv: bool,
 ) -> None:
-    """Ask a release how many records satisfy QUERY, with a confidence interval; free.
+    """Count the records of a release that satisfy QUERY, with a confidence interval; free.
 
     With --schema, RELEASE is a file of rows that are public, such as synthetic ones.
 
     \b
     dpublish count ages/ "age in 30..40 and sex = Female"
-    dpublish count ages/ --workload questions.txt --csv
+    dpublish count ages/ --workload queries.txt --csv
     dpublish count taxis/ "zone = north" --time 2024-05-01T10
     dpublish count synthetic.parquet "age >= 65" --schema people.toml
     """  # noqa: D301 - click keeps lines after it
@@ -88,7 +106,7 @@ def count(
         answers.say_answer(query or "", ask(query or ""), as_json)
         return
     if query is not None:
-        raise InvalidParameter("give a question or a --workload of many, not both")
+        raise InvalidParameter("give one query or a --workload of many, not both")
     if as_json and as_csv:
         raise InvalidParameter("choose --json or --csv")
     queries = answers.read_workload(workload)
@@ -98,11 +116,38 @@ def count(
 
 
 @click.command()
-@click.argument("release")
+@click.argument("release", shell_complete=complete_files)
+@click.argument("rows", shell_complete=complete_files)
+@_table_file
+def predict(release: str, rows: str, output: str) -> None:
+    """Predict the class of each of ROWS with a release; free.
+
+    The output holds the rows and one more column, `predicted_` and the name of the class.
+
+    \b
+    dpublish predict incomes/ applicants.csv -o predicted.csv
+    """  # noqa: D301 - click keeps lines after it
+    from dpublish.evaluation.evaluations import target_of
+    from dpublish.evaluation.true_rows import read_rows
+
+    path = require_new_file(output)
+    require_outside(path, release)
+    loaded = load(release)
+    given = read_rows(rows)
+    name = f"predicted_{target_of(loaded) or 'class'}"
+    if name in given.column_names:
+        raise InvalidParameter(f"{rows} has a column {name!r} already; rename it")
+    write_table(given.append_column(name, loaded.predict(given)), path)
+    say(f"wrote {given.num_rows:,} rows with the column {name} to {output}")
+
+
+@click.command()
+@click.argument("release", shell_complete=complete_files)
 @click.option(
     "-o",
     "--output",
     help="A new .html file; if absent RELEASE-report.html, which is replaced if it is there.",
+    shell_complete=complete_files,
 )
 def report(release: str, output: str | None) -> None:
     """Write a release's page anew, beside its folder, which does not change; free."""

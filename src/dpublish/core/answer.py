@@ -3,13 +3,15 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dpublish.accuracy.rounding import format_number
+
 
 @dataclass(frozen=True)
 class Answer:
     """An estimate, and an interval that holds the truth with probability `confidence`.
 
     >>> print(Answer(12.25, 10, 1234.5, 0.95))
-    12.2  (0.95 confidence: 10 to 1,234.5)
+    12.2 (95 % confidence interval 10 to 1,234.5)
 
     Without an interval (`low` and `high` are None) no honest one is known.
     The interval covers the noise.  What it does not cover, such as records assumed to lie
@@ -29,9 +31,10 @@ class Answer:
     def __str__(self) -> str:
         value = _written(max(self.value, 0.0))  # no count is negative, though an estimate may be
         if self.low is None or self.high is None:
-            return f"{value}  (no confidence interval is offered)"
+            return f"{value} (no confidence interval is offered)"
         interval = f"{_written(self.low)} to {_written(self.high)}"
-        return f"{value}  ({self.confidence} confidence: {interval})"
+        percent = format_number(100 * self.confidence, 14)
+        return f"{value} ({percent} % confidence interval {interval})"
 
 
 def _written(number: float) -> str:

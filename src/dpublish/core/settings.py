@@ -207,7 +207,8 @@ def _type_name(wanted: Any) -> str:
     if get_origin(wanted) in (UnionType, Union):
         return " or ".join(_type_name(w) for w in get_args(wanted) if w is not type(None))
     if get_origin(wanted) is tuple:
-        return "names, separated by commas"
+        kind = "names" if get_args(wanted)[0] is str else "numbers"
+        return f"{kind}, separated by commas"
     if get_origin(wanted) is Literal:
         return " | ".join(str(choice) for choice in get_args(wanted))
     if _is_method(wanted):

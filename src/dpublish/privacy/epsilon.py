@@ -133,26 +133,37 @@ def format_epsilon(value: Fraction) -> str:
 
 
 def format_short(value: Fraction) -> str:
-    """Write a number for a message: exactly if that is short, else rounded down.
+    """Write a number in decimals for a message: exactly if that is short, else rounded down.
 
-    >>> format_short(Fraction(1, 8)), format_short(Fraction(2 * 10**50, 3 * 10**50 + 1))
-    ('0.125', '0.666666666666')
+    What is rounded down can be spent where the number itself could.
+
+    >>> format_short(Fraction(1, 8)), format_short(Fraction(1, 3))
+    ('0.125', '0.333333333333')
     """
     exact = format_epsilon(value)
-    if len(exact) <= _SHOWN:
+    if len(exact) <= _SHOWN and "/" not in exact:
         return exact
     context = Context(prec=12, rounding=ROUND_DOWN, Emin=-9999, Emax=9999)
-    return str(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
+    return _decimal(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
+
+
+def _decimal(value: Decimal) -> str:
+    """Write a decimal without an exponent, unless it would be longer than a message allows."""
+    text = f"{value:f}"
+    return text if len(text) <= _SHOWN else str(value)
 
 
 def format_rounded(value: Fraction) -> str:
-    """Write a number for people: exactly if that is short, else with four digits and a mark.
+    """Write a number in decimals for people: exactly if that is short, else rounded, with a mark.
 
-    >>> format_rounded(Fraction(1, 24)), format_rounded(Fraction(830360343, 8589934592))
-    ('1/24', '≈0.09667')
+    >>> format_rounded(Fraction(1, 8)), format_rounded(Fraction(1, 24)), format_rounded(Fraction(2))
+    ('0.125', '≈0.04167', '2')
     """
     exact = format_epsilon(value)
-    return exact if len(exact) <= _READABLE else f"≈{float(value):.4g}"
+    if len(exact) <= _READABLE and "/" not in exact:
+        return exact
+    digits = Context(prec=4, Emin=-9999, Emax=9999)
+    return f"≈{_decimal(digits.divide(Decimal(value.numerator), Decimal(value.denominator)))}"
 
 
 def rational_weight(value: float, denominator: int = 64) -> Fraction:

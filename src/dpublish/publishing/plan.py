@@ -10,7 +10,7 @@ from dpublish.core.method import Predicts
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
 from dpublish.methods.personalized.method import PersonalSettings
-from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short
+from dpublish.privacy.epsilon import ExactNumber, format_rounded, format_short
 from dpublish.publishing.table import predict, read_epsilon
 
 _MOST = Fraction(10_000)
@@ -25,7 +25,7 @@ class Plan:
     figures: Mapping[str, float]
 
     def __str__(self) -> str:
-        return f"epsilon {format_epsilon(self.epsilon)}: {self.summary}"
+        return f"epsilon {format_rounded(self.epsilon)}: {self.summary}"
 
 
 def plan(

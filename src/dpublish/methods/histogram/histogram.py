@@ -49,7 +49,7 @@ class Histogram(Method[HistogramRelease]):
         >>> method = Histogram(columns=("education", "sex"))
         >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
         >>> print(release.count("sex = Female"))
-        1,001  (0.95 confidence: 994 to 1,008)
+        1,001 (95 % confidence interval 994 to 1,008)
 
     Reference:
         A. Ghosh, T. Roughgarden, M. Sundararajan, "Universally Utility-Maximizing Privacy

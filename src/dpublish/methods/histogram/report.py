@@ -21,7 +21,6 @@ _MAX_LISTED = 20
 _MAX_CLASSES = 6
 _MAX_CLASS_MARGINALS = 12
 _MAX_CLASS_BARS = 60
-_INTERVAL = ", with 95 % confidence intervals"
 
 
 def section(release: Release, with_charts: bool) -> Section:
@@ -57,7 +56,7 @@ def _marginals(release: HistogramRelease) -> list[Figure]:
         if axis.size > _MAX_BARS:
             continue
         marginal = release.marginal(axis.column)
-        interval = _INTERVAL if np.isfinite(marginal.half_width) else ""
+        intervals = _intervals(marginal.half_width)
         drawing = bar_chart(
             marginal.labels,
             marginal.counts,
@@ -65,7 +64,7 @@ def _marginals(release: HistogramRelease) -> list[Figure]:
             title=axis.column,
             ordered=axis.kind in ("numeric", "integer", "ordinal"),
         )
-        figures.append(Figure(f"Noisy counts by {axis.column}{interval}.", drawing))
+        figures.append(Figure(f"Noisy counts by {axis.column}{intervals}.", drawing))
     return figures
 
 
@@ -132,8 +131,11 @@ def _class_chart(release: LabeledHistogramRelease) -> Figure:
         title=release.classes.column,
         ordered=False,
     )
-    interval = _INTERVAL if np.isfinite(marginal.half_width) else ""
-    return Figure(f"Noisy counts by class{interval}.", drawing)
+    return Figure(f"Noisy counts by class{_intervals(marginal.half_width)}.", drawing)
+
+
+def _intervals(half_width: float) -> str:
+    return " with 95 % confidence intervals" if np.isfinite(half_width) else ""
 
 
 def _marginals_by_class(release: LabeledHistogramRelease) -> list[Figure]:

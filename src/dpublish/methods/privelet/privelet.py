@@ -58,7 +58,7 @@ class Privelet(Method[PriveletRelease]):
         >>> method = Privelet(columns=("age",), transform="haar")
         >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
         >>> print(release.count("age < 50"))
-        1,321.5  (0.95 confidence: 1,310.1 to 1,333)
+        1,321.5 (95 % confidence interval 1,310.1 to 1,333)
 
     Reference:
         X. Xiao, G. Wang, J. Gehrke, "Differential Privacy via Wavelet Transforms", ICDE 2010;

@@ -49,4 +49,4 @@ def _figures(release: TopKRelease) -> list[Figure]:
         title=f"most frequent {release.axis.column}",
         ordered=False,
     )
-    return [Figure("Noisy counts, with 95 % confidence intervals.", drawing)]
+    return [Figure("Noisy counts with 95 % confidence intervals.", drawing)]

@@ -60,7 +60,7 @@ class TopK(Method[TopKRelease]):
         >>> release.values
         ('None', 'Care', 'Office')
         >>> print(release.count("work = Care"))
-        273  (0.95 confidence: 267 to 279)
+        273 (95 % confidence interval 267 to 279)
 
     Reference:
         D. Su, "Differentially private data publishing", PhD thesis, Purdue University, 2016,

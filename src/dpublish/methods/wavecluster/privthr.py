@@ -1,4 +1,4 @@
-"""PrivTHR: clusters of any shape, with the number of significant coefficients measured apart."""
+"""PrivTHR: clusters of any shape, with a noisy number of significant coefficients."""
 
 from dataclasses import dataclass
 from fractions import Fraction
