@@ -100,9 +100,9 @@ def index_address() -> str:
         [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
     ).stdout
     configured = dict(re.findall(r"^(\S+)\.index.url='([^']+)'$", settings, re.MULTILINE))
-    for place in (":env:", "install", "global"):
-        if place in configured:
-            return str(configured[place]).rstrip("/")
+    for source in (":env:", "install", "global"):
+        if source in configured:
+            return str(configured[source]).rstrip("/")
     from pip._internal.models.index import PyPI  # so that no address is written down here
 
     return str(PyPI.simple_url)

@@ -119,7 +119,7 @@ def main() -> None:
                     label = f"{name}_{epsilon}".replace("-", "_")
                     results.append(
                         f"{label}_margins={means['marginals, mean']:.4f}"
-                    )  # its name is kept
+                    )
                     results.append(f"{label}_seconds={means['release s']:.1f}")
             console.print(shown)
     print("RESULT", *results)

@@ -1,7 +1,7 @@
 """Time EUGkM on a table in memory, against Lloyd's rounds over the points with as many starts.
 
 The reference is plain NumPy without noise: distances by one matrix product, `argmin`,
-`bincount`, until nothing changes, at most 100 rounds; both start from centers that lie far apart.  It is
+`bincount`, until nothing changes, at most 100 rounds; both start from centers far apart.  It is
 timed on some of the starts and scaled up.  Times are processor seconds of this process, with
 one thread for matrix products: several would spin, and make the reference look worse.
 

@@ -84,7 +84,7 @@ class DPCopula(Method[DPCopulaRelease]):
         >>> print(f"{release.matrix[1, 3]:.2f}")  # education and income
         0.60
         >>> print(release.count("age >= 40 and hours >= 40"))
-        731.3  (0.95 confidence: 682.6 to 780)
+        731.3 (95 % confidence interval 682.6 to 780)
         >>> release.rows(1_000, seed=1).num_rows
         1000
 

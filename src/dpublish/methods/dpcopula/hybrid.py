@@ -125,7 +125,7 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
         >>> release.summary()["network"]
         '4 columns, 5 dependences, 2 joint counts'
         >>> print(release.count("age >= 40"))
-        2,861.8  (0.95 confidence: 2,799.1 to 2,924.5)
+        2,861.8 (95 % confidence interval 2,799.1 to 2,924.5)
         >>> release.rows(1_000, seed=1).column_names
         ['age', 'sex', 'education', 'hours']
 

@@ -49,7 +49,7 @@ class Marginals(Method[MarginalsRelease]):
         >>> method = Marginals(columns=("age", "sex"))
         >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
         >>> print(release.count("age < 40"))
-        2,162.6  (0.95 confidence: 2,150.4 to 2,174.8)
+        2,162.6 (95 % confidence interval 2,150.4 to 2,174.8)
         >>> release.quantile("age", 0.5)
         42
 

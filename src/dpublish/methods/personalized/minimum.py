@@ -44,7 +44,7 @@ class Minimum(PersonalMethod):
         >>> table = open_table(rows, method.prepare(datasets.schema("census")))
         >>> release = method.release(table, budget=method.budget(1), rng=seeded(7))
         >>> print(release.count("sex = Female"))
-        4,962  (0.95 confidence: 4,662 to 5,262)
+        4,962 (95 % confidence interval 4,662 to 5,262)
 
     Reference:
         Z. Jorgensen, T. Yu and G. Cormode, "Conservative or liberal? Personalized differential

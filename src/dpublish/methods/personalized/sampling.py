@@ -72,7 +72,7 @@ class Sampling(PersonalMethod):
         >>> people = datasets.table("census", 10_000)
         >>> release = method.release(people, rng=seeded(7), budget=method.budget(1))
         >>> print(release.count("sex = Female"))
-        4,126  (0.95 confidence: 4,123 to 4,129)
+        4,126 (95 % confidence interval 4,123 to 4,129)
 
     Reference:
         The sampling mechanism of Z. Jorgensen, T. Yu and G. Cormode, "Conservative or liberal?

@@ -58,7 +58,7 @@ class Threshold(PersonalMethod):
         >>> people = datasets.table("census", 10_000)
         >>> release = method.release(people, budget=method.budget(1), rng=seeded(7))
         >>> print(release.count("sex = Female"))
-        4,070  (0.95 confidence: 4,067 to 4,073)
+        4,070 (95 % confidence interval 4,067 to 4,073)
         >>> release.notes[-1]
         'answers are about the people of these levels only'
 

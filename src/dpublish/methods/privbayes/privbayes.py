@@ -63,7 +63,7 @@ class PrivBayes(Method[PrivBayesRelease]):
         age ['income', 'education']
         sex ['income', 'education', 'age']
         >>> print(release.count("sex = Female"))
-        1,002  (0.95 confidence: 976 to 1,028)
+        1,002 (95 % confidence interval 976 to 1,028)
         >>> release.rows(1, seed=1).to_pylist()
         [{'age': 22, 'education': 'Master', 'sex': 'Male', 'income': '<=50K'}]
 

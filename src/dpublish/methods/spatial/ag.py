@@ -57,7 +57,7 @@ class AG(Method[SpatialRelease]):
         >>> print(release.summary()["published"])
         286 boxes, 186 of them without parts
         >>> print(release.count("x < 50 and y < 50"))
-        2,083.8  (0.95 confidence: 2,062.3 to 2,105.3)
+        2,083.8 (95 % confidence interval 2,062.3 to 2,105.3)
 
     Reference:
         W. Qardaji, W. Yang, N. Li, "Differentially Private Grids for Geospatial Data",
