@@ -4,7 +4,9 @@
 """
 
 import ast
+import importlib.util
 import inspect
+import re
 import subprocess
 import sys
 from enum import Enum
@@ -94,6 +96,15 @@ def _is_foreign(name: str) -> bool:
     return name in plugins()
 
 
+def test_the_index_of_methods_states_what_their_classes_do():
+    path = ROOT / "tools" / "method_index.py"
+    spec = importlib.util.spec_from_file_location("method_index", path)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    written = tool.FILE.read_text(encoding="utf-8")
+    assert tool.index() == written, "run: .venv/bin/python tools/method_index.py"
+
+
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_help_of_a_method_is_a_manual_page(name):
     text = inspect.getdoc(METHODS[name]) or ""
@@ -104,9 +115,21 @@ def test_help_of_a_method_is_a_manual_page(name):
     example = text[positions[3] : positions[4]]
     assert ">>> " in example
     assert "release(" in example or ".start(" in example or ".next" in example
-    parameters = text[positions[1] : positions[2]]
+    described = "".join(parameter_sections(METHODS[name]))
     for setting in inspect.signature(METHODS[name]).parameters:
-        assert f"\n    {setting}: " in parameters, f"the parameter {setting} is not described"
+        assert f"\n    {setting}: " in described, f"the parameter {setting} is not described"
+
+
+def parameter_sections(kind, seen=()):
+    """Yield the parameters of a class, and those of the classes to which they refer."""
+    text = inspect.getdoc(kind) or ""
+    start = text.find("\nParameters:\n")
+    section = re.split(r"\n(?=\w)", text[start + 1 :])[0] if start >= 0 else ""
+    yield section
+    relatives = {each.__name__: each for each in (*METHODS.values(), *kind.__mro__)}
+    for name in re.findall(r"`(\w+)`", section):
+        if name in relatives and name not in seen:
+            yield from parameter_sections(relatives[name], (*seen, name))
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))

@@ -9,13 +9,14 @@ import pyarrow as pa
 import pytest
 from threadpoolctl import threadpool_limits
 
+from dpublish.core.catalog import STREAMS
 from dpublish.core.registry import CATALOG, make_method
-from dpublish.core.stream_catalog import STREAMS, make_stream_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.methods.dpcopula.kendall import release_kendall
 from dpublish.methods.kmeans import kmeans as default_kmeans
 from dpublish.methods.linear_models import model as synopsis_model
+from dpublish.methods.streams.method import make_stream_method
 from dpublish.methods.streams.stream import StreamState
 from dpublish.privacy.budget import Budget
 from method_examples import CASES as EXAMPLES

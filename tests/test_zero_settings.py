@@ -5,11 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpublish.core.catalog import STREAMS
 from dpublish.core.registry import CATALOG, make_method, method_settings
-from dpublish.core.stream_catalog import STREAMS, make_stream_method, stream_settings
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
+from dpublish.methods.streams.method import make_stream_method, stream_settings
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from method_examples import EXAMPLES, SCHEMA, arrow_table

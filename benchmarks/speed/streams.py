@@ -17,7 +17,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from dpublish.core.stream_catalog import make_stream_method
+from dpublish.methods.streams.method import make_stream_method
 from dpublish.data.schema import Schema, column
 from dpublish.experiments.streams_parts import METHODS
 from dpublish.privacy.budget import Budget

@@ -75,7 +75,7 @@ _HOME = {
     "load": "dpublish.core.folder.folder",
     "load_schema": "dpublish.data.schema_file",
     "make_method": "dpublish.core.settings",
-    "make_stream_method": "dpublish.core.stream_catalog",
+    "make_stream_method": "dpublish.methods.streams.method",
     "open_table": "dpublish.data.sources",
     "plan": "dpublish.publishing.plan",
     "publish": "dpublish.publishing",

@@ -7,7 +7,6 @@ from dpublish.core.registry import list_methods as list_methods
 from dpublish.core.released import Release as Release
 from dpublish.core.run import Run as Run
 from dpublish.core.settings import make_method as make_method
-from dpublish.core.stream_catalog import make_stream_method as make_stream_method
 from dpublish.data.schema import Schema as Schema
 from dpublish.data.schema import column as column
 from dpublish.data.schema_file import load_schema as load_schema
@@ -60,6 +59,7 @@ from dpublish.methods.streams.dsat import DSAT as DSAT
 from dpublish.methods.streams.dsat_w import DSATw as DSATw
 from dpublish.methods.streams.dsft import DSFT as DSFT
 from dpublish.methods.streams.fixed_sampling import FixedSampling as FixedSampling
+from dpublish.methods.streams.method import make_stream_method as make_stream_method
 from dpublish.methods.streams.per_snapshot import PerSnapshot as PerSnapshot
 from dpublish.methods.topk.topk import TopK as TopK
 from dpublish.methods.trees.diffpid3 import DiffPID3 as DiffPID3

@@ -7,9 +7,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from dpublish.core.catalog import Entry
+from dpublish.core.catalog import STREAMS, Entry
 from dpublish.core.method import setting
-from dpublish.core.stream_catalog import STREAMS, make_stream_method, stream_settings
 from dpublish.datasets.benchmarks import VARIABLE
 from dpublish.datasets.stream_sets import STREAM_SETS, StreamSet
 from dpublish.datasets.streams import bursty_stream, drifting_stream, static_stream
@@ -37,7 +36,7 @@ from dpublish.experiments.streams_summary import (
     summarize,
     table,
 )
-from dpublish.methods.streams.method import StreamMethod
+from dpublish.methods.streams.method import StreamMethod, make_stream_method, stream_settings
 from dpublish.methods.streams.policy import Publish, Repeat
 
 

@@ -20,9 +20,9 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from dpublish.core.registry import make_method
-from dpublish.core.stream_catalog import make_stream_method
 from dpublish.data.sources import open_table
 from dpublish.errors import DPublishError
+from dpublish.methods.streams.method import make_stream_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from method_examples import SCHEMA

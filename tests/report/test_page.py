@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import method_examples
-from dpublish.core.folder.folder import _KINDS
+from dpublish.core.catalog import KINDS
 from dpublish.core.registry import make_method
 from dpublish.core.released import Release
 from dpublish.data.schema import Schema, column
@@ -24,7 +24,7 @@ from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import secure
 from dpublish.report import page
 from dpublish.report.page import render_report
-from dpublish.report.section import SECTIONS, Section, section_of
+from dpublish.report.section import Section, section_of
 from dpublish.report.shares import share_rows
 from method_examples import EXAMPLES, arrow_table
 
@@ -191,16 +191,17 @@ def test_the_code_of_a_page_uses_the_variable_that_it_made(method):
 
 def test_a_kind_without_a_section_still_has_a_page(monkeypatch):
     release = publish("histogram", columns=("a <i>",))
-    monkeypatch.setattr(type(release), "kind", "novelty")
+    monkeypatch.setattr(type(release), "report", "")
     assert section_of(release) == Section()
     assert "What was guaranteed" in render_report(release)
 
 
 def test_every_kind_of_release_has_a_section():
-    for location in _KINDS.values():
+    for location in KINDS.values():
         import_module(location.partition(":")[0])
-    ours = {k.kind for k in subclasses(Release) if k.__module__.startswith("dpublish.")}
-    assert ours == set(_KINDS) == set(SECTIONS)
+    ours = {k.kind: k for k in subclasses(Release) if k.__module__.startswith("dpublish.")}
+    assert set(ours) == set(KINDS)
+    assert all(kind.report for kind in ours.values())
 
 
 def subclasses(kind):

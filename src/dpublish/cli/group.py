@@ -77,9 +77,10 @@ def _settings_of(ctx: click.Context) -> "list[Setting]":
     method = ctx.params.get("method")
     if not method:
         return []
+    from dpublish.core.catalog import STREAMS
     from dpublish.core.registry import method_settings
-    from dpublish.core.stream_catalog import STREAMS, stream_settings
     from dpublish.errors import DPublishError
+    from dpublish.methods.streams.method import stream_settings
 
     try:
         return stream_settings(method) if method in STREAMS else method_settings(method)
@@ -104,9 +105,8 @@ def complete_methods(ctx: click.Context, param: click.Parameter, incomplete: str
     """List the methods whose names begin as typed, with what they publish."""
     from click.shell_completion import CompletionItem
 
-    from dpublish.core.catalog import CATALOG
+    from dpublish.core.catalog import CATALOG, STREAMS
     from dpublish.core.plugins import plugins
-    from dpublish.core.stream_catalog import STREAMS
 
     known = {name: entry.publishes for name, entry in {**CATALOG, **STREAMS}.items()}
     known |= {name: f"a method of {point.value}" for name, point in plugins().items()}

@@ -7,10 +7,11 @@ import click
 
 from dpublish.cli.group import complete_methods
 from dpublish.cli.output import json_option, say, say_json, say_table
+from dpublish.core.catalog import STREAMS
 from dpublish.core.registry import list_methods, method_settings
 from dpublish.core.settings import canonical_name
-from dpublish.core.stream_catalog import STREAMS, stream_settings
 from dpublish.errors import require_known
+from dpublish.methods.streams.method import stream_settings
 from dpublish.privacy.epsilon import format_rounded
 
 

@@ -17,13 +17,14 @@ from dpublish.cli.output import (
     say_json,
     settings_from,
 )
+from dpublish.core.catalog import STREAMS
 from dpublish.core.method import Predicts, figure_name
 from dpublish.core.registry import make_method
-from dpublish.core.stream_catalog import STREAMS, make_stream_method
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.methods.personalized.method import PersonalSettings
+from dpublish.methods.streams.method import make_stream_method
 from dpublish.privacy.epsilon import format_epsilon, format_rounded
 from dpublish.publishing import predict, read_epsilon
 from dpublish.publishing.plan import epsilon_for

@@ -20,10 +20,10 @@ from dpublish.cli.output import (
     standing,
 )
 from dpublish.cli.signing import read_signing_key, say_signed, sign_option
+from dpublish.core.catalog import STREAMS
 from dpublish.core.method import Method
 from dpublish.core.registry import make_method
 from dpublish.core.released import Release
-from dpublish.core.stream_catalog import STREAMS
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetExhausted, DPublishError, InvalidParameter

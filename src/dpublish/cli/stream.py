@@ -33,9 +33,9 @@ from dpublish.cli.stream_feed import (
 )
 from dpublish.core.folder.folder import is_signed
 from dpublish.core.folder.signing import SigningKey
-from dpublish.core.stream_catalog import make_stream_method
 from dpublish.data.schema_file import load_schema
 from dpublish.errors import DPublishError, InvalidParameter
+from dpublish.methods.streams.method import make_stream_method
 from dpublish.methods.streams.stream import Step
 from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_short, parse_epsilon
 from dpublish.publishing.streams.operator import StreamOperator

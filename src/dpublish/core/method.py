@@ -75,7 +75,7 @@ class Method(ABC, Generic[R_co]):
     prefer_when: ClassVar[str] = ""
     """When to choose it, in one line."""
     released: ClassVar[type[Release]]
-    """The class of the released value, so that `load` finds it again."""
+    """The class of the released value; a method of another package states it for `load`."""
     hidden: ClassVar[tuple[type[Neighbors], ...]] = (AddRemoveRecord,)
     """The changes to a table that the method can hide."""
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from dpublish.core.catalog import CATALOG, Entry
+from dpublish.core.catalog import CATALOG, STREAMS, Entry
 from dpublish.core.plugins import plugin_class, plugins
 from dpublish.core.settings import Setting, make_method, method_class, method_settings
 
@@ -33,11 +33,10 @@ def list_methods(task: str | None = None) -> list[MethodInfo]:
     >>> [method.name for method in list_methods("ranking")]
     ['topk']
     """
-    from dpublish.core.stream_catalog import STREAMS
-
     own = {**CATALOG, **STREAMS}
     found = [
-        MethodInfo(name, entry.task, entry.publishes, entry.prefer) for name, entry in own.items()
+        MethodInfo(name, entry.task, entry.publishes, entry.prefer_when)
+        for name, entry in own.items()
     ]
     for name in sorted(plugins()):
         if name not in own:

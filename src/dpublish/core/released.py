@@ -166,6 +166,9 @@ class Release(ABC):
     """
 
     kind: ClassVar[str]
+    """The name of the format, which its folder states."""
+    report: ClassVar[str] = ""
+    """Where the function is that writes its section of the report, as "module:function"."""
     receipt: Receipt
     schema: Schema
 

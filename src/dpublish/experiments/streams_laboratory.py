@@ -7,7 +7,6 @@ from time import perf_counter
 
 import numpy as np
 
-from dpublish.core.stream_catalog import make_stream_method
 from dpublish.datasets.stream_sets import STREAM_SETS
 from dpublish.datasets.streams import CountStream
 from dpublish.evaluation.metrics.streams import RangeQueries
@@ -24,6 +23,7 @@ from dpublish.experiments.streams_parts import (
     SLOTS,
     SUMMARY,
 )
+from dpublish.methods.streams.method import make_stream_method
 from dpublish.privacy.budget import Budget
 
 _FIRST_SEED = 2024

@@ -1,7 +1,7 @@
 """The hook by which a kind of release adds its own section to the report.
 
-A new kind adds one line to `SECTIONS` and one file with a function that takes the release
-and whether to draw, and gives a `Section`.
+A released value names in `report` a function that takes the release and whether to draw, and
+returns a `Section`.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,34 +38,10 @@ class Section:
     shell: str = ""
 
 
-SECTIONS = {
-    "histogram": "dpublish.methods.histogram.report:section",
-    "labeled-histogram": "dpublish.methods.histogram.report:labeled_section",
-    "grid-classifier": "dpublish.methods.privpfc.report:section",
-    "bayes-network": "dpublish.methods.privbayes.report:section",
-    "decision-tree": "dpublish.methods.trees.report:section",
-    "centers": "dpublish.methods.kmeans.report:section",
-    "tree-centers": "dpublish.methods.kmeans.report:section",
-    "wave-clusters": "dpublish.methods.wavecluster.report:section",
-    "top-values": "dpublish.methods.topk.report:section",
-    "linear-model": "dpublish.methods.linear_models.report:section",
-    "marginals": "dpublish.methods.marginals.report:section",
-    "copula": "dpublish.methods.dpcopula.report:section",
-    "mixed-table": "dpublish.methods.dpcopula.report:mixed_section",
-    "cell-copulas": "dpublish.methods.dpcopula.report:cells_section",
-    "boxes": "dpublish.methods.spatial.report:section",
-    "wavelet-histogram": "dpublish.methods.privelet.report:section",
-    "cell-sample": "dpublish.methods.filter_priority.report:section",
-    "personal": "dpublish.methods.personalized.report:section",
-    "personal-answer": "dpublish.methods.personalized.report:answer_section",
-    "histogram-stream": "dpublish.methods.streams.report:section",
-}
-
-
 def section_of(release: Release, *, with_charts: bool = True) -> Section:
     """Make the section of a release, empty if its kind has none."""
-    if release.kind not in SECTIONS:
+    if not release.report:
         return Section()
-    module, _, name = SECTIONS[release.kind].partition(":")
+    module, _, name = release.report.partition(":")
     make: Callable[[Release, bool], Section] = getattr(import_module(module), name)
     return make(release, with_charts)

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpublish.core.stream_catalog import make_stream_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
+from dpublish.methods.streams.method import make_stream_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from dpublish.accuracy.noise_distribution import noise_pmf, noise_variance
-from dpublish.core.stream_catalog import make_stream_method
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.sparse_vector.calibration import calibrate
 from dpublish.mechanisms.sparse_vector.stored import comparison_deviation
 from dpublish.methods.streams import snapshot
 from dpublish.methods.streams.dsft import DSFT, absolute_noise, share_for_decisions
+from dpublish.methods.streams.method import make_stream_method
 from dpublish.methods.streams.policy import (
     Compare,
     Comparisons,

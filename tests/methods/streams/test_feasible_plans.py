@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpublish.core.stream_catalog import make_stream_method
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
+from dpublish.methods.streams.method import make_stream_method
 from dpublish.methods.streams.static import IdentityHistogram
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded

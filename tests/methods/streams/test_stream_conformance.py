@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpublish.core.stream_catalog import STREAMS, make_stream_method, stream_class, stream_settings
+from dpublish.core.catalog import STREAMS
 from dpublish.data.schema import Schema, column
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
+from dpublish.methods.streams.method import make_stream_method, stream_class, stream_settings
 from dpublish.methods.streams.snapshot import StepRun
 from dpublish.methods.streams.static import IdentityHistogram
 from dpublish.methods.streams.stream import StreamState
@@ -55,7 +56,7 @@ def test_the_class_says_what_the_index_says(name):
     assert (kind.task, kind.publishes, kind.prefer_when) == (
         entry.task,
         entry.publishes,
-        entry.prefer,
+        entry.prefer_when,
     )
     assert kind.publishes
 

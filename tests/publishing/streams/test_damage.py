@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from dpublish.core.stream_catalog import make_stream_method
 from dpublish.errors import DPublishError, InputError, LedgerTampered
+from dpublish.methods.streams.method import make_stream_method
 from dpublish.publishing.streams.grant import check_grant
 from dpublish.publishing.streams.operator import StreamOperator
 from dpublish.publishing.streams.state import StreamFile

@@ -4,13 +4,14 @@ from fractions import Fraction
 
 import pytest
 
-from dpublish.core.stream_catalog import STREAMS, make_stream_method
+from dpublish.core.catalog import STREAMS
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.streams.dsat import DSAT
 from dpublish.methods.streams.dsft import DSFT
 from dpublish.methods.streams.folder import load_stream
+from dpublish.methods.streams.method import make_stream_method
 from dpublish.methods.streams.per_snapshot import PerSnapshot
 from dpublish.publishing.streams.operator import StreamOperator
 from stream_world import METHOD, SCHEMA, arguments, make_ledger, rows

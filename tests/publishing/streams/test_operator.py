@@ -14,7 +14,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dpublish.core.stream_catalog import make_stream_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import (
@@ -27,6 +26,7 @@ from dpublish.errors import (
 )
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.streams.folder import head_hash, load_stream
+from dpublish.methods.streams.method import make_stream_method
 from dpublish.methods.streams.per_snapshot import PerSnapshot
 from dpublish.publishing.streams import delivery as stream_delivery
 from dpublish.publishing.streams import grant as stream_grant

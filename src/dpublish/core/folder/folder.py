@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from dpublish.core.catalog import KINDS
 from dpublish.core.folder.manifest import (
     SIGNATURE,
     Differences,
@@ -68,28 +69,6 @@ _NOT_A_RELEASE = (
     RecursionError,
     pa.ArrowException,
 )
-_KINDS = {
-    "histogram": "dpublish.methods.histogram.released:HistogramRelease",
-    "labeled-histogram": "dpublish.methods.histogram.released:LabeledHistogramRelease",
-    "grid-classifier": "dpublish.methods.privpfc.released:PrivPfCRelease",
-    "bayes-network": "dpublish.methods.privbayes.released:PrivBayesRelease",
-    "decision-tree": "dpublish.methods.trees.released:DecisionTreeRelease",
-    "centers": "dpublish.methods.kmeans.released:KMeansRelease",
-    "tree-centers": "dpublish.methods.kmeans.released:TreeKMeansRelease",
-    "wave-clusters": "dpublish.methods.wavecluster.released:WaveClusterRelease",
-    "top-values": "dpublish.methods.topk.released:TopKRelease",
-    "linear-model": "dpublish.methods.linear_models.released:LinearModelRelease",
-    "marginals": "dpublish.methods.marginals.released:MarginalsRelease",
-    "copula": "dpublish.methods.dpcopula.released:DPCopulaRelease",
-    "mixed-table": "dpublish.methods.dpcopula.released_hybrid:DPCopulaHybridRelease",
-    "cell-copulas": "dpublish.methods.dpcopula.released_cells:CellCopulasRelease",
-    "boxes": "dpublish.methods.spatial.released:SpatialRelease",
-    "wavelet-histogram": "dpublish.methods.privelet.released:PriveletRelease",
-    "cell-sample": "dpublish.methods.filter_priority.released:FilterPriorityRelease",
-    "histogram-stream": "dpublish.methods.streams.released:StreamRelease",
-    "personal": "dpublish.methods.personalized.released:PersonalizedRelease",
-    "personal-answer": "dpublish.methods.personalized.released:PersonalizedAnswer",
-}
 _LAYOUTS = {"stream.json": "dpublish.methods.streams.folder:LAYOUT"}
 """Folders of another layout, by the file that only they have: a stream's folder grows."""
 
@@ -231,7 +210,7 @@ def is_signed(path: str | Path) -> bool:
 
 def kind_called(name: object) -> type[Release] | None:
     """Find a kind of release by its name."""
-    target = _KINDS.get(name) if isinstance(name, str) else None
+    target = KINDS.get(name) if isinstance(name, str) else None
     if target is not None:
         kind: type[Release] = _found_at(target)
         return kind

@@ -100,6 +100,14 @@ class DiffGen(Method[LabeledHistogramRelease]):
     """
 
     name: ClassVar[str] = "diffgen"
+    task: ClassVar[str] = "classification"
+    publishes: ClassVar[str] = (
+        "noisy class counts over cells that are refined through taxonomies; predictions and rows "
+        "to train on follow for free"
+    )
+    prefer_when: ClassVar[str] = (
+        "columns have taxonomies, and others will train classifiers on the rows"
+    )
 
     target: str = setting("Column of the classes.")
     predictors: tuple[str, ...] = setting(

@@ -94,6 +94,11 @@ class DPCopula(Method[DPCopulaRelease]):
     """
 
     name: ClassVar[str] = "dpcopula"
+    task: ClassVar[str] = "synthesis"
+    publishes: ClassVar[str] = (
+        "noisy marginals and correlations; rows of all columns and range counts follow for free"
+    )
+    prefer_when: ClassVar[str] = "many numeric columns have many values, and range counts matter"
 
     columns: tuple[str, ...] = setting("Columns to publish; all, unless named.", default=())
     correlation: CorrelationMethod = setting(

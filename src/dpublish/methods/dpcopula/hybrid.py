@@ -136,6 +136,12 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
     """
 
     name: ClassVar[str] = "dpcopula-hybrid"
+    task: ClassVar[str] = "synthesis"
+    publishes: ClassVar[str] = (
+        "noisy marginals of numbers, joined with noisy counts of categories; rows of all columns "
+        "follow for free"
+    )
+    prefer_when: ClassVar[str] = "the table has both categories and numbers with many values"
 
     columns: tuple[str, ...] = setting("Columns to publish; all, unless named.", default=())
     design: Design = setting(

@@ -57,6 +57,7 @@ class DPCopulaRelease(Release):
     """
 
     kind: ClassVar[str] = "copula"
+    report: ClassVar[str] = "dpublish.methods.dpcopula.report:section"
 
     receipt: Receipt
     schema: Schema

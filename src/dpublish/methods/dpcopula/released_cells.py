@@ -61,6 +61,7 @@ class CellCopulasRelease(Release):
     """
 
     kind: ClassVar[str] = "cell-copulas"
+    report: ClassVar[str] = "dpublish.methods.dpcopula.report:cells_section"
 
     receipt: Receipt
     schema: Schema

@@ -63,6 +63,7 @@ class DPCopulaHybridRelease(Release):
     """
 
     kind: ClassVar[str] = "mixed-table"
+    report: ClassVar[str] = "dpublish.methods.dpcopula.report:mixed_section"
 
     receipt: Receipt
     schema: Schema

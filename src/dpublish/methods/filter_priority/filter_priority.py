@@ -72,6 +72,11 @@ class FilterPriority(Method[FilterPriorityRelease]):
     """
 
     name: ClassVar[str] = "filter-priority"
+    task: ClassVar[str] = "counting"
+    publishes: ClassVar[str] = (
+        "a weighted sample of the largest noisy cells; counts and rows follow for free"
+    )
+    prefer_when: ClassVar[str] = "the domain is huge, and many records are equal in all columns"
 
     columns: tuple[str, ...] = setting(
         "Columns to count by, each value or bin apart; all numeric, integer and ordinal ones if "

@@ -46,6 +46,7 @@ class FilterPriorityRelease(Release):
     """
 
     kind: ClassVar[str] = "cell-sample"
+    report: ClassVar[str] = "dpublish.methods.filter_priority.report:section"
 
     receipt: Receipt
     schema: Schema

@@ -58,6 +58,11 @@ class Histogram(Method[HistogramRelease]):
     """
 
     name: ClassVar[str] = "histogram"
+    task: ClassVar[str] = "counting"
+    publishes: ClassVar[str] = (
+        "noisy counts of every combination of a few columns; range counts and rows follow for free"
+    )
+    prefer_when: ClassVar[str] = "a few columns matter, and every count needs a confidence interval"
 
     columns: tuple[str, ...] = setting(
         "Columns to count by; age@2 takes the column at level 2 of its taxonomy (0 is the root)."

@@ -70,6 +70,7 @@ class HistogramRelease(Release):
     """
 
     kind: ClassVar[str] = "histogram"
+    report: ClassVar[str] = "dpublish.methods.histogram.report:section"
 
     receipt: Receipt
     schema: Schema
@@ -228,6 +229,7 @@ class LabeledHistogramRelease(HistogramRelease):
     """
 
     kind: ClassVar[str] = "labeled-histogram"
+    report: ClassVar[str] = "dpublish.methods.histogram.report:labeled_section"
 
     axes: tuple[Axis, ...] = in_metadata(CUT_AXES)
     records: NoisySize | None = in_metadata(optional(NOISY_SIZE), default=None)

@@ -54,6 +54,11 @@ class DPLloyd(CenterMethod):
     """
 
     name: ClassVar[str] = "dplloyd"
+    task: ClassVar[str] = "clustering"
+    publishes: ClassVar[str] = (
+        "cluster centers after noisy rounds of k-means; labels follow for free"
+    )
+    prefer_when: ClassVar[str] = "you want the baseline that other methods are compared with"
 
     max_iter: int = setting("Number of rounds; each gets an equal part of epsilon.", default=5)
     start: Literal["separated", "uniform"] = setting(

@@ -60,6 +60,11 @@ class DPLloydImpr(CenterMethod):
     """
 
     name: ClassVar[str] = "dplloyd-impr"
+    task: ClassVar[str] = "clustering"
+    publishes: ClassVar[str] = (
+        "cluster centers after a few noisy rounds of k-means; labels follow for free"
+    )
+    prefer_when: ClassVar[str] = "only centers matter, and there are too many columns for a grid"
 
     def _release(self, run: Run) -> KMeansRelease:
         """Publish the centers after the last round.

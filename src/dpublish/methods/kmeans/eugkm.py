@@ -85,6 +85,9 @@ class EUGkM(GridMethod):
     """
 
     name: ClassVar[str] = "eugkm"
+    task: ClassVar[str] = "clustering"
+    publishes: ClassVar[str] = "a noisy grid sized for clustering, and the centers found in it"
+    prefer_when: ClassVar[str] = "two or three columns matter, and you compare with EUGkM"
     rule: ClassVar[GridRule] = "eug"
 
     def _release(self, run: Run) -> KMeansRelease:
@@ -149,6 +152,9 @@ class UGkM(EUGkM):
     """
 
     name: ClassVar[str] = "ugkm"
+    task: ClassVar[str] = "clustering"
+    publishes: ClassVar[str] = "a noisy grid sized for range counts, and the centers found in it"
+    prefer_when: ClassVar[str] = "range counts matter as much as the centers"
     rule: ClassVar[GridRule] = "ug"
 
 
@@ -182,6 +188,11 @@ class MkM(EUGkM):
     """
 
     name: ClassVar[str] = "mkm"
+    task: ClassVar[str] = "clustering"
+    publishes: ClassVar[str] = (
+        "a noisy grid whose size does not depend on epsilon, and the centers found in it"
+    )
+    prefer_when: ClassVar[str] = "you want a baseline for the grid methods"
     rule: ClassVar[GridRule] = "mkm"
 
 

@@ -75,6 +75,9 @@ class GkM(CenterMethod):
     """
 
     name: ClassVar[str] = "gkm"
+    task: ClassVar[str] = "clustering"
+    publishes: ClassVar[str] = "cluster centers, averaged over random blocks of records"
+    prefer_when: ClassVar[str] = "you compare with sample-and-aggregate"
 
     blocks: int | None = setting(
         "Number of blocks; the noisy number of records to the power 0.4 unless given.",

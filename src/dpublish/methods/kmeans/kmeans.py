@@ -87,6 +87,12 @@ class KMeans(CenterMethod):
     """
 
     name: ClassVar[str] = "kmeans"
+    task: ClassVar[str] = "clustering"
+    publishes: ClassVar[str] = (
+        "cluster centers, and a noisy synopsis in which they were found; rows, labels and other "
+        "numbers of clusters follow for free"
+    )
+    prefer_when: ClassVar[str] = "you want good centers with nothing to tune"
 
     def _release(self, run: Run) -> KMeansRelease:
         """Publish centers, and the synopsis in which they were found.

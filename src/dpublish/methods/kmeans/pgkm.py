@@ -76,6 +76,9 @@ class PGkM(CenterMethod):
     """
 
     name: ClassVar[str] = "pgkm"
+    task: ClassVar[str] = "clustering"
+    publishes: ClassVar[str] = "cluster centers, found by a genetic algorithm"
+    prefer_when: ClassVar[str] = "you compare with PrivGene on few clusters in two columns"
 
     rounds: int | None = setting(
         "Number of generations; 1 for every 800 records and epsilon of 1, and from 8 to 500, "

@@ -73,6 +73,7 @@ class KMeansRelease(Release):
     """
 
     kind: ClassVar[str] = "centers"
+    report: ClassVar[str] = "dpublish.methods.kmeans.report:section"
 
     receipt: Receipt
     schema: Schema
@@ -270,6 +271,7 @@ class TreeKMeansRelease(KMeansRelease):
     """Centers of clusters, and counts of pairs of columns from which rows can be drawn."""
 
     kind: ClassVar[str] = "tree-centers"
+    report: ClassVar[str] = "dpublish.methods.kmeans.report:section"
 
     tree: MarginalTree
 

@@ -80,6 +80,12 @@ class FunctionalMechanism(Method[LinearModelRelease]):
     """
 
     name: ClassVar[str] = "functional"
+    task: ClassVar[str] = "model fitting"
+    publishes: ClassVar[str] = (
+        "a linear or logistic regression, fitted to a perturbed objective, with confidence "
+        "intervals"
+    )
+    prefer_when: ClassVar[str] = "you predict a number, or need confidence intervals of the weights"
 
     target: str = setting(CLASSES_OR_NUMBER)
     predictors: tuple[str, ...] = setting(PREDICTORS, default=())

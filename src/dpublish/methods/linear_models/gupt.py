@@ -84,6 +84,11 @@ class GUPT(Method[LinearModelRelease]):
     """
 
     name: ClassVar[str] = "gupt"
+    task: ClassVar[str] = "model fitting"
+    publishes: ClassVar[str] = (
+        "a linear or logistic regression, averaged over random blocks of records"
+    )
+    prefer_when: ClassVar[str] = "you compare with sample-and-aggregate"
 
     target: str = setting(CLASSES_OR_NUMBER)
     predictors: tuple[str, ...] = setting(PREDICTORS, default=())

@@ -79,6 +79,12 @@ class LinearModel(Method[LinearModelRelease | PrivPfCRelease]):
     """
 
     name: ClassVar[str] = "model"
+    task: ClassVar[str] = "model fitting"
+    publishes: ClassVar[str] = (
+        "a logistic regression, support vector machine or linear regression; predictions and "
+        "coefficients follow for free"
+    )
+    prefer_when: ClassVar[str] = "you want a good linear model with nothing to tune"
 
     target: str = setting("Column to predict: classes, or a number.")
     predictors: tuple[str, ...] = setting(PREDICTORS, default=())

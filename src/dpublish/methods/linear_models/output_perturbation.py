@@ -103,6 +103,11 @@ class OutputPerturbation(Method[LinearModelRelease]):
     """
 
     name: ClassVar[str] = "output-perturbation"
+    task: ClassVar[str] = "model fitting"
+    publishes: ClassVar[str] = (
+        "a logistic regression or support vector machine with noise on its weights"
+    )
+    prefer_when: ClassVar[str] = "you want a simple baseline that tolerates an inexact solver"
 
     target: str = setting("Column of the classes.")
     predictors: tuple[str, ...] = setting(PREDICTORS, default=())

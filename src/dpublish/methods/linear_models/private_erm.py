@@ -96,6 +96,13 @@ class PrivateERM(Method[LinearModelRelease]):
     """
 
     name: ClassVar[str] = "private-erm"
+    task: ClassVar[str] = "model fitting"
+    publishes: ClassVar[str] = (
+        "a logistic regression or support vector machine, fitted to a perturbed objective"
+    )
+    prefer_when: ClassVar[str] = (
+        "the model must be fitted directly, and its known limit is acceptable"
+    )
 
     target: str = setting("Column of the classes.")
     predictors: tuple[str, ...] = setting(PREDICTORS, default=())

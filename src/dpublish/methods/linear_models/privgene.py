@@ -88,6 +88,11 @@ class PrivGene(Method[LinearModelRelease]):
     """
 
     name: ClassVar[str] = "privgene"
+    task: ClassVar[str] = "model fitting"
+    publishes: ClassVar[str] = (
+        "a logistic regression or support vector machine, found by a genetic algorithm"
+    )
+    prefer_when: ClassVar[str] = "you compare with PrivGene"
 
     target: str = setting("Column of the classes.")
     predictors: tuple[str, ...] = setting(PREDICTORS, default=())

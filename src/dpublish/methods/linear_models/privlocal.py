@@ -100,6 +100,11 @@ class PrivLocal(Method[LinearModelRelease]):
     """
 
     name: ClassVar[str] = "privlocal"
+    task: ClassVar[str] = "model fitting"
+    publishes: ClassVar[str] = (
+        "a logistic regression or support vector machine, found by private local search"
+    )
+    prefer_when: ClassVar[str] = "epsilon is small, and the model must be fitted directly"
 
     target: str = setting("Column of the classes.")
     predictors: tuple[str, ...] = setting(PREDICTORS, default=())

@@ -48,6 +48,7 @@ class LinearModelRelease(Release):
     """
 
     kind: ClassVar[str] = "linear-model"
+    report: ClassVar[str] = "dpublish.methods.linear_models.report:section"
 
     receipt: Receipt
     schema: Schema

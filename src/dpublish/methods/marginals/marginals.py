@@ -62,6 +62,11 @@ class Marginals(Method[MarginalsRelease]):
     """
 
     name: ClassVar[str] = "marginals"
+    task: ClassVar[str] = "counting"
+    publishes: ClassVar[str] = (
+        "a noisy marginal of each column; counts and quantiles of one column follow for free"
+    )
+    prefer_when: ClassVar[str] = "each column matters by itself, and some have many values"
 
     columns: tuple[str, ...] = setting(
         "Columns whose marginals are published; all, unless named.", default=()

@@ -33,6 +33,7 @@ class MarginalsRelease(Release):
     """A noisy marginal for each column of the schema, at its finest level."""
 
     kind: ClassVar[str] = "marginals"
+    report: ClassVar[str] = "dpublish.methods.marginals.report:section"
 
     receipt: Receipt
     schema: Schema

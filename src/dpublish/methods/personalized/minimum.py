@@ -52,6 +52,9 @@ class Minimum(PersonalMethod):
     """
 
     name: ClassVar[str] = "minimum"
+    task: ClassVar[str] = "personalized"
+    publishes: ClassVar[str] = "the release of another method for all people, at the smallest level"
+    prefer_when: ClassVar[str] = "you want a baseline, or people accept similar epsilons"
 
     def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
         """Return what each level pays: the share of the lowest one."""

@@ -76,6 +76,13 @@ class Partitioning(GroupMethod):
     """
 
     name: ClassVar[str] = "partitioning"
+    task: ClassVar[str] = "personalized"
+    publishes: ClassVar[str] = (
+        "the releases of another method for groups of people with similar epsilon, combined"
+    )
+    prefer_when: ClassVar[str] = (
+        "people accept different epsilons, and no threshold has to be chosen"
+    )
 
     combine: Literal["sum", "weighted"] = setting(
         "Add up what groups count (sum: no assumption, but noise adds up, so that one group is "

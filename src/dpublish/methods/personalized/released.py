@@ -68,6 +68,7 @@ class PersonalizedRelease(Release):
     """
 
     kind: ClassVar[str] = "personal"
+    report: ClassVar[str] = "dpublish.methods.personalized.report:section"
 
     receipt: Receipt
     schema: Schema
@@ -270,6 +271,7 @@ class PersonalizedAnswer(Release):
     """
 
     kind: ClassVar[str] = "personal-answer"
+    report: ClassVar[str] = "dpublish.methods.personalized.report:answer_section"
 
     receipt: Receipt
     schema: Schema

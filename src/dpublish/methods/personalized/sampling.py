@@ -80,6 +80,11 @@ class Sampling(PersonalMethod):
     """
 
     name: ClassVar[str] = "sampling"
+    task: ClassVar[str] = "personalized"
+    publishes: ClassVar[str] = (
+        "the release of another method for a sample that favors people who accept more"
+    )
+    prefer_when: ClassVar[str] = "a larger epsilon gains more than fewer records lose"
 
     threshold: Fraction | Literal["max", "mean"] = setting(
         "Epsilon of the inner method: people at or above it are all used, the others are drawn. "

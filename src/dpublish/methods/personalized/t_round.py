@@ -63,6 +63,13 @@ class TRound(GroupMethod):
     """
 
     name: ClassVar[str] = "t-round"
+    task: ClassVar[str] = "personalized"
+    publishes: ClassVar[str] = (
+        "the same as partitioning, in several rounds that use up what each level has left"
+    )
+    prefer_when: ClassVar[str] = (
+        "groups are wide, so that many people have epsilon left after one round"
+    )
 
     rounds: int = setting(f"Most rounds, up to {MOST_ROUNDS}.", default=MOST_ROUNDS)
 

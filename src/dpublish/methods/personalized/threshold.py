@@ -67,6 +67,9 @@ class Threshold(PersonalMethod):
     """
 
     name: ClassVar[str] = "threshold"
+    task: ClassVar[str] = "personalized"
+    publishes: ClassVar[str] = "the release of another method for the people at or above one level"
+    prefer_when: ClassVar[str] = "few people are below that level"
 
     threshold: Fraction = setting(
         "One of the levels: people at or above it are used, with its epsilon; others are not."

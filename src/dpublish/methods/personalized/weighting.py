@@ -89,6 +89,14 @@ class Weighting(PersonalSettings):
     """
 
     name: ClassVar[str] = "weighting"
+    task: ClassVar[str] = "personalized"
+    publishes: ClassVar[str] = (
+        "one noisy histogram that weights each person by the epsilon they accept"
+    )
+    prefer_when: ClassVar[str] = (
+        "you need counts, levels are independent of the values, and the number of people at each "
+        "level is public"
+    )
 
     columns: tuple[str, ...] = setting(
         "Columns to count by; age@2 takes the column at level 2 of its taxonomy (0 is the root)."

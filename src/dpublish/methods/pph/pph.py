@@ -81,6 +81,14 @@ class PPH(Method[LabeledHistogramRelease]):
     """
 
     name: ClassVar[str] = "pph"
+    task: ClassVar[str] = "classification"
+    publishes: ClassVar[str] = (
+        "noisy class counts over a few chosen columns; predictions and rows to train on follow for"
+        " free"
+    )
+    prefer_when: ClassVar[str] = (
+        "a few columns together separate the classes, and columns have no taxonomies"
+    )
 
     target: str = setting("Column of the classes.")
     predictors: tuple[str, ...] = setting(

@@ -73,6 +73,12 @@ class PrivBayes(Method[PrivBayesRelease]):
     """
 
     name: ClassVar[str] = "privbayes"
+    task: ClassVar[str] = "synthesis"
+    publishes: ClassVar[str] = (
+        "a Bayesian network of noisy joint counts; rows of all columns and predictions follow for "
+        "free"
+    )
+    prefer_when: ClassVar[str] = "many columns matter together, and the use of the rows is open"
 
     columns: tuple[str, ...] = setting("Columns of the network; all, unless named.", default=())
     target: str | None = setting(

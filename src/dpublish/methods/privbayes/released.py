@@ -52,6 +52,7 @@ class PrivBayesRelease(Release):
     """
 
     kind: ClassVar[str] = "bayes-network"
+    report: ClassVar[str] = "dpublish.methods.privbayes.report:section"
 
     receipt: Receipt
     schema: Schema

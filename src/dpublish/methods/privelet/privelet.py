@@ -66,6 +66,13 @@ class Privelet(Method[PriveletRelease]):
     """
 
     name: ClassVar[str] = "privelet"
+    task: ClassVar[str] = "counting"
+    publishes: ClassVar[str] = (
+        "noisy wavelet coefficients of counts; range counts and rows follow for free"
+    )
+    prefer_when: ClassVar[str] = (
+        "one or two ordered columns have many values, and long ranges matter"
+    )
 
     columns: tuple[str, ...] = setting(
         "Columns to count by, each value or bin apart; all numeric, integer and ordinal ones if "

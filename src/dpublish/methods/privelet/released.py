@@ -82,6 +82,7 @@ class PriveletRelease(Release):
     """
 
     kind: ClassVar[str] = "wavelet-histogram"
+    report: ClassVar[str] = "dpublish.methods.privelet.report:section"
 
     receipt: Receipt
     schema: Schema

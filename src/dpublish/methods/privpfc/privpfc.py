@@ -89,6 +89,14 @@ class PrivPfC(Method[PrivPfCRelease]):
     """
 
     name: ClassVar[str] = "privpfc"
+    task: ClassVar[str] = "classification"
+    publishes: ClassVar[str] = (
+        "a noisy grid of the columns that predict a class best; predictions and rows to train on "
+        "follow for free"
+    )
+    prefer_when: ClassVar[str] = (
+        "you want an accurate classifier, or rows on which others train their own"
+    )
 
     target: str = setting("Column with the classes, of kind category or ordinal.")
     predictors: tuple[str, ...] = setting(

@@ -49,6 +49,7 @@ class PrivPfCRelease(LabeledHistogramRelease):
     """
 
     kind: ClassVar[str] = "grid-classifier"
+    report: ClassVar[str] = "dpublish.methods.privpfc.report:section"
 
     scores: IntArray = in_table("counts", SCORES)
     refinements: tuple[Refinement, ...] = ()

@@ -66,6 +66,12 @@ class AG(Method[SpatialRelease]):
     """
 
     name: ClassVar[str] = "ag"
+    task: ClassVar[str] = "counting"
+    publishes: ClassVar[str] = (
+        "noisy counts of a grid that is finer where records are dense; range counts and rows "
+        "follow for free"
+    )
+    prefer_when: ClassVar[str] = "two ordered columns matter, such as locations on a map"
 
     columns: tuple[str, ...] = setting(
         "Columns to cut; all numeric, integer and ordinal ones unless named.", default=()

@@ -67,6 +67,14 @@ class PHP(Method[SpatialRelease]):
     """
 
     name: ClassVar[str] = "p-hp"
+    task: ClassVar[str] = "counting"
+    publishes: ClassVar[str] = (
+        "noisy counts of boxes that are cut where records are uneven; range counts and rows follow"
+        " for free"
+    )
+    prefer_when: ClassVar[str] = (
+        "a few ordered columns matter together, and records are dense in part of the domain"
+    )
 
     columns: tuple[str, ...] = setting(
         "Columns to count by, each value or bin apart; all numeric, integer and ordinal ones if "

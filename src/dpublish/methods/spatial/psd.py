@@ -77,6 +77,14 @@ class PSD(Method[SpatialRelease]):
     """
 
     name: ClassVar[str] = "psd"
+    task: ClassVar[str] = "counting"
+    publishes: ClassVar[str] = (
+        "noisy counts of a tree of boxes, cut at noisy medians; range counts and rows follow for "
+        "free"
+    )
+    prefer_when: ClassVar[str] = (
+        "a few ordered columns have many values, and records are dense in some regions"
+    )
 
     columns: tuple[str, ...] = setting(
         "Columns to cut; all numeric, integer and ordinal ones unless named.", default=()

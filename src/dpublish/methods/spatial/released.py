@@ -68,6 +68,7 @@ class SpatialRelease(Release):
     """
 
     kind: ClassVar[str] = "boxes"
+    report: ClassVar[str] = "dpublish.methods.spatial.report:section"
 
     receipt: Receipt
     schema: Schema

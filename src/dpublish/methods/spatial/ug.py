@@ -59,6 +59,13 @@ class UG(Method[SpatialRelease]):
     """
 
     name: ClassVar[str] = "ug"
+    task: ClassVar[str] = "counting"
+    publishes: ClassVar[str] = (
+        "noisy counts of a grid of equal boxes; range counts and rows follow for free"
+    )
+    prefer_when: ClassVar[str] = (
+        "two or three ordered columns matter, and records are scattered evenly"
+    )
 
     columns: tuple[str, ...] = setting(
         "Columns to cut; all numeric, integer and ordinal ones unless named.", default=()

@@ -1,13 +1,17 @@
 """What all stream methods share: settings, the opening of a stream, and what it hides."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpublish.accuracy.noise_distribution import sum_quantile
+from dpublish.core.catalog import STREAMS
 from dpublish.core.method import ExpectedError, setting, settings_of
+from dpublish.core.settings import Setting, build, list_settings
 from dpublish.data.schema import Schema
-from dpublish.errors import InvalidParameter, require_count
+from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.sparse_vector.calibration import plan as plan_comparisons
 from dpublish.methods.streams.policy import Comparisons, Policy
@@ -195,3 +199,22 @@ class HorizonOrWindow(StreamMethod):
                 "all of them) or window (it never ends; users are hidden within so many steps)"
             )
         require_count(steps=self.span)
+
+
+def stream_class(name: str) -> type[StreamMethod]:
+    """Import the stream method called `name`."""
+    require_known("method", name, STREAMS)
+    module, _, attribute = STREAMS[name].location.partition(":")
+    found: type[StreamMethod] = getattr(import_module(module), attribute)
+    return found
+
+
+def stream_settings(name: str) -> list[Setting]:
+    """List the settings of the stream method called `name`."""
+    return list_settings(stream_class(name))
+
+
+def make_stream_method(name: str, settings: Mapping[str, Any]) -> StreamMethod:
+    """Build a stream method from settings, given as values or as text."""
+    method: StreamMethod = build(stream_class(name), name, settings)
+    return method

@@ -48,6 +48,7 @@ class StreamRelease(Release):
     """
 
     kind: ClassVar[str] = "histogram-stream"
+    report: ClassVar[str] = "dpublish.methods.streams.report:section"
 
     receipt: Receipt
     schema: Schema

@@ -45,6 +45,7 @@ class TopKRelease(Release):
     """
 
     kind: ClassVar[str] = "top-values"
+    report: ClassVar[str] = "dpublish.methods.topk.report:section"
 
     receipt: Receipt
     schema: Schema

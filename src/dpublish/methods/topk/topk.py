@@ -68,6 +68,9 @@ class TopK(Method[TopKRelease]):
     """
 
     name: ClassVar[str] = "topk"
+    task: ClassVar[str] = "ranking"
+    publishes: ClassVar[str] = "the most frequent values of a column or items of baskets, in order"
+    prefer_when: ClassVar[str] = "the domain is large, and only its most frequent values matter"
     hidden: ClassVar[tuple[type[Neighbors], ...]] = (AddRemoveRecord, AddRemoveUnit)
 
     column: str = setting("Column whose values are ranked; name@level takes a coarser level.")

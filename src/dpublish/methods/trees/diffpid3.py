@@ -74,6 +74,11 @@ class DiffPID3(Method[DecisionTreeRelease]):
     """
 
     name: ClassVar[str] = "diffpid3"
+    task: ClassVar[str] = "classification"
+    publishes: ClassVar[str] = (
+        "a decision tree with noisy class counts; rules and predictions follow for free"
+    )
+    prefer_when: ClassVar[str] = "people will read the model, and a few splits suffice"
 
     target: str = setting("Column of the classes.")
     predictors: tuple[str, ...] = setting(

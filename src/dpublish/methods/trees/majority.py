@@ -42,6 +42,9 @@ class Majority(Method[DecisionTreeRelease]):
     """
 
     name: ClassVar[str] = "majority"
+    task: ClassVar[str] = "classification"
+    publishes: ClassVar[str] = "the majority class"
+    prefer_when: ClassVar[str] = "you want the baseline that every classifier has to beat"
 
     target: str = setting("Column of the classes.")
 

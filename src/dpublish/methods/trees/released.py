@@ -73,6 +73,7 @@ class DecisionTreeRelease(Release):
     """
 
     kind: ClassVar[str] = "decision-tree"
+    report: ClassVar[str] = "dpublish.methods.trees.report:section"
 
     receipt: Receipt
     schema: Schema

@@ -68,6 +68,9 @@ class WaveBaseline(WaveMethod):
     """
 
     name: ClassVar[str] = "wave-baseline"
+    task: ClassVar[str] = "shapes"
+    publishes: ClassVar[str] = "clusters of any shape, found in an adaptive grid"
+    prefer_when: ClassVar[str] = "you want the baseline that other shape methods have to beat"
 
     size_share: Fraction = setting(
         "Part of epsilon that pays for the number of records.", default=Fraction(2, 100)

@@ -162,6 +162,7 @@ class WaveClusterRelease(Release):
     """
 
     kind: ClassVar[str] = "wave-clusters"
+    report: ClassVar[str] = "dpublish.methods.wavecluster.report:section"
 
     receipt: Receipt
     schema: Schema

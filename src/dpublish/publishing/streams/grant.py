@@ -19,12 +19,11 @@ from typing import Any
 from dpublish.core.folder.folder import require_new_folder
 from dpublish.core.folder.opening import require_loadable
 from dpublish.core.method import settings_of
-from dpublish.core.stream_catalog import make_stream_method
 from dpublish.data import schema_file
 from dpublish.data.schema import Schema
 from dpublish.errors import BudgetExhausted, DPublishError, InvalidParameter, LedgerTampered
 from dpublish.ledger.ledger import Ledger
-from dpublish.methods.streams.method import StreamMethod
+from dpublish.methods.streams.method import StreamMethod, make_stream_method
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.neighbors import Neighbors

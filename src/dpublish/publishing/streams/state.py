@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpublish.core.stream_catalog import make_stream_method
 from dpublish.data import schema_file
 from dpublish.errors import BudgetError, CorruptRelease, DPublishError, InputError
 from dpublish.methods.streams.listing import StepRecord
+from dpublish.methods.streams.method import make_stream_method
 from dpublish.methods.streams.stream import Stream, StreamState
 from dpublish.privacy.receipt import Receipt
 from dpublish.storage.files import PARTIAL, sync
