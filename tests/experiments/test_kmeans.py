@@ -17,7 +17,7 @@ from dpublish.experiments.kmeans_parts import HEAT_MAP, PARTS, kmeans_methods
 from dpublish.experiments.kmeans_summary import excesses, summarize
 from dpublish.methods.kmeans.gkm import GkM
 from dpublish.methods.kmeans.released import KMeansRelease
-from dpublish.plots.heat_map import HeatLayout, HeatPanel, heat_maps
+from dpublish.plots.comparisons import HeatLayout, HeatPanel, heat_maps
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
 

@@ -3,8 +3,8 @@
 import re
 
 from dpublish.experiments.page import Listing, Page, Section, render_page
-from dpublish.plots import line_plot
-from dpublish.plots.line_plot import Layout, Line, Panel, small_multiples
+from dpublish.plots import comparisons
+from dpublish.plots.comparisons import Layout, Line, Panel, small_multiples
 
 LAYOUT = Layout(across="x", up="y", ticks=[1, 2], is_log=True)
 
@@ -56,5 +56,5 @@ def test_a_dollar_sign_is_a_dollar_sign():
 
 
 def test_without_matplotlib_there_is_no_plot(monkeypatch):
-    monkeypatch.setattr(line_plot, "find_spec", lambda name: None)
+    monkeypatch.setattr(comparisons, "can_draw", lambda: False)
     assert small_multiples([Panel("p", [line("a")])], LAYOUT) is None

@@ -23,9 +23,8 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import secure
 from dpublish.report import page
-from dpublish.report.page import render_report
+from dpublish.report.page import render_report, share_rows
 from dpublish.report.section import SECTIONS, Section, section_of
-from dpublish.report.shares import share_rows
 from method_examples import EXAMPLES, arrow_table
 
 NASTY = '<b onload="x()">$x_1$ & \u00e4'

@@ -24,7 +24,7 @@ from dpublish.experiments.classification_summary import (
 )
 from dpublish.experiments.experiment import Result
 from dpublish.experiments.page import Listing, Page, Section
-from dpublish.plots.line_plot import Layout, Line, Panel, small_multiples
+from dpublish.plots.comparisons import Layout, Line, Panel, small_multiples
 
 _MAJORITY_LINE = "No learning: always the majority class of the true rows"
 _NOISE_FREE_LINE = "No privacy: the same classifier trained on the true rows"

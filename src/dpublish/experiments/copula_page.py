@@ -26,7 +26,7 @@ from dpublish.experiments.copula_summary import (
 )
 from dpublish.experiments.experiment import Result
 from dpublish.experiments.page import Listing, Page, Section
-from dpublish.plots.line_plot import Layout, Line, Panel, small_multiples
+from dpublish.plots.comparisons import Layout, Line, Panel, small_multiples
 
 _NO_PLOT = 'There is no plot: it takes Matplotlib (pip install "dpublish[plots]").'
 _RANGES = (

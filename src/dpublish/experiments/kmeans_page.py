@@ -21,8 +21,15 @@ from dpublish.experiments.kmeans_summary import (
     table,
 )
 from dpublish.experiments.page import Listing, Page, Section
-from dpublish.plots.heat_map import HeatLayout, HeatPanel, heat_maps
-from dpublish.plots.line_plot import Layout, Line, Panel, small_multiples
+from dpublish.plots.comparisons import (
+    HeatLayout,
+    HeatPanel,
+    Layout,
+    Line,
+    Panel,
+    heat_maps,
+    small_multiples,
+)
 
 _NOISE_FREE_LINE = "No privacy: the best of ten runs of k-means"
 _NEAR = 3.0

@@ -31,7 +31,7 @@ from dpublish.experiments.models_summary import (
     table,
 )
 from dpublish.experiments.page import Listing, Page, Section
-from dpublish.plots.line_plot import Layout, Line, Panel, small_multiples
+from dpublish.plots.comparisons import Layout, Line, Panel, small_multiples
 
 _LABELS = {
     NOISE_FREE: "No privacy: the same model fitted to the true rows",

@@ -32,7 +32,7 @@ from dpublish.experiments.personalized_summary import (
     table,
     times_better,
 )
-from dpublish.plots.line_plot import Layout, Line, Panel, small_multiples
+from dpublish.plots.comparisons import Layout, Line, Panel, small_multiples
 
 _NO_PLOT = 'There is no plot: it takes Matplotlib (pip install "dpublish[plots]").'
 _CAP = 6.0

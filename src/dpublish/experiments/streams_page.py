@@ -27,7 +27,7 @@ from dpublish.experiments.streams_summary import (
     summarize,
     table,
 )
-from dpublish.plots.line_plot import Layout, Line, Panel, small_multiples
+from dpublish.plots.comparisons import Layout, Line, Panel, small_multiples
 
 _NO_PLOT = 'There is no plot: it takes Matplotlib (pip install "dpublish[plots]").'
 _CAP = 5.0

@@ -27,12 +27,13 @@ from numpy.typing import NDArray
 from dpublish.errors import require_known
 from dpublish.evaluation.metrics.selection import false_negative_rate, score_error_rate
 from dpublish.experiments.experiment import Result, ResultTable, Trial
+from dpublish.experiments.options import write_figure
 from dpublish.mechanisms.sparse_vector.calibration import NoiseKind
 from dpublish.mechanisms.sparse_vector.retraversal import retraverse
 from dpublish.mechanisms.sparse_vector.textbook import above_threshold_book
 from dpublish.mechanisms.sparse_vector.vector import SparseVector
 from dpublish.mechanisms.top_k import random_order, top_k
-from dpublish.plots.line_plot import Line, Panel, draw_panels
+from dpublish.plots.comparisons import Layout, Line, Panel, small_multiples
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 
@@ -228,14 +229,14 @@ def plot(results: Sequence[Result], path: Path) -> Path | None:
         names = _present(results, known)
         epsilons = dict.fromkeys(place[0] for place in cells)
         if names:
-            panels.append(
-                [
-                    Panel(f"{kind}, ε = {epsilon}", [_line(cells, epsilon, name) for name in names])
-                    for epsilon in epsilons
-                ]
-            )
+            panels += [
+                Panel(f"{kind}, ε = {epsilon}", [_line(cells, epsilon, name) for name in names])
+                for epsilon in epsilons
+            ]
     note = "Zipf, mean and standard deviation.  Not private: seeded, thresholds from true counts."
-    return draw_panels(panels, path, across="values to find (c)", up="score error rate", note=note)
+    ticks = sorted({float(place[1]) for place in cells})
+    layout = Layout("values to find (c)", "score error rate", ticks, note=note)
+    return write_figure(small_multiples(panels, layout), path)
 
 
 def _present(results: Sequence[Result], known: Iterable[str]) -> list[str]:

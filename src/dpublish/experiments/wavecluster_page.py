@@ -26,7 +26,7 @@ from dpublish.experiments.wavecluster_summary import (
     summarize,
     table,
 )
-from dpublish.plots.line_plot import Layout, Line, Panel, small_multiples
+from dpublish.plots.comparisons import Layout, Line, Panel, small_multiples
 
 _PLAIN_LINE = "No privacy: the plain algorithm"
 

@@ -4,7 +4,7 @@ import shlex
 
 from dpublish.core.released import Release
 from dpublish.methods.personalized.released_answer import PersonalizedAnswer
-from dpublish.plots.course_chart import course_chart
+from dpublish.plots.charts import course_chart
 from dpublish.privacy.epsilon import format_short
 from dpublish.report.section import Figure, Listing, Section
 
