@@ -19,7 +19,7 @@ from rich.table import Table
 
 from dpublish.core.stream_catalog import make_stream_method
 from dpublish.data.schema import Schema, column
-from dpublish.experiments.streams_parts import METHODS
+from dpublish.experiments.streams import METHODS
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 

@@ -133,6 +133,10 @@ def run_experiment(
     require_known("experiment", name, EXPERIMENTS)
     entry = EXPERIMENTS[name]
     module = import_module(entry.module)
+    if hasattr(module, "STUDY"):
+        run: Any = import_module("dpublish.experiments.study").run_experiment
+        found: Summary = run(name, repeats=repeats, output=output, progress=progress, **options)
+        return found
     count = entry.repeats if repeats is None else repeats
     require_count(repeats=count)
     plan = _plan(name, module, count, options)

@@ -232,7 +232,7 @@ def draw_associations(names: Sequence[str], true: FloatArray, synthetic: FloatAr
             for (row, column), value in np.ndenumerate(matrix):
                 if len(names) <= _NUMBERED:
                     where = (column, row)
-                    _write_number(axes, where, f"{value:.2f}", is_dark=abs(value) > 0.6)
+                    _write_number(axes, where, f"{value:.2f}", is_dark=bool(abs(value) > 0.6))
         figure.colorbar(image, ax=list(grid), shrink=0.8)
 
     side = min(2.2 + 0.32 * len(names), 6.5)
