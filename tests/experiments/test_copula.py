@@ -23,8 +23,8 @@ from dpublish.experiments.copula import (
     method_of,
     refusal,
 )
-from dpublish.experiments.study import Key, run_experiment
-from dpublish.experiments.trials import SECONDS, Result, Trial
+from dpublish.experiments.study import run_experiment
+from dpublish.experiments.trials import SECONDS, Key, Result, Trial
 from dpublish.randomness import plain_generator
 
 

@@ -29,8 +29,8 @@ from dpublish.experiments.streams import (
     StreamRunner,
     over_time,
 )
-from dpublish.experiments.study import Key, run_experiment
-from dpublish.experiments.trials import SECONDS, Result, Trial
+from dpublish.experiments.study import run_experiment
+from dpublish.experiments.trials import SECONDS, Key, Result, Trial
 from dpublish.methods.streams.method import StreamMethod
 from dpublish.methods.streams.policy import Publish, Repeat
 

@@ -37,18 +37,23 @@ from dpublish.evaluation.workload import (
 from dpublish.experiments.study import (
     CANNOT_RUN,
     EPSILON_AXIS,
-    Cells,
     Figure,
-    Key,
     Plan,
     Request,
     RunTrial,
     Study,
+)
+from dpublish.experiments.trials import (
+    REFUSED,
+    SECONDS,
+    Cells,
+    Key,
+    Result,
+    Trial,
     means_by,
     repeats_of,
     times,
 )
-from dpublish.experiments.trials import REFUSED, SECONDS, Result, Trial
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import parse_epsilon
 from dpublish.randomness import plain_generator

@@ -25,17 +25,22 @@ from dpublish.evaluation.metrics.streams import RangeQueries
 from dpublish.experiments.study import (
     BEST,
     EPSILON_AXIS,
-    Cells,
     Figure,
-    Key,
     Request,
     RunTrial,
     Study,
+)
+from dpublish.experiments.trials import (
+    FIGURE,
+    SECONDS,
+    Cells,
+    Key,
+    Result,
+    Trial,
     means_by,
     repeats_of,
     times,
 )
-from dpublish.experiments.trials import FIGURE, SECONDS, Result, Trial
 from dpublish.plots.comparisons import Layout, Line, Panel, small_multiples
 from dpublish.plots.style import plain_number
 from dpublish.privacy.budget import Budget

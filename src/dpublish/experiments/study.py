@@ -7,12 +7,11 @@ and explains itself, and a line in `dpublish.experiments.EXPERIMENTS`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from math import exp, inf, sqrt
+from math import exp, inf
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from dpublish.core.method import Progress
@@ -24,8 +23,12 @@ from dpublish.experiments.trials import (
     REFUSED,
     SECONDS,
     STAMP,
+    Cell,
+    Cells,
+    Key,
     Result,
     Trial,
+    means_by,
     run_trials,
 )
 from dpublish.plots.comparisons import Layout, Line, Panel, small_multiples
@@ -118,49 +121,6 @@ class Dataset(Protocol):
     def missing_file(self, folder: Path | None) -> str | None:
         """Return the file that is missing, or None if nothing is."""
         ...
-
-
-class Key(NamedTuple):
-    """A line: on which data, what is measured, by which method and budget (if not the axis).
-
-    `variant` holds what else sets lines apart: a model, or the preferences of people.
-    """
-
-    dataset: str
-    measure: str
-    method: str
-    epsilon: str = ""
-    variant: tuple[str, ...] = ()
-
-    @property
-    def short_name(self) -> str:
-        """The method, with its budget if that is not the axis."""
-        return f"{self.method}, ε = {self.epsilon}" if self.epsilon else self.method
-
-
-class Cell(NamedTuple):
-    """Mean and standard deviation of a measure, and over how many values."""
-
-    mean: float
-    deviation: float
-    repeats: int
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> "Cell":
-        """Summarize the values at one point."""
-        return cls(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
-
-    @property
-    def standard_error(self) -> float:
-        """Standard error of the mean."""
-        return self.deviation / sqrt(self.repeats)
-
-    def text(self, digits: int) -> str:
-        """Write mean ± standard deviation."""
-        return f"{self.mean:,.{digits}f} ±{self.deviation:,.{digits}f}"
-
-
-Cells = dict[Key, dict[float, Cell]]
 
 
 @dataclass(frozen=True)
@@ -435,9 +395,13 @@ class Study(ABC, Generic[F]):
             ]
             for key in cells
         ]
-        axis = (figure.key or "epsilon").replace("_", " ")
+        axis = self.axis_name(figure)
         headers = [*self.headers, *(f"{axis} {plain_number(point)}" for point in points)]
         return Listing(headers, rows)
+
+    def axis_name(self, figure: F) -> str:
+        """Name the axis in the headers of the table."""
+        return (figure.key or "epsilon").replace("_", " ")
 
     def names(self, key: Key) -> list[str]:
         """Name a line in the first columns of the table."""
@@ -618,41 +582,6 @@ class Study(ABC, Generic[F]):
         rows = means_by(results, (SECONDS,), lambda trial: (trial.dataset, trial.method))
         caption = "Mean time to make one release."
         return [Listing(["dataset", "method", "seconds"], rows, caption)] if rows else []
-
-
-def means_by(
-    results: Sequence[Result],
-    measures: Sequence[str],
-    group: Callable[[Trial], tuple[str, ...]],
-) -> list[list[str]]:
-    """Average measures over the trials of each group; trials that have no time are left out."""
-    found: dict[tuple[str, ...], list[dict[str, float]]] = {}
-    for trial, measured in results:
-        if SECONDS in measured:
-            found.setdefault(group(trial), []).append(measured)
-    return [
-        [*names, *(_mean_text(several, measure) for measure in measures)]
-        for names, several in found.items()
-    ]
-
-
-def _mean_text(several: Iterable[Mapping[str, float]], measure: str) -> str:
-    values = [measured[measure] for measured in several if measure in measured]
-    return f"{fmean(values):.3f}" if values else ""
-
-
-def times(count: int) -> str:
-    """Write how often something was done.
-
-    >>> times(1), times(2)
-    ('1 time', '2 times')
-    """
-    return f"{count} time{'s' if count > 1 else ''}"
-
-
-def repeats_of(results: Sequence[Result]) -> int:
-    """Count the repeats."""
-    return len({trial.seed for trial, _ in results})
 
 
 def _choose_epsilons(epsilons: Sequence[str]) -> tuple[str, ...]:

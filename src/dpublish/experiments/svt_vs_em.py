@@ -24,16 +24,19 @@ from numpy.typing import NDArray
 
 from dpublish.evaluation.metrics.selection import false_negative_rate, score_error_rate
 from dpublish.experiments.study import (
-    Cells,
     Figure,
-    Key,
     Request,
     RunTrial,
     Study,
+)
+from dpublish.experiments.trials import (
+    Cells,
+    Key,
+    Result,
+    Trial,
     repeats_of,
     times,
 )
-from dpublish.experiments.trials import Result, Trial
 from dpublish.mechanisms.sparse_vector.calibration import NoiseKind
 from dpublish.mechanisms.sparse_vector.retraversal import retraverse
 from dpublish.mechanisms.sparse_vector.textbook import above_threshold_book

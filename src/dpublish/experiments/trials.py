@@ -1,16 +1,20 @@
-"""A trial is known by a hash of its settings; results are kept in a file as they come.
+"""Trials, their results, and means over them.
+
+A trial is known by a hash of its settings; results are kept in a file as they come.
 
 A run that is interrupted goes on where it stopped: trials whose hash is in the file are not run
 again.  Noise is seeded and true values are looked at, so every line says that it is not private.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
+from math import sqrt
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import NamedTuple
 
 from dpublish.core.method import Progress
@@ -121,3 +125,81 @@ def _line(trial: Trial, measured: dict[str, float]) -> bytes:
 @cache
 def _package_version() -> str:
     return version("dpublish")
+
+
+class Key(NamedTuple):
+    """A line: on which data, what is measured, by which method and budget (if not the axis).
+
+    `variant` holds what else sets lines apart: a model, or the preferences of people.
+    """
+
+    dataset: str
+    measure: str
+    method: str
+    epsilon: str = ""
+    variant: tuple[str, ...] = ()
+
+    @property
+    def short_name(self) -> str:
+        """The method, with its budget if that is not the axis."""
+        return f"{self.method}, ε = {self.epsilon}" if self.epsilon else self.method
+
+
+class Cell(NamedTuple):
+    """Mean and standard deviation of a measure, and over how many values."""
+
+    mean: float
+    deviation: float
+    repeats: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Cell":
+        """Summarize the values at one point."""
+        return cls(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the mean."""
+        return self.deviation / sqrt(self.repeats)
+
+    def text(self, digits: int) -> str:
+        """Write mean ± standard deviation."""
+        return f"{self.mean:,.{digits}f} ±{self.deviation:,.{digits}f}"
+
+
+Cells = dict[Key, dict[float, Cell]]
+
+
+def means_by(
+    results: Sequence[Result],
+    measures: Sequence[str],
+    group: Callable[[Trial], tuple[str, ...]],
+) -> list[list[str]]:
+    """Average measures over the trials of each group; trials that have no time are left out."""
+    found: dict[tuple[str, ...], list[dict[str, float]]] = {}
+    for trial, measured in results:
+        if SECONDS in measured:
+            found.setdefault(group(trial), []).append(measured)
+    return [
+        [*names, *(_mean_text(several, measure) for measure in measures)]
+        for names, several in found.items()
+    ]
+
+
+def _mean_text(several: Iterable[Mapping[str, float]], measure: str) -> str:
+    values = [measured[measure] for measured in several if measure in measured]
+    return f"{fmean(values):.3f}" if values else ""
+
+
+def times(count: int) -> str:
+    """Write how often something was done.
+
+    >>> times(1), times(2)
+    ('1 time', '2 times')
+    """
+    return f"{count} time{'s' if count > 1 else ''}"
+
+
+def repeats_of(results: Sequence[Result]) -> int:
+    """Count the repeats."""
+    return len({trial.seed for trial, _ in results})

@@ -33,17 +33,21 @@ from dpublish.evaluation.metrics.cells import (
 )
 from dpublish.evaluation.sklearn_adapter import label_points, require_sklearn
 from dpublish.experiments.study import (
-    Cells,
     Figure,
-    Key,
     Request,
     RunTrial,
     Setting,
     Study,
+)
+from dpublish.experiments.trials import (
+    SECONDS,
+    Cells,
+    Key,
+    Result,
+    Trial,
     repeats_of,
     times,
 )
-from dpublish.experiments.trials import SECONDS, Result, Trial
 from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.methods.wavecluster.wavecluster import WaveTransform, wave_clusters
 from dpublish.plots.comparisons import Layout, Picture, draw_pictures
