@@ -160,8 +160,8 @@ def test_a_synthetic_table_of_some_columns_is_measured_on_those():
     assert sum(len(one.truth) for one in found.answered) == 1_000
 
 
-def test_wide_tables_are_asked_about_some_of_their_columns():
-    names = [f"c{place}" for place in range(30)]
+def test_wide_tables_are_queried_about_some_of_their_columns():
+    names = [f"c{number}" for number in range(30)]
     schema = Schema(tuple(column(name, "integer", bounds=[0, 9]) for name in names))
     rng = plain_generator(1)
     true = pa.table({name: rng.integers(0, 10, 200) for name in names})
@@ -170,7 +170,7 @@ def test_wide_tables_are_asked_about_some_of_their_columns():
     assert all(one.errors.mean_absolute == 0 for one in found.answered)
 
 
-def test_findings_are_told_worst_first_and_also_for_programs():
+def test_findings_are_listed_worst_first_and_also_for_programs():
     request = Request(release=rows_release(census(3_000, seed=9)), against=census(3_000))
     marginals, association, queries = evaluate(request)
     assert [row[0] for row in marginals.rows] == list(CENSUS.names)

@@ -167,7 +167,7 @@ def test_columns_and_rows_are_what_their_figures_vary(tmp_path):
     assert "relative" in runner.run_trial(narrow)
 
 
-def test_settings_of_a_trial_reach_its_method():
+def test_settings_of_a_trial_are_those_of_its_method():
     def made(method, **given):
         return method_of(Trial("copula", method, "1", 0, given))
 
