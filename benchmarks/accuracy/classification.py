@@ -15,12 +15,13 @@ from statistics import fmean
 from rich.console import Console
 from rich.table import Table
 
+from dpublish.core.method import Progress
 from dpublish.datasets.benchmarks import BENCHMARKS, find_data_folder
 from dpublish.evaluation.classification import DIRECT, MAJORITY
 from dpublish.evaluation.sklearn_adapter import CLASSIFIERS
-from dpublish.experiments.classification import NAME, plan
-from dpublish.experiments.classification_parts import EPSILONS, NOISE_FREE
-from dpublish.experiments.experiment import Experiment, Progress, Result
+from dpublish.experiments.classification import EPSILONS, STUDY
+from dpublish.experiments.study import NOISE_FREE
+from dpublish.experiments.trials import Result
 
 METHOD = "privpfc"
 
@@ -32,7 +33,7 @@ def main() -> None:
     if missing is not None:
         print(f"skipped: {missing} is not there; name its folder with --data-folder")
         return
-    planned = plan(
+    planned = STUDY.plan(
         1,
         data_folder=folder,
         datasets=("adult",),
@@ -47,9 +48,7 @@ def main() -> None:
             status.update(f"{done} of {total}: {label}")
 
         progress: Progress = show
-        results = Experiment(NAME, planned.trials).run(
-            planned.run_trial, folder / "accuracy.jsonl", progress
-        )
+        results = planned.run(folder / "accuracy.jsonl", progress)
     report(results)
 
 
@@ -58,7 +57,7 @@ def report(results: list[Result]) -> None:
     means = {
         (epsilon, name): fmean(figures[name] for figures in found)
         for epsilon in (*EPSILONS, "none")
-        if (found := [r.figures for r in results if r.trial.epsilon == epsilon])
+        if (found := [r.measured for r in results if r.trial.epsilon == epsilon])
         for name in found[0]
     }
     trained = [name for name in CLASSIFIERS if (EPSILONS[0], name) in means]

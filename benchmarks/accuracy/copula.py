@@ -23,20 +23,17 @@ from rich.table import Table
 
 from dpublish.datasets.benchmarks import find_data_folder
 from dpublish.datasets.number_tables import NUMBER_TABLES
-from dpublish.experiments.copula import plan
-from dpublish.experiments.copula_parts import (
+from dpublish.experiments.copula import (
     ABSOLUTE_BETWEEN_RECORDS,
     ANSWER_SECONDS,
     BETWEEN_RECORDS,
     FROM_ROWS,
-    MADE_UP,
-    NAME,
     REFERENCES,
-    REFUSED,
     RELATIVE,
-    SECONDS,
+    SIMULATED,
+    STUDY,
 )
-from dpublish.experiments.experiment import Experiment, Result
+from dpublish.experiments.trials import REFUSED, SECONDS, Result
 
 ADULT = "adult-numbers"
 EPSILONS = ("0.1", "1")
@@ -56,13 +53,13 @@ def main() -> None:
     options = _options()
     folder = find_data_folder(options.data_folder)
     present = [
-        name for name in (ADULT, *MADE_UP) if NUMBER_TABLES[name].missing_file(folder) is None
+        name for name in (ADULT, *SIMULATED) if NUMBER_TABLES[name].missing_file(folder) is None
     ]
     if ADULT not in present:
         print(f"skipped {ADULT}: adult.parquet is not there; name its folder with --data-folder")
-    planned = plan(
+    planned = STUDY.plan(
         options.repeats,
-        part="comparators",
+        figure="comparators",
         data_folder=folder,
         datasets=present,
         methods=options.methods.split(",") if options.methods else None,
@@ -77,9 +74,7 @@ def main() -> None:
         def show(done: int, total: int, label: str) -> None:
             status.update(f"{done} of {total}: {label}")
 
-        results = Experiment(NAME, planned.trials).run(
-            planned.run_trial, folder / "accuracy.jsonl", show
-        )
+        results = planned.run(folder / "accuracy.jsonl", show)
     report(results, present, options.repeats)
 
 

@@ -15,17 +15,12 @@ from statistics import fmean, stdev
 from rich.console import Console
 from rich.table import Table
 
+from dpublish.core.method import Progress
 from dpublish.datasets.benchmarks import find_data_folder
 from dpublish.datasets.point_clouds import POINT_SETS
-from dpublish.experiments.experiment import Experiment, Progress, Result
-from dpublish.experiments.kmeans import plan
-from dpublish.experiments.kmeans_parts import (
-    NAME,
-    NICV,
-    NOISE_FREE,
-    SECONDS,
-    kmeans_methods,
-)
+from dpublish.experiments.kmeans import NICV, STUDY, kmeans_methods
+from dpublish.experiments.study import NOISE_FREE
+from dpublish.experiments.trials import SECONDS, Result
 
 DATASETS = ("s1", "adult-num")
 EPSILONS = ("0.05", "0.1", "0.5", "1")
@@ -47,7 +42,7 @@ def main() -> None:
         if missing is not None:
             print(f"skipped: {missing} is not there; name its folder with --data-folder")
             return
-    planned = plan(
+    planned = STUDY.plan(
         options.repeats,
         data_folder=folder,
         datasets=DATASETS,
@@ -64,9 +59,7 @@ def main() -> None:
             status.update(f"{done} of {total}: {label}")
 
         progress: Progress = show
-        results = Experiment(NAME, planned.trials).run(
-            planned.run_trial, folder / "accuracy.jsonl", progress
-        )
+        results = planned.run(folder / "accuracy.jsonl", progress)
     report(results, options.repeats)
 
 

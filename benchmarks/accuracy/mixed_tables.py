@@ -117,9 +117,7 @@ def main() -> None:
                 shown.add_row(method, *(f"{value:.4f}" for value in means.values()))
                 if method == "dpcopula-hybrid, network":
                     label = f"{name}_{epsilon}".replace("-", "_")
-                    results.append(
-                        f"{label}_margins={means['marginals, mean']:.4f}"
-                    )
+                    results.append(f"{label}_margins={means['marginals, mean']:.4f}")
                     results.append(f"{label}_seconds={means['release s']:.1f}")
             console.print(shown)
     print("RESULT", *results)

@@ -16,21 +16,12 @@ from statistics import fmean, stdev
 from rich.console import Console
 from rich.table import Table
 
+from dpublish.core.method import Progress
 from dpublish.core.registry import CATALOG
 from dpublish.datasets.benchmarks import BENCHMARKS, find_data_folder
-from dpublish.experiments.classification_laboratory import FOLDS
-from dpublish.experiments.experiment import Experiment, Progress, Result
-from dpublish.experiments.models import plan
-from dpublish.experiments.models_parts import (
-    ANY,
-    CURVE,
-    METHODS,
-    MODELS,
-    NAME,
-    SECONDS,
-    WRONG,
-)
-from dpublish.experiments.models_summary import REFERENCES
+from dpublish.experiments.folds import FOLDS
+from dpublish.experiments.models import ANY, CURVE, METHODS, MODELS, REFERENCES, STUDY, WRONG
+from dpublish.experiments.trials import SECONDS, Result
 
 EPSILONS = ("0.05", "0.1", "0.2", "0.5", "1")
 # Measured with the tools of the day on the same folds; the goal is what was asked for.
@@ -53,7 +44,7 @@ def main() -> None:
     if len(absent) == len(methods):
         print(f"skipped: this version has no method {', '.join(absent)}")
         return
-    planned = plan(
+    planned = STUDY.plan(
         1,
         data_folder=folder,
         datasets=("adult",),
@@ -72,9 +63,7 @@ def main() -> None:
             status.update(f"{done} of {total}: {label}")
 
         progress: Progress = show
-        results = Experiment(NAME, planned.trials).run(
-            planned.run_trial, folder / "accuracy.jsonl", progress
-        )
+        results = planned.run(folder / "accuracy.jsonl", progress)
     report(results, options.folds)
 
 

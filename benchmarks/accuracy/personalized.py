@@ -21,35 +21,30 @@ from statistics import fmean, stdev
 from rich.console import Console
 from rich.table import Table
 
-from dpublish.experiments.experiment import Experiment, Progress, Result
-from dpublish.experiments.personalized import plan
-from dpublish.experiments.personalized_parts import CURVE, MEASURES, MINIMUM, NAME
-from dpublish.experiments.personalized_summary import (
-    Cells,
-    Key,
-    best_place,
-    groups_of,
-    part_of,
-    place_of,
-    summarize,
-    table,
+from dpublish.core.method import Progress
+from dpublish.experiments.personalized import (
+    CURVE,
+    MEASURES,
+    MINIMUM,
+    STUDY,
+    best_point,
     times_better,
 )
+from dpublish.experiments.trials import Cells, Key, Result
 
-PARTS = ("count", "logistic", "svm")
+FIGURES = ("count", "logistic", "svm")
 OURS = "partitioning"
 RIVALS = ("sampling", "threshold")
-Group = tuple[str, str, str, str]
 
 
 def main() -> None:
     options = _options()
     folder = Path(options.output or tempfile.mkdtemp(prefix="dpublish-accuracy-"))
     folder.mkdir(parents=True, exist_ok=True)
-    for part in options.parts.split(","):
-        planned = plan(
-            options.repeats if part == "count" else options.fits,
-            part=part,
+    for figure in options.figures.split(","):
+        planned = STUDY.plan(
+            options.repeats if figure == "count" else options.fits,
+            figure=figure,
             data_folder=options.data_folder,
             datasets=options.datasets.split(",") if options.datasets else None,
         )
@@ -57,39 +52,36 @@ def main() -> None:
             print(note)
         with Console(stderr=True).status("") as status:
 
-            def show(done: int, total: int, label: str, part: str = part) -> None:
-                status.update(f"{part}: {done} of {total}: {label}")
+            def show(done: int, total: int, label: str, figure: str = figure) -> None:
+                status.update(f"{figure}: {done} of {total}: {label}")
 
             progress: Progress = show
-            results = Experiment(NAME, planned.trials).run(
-                planned.run_trial, folder / f"accuracy-{part}.jsonl", progress
-            )
-        report(part, results, is_markdown=options.markdown)
+            results = planned.run(folder / f"accuracy-{figure}.jsonl", progress)
+        report(figure, results, is_markdown=options.markdown)
 
 
-def report(part: str, results: list[Result], *, is_markdown: bool) -> None:
-    """Print a table of one part, and in one line how partitioning does beside its rivals."""
-    tabled = table(results)
+def report(figure: str, results: list[Result], *, is_markdown: bool) -> None:
+    """Print a table of one figure, and in one line how partitioning does beside its rivals."""
+    tabled = STUDY.table(results)
     repeats = len({trial.seed for trial, _ in results})
-    _print(f"{part}: mean of {repeats} repeats", tabled.headers, tabled.rows, is_markdown)
-    figures = []
-    for group, cells in groups_of(summarize(results)).items():
-        figures += _findings(part, results, group, cells)
-    print("RESULT " + " ".join(figures))
-
-
-def _findings(part: str, results: Sequence[Result], group: Group, cells: Cells) -> list[str]:
-    dataset, preferences, measure, _ = group
-    label = "_".join((part, dataset, preferences, measure)).replace("-", "_")
-    ours = Key(*group, OURS)
-    place = next(iter(cells[ours]))
+    _print(f"{figure}: mean of {repeats} repeats", tabled.headers, tabled.rows, is_markdown)
     found = []
-    if part == "count":
-        ratio = times_better(cells, ours, place) or 0.0
+    for cells in STUDY.groups(STUDY.summarize(results)):
+        found += _findings(figure, results, cells)
+    print("RESULT " + " ".join(found))
+
+
+def _findings(figure: str, results: Sequence[Result], cells: Cells) -> list[str]:
+    ours = next(key for key in cells if key.method == OURS)
+    names = (figure, ours.dataset, ours.variant[0], ours.measure)
+    label = "_".join(names).replace("-", "_")
+    found = []
+    if figure == "count":
+        ratio = times_better(cells, ours, next(iter(cells[ours]))) or 0.0
         found.append(f"{label}_times_below_{MINIMUM}={ratio:.2f}")
     for rival in RIVALS:
-        key = Key(*group, rival)
-        best = best_place(cells[key], measure)
+        key = ours._replace(method=rival)
+        best = best_point(cells[key], key.measure)
         gap = [
             mine - other
             for mine, other in zip(
@@ -97,22 +89,19 @@ def _findings(part: str, results: Sequence[Result], group: Group, cells: Cells) 
             )
         ]
         # A part of the rival's error for counts; models are compared as they are.
-        unit = cells[key][best].mean if part == "count" else 1.0
-        doubt = stdev(gap) / sqrt(len(gap)) if len(gap) > 1 else 0.0
-        found.append(f"{label}_less_best_{rival}={fmean(gap) / unit:+.4f}±{doubt / unit:.4f}")
+        unit = cells[key][best].mean if figure == "count" else 1.0
+        error = stdev(gap) / sqrt(len(gap)) if len(gap) > 1 else 0.0
+        found.append(f"{label}_less_best_{rival}={fmean(gap) / unit:+.4f}±{error / unit:.4f}")
     return found
 
 
-def _values(results: Sequence[Result], key: Key, place: float | None) -> list[float]:
-    """List the figures of a method by repeat, at one threshold if it has one."""
-    part = part_of(results)
+def _values(results: Sequence[Result], key: Key, point: float | None) -> list[float]:
+    """List what was measured of a method by repeat, at one threshold if it has one."""
+    figure = STUDY.figure_of(results)
     return [
-        figures[key.measure]
-        for trial, figures in results
-        if (trial.setting["dataset"], trial.setting["preferences"], trial.method)
-        == (key.dataset, key.preferences, key.method)
-        and trial.setting.get("inner", "") == key.inner
-        and place_of(trial, part) == place
+        measured[key.measure]
+        for trial, measured in results
+        if STUDY.key(trial, figure, key.measure) == key and STUDY.point(trial, figure) == point
     ]
 
 
@@ -132,13 +121,13 @@ def _print(
 
 
 def _options() -> argparse.Namespace:
-    told = f"{MEASURES[CURVE]} and wrong predictions"
+    measures = f"{MEASURES[CURVE]} and wrong predictions"
     parser = argparse.ArgumentParser(description="Accuracy of personal methods")
     parser.add_argument("--data-folder", help="where the tables are; DPUBLISH_DATA if absent")
     parser.add_argument("--datasets", help="some of simulated,adult,census,bank")
-    parser.add_argument("--parts", default=",".join(PARTS), help="some of count,logistic,svm")
+    parser.add_argument("--figures", default=",".join(FIGURES), help="some of count,logistic,svm")
     parser.add_argument("--repeats", type=int, default=20, help="repeats of counts")
-    parser.add_argument("--fits", type=int, default=5, help=f"repeats of fits ({told})")
+    parser.add_argument("--fits", type=int, default=5, help=f"repeats of fits ({measures})")
     parser.add_argument("--markdown", action="store_true", help="print the tables for the docs")
     parser.add_argument("-o", "--output", help="folder that keeps results")
     return parser.parse_args()

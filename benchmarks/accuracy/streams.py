@@ -16,15 +16,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from dpublish.core.method import Progress
 from dpublish.datasets.stream_sets import STREAM_SETS
-from dpublish.experiments.experiment import Experiment, Progress, Result
-from dpublish.experiments.streams import plan
-from dpublish.experiments.streams_parts import METHODS, NAME, RELEASES, SUMMARY
-from dpublish.experiments.streams_summary import (
-    BEST,
-    groups_of,
-    summarize,
-)
+from dpublish.experiments.streams import METHODS, RELEASES, STUDY, SUMMARY
+from dpublish.experiments.study import BEST
+from dpublish.experiments.trials import Result
 
 EPSILONS = ("0.1", "1")
 RIVALS = ("fixed-sampling", "bd", "ba")
@@ -33,9 +29,9 @@ DEFAULTS = {"stream": "dsat", "window": "dsat-w"}
 
 def main() -> None:
     options = _options()
-    planned = plan(
+    planned = STUDY.plan(
         options.repeats,
-        part=SUMMARY,
+        figure=SUMMARY,
         data_folder=options.data_folder,
         datasets=options.datasets.split(",") if options.datasets else None,
         methods=options.methods.split(",") if options.methods else None,
@@ -51,20 +47,19 @@ def main() -> None:
             status.update(f"{done} of {total}: {label}")
 
         progress: Progress = show
-        results = Experiment(NAME, planned.trials).run(
-            planned.run_trial, folder / "accuracy.jsonl", progress
-        )
+        results = planned.run(folder / "accuracy.jsonl", progress)
     report(results, options.repeats, is_markdown=options.markdown)
 
 
 def report(results: list[Result], repeats: int, *, is_markdown: bool) -> None:
     """Print a table for each guarantee, and in one line how DSAT does beside the best rival."""
-    groups = groups_of(summarize(results))
+    groups = STUDY.groups(STUDY.summarize(results))
     figures = []
     for level, default in DEFAULTS.items():
         names = [name for name, method in METHODS.items() if method.level == level]
         rows = []
-        for (dataset, own), group in groups.items():
+        for group in groups:
+            dataset, own = next(iter(group)).dataset, METHODS[next(iter(group)).method].level
             for epsilon in EPSILONS if own == level else ():
                 means = {key.method: line[float(epsilon)].mean for key, line in group.items()}
                 usual, best = (_ratio(means, default, rivals) for rivals in _rivals(level))

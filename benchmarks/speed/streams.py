@@ -17,9 +17,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from dpublish.methods.streams.method import make_stream_method
 from dpublish.data.schema import Schema, column
-from dpublish.experiments.streams_parts import METHODS
+from dpublish.experiments.streams import METHODS
+from dpublish.methods.streams.method import make_stream_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 

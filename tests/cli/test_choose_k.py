@@ -67,7 +67,7 @@ def test_a_file_that_the_user_names_is_new_and_an_svg(run, shops, tmp_path, name
 
 
 def test_without_matplotlib_the_table_is_all(run, shops, monkeypatch):
-    monkeypatch.setattr("dpublish.plots.line_plot.find_spec", lambda _: None)
+    monkeypatch.setattr("dpublish.plots.comparisons.can_draw", lambda: False)
     done = run("choose-k", shops, "--to", 3, "--starts", 2)
     assert done.code == 0
     assert "Matplotlib is not installed" in done.out

@@ -16,7 +16,7 @@ SCORES = np.array([5, 60, 20, 40, 20])
         ([4, 1, 3], 0.0, 0.0),  # as good as the third, with which it ties
         ([1, 3, 0], 15 / 120, 1 / 3),
         ([2, 4, 0], 75 / 120, 1 / 3),
-        ([1], 60 / 120, 2 / 3),  # a place left empty is worth nothing
+        ([1], 60 / 120, 2 / 3),  # one is missing is worth nothing
         ([], 1.0, 1.0),
     ],
 )

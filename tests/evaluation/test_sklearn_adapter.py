@@ -78,7 +78,7 @@ def test_what_cannot_take_many_rows_is_given_a_draw_of_them(monkeypatch):
     assert seen == [(50, 50), (30, 30)]
 
 
-def test_warnings_of_the_library_reach_nobody(monkeypatch):
+def test_warnings_of_the_library_are_not_shown(monkeypatch):
     class Worried:
         def fit(self, features, classes):
             warnings.warn("did not converge", UserWarning, stacklevel=1)

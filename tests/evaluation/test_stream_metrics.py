@@ -36,21 +36,21 @@ def test_the_error_is_the_mean_of_absolute_differences():
 def test_both_corners_are_uniform():
     queries = RangeQueries.draw((3, 2), 30_000, seed=5)
     widths = queries.highs - queries.lows
-    # Two of three places: 3 of 9 pairs are one wide, 4 two, 2 three; two of two: 2 of 4, 2.
+    # Two of three bins: 3 of 9 pairs are one wide, 4 two, 2 three; two of two: 2 of 4, 2.
     for axis, probabilities in enumerate(([3 / 9, 4 / 9, 2 / 9], [1 / 2, 1 / 2])):
         found = np.bincount(widths[:, axis], minlength=len(probabilities) + 1)[1:] / 30_000
         assert found == pytest.approx(probabilities, abs=0.015)  # five standard errors
 
 
 @pytest.mark.parametrize(("share", "sides"), [(1, (10, 20)), (0.25, (5, 10)), (0.0001, (1, 1))])
-def test_boxes_of_a_share_have_that_size_and_reach_everywhere(share, sides):
+def test_boxes_of_a_share_have_that_size_and_lie_everywhere(share, sides):
     queries = RangeQueries.draw((10, 20), 2_000, seed=6, share=share)
     assert (queries.highs - queries.lows == sides).all()
     assert queries.lows.min(axis=0).tolist() == [0, 0]
     assert queries.highs.max(axis=0).tolist() == [10, 20]
 
 
-def test_the_same_seed_draws_the_same_questions():
+def test_the_same_seed_draws_the_same_queries():
     first, again, other = (RangeQueries.draw((9, 9), 20, seed=seed) for seed in (1, 1, 2))
     assert np.array_equal(first.lows, again.lows)
     assert not np.array_equal(first.lows, other.lows)
@@ -59,7 +59,7 @@ def test_the_same_seed_draws_the_same_questions():
 @pytest.mark.parametrize(
     ("lows", "highs"), [([[0]], [[4]]), ([[-1]], [[2]]), ([[2]], [[1]]), ([[0, 0]], [[1, 1]])]
 )
-def test_questions_outside_the_bins_are_refused(lows, highs):
+def test_queries_outside_the_bins_are_refused(lows, highs):
     with pytest.raises(InvalidParameter):
         RangeQueries((3,), np.array(lows), np.array(highs))
 
@@ -70,6 +70,6 @@ def test_a_share_of_no_sense_is_refused(share):
         RangeQueries.draw((3,), 5, seed=1, share=share)
 
 
-def test_no_questions_are_refused():
+def test_no_queries_are_refused():
     with pytest.raises(InvalidParameter):
         RangeQueries.draw((3,), 0, seed=1)

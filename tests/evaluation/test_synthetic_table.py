@@ -16,19 +16,18 @@ from dpublish.data.schema_file import from_dict
 from dpublish.data.sources import open_table
 from dpublish.datasets.census import SCHEMA, census
 from dpublish.errors import InvalidParameter
-from dpublish.evaluation.evaluations import STAMP, Request, evaluate
+from dpublish.evaluation.evaluations import Request, evaluate
 from dpublish.evaluation.synthetic_page import _marginal, evaluation_page
 from dpublish.evaluation.synthetic_table import Comparison
 from dpublish.evaluation.workload import Workload, true_counts
-from dpublish.experiments.page import render_page
 from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.marginals.marginals import Marginals
-from dpublish.plots.heat_map import HeatLayout, HeatPanel, heat_maps
-from dpublish.plots.table_plots import draw_errors
+from dpublish.plots.comparisons import HeatLayout, HeatPanel, draw_errors, heat_maps
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
+from dpublish.report.html import render_page
 
 CENSUS = from_dict(tomllib.loads(SCHEMA))
 
@@ -161,8 +160,8 @@ def test_a_synthetic_table_of_some_columns_is_measured_on_those():
     assert sum(len(one.truth) for one in found.answered) == 1_000
 
 
-def test_wide_tables_are_asked_about_some_of_their_columns():
-    names = [f"c{place}" for place in range(30)]
+def test_wide_tables_are_queried_about_some_of_their_columns():
+    names = [f"c{number}" for number in range(30)]
     schema = Schema(tuple(column(name, "integer", bounds=[0, 9]) for name in names))
     rng = plain_generator(1)
     true = pa.table({name: rng.integers(0, 10, 200) for name in names})
@@ -171,7 +170,7 @@ def test_wide_tables_are_asked_about_some_of_their_columns():
     assert all(one.errors.mean_absolute == 0 for one in found.answered)
 
 
-def test_findings_are_told_worst_first_and_also_for_programs():
+def test_findings_are_listed_worst_first_and_also_for_programs():
     request = Request(release=rows_release(census(3_000, seed=9)), against=census(3_000))
     marginals, association, queries = evaluate(request)
     assert [row[0] for row in marginals.rows] == list(CENSUS.names)
@@ -197,9 +196,9 @@ def test_the_page_is_stamped_and_shows_both_tables(columns):
     request = Request(release=rows_release(census(400).select(columns)), against=census(500))
     findings = evaluate(request)
     page = evaluation_page(request.release, findings, request.comparison)
-    text = render_page(page, STAMP)
+    text = render_page(page)
     assert text.count("NOT PRIVATE") == 1
-    for words in ("Marginals", "Random range counts", "nobody but their owner", "ε = 1"):
+    for words in ("Marginals", "Random range counts", "Only their owner", "ε = 1"):
         assert words in text, words
     assert "<script" not in text
     assert "http" not in text.replace("http://www.w3.org/", "")
@@ -226,7 +225,7 @@ def test_axes_of_logarithms_are_labeled_by_plain_numbers():
     narrow = draw_errors([("x", np.array([3, 4]), np.array([0.2, 0.3]))], 2.0)
     squares = HeatPanel("x", {(1, 1): 0.002, (1, 2): 5.0})
     colored = heat_maps([squares], HeatLayout("a", "b", "c"))
-    for drawing, label in ((wide, "1000"), (narrow, "0.2"), (colored, "0.01")):
+    for drawing, label in ((wide, "1,000"), (narrow, "0.2"), (colored, "0.01")):
         assert "mathdefault" not in drawing
         assert f">{label}<" in drawing
 

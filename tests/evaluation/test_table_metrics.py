@@ -40,8 +40,8 @@ def test_rank_correlations_are_those_of_scipy():
     base = rng.integers(0, 6, 400)
     codes = [base, 5 - base, np.minimum(base + rng.integers(0, 4, 400), 7), rng.integers(0, 3, 400)]
     ranks = np.stack([mid_ranks(column, 8) for column in codes], axis=1)
-    for place, column in enumerate(codes):
-        assert ranks[:, place].tolist() == stats.rankdata(column).tolist()
+    for index, column in enumerate(codes):
+        assert ranks[:, index].tolist() == stats.rankdata(column).tolist()
     expected = stats.spearmanr(np.stack(codes, axis=1)).statistic
     assert np.allclose(rank_correlations(ranks), expected)
 

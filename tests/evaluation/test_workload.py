@@ -1,4 +1,4 @@
-"""Range-count questions, their true counts, and the answers of a release."""
+"""Range-count queries, their true counts, and the answers of a release."""
 
 import numpy as np
 import pyarrow as pa
@@ -61,7 +61,7 @@ def test_leaves_of_missing_values_are_in_no_range():
     assert random_ranges(SCHEMA, ["age"], 50, plain_generator(1), coverage=1).highs.max() == 300
 
 
-def test_a_question_covers_the_wanted_part_of_the_domain():
+def test_a_query_covers_the_wanted_part_of_the_domain():
     drawn = random_ranges(SCHEMA, ["age", "size"], 200, plain_generator(1), coverage=0.16)
     assert (drawn.highs - drawn.lows == [120, 2]).all()
     assert drawn.lows.min() == 0
@@ -151,7 +151,7 @@ def test_what_makes_no_sense_is_refused():
         (lambda: random_ranges(SCHEMA, ["age"], 1, rng, coverage=1.5), "coverage"),
         (lambda: Workload(("age", "size"), empty, empty), "low and a high"),
         (lambda: relative_errors(np.ones(1), np.ones(1), 0.0), "sanity"),
-        (lambda: summarize_errors(np.ones(0), np.ones(0), 1.0), "no questions"),
+        (lambda: summarize_errors(np.ones(0), np.ones(0), 1.0), "no queries"),
     ]:
         with pytest.raises(InvalidParameter, match=word):
             call()

@@ -1,4 +1,4 @@
-"""The comparison of classifiers: planned, resumed, told to laymen; with a stand-in method."""
+"""The comparison of classifiers: planned, resumed, explained; with a stand-in method."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -12,10 +12,9 @@ from dpublish.core.registry import CATALOG, Entry
 from dpublish.data.schema import Schema, column
 from dpublish.datasets.benchmarks import BENCHMARKS, VARIABLE
 from dpublish.errors import InvalidParameter
-from dpublish.experiments import classification
-from dpublish.experiments.classification_parts import PARTS, make_run, paid_twin
-from dpublish.experiments.classification_summary import summarize
-from dpublish.experiments.experiment import Result, Trial, run_experiment
+from dpublish.experiments.classification import FIGURES, STUDY, make_run, paid_twin
+from dpublish.experiments.study import run_experiment
+from dpublish.experiments.trials import Key, Result, Trial
 from dpublish.methods.histogram.histogram import Histogram
 from dpublish.privacy.budget import Budget
 
@@ -91,7 +90,7 @@ def test_more_budget_and_the_truth_are_better_than_noise(tmp_path, small):
 
 def test_the_axis_ends_where_the_dataset_does():
     settings = {"datasets": ("simulated",), "methods": ("pph",), "classifiers": ("tree",)}
-    planned = classification.plan(1, part="dimensions", **settings)
+    planned = STUDY.plan(1, figure="dimensions", **settings)
     used = [trial.setting["predictors"] for trial in planned.trials]
     assert sorted(set(used)) == [3, 5, 9]
 
@@ -125,48 +124,48 @@ def test_a_classifier_that_no_method_serves_leaves_a_page_without_a_plot(tmp_pat
     assert "There is no plot" in summary.page.read_text()
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_every_part_is_planned_tabled_and_told(part):
-    chosen = PARTS[part]
-    settings = {"datasets": ("simulated",), "classifiers": ("tree",), "folds": 1, "part": part}
+@pytest.mark.parametrize("figure", FIGURES)
+def test_every_figure_is_planned_tabled_and_explained(figure):
+    chosen = FIGURES[figure]
+    settings = {"datasets": ("simulated",), "classifiers": ("tree",), "folds": 1, "figure": figure}
     settings["methods"] = tuple(m for m in chosen.methods if m.removesuffix("-unpaid") in FOUR)[:2]
-    planned = classification.plan(1, **settings)
-    places = {trial.setting.get(chosen.key, trial.epsilon) for trial in planned.trials}
-    assert len(places) >= 3
+    planned = STUDY.plan(1, **settings)
+    points = {trial.setting.get(chosen.key, trial.epsilon) for trial in planned.trials}
+    assert len(points) >= 3
     results = [
         Result(trial, {"tree": 0.25, "majority": 0.5, "seconds": 1.0}) for trial in planned.trials
     ]
-    tabled = classification.table(results)
-    assert len(tabled.headers) == 3 + len(places - {"none"})
+    tabled = STUDY.table(results)
+    assert len(tabled.headers) == 3 + len(points - {"none"})
     assert all(cell == "0.2500 ±0.0000" for cell in tabled.rows[0][3:])
-    page = classification.page(results, ["a note"])
+    page = STUDY.page(results, ["a note"])
     assert page.title == chosen.title
     assert "a note" in page.sections[-1].paragraphs
 
 
-def test_parts_do_not_overwrite_each_other(tmp_path, small):
+def test_figures_do_not_overwrite_each_other(tmp_path, small):
     one = small | {"folds": 1, "epsilons": ("1",), "methods": ("privpfc",)}
     run_experiment("classification", output=tmp_path, **one)
-    summary = run_experiment("classification", output=tmp_path, part="pool", **one)
+    summary = run_experiment("classification", output=tmp_path, figure="pool", **one)
     assert summary.page.name == "classification-pool.html"
     assert (tmp_path / "classification.html").exists()
-    assert summary.headers[3:] == ["pool 100", "pool 1000", "pool 10000", "pool 100000"]
+    assert summary.headers[3:] == ["pool 100", "pool 1,000", "pool 10,000", "pool 100,000"]
 
 
-def test_datasets_that_are_not_there_are_left_out_with_a_word(tmp_path):
+def test_datasets_that_are_not_there_are_left_out_with_a_note(tmp_path):
     settings = {"methods": ("privpfc",), "classifiers": ("tree",)}
-    planned = classification.plan(1, **settings)
+    planned = STUDY.plan(1, **settings)
     assert {trial.setting["dataset"] for trial in planned.trials} == {"simulated"}
     assert len(planned.notes) == len(BENCHMARKS) - 1
     assert "adult was left out: it needs adult_ten_folds.parquet" in planned.notes[0]
     with pytest.raises(InvalidParameter, match="DPUBLISH_DATA"):
-        classification.plan(1, datasets=("adult",), data_folder=tmp_path, **settings)
+        STUDY.plan(1, datasets=("adult",), data_folder=tmp_path, **settings)
 
 
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({"part": "epsilons"}, "epsilon"),
+        ({"figure": "epsilons"}, "epsilon"),
         ({"datasets": ("adlut",)}, "adult"),
         ({"methods": ("privpcf",)}, "privpfc"),
         ({"methods": ()}, "at least one"),
@@ -191,7 +190,7 @@ def run_of(method, epsilon="0.4", **setting):
     return make_run(Trial("classification", method, epsilon, 0, setting), SCHEMA, "w")
 
 
-def test_a_trial_sets_what_its_part_varies_and_nothing_else():
+def test_a_trial_sets_what_its_figure_varies_and_nothing_else():
     assert run_of("privpfc").method == StandIn(target="w")
     assert run_of("privpfc").epsilon == Fraction(2, 5)
     assert run_of("privpfc", pool=99).method == StandIn(target="w", pool=99)
@@ -217,7 +216,7 @@ def test_an_unpaid_structure_leaves_the_rest_of_the_budget_as_it_was():
     assert after_size * (1 - run.method.structure_share) == kept
     for method in ("privpfc", "diffgen", "privbayes"):
         lavish = run_of(f"{method}-unpaid")
-        assert lavish.epsilon > 1000  # which its receipt will say: nobody takes it for private
+        assert lavish.epsilon > 1000  # which its receipt states: no one takes it for private
         assert Budget.seeded(lavish.epsilon).epsilon == lavish.epsilon
 
 
@@ -239,7 +238,7 @@ def test_means_and_deviations_are_over_folds_and_repeats():
         setting = {"part": "epsilon", "dataset": "simulated", "fold": 0, "classifiers": "tree"}
         return Result(Trial("classification", method, epsilon, seed, setting), {"tree": error})
 
-    cells = summarize(
+    cells = STUDY.summarize(
         [
             result("privpfc", "0.5", 0, 0.2),
             result("privpfc", "0.5", 1, 0.4),
@@ -247,8 +246,8 @@ def test_means_and_deviations_are_over_folds_and_repeats():
             result("noise-free", "none", 0, 0.05),
         ]
     )
-    private, reference = (cells["simulated", "tree", m, ""] for m in ("privpfc", "noise-free"))
+    private, reference = (cells[Key("simulated", "tree", m)] for m in ("privpfc", "noise-free"))
     assert private[0.5].mean == pytest.approx(0.3)
-    assert private[0.5].spread == pytest.approx(0.2 / 2**0.5)
-    assert private[1.0] == (0.1, 0.0)
+    assert private[0.5].deviation == pytest.approx(0.2 / 2**0.5)
+    assert private[1.0] == (0.1, 0.0, 1)
     assert list(reference) == [0.5, 1.0]  # the same everywhere on the axis

@@ -1,4 +1,4 @@
-"""The comparison of synthetic tables: planned, resumed, told to laymen; with stand-in methods."""
+"""The comparison of synthetic tables: planned, resumed, explained; with stand-in methods."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -12,21 +12,24 @@ from dpublish.datasets import number_tables
 from dpublish.datasets.benchmarks import VARIABLE
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.workload import true_counts
-from dpublish.experiments import copula, copula_laboratory
-from dpublish.experiments.copula_parts import (
+from dpublish.experiments import copula
+from dpublish.experiments.copula import (
     COMPARED,
+    FIGURES,
     METHODS,
-    PARTS,
-    SECONDS,
+    STUDY,
+    CopulaRunner,
     available_methods,
+    method_of,
+    refusal,
 )
-from dpublish.experiments.copula_summary import summarize
-from dpublish.experiments.experiment import Result, Trial, run_experiment
+from dpublish.experiments.study import run_experiment
+from dpublish.experiments.trials import SECONDS, Key, Result, Trial
 from dpublish.randomness import plain_generator
 
 
 class Answers:
-    """Answers every question with a number that epsilon brings nearer to the truth."""
+    """Answers every query with a number that epsilon brings nearer to the truth."""
 
     def __init__(self, epsilon, offset):
         self.epsilon, self.offset = epsilon, offset
@@ -70,11 +73,11 @@ def stand_ins(monkeypatch):
     for name in {method.method for method in METHODS.values()} & set(CATALOG):
         monkeypatch.delitem(CATALOG, name)
     for name, kind in (("dpcopula", StandIn), ("marginals", StandIn), ("psd", Narrow)):
-        place = f"{kind.__module__}:{kind.__name__}"
+        location = f"{kind.__module__}:{kind.__name__}"
         publishes = f"what {name} publishes"
-        monkeypatch.setitem(CATALOG, name, Entry(place, "synthesis", publishes, ""))
+        monkeypatch.setitem(CATALOG, name, Entry(location, "synthesis", publishes, ""))
     monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr(copula_laboratory, "gives_rows", lambda release: False)
+    monkeypatch.setattr(copula, "gives_rows", lambda release: False)
     for name, known in number_tables.NUMBER_TABLES.items():
         if known.make is not None:
             small = replace(known, records=2_000)
@@ -91,7 +94,7 @@ def test_methods_are_those_whose_method_is_there():
         "psd",
     )
     assert set(COMPARED) <= set(METHODS)
-    assert all(set(part.methods) <= set(METHODS) for part in PARTS.values())
+    assert all(set(figure.methods) <= set(METHODS) for figure in FIGURES.values())
 
 
 def test_a_run_leaves_results_a_table_a_plot_and_a_page_and_is_not_run_again(tmp_path):
@@ -101,12 +104,12 @@ def test_a_run_leaves_results_a_table_a_plot_and_a_page_and_is_not_run_again(tmp
     assert len(lines) == 2 * (2 + 2 * 3)  # repeats; references, epsilons, methods
     assert all("NOT PRIVATE" in line for line in lines)
     assert summary.headers == ["dataset", "method", "epsilon 0.1", "epsilon 200"]
-    told = {row[1]: row[2:] for row in summary.rows}
-    assert list(told) == ["dpcopula", "marginals", "psd", "exact-marginals", "always-zero"]
-    assert told["psd"] == ["cannot run", "cannot run"]
-    near, far = (float(told["dpcopula"][place].split()[0]) for place in (1, 0))
+    shown = {row[1]: row[2:] for row in summary.rows}
+    assert list(shown) == ["dpcopula", "marginals", "psd", "exact-marginals", "always-zero"]
+    assert shown["psd"] == ["cannot run", "cannot run"]
+    near, far = (float(shown["dpcopula"][point].split()[0]) for point in (1, 0))
     assert near < far
-    assert told["exact-marginals"][0] == told["exact-marginals"][1]
+    assert shown["exact-marginals"][0] == shown["exact-marginals"][1]
     assert summary.notes == ("psd cannot run on simulated: 8 columns are too many",)
     again = run_experiment("copula", output=tmp_path, **options)
     assert summary.results.read_text().splitlines() == lines
@@ -114,7 +117,7 @@ def test_a_run_leaves_results_a_table_a_plot_and_a_page_and_is_not_run_again(tmp
 
 
 def test_the_page_explains_itself(tmp_path):
-    summary = run_experiment("copula", output=tmp_path, part="comparators", repeats=1)
+    summary = run_experiment("copula", output=tmp_path, figure="comparators", repeats=1)
     page = summary.page.read_text()
     for words in (
         "NOT PRIVATE",
@@ -133,76 +136,76 @@ def test_the_page_explains_itself(tmp_path):
     assert "<script" not in page
 
 
-def test_every_part_is_planned_tabled_and_told():
-    for part, chosen in PARTS.items():
-        planned = copula.plan(2, part=part)
-        figures = {"relative": 0.25, "seconds": 1.0, "relative_from_rows": 0.5}
-        figures["relative_between_records"] = 0.75
-        results = [Result(trial, figures) for trial in planned.trials]
-        tabled = copula.table(results)
+def test_every_figure_is_planned_tabled_and_explained():
+    for figure, chosen in FIGURES.items():
+        planned = STUDY.plan(2, figure=figure)
+        measured = {"relative": 0.25, "seconds": 1.0, "relative_from_rows": 0.5}
+        measured["relative_between_records"] = 0.75
+        results = [Result(trial, measured) for trial in planned.trials]
+        tabled = STUDY.table(results)
         assert len({len(row) for row in tabled.rows} | {len(tabled.headers)}) == 1
         axis = chosen.values if chosen.key else chosen.epsilons
         assert len(tabled.headers) == 2 + len(axis)
-        page = copula.page(results, ["a note"])
+        page = STUDY.page(results, ["a note"])
         assert page.title == chosen.title
         assert "a note" in page.sections[-1].paragraphs
         has_reference = any(t.method == "exact-marginals" for t in planned.trials)
-        assert has_reference is (chosen.measure != SECONDS)
+        assert has_reference is (SECONDS not in chosen.measures)
 
 
-def test_columns_and_rows_are_what_their_parts_vary(tmp_path):
-    laboratory = copula_laboratory.Laboratory(None)
-    for key, value, place in (("columns", 3, (3, 0)), ("records", 70, (0, 70))):
+def test_columns_and_rows_are_what_their_figures_vary(tmp_path):
+    runner = CopulaRunner(None)
+    for key, value, size in (("columns", 3, (3, 0)), ("records", 70, (0, 70))):
         trial = Trial("copula", "dpcopula", "1", 0, {"dataset": "simulated", key: str(value)})
-        laboratory.run_trial(trial)
-        rows = laboratory._load("simulated", *place).rows
+        runner.run_trial(trial)
+        rows = runner.load("simulated", *size).rows
         assert value in rows.shape
     refused = Trial("copula", "psd", "1", 0, {"dataset": "simulated", "columns": "6"})
-    assert laboratory.run_trial(refused) == {"cannot_run": 1.0}
-    assert "6 columns" in laboratory.refusal(refused)
+    assert runner.run_trial(refused) == {"cannot_run": 1.0}
+    assert "6 columns" in refusal(refused)
     narrow = Trial("copula", "psd", "1", 0, {"dataset": "simulated", "columns": "4"})
-    assert "relative" in laboratory.run_trial(narrow)
+    assert "relative" in runner.run_trial(narrow)
 
 
-def test_settings_of_a_trial_reach_its_method():
+def test_settings_of_a_trial_are_those_of_its_method():
     def made(method, **given):
-        return copula_laboratory.method(Trial("copula", method, "1", 0, given))
+        return method_of(Trial("copula", method, "1", 0, given))
 
     assert made("dpcopula", ratio="8").ratio == "8"
     assert made("dpcopula-kendall").correlation == "kendall"
     assert made("dpcopula").ratio == "1"
 
 
-def test_methods_are_asked_the_same_questions_and_repeats_others():
-    laboratory = copula_laboratory.Laboratory(None)
-    place = ("simulated", 0, 0)
-    assert laboratory._ask(place, 0, "") is laboratory._ask(place, 0, "")
-    first, second = (laboratory._ask(place, seed, "").workload for seed in (0, 1))
+def test_methods_have_the_same_queries_and_repeats_others():
+    runner = CopulaRunner(None)
+    size = ("simulated", 0, 0)
+    assert runner.queries(size, 0, "") is runner.queries(size, 0, "")
+    first, second = (runner.queries(size, seed, "").workload for seed in (0, 1))
     assert (first.lows != second.lows).any()
-    covering = laboratory._ask(place, 0, "0.5").workload
+    covering = runner.queries(size, 0, "0.5").workload
     parts = np.prod((covering.highs - covering.lows) / 1_000, axis=1)
     assert parts == pytest.approx(0.5, rel=0.01)
 
 
 def test_the_reference_multiplies_true_marginals():
-    laboratory = copula_laboratory.Laboratory(None)
-    figures = laboratory.run_trial(
+    runner = CopulaRunner(None)
+    measured = runner.run_trial(
         Trial("copula", "exact-marginals", "none", 0, {"dataset": "simulated-uniform"})
     )
-    task = laboratory._load("simulated-uniform", 0, 0)
+    task = runner.load("simulated-uniform", 0, 0)
     rng = plain_generator(7)
     shuffled = {name: rng.permutation(codes) for name, codes in task.codes.items()}
-    asked = laboratory._ask(("simulated-uniform", 0, 0), 0, "")
+    asked = runner.queries(("simulated-uniform", 0, 0), 0, "")
     by_shuffling = asked.errors(true_counts(shuffled, asked.workload).astype(np.float64))
-    assert figures["absolute"] == pytest.approx(by_shuffling.mean_absolute, rel=0.2)
-    assert "seconds" not in figures
+    assert measured["absolute"] == pytest.approx(by_shuffling.mean_absolute, rel=0.2)
+    assert "seconds" not in measured
 
 
 def test_to_answer_zero_is_wrong_by_the_whole_count():
-    laboratory = copula_laboratory.Laboratory(None)
+    runner = CopulaRunner(None)
     trial = Trial("copula", "always-zero", "none", 0, {"dataset": "simulated"})
-    asked = laboratory._ask(("simulated", 0, 0), 0, "")
-    assert laboratory.run_trial(trial)["absolute"] == pytest.approx(asked.truth.mean())
+    asked = runner.queries(("simulated", 0, 0), 0, "")
+    assert runner.run_trial(trial)["absolute"] == pytest.approx(asked.truth.mean())
     assert asked.sanity == pytest.approx(1.0)  # 0.05 % of 2,000 rows
 
 
@@ -211,7 +214,7 @@ def test_means_and_deviations_are_over_repeats():
         setting = {"part": "epsilon", "dataset": "simulated"}
         return Result(Trial("copula", method, epsilon, seed, setting), {"relative": error})
 
-    cells = summarize(
+    cells = STUDY.summarize(
         [
             result("exact-marginals", "none", 0, 0.05),
             result("exact-marginals", "none", 1, 0.07),
@@ -220,9 +223,11 @@ def test_means_and_deviations_are_over_repeats():
             result("dpcopula", "1", 0, 0.1),
         ]
     )
-    line, reference = cells["simulated", "dpcopula", ""], cells["simulated", "exact-marginals", ""]
+    line, reference = (
+        cells[Key("simulated", "relative", name)] for name in ("dpcopula", "exact-marginals")
+    )
     assert line[0.5].mean == pytest.approx(0.3)
-    assert line[0.5].spread == pytest.approx(0.2 / 2**0.5)
+    assert line[0.5].deviation == pytest.approx(0.2 / 2**0.5)
     assert reference[0.5] == reference[1.0]
     assert reference[1.0].mean == pytest.approx(0.06)
 
@@ -230,9 +235,9 @@ def test_means_and_deviations_are_over_repeats():
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({"part": "epsilons"}, "epsilon"),
+        ({"figure": "epsilons"}, "epsilon"),
         ({"datasets": ("adult",)}, "adult-numbers"),
-        ({"part": "dimensions", "datasets": ("adult-numbers",)}, "simulated"),
+        ({"figure": "dimensions", "datasets": ("adult-numbers",)}, "simulated"),
         ({"methods": ("dpcopla",)}, "dpcopula"),
         ({"methods": ("privelet",)}, "dpcopula"),
         ({"methods": ()}, "at least one"),

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from dpublish.errors import InputError, InvalidParameter, UnreadableData
-from dpublish.experiments import experiment as module
-from dpublish.experiments.experiment import Experiment, Trial, run_experiment
+from dpublish.experiments import trials as module
+from dpublish.experiments.study import run_experiment
+from dpublish.experiments.trials import Trial, run_trials
 
 TRIALS = tuple(
     Trial("demo", method, epsilon, seed, {"count": 3})
@@ -15,10 +16,9 @@ TRIALS = tuple(
     for epsilon in ("0.1", "0.5")
     for method in ("good", "bad")
 )
-DEMO = Experiment("demo", TRIALS)
 
 
-class Laboratory:
+class Runner:
     """Runs trials, remembers which, and may break down."""
 
     def __init__(self, breaks_at=None):
@@ -49,7 +49,7 @@ def test_a_trial_is_known_by_every_one_of_its_settings():
 
 def test_every_line_says_what_was_run_and_that_it_is_not_private(tmp_path):
     path = tmp_path / "demo.jsonl"
-    DEMO.run(Laboratory().run_trial, path)
+    run_trials(TRIALS, Runner().run_trial, path)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["key"] for line in lines] == [trial.key for trial in TRIALS]
     for line, trial in zip(lines, TRIALS, strict=True):
@@ -59,25 +59,25 @@ def test_every_line_says_what_was_run_and_that_it_is_not_private(tmp_path):
 
 def test_an_interrupted_run_is_finished_and_not_begun_again(tmp_path):
     path = tmp_path / "demo.jsonl"
-    broken = Laboratory(breaks_at=5)
+    broken = Runner(breaks_at=5)
     with pytest.raises(KeyboardInterrupt):
-        DEMO.run(broken.run_trial, path)
-    again = Laboratory()
-    results = DEMO.run(again.run_trial, path)
+        run_trials(TRIALS, broken.run_trial, path)
+    again = Runner()
+    results = run_trials(TRIALS, again.run_trial, path)
     assert broken.seen + again.seen == [trial.key for trial in TRIALS]
-    assert results == DEMO.run(Laboratory(breaks_at=0).run_trial, path)
-    assert results == DEMO.run(Laboratory().run_trial, tmp_path / "undisturbed.jsonl")
+    assert results == run_trials(TRIALS, Runner(breaks_at=0).run_trial, path)
+    assert results == run_trials(TRIALS, Runner().run_trial, tmp_path / "undisturbed.jsonl")
 
 
 @pytest.mark.parametrize("torn", [b'{"key": "ab', b"x", b'{"key": "ab"}'])
 def test_a_line_that_was_half_written_is_dropped(tmp_path, torn):
     path = tmp_path / "demo.jsonl"
-    DEMO.run(Laboratory().run_trial, path)
+    run_trials(TRIALS, Runner().run_trial, path)
     whole = path.read_bytes()
     half = b"".join(whole.splitlines(keepends=True)[:3])
     path.write_bytes(half + torn)
-    again = Laboratory()
-    DEMO.run(again.run_trial, path)
+    again = Runner()
+    run_trials(TRIALS, again.run_trial, path)
     assert len(again.seen) == len(TRIALS) - 3
     assert path.read_bytes() == whole
 
@@ -87,23 +87,23 @@ def test_a_whole_line_that_is_no_result_is_an_error(tmp_path, line):
     path = tmp_path / "demo.jsonl"
     path.write_text(line + "\n")
     with pytest.raises(UnreadableData, match="line 1"):
-        DEMO.run(Laboratory().run_trial, path)
+        run_trials(TRIALS, Runner().run_trial, path)
 
 
 def test_results_of_another_version_are_not_mixed_in(tmp_path, monkeypatch):
     path = tmp_path / "demo.jsonl"
     monkeypatch.setattr(module, "_package_version", lambda: "0.0.0")
-    DEMO.run(Laboratory().run_trial, path)
+    run_trials(TRIALS, Runner().run_trial, path)
     monkeypatch.undo()
-    again = Laboratory()
-    DEMO.run(again.run_trial, path)
+    again = Runner()
+    run_trials(TRIALS, again.run_trial, path)
     assert len(again.seen) == len(TRIALS)
 
 
 def test_progress_counts_what_was_done_before(tmp_path):
     path, calls = tmp_path / "demo.jsonl", []
-    Experiment("demo", TRIALS[:3]).run(Laboratory().run_trial, path)
-    DEMO.run(Laboratory().run_trial, path, lambda *call: calls.append(call))
+    run_trials(TRIALS[:3], Runner().run_trial, path)
+    run_trials(TRIALS, Runner().run_trial, path, lambda *call: calls.append(call))
     assert [done for done, _, _ in calls] == [3, 4, 5, 6, 7, 8]
     assert {total for _, total, _ in calls} == {8}
     assert calls[0][2] == "bad, epsilon 0.5"

@@ -1,6 +1,6 @@
-"""The comparison of private k-means: planned, resumed, told to laymen; with stand-in methods."""
+"""The comparison of private k-means: planned, resumed, explained; with stand-in methods."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import ClassVar
 
@@ -12,19 +12,19 @@ from dpublish.datasets.benchmarks import VARIABLE
 from dpublish.datasets.point_clouds import POINT_SETS
 from dpublish.errors import InvalidParameter
 from dpublish.experiments import kmeans
-from dpublish.experiments.experiment import Result, Trial, run_experiment
-from dpublish.experiments.kmeans_parts import HEAT_MAP, PARTS, kmeans_methods
-from dpublish.experiments.kmeans_summary import excesses, summarize
+from dpublish.experiments.kmeans import FIGURES, HEAT_MAP, STUDY, excesses, kmeans_methods
+from dpublish.experiments.study import run_experiment
+from dpublish.experiments.trials import Key, Result, Trial
 from dpublish.methods.kmeans.gkm import GkM
 from dpublish.methods.kmeans.released import KMeansRelease
-from dpublish.plots.heat_map import HeatLayout, HeatPanel, heat_maps
+from dpublish.plots.comparisons import HeatLayout, HeatPanel, heat_maps
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
 
 
 @dataclass(frozen=True, kw_only=True)
 class StandIn:
-    """Publishes centers drawn anywhere, and asks for clusters as the others do."""
+    """Publishes centers drawn anywhere, and needs a number of clusters as the others do."""
 
     name: ClassVar[str] = "stand-in"
     n_clusters: int = setting("clusters")
@@ -48,7 +48,7 @@ class StandIn:
 
 @dataclass(frozen=True, kw_only=True)
 class Shapes:
-    """Clusters by shape: it is not told how many."""
+    """Clusters by shape: it has no setting for their number."""
 
     name: ClassVar[str] = "shapes"
     cells: int = setting("cells", default=3)
@@ -59,9 +59,9 @@ def stand_ins(monkeypatch):
     for name in [name for name, entry in CATALOG.items() if entry.task == "clustering"]:
         monkeypatch.delitem(CATALOG, name)
     for name, kind in (("gkm", GkM), ("stand-in", StandIn), ("shapes", Shapes)):
-        place = f"{kind.__module__}:{kind.__name__}"
+        location = f"{kind.__module__}:{kind.__name__}"
         publishes = f"what {name} publishes"
-        monkeypatch.setitem(CATALOG, name, Entry(place, "clustering", publishes, ""))
+        monkeypatch.setitem(CATALOG, name, Entry(location, "clustering", publishes, ""))
     monkeypatch.delenv(VARIABLE, raising=False)
 
 
@@ -70,7 +70,7 @@ def small():
     return {"datasets": ("simulated",), "epsilons": ("0.1", "200"), "repeats": 2}
 
 
-def test_methods_are_the_methods_that_are_told_how_many_clusters_to_find():
+def test_methods_are_those_with_a_setting_for_the_number_of_clusters():
     assert kmeans_methods() == ("gkm", "stand-in")
 
 
@@ -114,29 +114,27 @@ def test_the_page_explains_itself(tmp_path, small):
     assert "<script" not in page
 
 
-def test_every_part_is_planned_tabled_and_told():
-    for part, chosen in PARTS.items():
-        planned = kmeans.plan(2, part=part)
+def test_every_figure_is_planned_tabled_and_explained():
+    for figure, chosen in FIGURES.items():
+        planned = STUDY.plan(2, figure=figure)
         results = [Result(t, {"nicv": 0.25, "seconds": 1.0}) for t in planned.trials]
-        tabled = kmeans.table(results)
+        tabled = STUDY.table(results)
         assert len({len(row) for row in tabled.rows} | {len(tabled.headers)}) == 1
-        page = kmeans.page(results, ["a note"])
+        page = STUDY.page(results, ["a note"])
         assert page.title == chosen.title
         assert "a note" in page.sections[-1].paragraphs
 
 
-def test_blocks_are_what_the_part_varies():
-    planned = kmeans.plan(1, part="blocks", epsilons=("1",))
+def test_blocks_are_what_the_figure_varies():
+    planned = STUDY.plan(1, figure="blocks", epsilons=("1",))
     used = {t.setting["blocks"] for t in planned.trials if "blocks" in t.setting}
-    assert used == set(PARTS["blocks"].values)
+    assert used == set(FIGURES["blocks"].values)
     assert {t.method for t in planned.trials} == {"gkm", "noise-free"}
 
 
 def test_a_heat_map_has_a_cloud_for_every_k_and_d(tmp_path, monkeypatch):
-    monkeypatch.setitem(PARTS, HEAT_MAP, PARTS[HEAT_MAP].__class__(
-        **{**vars(PARTS[HEAT_MAP]), "values": (2, 3)}
-    ))  # fmt: skip
-    summary = run_experiment("kmeans", output=tmp_path, part="heat-map", repeats=1)
+    monkeypatch.setitem(FIGURES, HEAT_MAP, replace(FIGURES[HEAT_MAP], values=(2, 3)))
+    summary = run_experiment("kmeans", output=tmp_path, figure="heat-map", repeats=1)
     assert summary.headers == ["method", "columns", "k = 2", "k = 3"]
     assert [row[:2] for row in summary.rows] == [
         [f"{method}, ε = 1", f"d = {d}"] for method in ("gkm", "stand-in") for d in (2, 3)
@@ -170,7 +168,7 @@ def test_means_and_deviations_are_over_repeats():
         setting = {"part": "epsilon", "dataset": "simulated"}
         return Result(Trial("kmeans", method, epsilon, seed, setting), {"nicv": nicv})
 
-    cells = summarize(
+    cells = STUDY.summarize(
         [
             result("noise-free", "none", 0, 0.05),
             result("gkm", "0.5", 0, 0.2),
@@ -178,41 +176,41 @@ def test_means_and_deviations_are_over_repeats():
             result("gkm", "1", 0, 0.1),
         ]
     )
-    line, reference = cells["simulated", "gkm", ""], cells["simulated", "noise-free", ""]
+    line, reference = (cells[Key("simulated", "nicv", m)] for m in ("gkm", "noise-free"))
     assert line[0.5].mean == pytest.approx(0.3)
-    assert line[0.5].spread == pytest.approx(0.2 / 2**0.5)
+    assert line[0.5].deviation == pytest.approx(0.2 / 2**0.5)
     assert list(reference) == [0.5, 1.0]  # the same everywhere on the axis
 
 
 def test_a_method_that_takes_minutes_is_run_only_if_it_is_named(monkeypatch):
     monkeypatch.setattr(kmeans, "SLOW", {("simulated", "stand-in"), ("s1", "gkm")})
-    planned = kmeans.plan(1)
+    planned = STUDY.plan(1)
     assert {trial.method for trial in planned.trials} == {"gkm", "noise-free"}
     assert [note for note in planned.notes if "takes minutes" in note] == [
         "stand-in was left out on simulated, where it takes minutes; name it to run it"
     ]
-    named = kmeans.plan(1, methods=("stand-in",))
+    named = STUDY.plan(1, methods=("stand-in",))
     assert {trial.method for trial in named.trials} == {"stand-in", "noise-free"}
     assert not any("takes minutes" in note for note in named.notes)
 
 
-def test_datasets_that_are_not_there_are_left_out_with_a_word(tmp_path):
-    planned = kmeans.plan(1)
+def test_datasets_that_are_not_there_are_left_out_with_a_note(tmp_path):
+    planned = STUDY.plan(1)
     assert {trial.setting["dataset"] for trial in planned.trials} == {"simulated"}
     assert len(planned.notes) == len(POINT_SETS) - 1
     assert "s1 was left out: it needs clustering_s_sets.parquet" in planned.notes[0]
     with pytest.raises(InvalidParameter, match="DPUBLISH_DATA"):
-        kmeans.plan(1, datasets=("s1",), data_folder=tmp_path)
+        STUDY.plan(1, datasets=("s1",), data_folder=tmp_path)
 
 
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({"part": "epsilons"}, "epsilon"),
+        ({"figure": "epsilons"}, "epsilon"),
         ({"datasets": ("s2",)}, "s1"),
-        ({"part": "heat-map", "datasets": ("s1",)}, "clouds"),
+        ({"figure": "heat-map", "datasets": ("s1",)}, "clouds"),
         ({"methods": ("gmk",)}, "gkm"),
-        ({"part": "blocks", "methods": ("stand-in",)}, "gkm"),
+        ({"figure": "blocks", "methods": ("stand-in",)}, "gkm"),
         ({"methods": ()}, "at least one"),
         ({"epsilons": ("0",)}, "epsilon"),
         ({"folds": 3}, "folds"),

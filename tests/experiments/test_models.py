@@ -1,4 +1,4 @@
-"""The comparison of private models: planned, resumed, told to laymen; with stand-in methods."""
+"""The comparison of private models: planned, resumed, explained; with stand-in methods."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -15,20 +15,20 @@ from dpublish.data.sources import open_table
 from dpublish.datasets.benchmarks import BENCHMARKS, VARIABLE
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.metrics.classification import area_under_curve, mean_area_under_curve
-from dpublish.experiments import models, models_page
-from dpublish.experiments.experiment import Result, Trial, run_experiment
-from dpublish.experiments.models_laboratory import class_scores
-from dpublish.experiments.models_parts import (
+from dpublish.experiments.models import (
     ANY,
+    FIGURES,
     KMEANS_METHODS,
     METHODS,
-    PARTS,
+    STUDY,
     VARIANTS,
+    class_scores,
     method_for,
     models_of,
 )
-from dpublish.experiments.models_reference import fit_plain_model
-from dpublish.experiments.models_summary import summarize
+from dpublish.experiments.models_baselines import fit_plain_model
+from dpublish.experiments.study import run_experiment
+from dpublish.experiments.trials import Key, Result, Trial
 from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
@@ -99,7 +99,7 @@ def small():
     }
 
 
-def figures_of(summary, measure):
+def means_of(summary, measure):
     return {
         (row[2], row[3]): [float(cell.split()[0]) for cell in row[4:]]
         for row in summary.rows
@@ -133,7 +133,7 @@ def test_a_run_leaves_results_a_table_a_plot_and_a_page_and_is_not_run_again(tmp
 
 def test_more_budget_and_the_truth_are_better_than_noise(tmp_path, small):
     summary = run_experiment("model-fitting", output=tmp_path, **small)
-    wrong, curve = figures_of(summary, "misclassification"), figures_of(summary, "auc")
+    wrong, curve = means_of(summary, "misclassification"), means_of(summary, "auc")
     for model in ("logistic", "svm"):
         free, private = (model, "noise-free"), (model, "privgene")
         assert wrong[free][0] < wrong[private][1] < wrong[private][0]
@@ -164,27 +164,28 @@ def test_the_page_explains_itself(tmp_path, small):
     assert "<script" not in page
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_every_part_is_planned_tabled_and_told(part):
-    chosen = PARTS[part]
-    planned = models.plan(1, part=part, datasets=("simulated",), classifiers=("logistic",), folds=1)
+@pytest.mark.parametrize("figure", FIGURES)
+def test_every_figure_is_planned_tabled_and_explained(figure):
+    chosen = FIGURES[figure]
+    options = {"datasets": ("simulated",), "classifiers": ("logistic",), "folds": 1}
+    planned = STUDY.plan(1, figure=figure, **options)
     assert {t.method for t in planned.trials if t.epsilon != "none"} == set(chosen.methods)
-    figures = {"misclassification": 0.25, "auc": 0.75, "seconds": 2.0}
-    results = [Result(trial, figures) for trial in planned.trials]
-    tabled = models.table(results)
-    places = chosen.values or chosen.epsilons
-    assert len(tabled.headers) == 4 + len(places)
+    measured = {"misclassification": 0.25, "auc": 0.75, "seconds": 2.0}
+    results = [Result(trial, measured) for trial in planned.trials]
+    tabled = STUDY.table(results)
+    points = chosen.values or chosen.epsilons
+    assert len(tabled.headers) == 4 + len(points)
     assert {row[1] for row in tabled.rows} == set(chosen.measures)
-    assert all(cell == f"{figures[row[1]]:.4f} ±0.0000" for row in tabled.rows for cell in row[4:])
-    page = models.page(results, ["a note"])
+    assert all(cell == f"{measured[row[1]]:.4f} ±0.0000" for row in tabled.rows for cell in row[4:])
+    page = STUDY.page(results, ["a note"])
     assert page.title == chosen.title
     assert "a note" in page.sections[-1].paragraphs
     assert all(section.heading for section in page.sections)
 
 
 def test_k_means_is_that_of_its_own_experiment_with_three_methods(tmp_path):
-    options = {"part": "kmeans", "datasets": ("simulated",), "epsilons": ("1",), "repeats": 1}
-    planned = models.plan(1, part="kmeans", datasets=("simulated",), epsilons=("1",))
+    options = {"figure": "kmeans", "datasets": ("simulated",), "epsilons": ("1",), "repeats": 1}
+    planned = STUDY.plan(1, figure="kmeans", datasets=("simulated",), epsilons=("1",))
     assert tuple(t.method for t in planned.trials) == ("noise-free", *KMEANS_METHODS)
     summary = run_experiment("model-fitting", output=tmp_path, methods=("dplloyd",), **options)
     assert summary.page.name == "model-fitting-kmeans.html"
@@ -195,9 +196,9 @@ def test_k_means_is_that_of_its_own_experiment_with_three_methods(tmp_path):
         run_experiment("model-fitting", output=tmp_path, folds=2, **options)
 
 
-def test_methods_and_datasets_that_are_not_there_are_left_out_with_a_word(monkeypatch):
+def test_methods_and_datasets_that_are_not_there_are_left_out_with_a_note(monkeypatch):
     monkeypatch.delitem(CATALOG, "privgene")
-    planned = models.plan(1, part="choice", folds=1)
+    planned = STUDY.plan(1, figure="choice", folds=1)
     assert {trial.method for trial in planned.trials if trial.epsilon != "none"} == {"privlocal"}
     assert [note.partition(":")[0] for note in planned.notes] == [
         "adult was left out",
@@ -207,13 +208,13 @@ def test_methods_and_datasets_that_are_not_there_are_left_out_with_a_word(monkey
         "privgene-plain was left out",
     ]
     with pytest.raises(InvalidParameter, match="no such method"):
-        models.plan(1, methods=("privgene",))
+        STUDY.plan(1, methods=("privgene",))
 
 
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({"part": "epsilons"}, "epsilon"),
+        ({"figure": "epsilons"}, "epsilon"),
         ({"datasets": ("adlut",)}, "adult"),
         ({"methods": ("privgen",)}, "privgene"),
         ({"methods": ()}, "at least one"),
@@ -235,7 +236,7 @@ def method(method, epsilon="1", **given):
     return method_for(Trial("model-fitting", method, epsilon, 0, given), "w")
 
 
-def test_a_trial_sets_what_its_part_varies_and_nothing_else():
+def test_a_trial_sets_what_its_figure_varies_and_nothing_else():
     assert method("privgene") == StandIn(target="w", model="svm")
     assert method("privgene-plain") == StandIn(target="w", model="svm", choice="plain")
     fitted = BENCHMARKS["adult"].records * 9 // 10
@@ -246,7 +247,7 @@ def test_a_trial_sets_what_its_part_varies_and_nothing_else():
     assert set(VARIANTS) == {"privgene-plain"}
 
 
-def test_a_method_is_asked_only_for_models_that_it_fits():
+def test_a_method_is_run_only_for_models_that_it_fits():
     assert models_of("privgene", ("logistic", "svm")) == ("logistic", "svm")
     assert models_of("privgene-plain", ("svm",)) == ("svm",)
     assert models_of("functional", ("logistic", "svm")) == ("logistic",)
@@ -258,7 +259,7 @@ def test_means_and_deviations_are_over_folds_and_repeats():
         given = {"part": "epsilon", "dataset": "simulated", "fold": 0, "model": "svm"}
         return Result(Trial("model-fitting", method, epsilon, seed, given), {"auc": error})
 
-    cells = summarize(
+    cells = STUDY.summarize(
         [
             result("privgene", "0.5", 0, 0.2),
             result("privgene", "0.5", 1, 0.4),
@@ -266,17 +267,19 @@ def test_means_and_deviations_are_over_folds_and_repeats():
             result("noise-free", "none", 0, 0.05),
         ]
     )
-    private, free = (cells["simulated", "auc", "svm", m, ""] for m in ("privgene", "noise-free"))
+    private, free = (
+        cells[Key("simulated", "auc", m, variant=("svm",))] for m in ("privgene", "noise-free")
+    )
     assert private[0.5].mean == pytest.approx(0.3)
-    assert private[0.5].spread == pytest.approx(0.2 / 2**0.5)
+    assert private[0.5].deviation == pytest.approx(0.2 / 2**0.5)
     assert list(free) == [0.5, 1.0]  # the same everywhere on the axis
 
 
 def test_a_method_that_would_flatten_all_others_is_tabled_but_not_drawn():
     def result(method, epsilon, error, model="svm"):
         given = {"part": "epsilon", "dataset": "simulated", "fold": 0, "model": model}
-        figures = {"misclassification": error, "auc": 0.7}
-        return Result(Trial("model-fitting", method, epsilon, 0, given), figures)
+        measured = {"misclassification": error, "auc": 0.7}
+        return Result(Trial("model-fitting", method, epsilon, 0, given), measured)
 
     results = [
         result("majority class", "none", 0.3, ANY),
@@ -285,10 +288,10 @@ def test_a_method_that_would_flatten_all_others_is_tabled_but_not_drawn():
         result("privgene", "1", 0.59),
         result("gupt", "1", 0.61),
     ]
-    wrong, curve = models_page._panels(summarize(results), PARTS["epsilon"], None)
+    wrong, curve = STUDY.panels(results, None)
     assert [line.label.partition(":")[0] for line in wrong.lines] == ["PrivGene", "No learning"]
     assert len(curve.lines) == 3
-    assert [row[3] for row in models.table(results).rows if row[3] == "gupt"] == ["gupt"] * 2
+    assert [row[3] for row in STUDY.table(results).rows if row[3] == "gupt"] == ["gupt"] * 2
 
 
 LETTERS = Schema(
@@ -327,7 +330,7 @@ def test_the_reference_has_the_weights_of_scikit_learn():
     np.testing.assert_allclose(fitted.weights[1], peer.coef_[0], atol=0.02)
 
 
-def test_scores_follow_what_a_release_tells_of_its_certainty():
+def test_scores_follow_how_certain_a_release_is():
     benchmark = BENCHMARKS["simulated"]
     schema, rows = benchmark.schema(None), benchmark.rows(None).slice(0, 500)
     table = open_table(rows, schema)

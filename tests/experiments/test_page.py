@@ -2,9 +2,10 @@
 
 import re
 
-from dpublish.experiments.page import Listing, Page, Section, render_page
-from dpublish.plots import line_plot
-from dpublish.plots.line_plot import Layout, Line, Panel, small_multiples
+from dpublish.plots import comparisons
+from dpublish.plots.comparisons import Layout, Line, Panel, small_multiples
+from dpublish.report.html import Page, render_page
+from dpublish.report.section import Figure, Listing, Section
 
 LAYOUT = Layout(across="x", up="y", ticks=[1, 2], is_log=True)
 
@@ -17,17 +18,28 @@ def test_text_is_escaped_and_figures_are_not():
     section = Section(
         "a < b",
         ["<script>alert(1)</script>"],
-        figure="<svg>drawn</svg>",
+        figures=[Figure("drawn <here>", "<svg>drawn</svg>")],
         listings=[Listing(["name", "error"], [["<b>", "0.1"]], "caption")],
         points=["one & two"],
+        pairs={"<i>": "<u>"},
+        code=["if a < b:"],
+        notes=["small <s>print</s>"],
     )
-    page = render_page(Page("title", "lead.", [section, Section("bare")]), "NOT PRIVATE")
-    assert "<script>" not in page
+    page = render_page(Page("title", "lead.", [section, Section("bare")], ["NOT PRIVATE <x>"]))
+    for tag in ("<script>", "<here>", "<b>", "<i>", "<u>", "<s>", "<x>", "a < b"):
+        assert tag not in page, tag
     assert "<svg>drawn</svg>" in page
     assert page.count("<figure>") == 1
     assert '<td class="number">0.1</td>' in page
+    assert "<td>&lt;b&gt;</td>" in page
     assert "one &amp; two" in page
     assert "NOT PRIVATE" in page
+
+
+def test_columns_of_numbers_are_those_that_hold_nothing_else():
+    rows = [["a", "1,000", "0.5 ±0.1*", "1", ""], ["2", "", "cannot run", "one", ""]]
+    assert Listing("vwxyz", rows).numeric == [False, True, True, False, False]
+    assert Listing(["x", "y"], []).numeric == [False, False]
 
 
 def test_a_line_keeps_its_color_where_others_are_absent():
@@ -44,7 +56,7 @@ def test_a_line_keeps_its_color_where_others_are_absent():
     assert drawn == small_multiples(panels, LAYOUT)
 
 
-def test_an_empty_place_in_the_grid_is_no_panel():
+def test_an_empty_position_of_the_grid_is_no_panel():
     drawn = small_multiples([Panel(name, [line("a")]) for name in "abcde"], LAYOUT)
     assert drawn.count('id="patch_1"') == 1
     assert all(f">{name}</text>" in drawn for name in "abcde")
@@ -56,5 +68,5 @@ def test_a_dollar_sign_is_a_dollar_sign():
 
 
 def test_without_matplotlib_there_is_no_plot(monkeypatch):
-    monkeypatch.setattr(line_plot, "find_spec", lambda name: None)
+    monkeypatch.setattr(comparisons, "can_draw", lambda: False)
     assert small_multiples([Panel("p", [line("a")])], LAYOUT) is None

@@ -1,4 +1,4 @@
-"""The comparison of personal methods: people drawn, trials run, results tabled and told."""
+"""The comparison of personalized methods: people drawn, trials run, results explained."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -14,38 +14,32 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.datasets.benchmarks import BENCHMARKS, VARIABLE
 from dpublish.errors import InvalidParameter
-from dpublish.experiments import personalized, personalized_laboratory
-from dpublish.experiments.experiment import Result, Trial, run_experiment
-from dpublish.experiments.personalized_crowd import (
-    DISTRIBUTIONS,
-    PREFERENCE,
-    Crowd,
-    draw_questions,
-)
-from dpublish.experiments.personalized_laboratory import PersonalLaboratory
-from dpublish.experiments.personalized_parts import (
+from dpublish.experiments import personalized
+from dpublish.experiments.personalized import (
     ASKED,
     CURVE,
     ERROR,
+    FIGURES,
     FITTING,
     METHODS,
-    NOISE_FREE,
     OWN,
-    PARTS,
     QUERY,
-    SECONDS,
+    STUDY,
     WRONG,
-    Contender,
-)
-from dpublish.experiments.personalized_summary import (
-    best_place,
-    groups_of,
+    Competitor,
+    PersonalRunner,
+    best_point,
     named_level,
-    place_of,
-    summarize,
-    table,
     times_better,
 )
+from dpublish.experiments.personalized_population import (
+    DISTRIBUTIONS,
+    PREFERENCE,
+    Population,
+    draw_queries,
+)
+from dpublish.experiments.study import NOISE_FREE, run_experiment
+from dpublish.experiments.trials import SECONDS, Result, Trial
 from dpublish.methods.personalized.exponential import asked_codes
 from dpublish.methods.personalized.method import level_counts
 from dpublish.methods.personalized.minimum import Minimum
@@ -58,11 +52,11 @@ HISTOGRAM = make_method("histogram", {"columns": (ASKED,)})
 def few_people(monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setitem(BENCHMARKS, "simulated", replace(BENCHMARKS["simulated"], records=PEOPLE))
-    monkeypatch.setattr(personalized_laboratory, "QUESTIONS", 3)
-    for name, part in PARTS.items():
-        if part.key == "threshold":
-            small = replace(part, values=(0, 7, 19), preferences=("uniform-1", "normal"))
-            monkeypatch.setitem(PARTS, name, small)
+    monkeypatch.setattr(personalized, "QUERIES", 3)
+    for name, figure in FIGURES.items():
+        if figure.key == "threshold":
+            small = replace(figure, values=(0, 7, 19), preferences=("uniform-1", "normal"))
+            monkeypatch.setitem(FIGURES, name, small)
 
 
 SMALL = {
@@ -98,11 +92,11 @@ def test_the_page_explains_itself(summary):
     for words in (
         "NOT PRIVATE",
         "smaller is stronger",
-        "no method on this page spends more on her",
+        "no method on this page spends more on them",
         "what people accept is drawn independently",
         "Preferences uniform-1: relative frequency error of partitioning",
         "sampling with its best threshold",
-        "2 times at every place",
+        "2 times at every point",
         "uniform between 0.01 and 1",
         "rounded down to 20 levels",
         ">simulated, normal: relative frequency error<",
@@ -113,19 +107,19 @@ def test_the_page_explains_itself(summary):
     assert "<script" not in page
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_every_part_is_planned_tabled_and_told(part, tmp_path, monkeypatch):
-    chosen = replace(PARTS[part], datasets=("simulated",))
-    monkeypatch.setitem(PARTS, part, chosen)
-    planned = personalized.plan(2, part=part)
-    figures = {ERROR: 0.0025, WRONG: 0.2, CURVE: 0.8, SECONDS: 0.5}
-    results = [Result(trial, figures) for trial in planned.trials]
-    tabled = personalized.table(results)
+@pytest.mark.parametrize("figure", FIGURES)
+def test_every_figure_is_planned_tabled_and_explained(figure, tmp_path, monkeypatch):
+    chosen = replace(FIGURES[figure], datasets=("simulated",))
+    monkeypatch.setitem(FIGURES, figure, chosen)
+    planned = STUDY.plan(2, figure=figure)
+    measured = {ERROR: 0.0025, WRONG: 0.2, CURVE: 0.8, SECONDS: 0.5}
+    results = [Result(trial, measured) for trial in planned.trials]
+    tabled = STUDY.table(results)
     named = {row[3 if chosen.key == "threshold" else 2].partition(",")[0] for row in tabled.rows}
     inner = " (model)" if chosen.model else ""
     assert {f"{name}{inner}" for name in chosen.methods} <= named
     assert all(all(row[3:5]) for row in tabled.rows)
-    page = personalized.page(results, ["a note"])
+    page = STUDY.page(results, ["a note"])
     assert page.title == chosen.title
     assert "a note" in page.sections[-1].paragraphs
 
@@ -133,28 +127,30 @@ def test_every_part_is_planned_tabled_and_told(part, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 @pytest.mark.parametrize("levels", [3, 20, 100])
 def test_the_declared_sizes_are_those_that_a_table_has(name, levels):
-    crowd = Crowd.draw(name, levels, PEOPLE, seed=1)
-    method = Minimum(inner=HISTOGRAM, preference=PREFERENCE, levels=crowd.levels, sizes=crowd.sizes)
-    rows = crowd.join(pa.table({ASKED: ["yes"] * PEOPLE}))
+    people = Population.draw(name, levels, PEOPLE, seed=1)
+    method = Minimum(
+        inner=HISTOGRAM, preference=PREFERENCE, levels=people.levels, sizes=people.sizes
+    )
+    rows = people.join(pa.table({ASKED: ["yes"] * PEOPLE}))
     schema = method.prepare(Schema((column(ASKED, "category", values=["yes", "no"]),)))
     opened = open_table(rows, schema)
     counted = opened.sum(level_counts(method, schema))
-    assert tuple(counted.tolist()) == crowd.sizes
-    assert sum(crowd.sizes) == PEOPLE  # nobody is below the first level
-    assert crowd.numbers.min() >= 0.01
+    assert tuple(counted.tolist()) == people.sizes
+    assert sum(people.sizes) == PEOPLE  # no one is below the first level
+    assert people.numbers.min() >= 0.01
 
 
 def test_people_accept_what_the_distributions_say():
-    uniform = Crowd.draw("uniform-0.1", 20, 50_000, seed=0).numbers
+    uniform = Population.draw("uniform-0.1", 20, 50_000, seed=0).numbers
     assert uniform.max() <= 0.1
     assert uniform.mean() == pytest.approx(0.055, abs=0.001)
-    normal = Crowd.draw("normal", 20, 50_000, seed=0).numbers
+    normal = Population.draw("normal", 20, 50_000, seed=0).numbers
     assert np.median(normal) == pytest.approx(0.1, abs=0.002)
     assert np.mean(normal == 0.01) == pytest.approx(0.184, abs=0.01)  # clipped
-    assert not np.array_equal(uniform, Crowd.draw("uniform-0.1", 20, 50_000, seed=1).numbers)
+    assert not np.array_equal(uniform, Population.draw("uniform-0.1", 20, 50_000, seed=1).numbers)
 
 
-def test_a_question_is_about_leaves_and_never_about_all_of_them():
+def test_a_query_is_about_values_and_never_about_all_of_them():
     schema = Schema(
         (
             column("age", "integer", bounds=[0, 9]),
@@ -168,16 +164,16 @@ def test_a_question_is_about_leaves_and_never_about_all_of_them():
             "work": ["farm", "office", "none"] * 10,
         }
     )
-    asked_columns = set()
-    for satisfied in draw_questions(domain, schema, 60, seed=3):
+    queried = set()
+    for satisfied in draw_queries(domain, schema, 60, seed=3):
         grid = satisfied.reshape(10, 3)
         ages, works = grid.any(axis=1), grid.any(axis=0)
         assert np.array_equal(grid, np.outer(ages, works))
         assert satisfied.any()
         assert not satisfied.all()
         assert np.abs(np.diff(ages.astype(int))).sum() <= 2  # one range of ages
-        asked_columns.add((bool(ages.all()), bool(works.all())))
-    assert asked_columns == {(True, False), (False, True), (False, False)}
+        queried.add((bool(ages.all()), bool(works.all())))
+    assert queried == {(True, False), (False, True), (False, False)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,33 +190,33 @@ class OffBySeven(Minimum):
 
 
 def test_the_error_of_a_trial_is_the_mean_distance_divided_by_all_people(monkeypatch):
-    monkeypatch.setitem(METHODS, "minimum", Contender(OffBySeven, "stand-in"))
-    place = {"part": "count", "dataset": "simulated", "preferences": "uniform-1"}
-    laboratory = PersonalLaboratory(None)
-    figures = laboratory.run_trial(Trial("personalized", "minimum", OWN, 0, place))
-    assert figures[ERROR] == pytest.approx(7 / PEOPLE)
-    fewer = laboratory.run_trial(Trial("personalized", "minimum", OWN, 0, {**place, "rows": 300}))
+    monkeypatch.setitem(METHODS, "minimum", Competitor(OffBySeven, "stand-in"))
+    setting = {"part": "count", "dataset": "simulated", "preferences": "uniform-1"}
+    runner = PersonalRunner(None)
+    measured = runner.run_trial(Trial("personalized", "minimum", OWN, 0, setting))
+    assert measured[ERROR] == pytest.approx(7 / PEOPLE)
+    fewer = runner.run_trial(Trial("personalized", "minimum", OWN, 0, {**setting, "rows": 300}))
     assert fewer[ERROR] == pytest.approx(7 / 300)
 
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("preferences", ["uniform-0.1", "normal"])
-def test_no_contender_spends_more_on_anybody_than_she_accepts(name, preferences):
-    crowd = Crowd.draw(preferences, 20, PEOPLE, seed=2)
+def test_no_competitor_spends_more_on_any_person_than_they_accept(name, preferences):
+    people = Population.draw(preferences, 20, PEOPLE, seed=2)
     given = {"threshold": 7, "groups": 3}
-    method = METHODS[name].make(crowd, HISTOGRAM, given, fits_model=False)
-    spent = method.spending(crowd.levels[-1])
-    assert all(spent[level] <= level for level in crowd.levels)
+    method = METHODS[name].make(people, HISTOGRAM, given, fits_model=False)
+    spent = method.spending(people.levels[-1])
+    assert all(spent[level] <= level for level in people.levels)
     assert method.mode == "frame"
 
 
-def test_what_a_part_varies_reaches_the_method():
-    crowd = Crowd.draw("uniform-1", 20, PEOPLE, seed=0)
+def test_what_a_figure_varies_is_set_in_the_method():
+    people = Population.draw("uniform-1", 20, PEOPLE, seed=0)
 
     def make(name, fits_model=False, **given):
-        return METHODS[name].make(crowd, HISTOGRAM, given, fits_model=fits_model)
+        return METHODS[name].make(people, HISTOGRAM, given, fits_model=fits_model)
 
-    assert make("sampling", threshold=7).threshold == crowd.levels[7]
+    assert make("sampling", threshold=7).threshold == people.levels[7]
     assert make("partitioning-privacy", groups=3).groups == 3
     assert make("partitioning").person_variance == Fraction(1, 4)
     assert make("partitioning", fits_model=True).person_variance == 0
@@ -232,7 +228,7 @@ def test_models_are_measured_on_people_who_were_left_out(tmp_path):
         "personalized",
         repeats=2,
         output=tmp_path,
-        part="logistic",
+        figure="logistic",
         datasets=("simulated",),
         methods=("minimum", "threshold", "partitioning"),
         classifiers=("private-erm",),
@@ -251,8 +247,8 @@ def test_models_are_measured_on_people_who_were_left_out(tmp_path):
 
 
 def result(method, seed, error, **given):
-    place = {"part": "count", "dataset": "simulated", "preferences": "uniform-1", **given}
-    return Result(Trial("personalized", method, OWN, seed, place), {ERROR: error})
+    setting = {"part": "count", "dataset": "simulated", "preferences": "uniform-1", **given}
+    return Result(Trial("personalized", method, OWN, seed, setting), {ERROR: error})
 
 
 RESULTS = [
@@ -267,13 +263,13 @@ RESULTS = [
 
 
 def test_the_best_and_the_worst_threshold_are_named_by_their_levels():
-    [group] = groups_of(summarize(RESULTS)).values()
+    [group] = STUDY.groups(STUDY.summarize(RESULTS))
     scan = next(line for key, line in group.items() if key.method == "sampling")
-    best = best_place(scan, ERROR)
+    best = best_point(scan, ERROR)
     assert scan[best].mean == pytest.approx(0.003)
-    assert scan[best].doubt == pytest.approx(0.001)
+    assert scan[best].standard_error == pytest.approx(0.001)
     assert named_level("uniform-1", best) == "0.3565"  # 0.01 + 7 * 0.99 / 20
-    names = {row[3]: row[5] for row in table(RESULTS).rows}
+    names = {row[3]: row[5] for row in STUDY.table(RESULTS).rows}
     assert names == {
         "minimum": "1.00",
         "sampling, best: 0.3565": "2.67",
@@ -287,37 +283,37 @@ def test_a_larger_area_under_the_curve_is_better():
         0.5: SimpleNamespace(mean=0.7),
         1.0: SimpleNamespace(mean=0.9),
     }
-    assert best_place(cells, CURVE) == 1.0
-    assert best_place(cells, WRONG) == 0.5
+    assert best_point(cells, CURVE) == 1.0
+    assert best_point(cells, WRONG) == 0.5
 
 
 def test_methods_without_a_threshold_are_level_lines():
-    [group] = groups_of(summarize(RESULTS)).values()
+    [group] = STUDY.groups(STUDY.summarize(RESULTS))
     for key, line in group.items():
         assert len(line) == 3
         if key.method != "sampling":
             assert len({cell.mean for cell in line.values()}) == 1
             assert times_better(group, key, max(line)) is not None
-    assert place_of(RESULTS[0].trial, PARTS["count"]) is None
+    assert STUDY.point(RESULTS[0].trial, FIGURES["count"]) is None
 
 
-def test_datasets_that_are_not_there_are_left_out_with_a_word(tmp_path):
-    planned = personalized.plan(1)
+def test_datasets_that_are_not_there_are_left_out_with_a_note(tmp_path):
+    planned = STUDY.plan(1)
     assert {trial.setting["dataset"] for trial in planned.trials} == {"simulated"}
     assert [note.split()[0] for note in planned.notes] == ["adult", "census"]
     with pytest.raises(InvalidParameter, match="DPUBLISH_DATA"):
-        personalized.plan(1, datasets=("adult",), data_folder=tmp_path)
+        STUDY.plan(1, datasets=("adult",), data_folder=tmp_path)
 
 
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({"part": "counts"}, "count"),
+        ({"figure": "counts"}, "count"),
         ({"datasets": ("adults",)}, "adult"),
-        ({"part": "svm", "methods": ("personalized-em",)}, "partitioning"),
+        ({"figure": "svm", "methods": ("personalized-em",)}, "partitioning"),
         ({"methods": ()}, "at least one"),
         ({"classifiers": ("model",)}, "no classifiers"),
-        ({"part": "svm", "classifiers": ("tree",)}, "private-erm"),
+        ({"figure": "svm", "classifiers": ("tree",)}, "private-erm"),
         ({"epsilons": ("1",)}, "epsilons"),
     ],
 )

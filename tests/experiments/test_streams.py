@@ -1,4 +1,4 @@
-"""The comparison of streams: planned, resumed, drawn and told; with stand-ins for methods."""
+"""The comparison of streams: planned, resumed and explained; with stand-ins for methods."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,28 +14,22 @@ from dpublish.datasets.stream_sets import STREAM_SETS, StreamSet
 from dpublish.datasets.streams import bursty_stream, drifting_stream, static_stream
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.metrics.streams import RangeQueries
-from dpublish.experiments import streams
-from dpublish.experiments.experiment import Result, Trial, run_experiment
-from dpublish.experiments.streams_laboratory import Laboratory
-from dpublish.experiments.streams_parts import (
+from dpublish.experiments.streams import (
     ANSWER,
     ERROR,
+    FIGURES,
     METHODS,
-    PARTS,
     PUBLISHED,
-    QUESTIONS,
-    SECONDS,
+    QUERIES,
     SLOT,
     SLOTS,
+    STUDY,
     SUMMARY,
-)
-from dpublish.experiments.streams_summary import (
-    best_at,
-    groups_of,
+    StreamRunner,
     over_time,
-    summarize,
-    table,
 )
+from dpublish.experiments.study import run_experiment
+from dpublish.experiments.trials import SECONDS, Key, Result, Trial
 from dpublish.methods.streams.method import StreamMethod, make_stream_method, stream_settings
 from dpublish.methods.streams.policy import Publish, Repeat
 
@@ -62,7 +56,7 @@ class StandIn(StreamMethod):
     horizon: int | None = setting("steps", default=None)
     window: int | None = setting("steps of a window", default=None)
     releases: int = setting("publications", default=1)
-    controller: str = setting("who steers", default="nobody")
+    controller: str = setting("what steers", default="none")
 
     def policy(self, bins, epsilon):
         interval = -(-(self.horizon or self.window) // self.releases)
@@ -75,8 +69,8 @@ class StandIn(StreamMethod):
 @pytest.fixture
 def stand_ins(monkeypatch):
     for name in {method.method for method in METHODS.values()}:
-        place = f"{__name__}:StandIn"
-        monkeypatch.setitem(STREAMS, name, Entry(place, "streams", "", ""))
+        location = f"{__name__}:StandIn"
+        monkeypatch.setitem(STREAMS, name, Entry(location, "streams", "", ""))
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +88,7 @@ def small_streams(monkeypatch):
 
 
 SMALL = {
-    "part": SUMMARY,
+    "figure": SUMMARY,
     "datasets": ("static", "bursts"),
     "methods": ("fixed-sampling", "per-snapshot", "fixed-5-w", "bd"),
     "epsilons": ("0.5", "20"),
@@ -150,34 +144,34 @@ def test_the_page_explains_itself(summary):
     assert "<script" not in page
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_every_part_is_planned_tabled_and_told(part):
-    chosen = PARTS[part]
-    planned = streams.plan(2, part=part)
-    figures = {ERROR: 2.5, ANSWER: 10.0, PUBLISHED: 3.0, SECONDS: 0.5, f"{SLOT}0": 1.0}
-    results = [Result(trial, figures) for trial in planned.trials]
-    tabled = streams.table(results)
-    places = chosen.values if chosen.key else chosen.epsilons
-    assert len(tabled.headers) == 3 + len(places)
+@pytest.mark.parametrize("figure", FIGURES)
+def test_every_figure_is_planned_tabled_and_explained(figure):
+    chosen = FIGURES[figure]
+    planned = STUDY.plan(2, figure=figure)
+    measured = {ERROR: 2.5, ANSWER: 10.0, PUBLISHED: 3.0, SECONDS: 0.5, f"{SLOT}0": 1.0}
+    results = [Result(trial, measured) for trial in planned.trials]
+    tabled = STUDY.table(results)
+    points = chosen.values if chosen.key else chosen.epsilons
+    assert len(tabled.headers) == 3 + len(points)
     assert all("±" in cell for row in tabled.rows for cell in row[3:])
     assert {row[2].partition(",")[0] for row in tabled.rows} == set(chosen.methods)
-    page = streams.page(results, ["a note"])
+    page = STUDY.page(results, ["a note"])
     assert page.title == chosen.title
     assert "a note" in page.sections[-1].paragraphs
 
 
 @pytest.mark.usefixtures("stand_ins")
 def test_the_error_of_a_trial_is_what_its_stream_gives_out():
-    place = {"part": SUMMARY, "dataset": "drift"}
-    figures = Laboratory(None).run_trial(Trial("streams", "per-snapshot", "1000", 3, place))
+    setting = {"part": SUMMARY, "dataset": "drift"}
+    measured = StreamRunner(None).run_trial(Trial("streams", "per-snapshot", "1000", 3, setting))
     # One publication, of the first step, with so much budget that there is no noise.
     counts = drifting_stream((4, 5), people=500, steps=60, seed=2024 + 3).counts
-    queries = RangeQueries.draw((4, 5), QUESTIONS, seed=3)
+    queries = RangeQueries.draw((4, 5), QUERIES, seed=3)
     errors = [queries.mean_error(counts[0].astype(float), truth) for truth in counts]
-    assert figures[PUBLISHED] == 1
-    assert figures[ERROR] == pytest.approx(np.mean(errors))
-    assert figures[ANSWER] == pytest.approx(queries.answers(counts.mean(axis=0)).mean())
-    slots = [value for name, value in figures.items() if name.startswith(SLOT)]
+    assert measured[PUBLISHED] == 1
+    assert measured[ERROR] == pytest.approx(np.mean(errors))
+    assert measured[ANSWER] == pytest.approx(queries.answers(counts.mean(axis=0)).mean())
+    slots = [value for name, value in measured.items() if name.startswith(SLOT)]
     assert len(slots) == SLOTS
     assert slots[0] == pytest.approx(np.mean(errors[:2]), rel=1e-3)
     assert slots[-1] == pytest.approx(errors[-1], rel=1e-3)
@@ -192,27 +186,29 @@ def test_the_error_of_a_trial_is_what_its_stream_gives_out():
         ({"steps": 5}, 5),  # no more often than there are steps
     ],
 )
-def test_what_a_part_varies_reaches_stream_and_method(given, published):
-    place = {"part": "releases", "dataset": "static", **given}
-    figures = Laboratory(None).run_trial(Trial("streams", "fixed-sampling", "1", 0, place))
-    assert figures[PUBLISHED] == published
+def test_what_a_figure_varies_is_set_in_stream_and_method(given, published):
+    setting = {"part": "releases", "dataset": "static", **given}
+    measured = StreamRunner(None).run_trial(Trial("streams", "fixed-sampling", "1", 0, setting))
+    assert measured[PUBLISHED] == published
 
 
 @pytest.mark.usefixtures("stand_ins")
-def test_questions_about_more_bins_have_more_noise():
+def test_queries_about_more_bins_have_more_noise():
     def error(share):
-        place = {"part": "query-size", "dataset": "static", "share": share}
-        return Laboratory(None).run_trial(Trial("streams", "per-snapshot", "0.1", 0, place))[ERROR]
+        setting = {"part": "query-size", "dataset": "static", "share": share}
+        return StreamRunner(None).run_trial(Trial("streams", "per-snapshot", "0.1", 0, setting))[
+            ERROR
+        ]
 
     assert error(50) < error(800)
 
 
 @pytest.mark.usefixtures("stand_ins")
 def test_each_repeat_has_a_stream_of_its_own():
-    place = {"part": "epsilon", "dataset": "drift"}
-    laboratory = Laboratory(None)
+    setting = {"part": "epsilon", "dataset": "drift"}
+    runner = StreamRunner(None)
     answers = [
-        laboratory.run_trial(Trial("streams", "per-snapshot", "1", seed, place))[ANSWER]
+        runner.run_trial(Trial("streams", "per-snapshot", "1", seed, setting))[ANSWER]
         for seed in (0, 1)
     ]
     assert answers[0] != answers[1]
@@ -229,19 +225,19 @@ def test_windows_are_for_methods_that_hide_within_windows():
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_every_contender_is_a_stream_method_that_takes_its_settings(name):
-    contender = METHODS[name]
-    settings = contender.settings(500, {})
-    assert settings.keys() <= {known.name for known in stream_settings(contender.method)}
-    method = make_stream_method(contender.method, {"columns": ("x",), **settings})
+def test_every_competitor_is_a_stream_method_that_takes_its_settings(name):
+    competitor = METHODS[name]
+    settings = competitor.settings(500, {})
+    assert settings.keys() <= {known.name for known in stream_settings(competitor.method)}
+    method = make_stream_method(competitor.method, {"columns": ("x",), **settings})
     hides_for_ever = method.window is None or method.window == 500
-    assert hides_for_ever == (contender.level == "stream")
+    assert hides_for_ever == (competitor.level == "stream")
 
 
 def result(method, epsilon, seed, error, dataset="static"):
-    figures = {ERROR: error, f"{SLOT}0": error, f"{SLOT}1": 2 * error}
+    measured = {ERROR: error, f"{SLOT}0": error, f"{SLOT}1": 2 * error}
     trial = Trial("streams", method, epsilon, seed, {"part": SUMMARY, "dataset": dataset})
-    return Result(trial, figures)
+    return Result(trial, measured)
 
 
 RESULTS = [
@@ -256,15 +252,15 @@ RESULTS = [
 
 
 def test_means_and_deviations_are_over_repeats():
-    cell = summarize(RESULTS)["static", "dsat", ""][1.0]
-    assert (cell.mean, cell.spread) == (3.0, pytest.approx(2**0.5))
+    cell = STUDY.summarize(RESULTS)[Key("static", ERROR, "dsat", "", ("stream",))][1.0]
+    assert (cell.mean, cell.deviation) == (3.0, pytest.approx(2**0.5))
 
 
 def test_the_best_is_marked_among_methods_with_the_same_guarantee():
-    group = groups_of(summarize(RESULTS))["static", "stream"]
-    assert best_at(group, 1.0, "").method == "dsat"
-    assert best_at(group, 0.1, "").method == "bd-user"
-    rows = {row[2]: [cell.endswith("*") for cell in row[3:]] for row in table(RESULTS).rows}
+    group, _ = STUDY.groups(STUDY.summarize(RESULTS))
+    assert STUDY.best_at(group, 1.0).method == "dsat"
+    assert STUDY.best_at(group, 0.1).method == "bd-user"
+    rows = {row[2]: [cell.endswith("*") for cell in row[3:]] for row in STUDY.table(RESULTS).rows}
     assert rows == {"dsat": [False, True], "bd-user": [True, False], "bd": [False, False]}
 
 
@@ -272,8 +268,8 @@ def test_errors_over_time_are_means_over_repeats():
     assert over_time(RESULTS, "static", "1")["dsat"] == [3.0, 6.0]
 
 
-def test_streams_that_are_not_there_are_left_out_with_a_word(tmp_path):
-    planned = streams.plan(1)
+def test_streams_that_are_not_there_are_left_out_with_a_note(tmp_path):
+    planned = STUDY.plan(1)
     assert "tdrive" not in {trial.setting["dataset"] for trial in planned.trials}
     assert [note.split()[0] for note in planned.notes] == [
         "oldenburg",
@@ -282,15 +278,15 @@ def test_streams_that_are_not_there_are_left_out_with_a_word(tmp_path):
         "nyc-bike",
     ]
     with pytest.raises(InvalidParameter, match="DPUBLISH_DATA"):
-        streams.plan(1, datasets=("tdrive",), data_folder=tmp_path)
+        STUDY.plan(1, datasets=("tdrive",), data_folder=tmp_path)
 
 
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({"part": "epsilons"}, "epsilon"),
+        ({"figure": "epsilons"}, "epsilon"),
         ({"datasets": ("statics",)}, "static"),
-        ({"part": "horizon", "methods": ("bd",)}, "bd-user"),
+        ({"figure": "horizon", "methods": ("bd",)}, "bd-user"),
         ({"methods": ()}, "at least one"),
         ({"epsilons": ("0",)}, "epsilon"),
         ({"folds": 3}, "folds"),

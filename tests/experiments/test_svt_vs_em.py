@@ -6,9 +6,8 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from dpublish.experiments import svt_vs_em
-from dpublish.experiments.experiment import Experiment, run_experiment
-from dpublish.experiments.svt_vs_em import METHODS, summarize, trials, zipf_counts
+from dpublish.experiments.study import run_experiment
+from dpublish.experiments.svt_vs_em import METHODS, SER, STUDY, zipf_counts
 
 REPEATS = 80
 # Mean SER of Tables 5.4 and 5.6 where the methods differ most: Zipf, epsilon 0.5, c = 100.
@@ -27,21 +26,21 @@ PRINTED = {
 @pytest.fixture(scope="module")
 def cells(tmp_path_factory):
     path = tmp_path_factory.mktemp("results") / "svt-vs-em.jsonl"
-    planned = tuple(trials(REPEATS, counts=[100], epsilons=["0.5"]))
-    results = Experiment("svt-vs-em", planned).run(svt_vs_em.run_trial, path)
-    return {place[2]: cell for place, cell in summarize(results, "ser").items()}
+    results = STUDY.plan(REPEATS, counts=[100], epsilons=["0.5"]).run(path)
+    cells = STUDY.summarize(results)
+    return {key.method: line[100.0] for key, line in cells.items() if key.measure == SER}
 
 
 def is_less(first, second):
     """Whether the difference of two means exceeds four standard errors."""
-    error = sqrt((first.spread**2 + second.spread**2) / REPEATS)
+    error = sqrt((first.deviation**2 + second.deviation**2) / REPEATS)
     return second.mean - first.mean > 4 * error
 
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_means_are_those_printed_in_the_thesis(cells, name):
     # The thesis repeated 100 times; five standard errors of the difference, and its rounding.
-    tolerance = 5 * cells[name].spread * sqrt(1 / REPEATS + 1 / 100) + 0.001
+    tolerance = 5 * cells[name].deviation * sqrt(1 / REPEATS + 1 / 100) + 0.001
     assert cells[name].mean == pytest.approx(PRINTED[name], abs=tolerance)
 
 
@@ -82,7 +81,7 @@ def test_a_small_run_leaves_results_a_table_and_a_plot(tmp_path):
         **settings,
     )
     assert calls[-1][:2] == (12, 12)
-    assert summary.headers == ["figure", "epsilon", "c", "SVT-S 1:1", "EM", "one-shot"]
+    assert summary.headers == ["measure", "epsilon", "c", "SVT-S 1:1", "EM", "one-shot"]
     assert [row[:3] for row in summary.rows] == [
         ["SER", "0.5", "25"],
         ["SER", "0.5", "50"],
@@ -93,12 +92,13 @@ def test_a_small_run_leaves_results_a_table_and_a_plot(tmp_path):
     assert "NOT PRIVATE" in page
     assert " | ".join(summary.rows[0]) in page
     assert len(summary.results.read_text().splitlines()) == 12
+    shown = summary.page.read_text()
+    assert all(words in shown for words in ["NOT PRIVATE", "one-shot: ours", "0 is perfect"])
     drawn = summary.plot.read_text()
     assert all(name in drawn for name in ["SVT-S 1:1", "EM", "one-shot", "Not private"])
 
 
 def test_every_method_runs_on_the_smallest_and_the_widest_task(tmp_path):
-    planned = tuple(trials(1, counts=[1, 300], epsilons=["0.01", "5"]))
-    results = Experiment("svt-vs-em", planned).run(svt_vs_em.run_trial, tmp_path / "r.jsonl")
+    results = STUDY.plan(1, counts=[1, 300], epsilons=["0.01", "5"]).run(tmp_path / "r.jsonl")
     assert len(results) == 4 * len(METHODS)
-    assert all(0 <= figures["ser"] <= 1 for _, figures in results)
+    assert all(0 <= measured[SER] <= 1 for _, measured in results)

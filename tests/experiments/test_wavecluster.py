@@ -1,4 +1,4 @@
-"""The comparison of private WaveClusters: planned, resumed, drawn and told; with a stand-in."""
+"""The comparison of private WaveClusters: planned, resumed, explained; with a stand-in."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,22 +20,23 @@ from dpublish.datasets.shapes import SHAPES, simulated_shapes
 from dpublish.errors import InvalidParameter, UnreadableData
 from dpublish.evaluation.metrics.cells import NONE, cluster_count
 from dpublish.evaluation.sklearn_adapter import label_points
-from dpublish.experiments import wavecluster
-from dpublish.experiments.experiment import Result, run_experiment
-from dpublish.experiments.wavecluster_laboratory import Laboratory, compare
-from dpublish.experiments.wavecluster_parts import MEASURES, METHODS, PARTS, PLAIN
-from dpublish.experiments.wavecluster_pictures import (
-    Picture,
-    draw_pictures,
+from dpublish.experiments.study import run_experiment
+from dpublish.experiments.trials import Result
+from dpublish.experiments.wavecluster import (
+    FIGURES,
+    MEASURES,
+    METHODS,
+    PLAIN,
+    STUDY,
+    WaveRunner,
+    compare,
     in_colors_of,
-)
-from dpublish.experiments.wavecluster_summary import (
     store_labels,
     stored_labels,
-    summarize,
 )
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.methods.wavecluster.wavecluster import WaveTransform, wave_clusters
+from dpublish.plots.comparisons import Picture, draw_pictures
 from dpublish.randomness import plain_generator
 
 
@@ -69,7 +70,7 @@ def stand_ins(monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
 
 
-REACHED = MEASURES["reached"].title
+WITHOUT_NOISE = MEASURES["reached"].title
 SMALL = {"datasets": ("simulated",), "methods": ("privthr", "privqt"), "epsilons": ("0.05", "2")}
 
 
@@ -78,7 +79,7 @@ def summary(tmp_path):
     return run_experiment("wavecluster", repeats=2, output=tmp_path, **SMALL)
 
 
-def figures_of(summary, measure, method):
+def means_of(summary, measure, method):
     row = next(row for row in summary.rows if row[1:3] == [measure, method])
     return [float(cell.split()[0]) for cell in row[3:]]
 
@@ -88,7 +89,9 @@ def test_a_run_leaves_results_a_table_a_plot_and_a_page_and_is_not_run_again(tmp
     assert len(lines) == 2 * (1 + 2 * 2)  # repeats; the plain algorithm, epsilons and methods
     assert all("NOT PRIVATE" in line for line in lines)
     assert summary.headers == ["dataset", "measure", "method", "epsilon 0.05", "epsilon 2"]
-    assert {row[1] for row in summary.rows} == {m.title for m in MEASURES.values()} - {REACHED}
+    assert {row[1] for row in summary.rows} == {m.title for m in MEASURES.values()} - {
+        WITHOUT_NOISE
+    }
     assert "±" in summary.table.read_text()
     assert "<svg" in summary.plot.read_text()
     again = run_experiment("wavecluster", repeats=2, output=tmp_path, **SMALL)
@@ -98,28 +101,28 @@ def test_a_run_leaves_results_a_table_a_plot_and_a_page_and_is_not_run_again(tmp
 
 def test_more_budget_brings_clusters_nearer_to_the_true_ones(summary):
     for measure in ("DSG_C", "OCM", "2CE"):
-        worse, better = figures_of(summary, measure, "privthr")
+        worse, better = means_of(summary, measure, "privthr")
         assert 0 <= better < worse
-    worse, better = figures_of(summary, "F-measure", "privthr")
+    worse, better = means_of(summary, "F-measure", "privthr")
     assert worse < better <= 1
 
 
 def test_the_plain_algorithm_is_compared_with_by_its_size_only(summary):
-    assert figures_of(summary, "clusters", PLAIN) == [5, 5]
+    assert means_of(summary, "clusters", PLAIN) == [5, 5]
     assert [row[1] for row in summary.rows if row[2] == PLAIN] == ["clusters", "cells"]
 
 
 def test_a_published_threshold_is_also_tried_on_values_without_noise():
     settings = {"datasets": ("simulated",), "methods": ("privthr-paper",), "epsilons": ("1",)}
-    planned = wavecluster.plan(1, **settings)
-    plain, figures = (planned.run_trial(trial) for trial in planned.trials)
+    planned = STUDY.plan(1, **settings)
+    plain, private = (planned.run_trial(trial) for trial in planned.trials)
     # Haar's values are half the points of four cells; 24 points and more in four cells.
     rows, shapes = simulated_shapes(), SHAPES["simulated"]
     away = plain_generator(2024).permutation(rows.num_rows) % 10 == 0
     x, y = (rows[name].to_numpy()[~away] for name in ("x", "y"))
     half = shapes.cells // 2
     four = np.histogram2d(x, y, bins=half, range=shapes.bounds)[0]
-    assert figures["reached"] == np.count_nonzero(four >= 24)
+    assert private["reached"] == np.count_nonzero(four >= 24)
     assert "reached" not in plain
 
 
@@ -143,33 +146,33 @@ def test_the_page_explains_itself_and_shows_the_shapes(summary):
     assert "<script" not in page
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_every_part_is_planned_tabled_and_told(part):
-    chosen = PARTS[part]
-    planned = wavecluster.plan(1, part=part, datasets=("simulated",), methods=("privqt",))
-    places = {
+@pytest.mark.parametrize("figure", FIGURES)
+def test_every_figure_is_planned_tabled_and_explained(figure):
+    chosen = FIGURES[figure]
+    planned = STUDY.plan(1, figure=figure, datasets=("simulated",), methods=("privqt",))
+    points = {
         trial.setting[chosen.key] if chosen.key else trial.epsilon for trial in planned.trials
     }
-    assert len(places - {"none"}) >= 4
-    figures = dict.fromkeys(MEASURES, 1.0) | store_labels(np.array([[0, NONE], [1, 1]]))
+    assert len(points - {"none"}) >= 4
+    private = dict.fromkeys(MEASURES, 1.0) | store_labels(np.array([[0, NONE], [1, 1]]))
     plain = {"clusters": 2.0, "cells": 3.0} | store_labels(np.array([[0, NONE], [1, NONE]]))
     results = [
-        Result(trial, {**(plain if trial.method == PLAIN else figures), "seconds": 0.5})
+        Result(trial, {**(plain if trial.method == PLAIN else private), "seconds": 0.5})
         for trial in planned.trials
     ]
-    tabled = wavecluster.table(results)
-    assert len(tabled.headers) == 3 + len(places - {"none"})
+    tabled = STUDY.table(results)
+    assert len(tabled.headers) == 3 + len(points - {"none"})
     assert all("±" in cell for row in tabled.rows for cell in row[3:])
-    page = wavecluster.page(results, ["a note"])
+    page = STUDY.page(results, ["a note"])
     assert page.title == chosen.title
     assert "a note" in page.sections[-1].paragraphs
 
 
 def test_lines_of_several_budgets_are_kept_apart_where_something_else_varies():
     settings = {"datasets": ("simulated",), "methods": ("privqt",), "epsilons": ("0.5", "1")}
-    planned = wavecluster.plan(1, part="cells", **settings)
+    planned = STUDY.plan(1, figure="cells", **settings)
     results = [Result(trial, {"dsg": float(trial.epsilon != "1")}) for trial in planned.trials]
-    means = {key.epsilon: set(line.values()) for key, line in summarize(results).items()}
+    means = {key.epsilon: set(line.values()) for key, line in STUDY.summarize(results).items()}
     assert {epsilon: [c.mean for c in cells] for epsilon, cells in means.items()} == {
         "": [1.0],
         "0.5": [1.0],
@@ -177,33 +180,33 @@ def test_lines_of_several_budgets_are_kept_apart_where_something_else_varies():
     }
 
 
-def test_sets_that_are_not_there_are_left_out_and_said_to_be(tmp_path):
-    planned = wavecluster.plan(1)
+def test_sets_that_are_not_there_are_left_out_with_a_note(tmp_path):
+    planned = STUDY.plan(1)
     assert {trial.setting["dataset"] for trial in planned.trials} == {"simulated"}
     assert [note.split()[0] for note in planned.notes] == ["ds1", "ds2"]
     with pytest.raises(InvalidParameter, match="ds2 was left out"):
-        wavecluster.plan(1, datasets=("ds2",))
+        STUDY.plan(1, datasets=("ds2",))
     with pytest.raises(InvalidParameter, match="at least one dataset"):
-        wavecluster.plan(1, datasets=())
+        STUDY.plan(1, datasets=())
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"part": "folds"}, {"datasets": ("iris",)}, {"methods": ("em",)}, {"epsilons": ("-1",)}],
+    [{"figure": "folds"}, {"datasets": ("iris",)}, {"methods": ("em",)}, {"epsilons": ("-1",)}],
 )
 def test_what_is_not_known_is_refused(options):
     with pytest.raises(InvalidParameter):
-        wavecluster.plan(1, **options)
+        STUDY.plan(1, **options)
 
 
 def test_nothing_to_run_is_refused():
     with pytest.raises(InvalidParameter, match="at least one method"):
-        wavecluster.plan(1, methods=())
+        STUDY.plan(1, methods=())
 
 
 def test_every_repeat_leaves_another_tenth_aside():
-    laboratory = Laboratory(None)
-    seen = [laboratory._cut("simulated", fold).held_out for fold in range(10)]
+    runner = WaveRunner(None)
+    seen = [runner.cut("simulated", fold).held_out for fold in range(10)]
     together = np.concatenate(seen)
     assert [len(points) for points in seen] == [3_000] * 10
     assert len(np.unique(together, axis=0)) == len(together)

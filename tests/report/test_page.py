@@ -23,9 +23,8 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import secure
 from dpublish.report import page
-from dpublish.report.page import render_report
+from dpublish.report.page import render_report, share_rows
 from dpublish.report.section import Section, section_of
-from dpublish.report.shares import share_rows
 from method_examples import EXAMPLES, arrow_table
 
 NASTY = '<b onload="x()">$x_1$ & \u00e4'
@@ -93,7 +92,7 @@ def test_names_and_labels_cannot_become_markup(method, settings):
 
 
 @pytest.mark.parametrize("name", ["$x_{$", "a b", "it's", 'say "x"', "and", "<b>", "a,b@c"])
-def test_the_example_questions_of_the_page_work_as_they_stand(name):
+def test_the_example_queries_of_the_page_work_as_they_stand(name):
     schema = Schema(
         (
             column(name, "category", values=["q'; touch pwned #", "x y"]),
@@ -107,11 +106,11 @@ def test_the_example_questions_of_the_page_work_as_they_stand(name):
         release = method.release(open_table(rows, schema), budget=Budget.seeded(1), rng=secure())
         assert "<svg" in render_report(release)
         section = section_of(release)
-        command, question = shlex.split(section.shell.splitlines()[0])[1:4:2]
+        command, query = shlex.split(section.shell.splitlines()[0])[1:4:2]
         assert command == "count"
-        assert release.count(question).assumption is None
+        assert release.count(query).assumption is None
         python = section.python.splitlines()[0].replace("histogram", "release")
-        assert eval(python, {"release": release}) == release.count(question)
+        assert eval(python, {"release": release}) == release.count(query)
 
 
 def rules(shown):

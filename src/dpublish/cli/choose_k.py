@@ -94,14 +94,14 @@ def _plain(one: Validity) -> dict[str, Any]:
 
 def _draw(found: Sequence[Validity], path: Path, *, replaces: bool) -> Path | None:
     """Draw the validity over the number of clusters, or do nothing without Matplotlib."""
-    from dpublish.plots.line_plot import Layout, Line, Panel, small_multiples
+    from dpublish.plots.comparisons import Layout, Line, Panel, small_multiples
 
     shown = [one for one in found if isfinite(one.ratio)]
     numbers = [float(one.n_clusters) for one in shown]
     line = Line("validity", numbers, [one.ratio for one in shown], [0.0] * len(shown), is_ours=True)
     step = -(-len(found) // 16)
     ticks = [float(one.n_clusters) for one in found[::step]]
-    layout = Layout("number of clusters", "within / between", ticks, width=6.0)
+    layout = Layout("number of clusters", "within / between", ticks, width=6.0, height=2.9)
     picture = small_multiples([Panel("Validity: the smallest is best", [line])], layout)
     if picture is None:
         return None

@@ -11,7 +11,7 @@ from dpublish.errors import InvalidParameter
 from dpublish.evaluation.evaluations import STAMP, Request, evaluate
 from dpublish.evaluation.synthetic_page import evaluation_page
 from dpublish.evaluation.true_rows import read_rows
-from dpublish.experiments.page import render_page
+from dpublish.report.html import render_page
 from dpublish.storage.files import require_writable, write_text
 
 
@@ -70,7 +70,7 @@ def evaluate_command(
     findings = evaluate(request)
     if path is not None:
         made = evaluation_page(loaded, findings, request.comparison)
-        write_text(path, render_page(made, STAMP))
+        write_text(path, render_page(made))
     if as_json:
         told = [{"name": finding.name, **finding.figures} for finding in findings]
         say_json({"stamp": STAMP, "evaluations": told})

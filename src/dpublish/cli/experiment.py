@@ -7,13 +7,18 @@ import click
 
 from dpublish.cli.output import json_option, say, say_json, say_table, show_progress
 from dpublish.experiments import EXPERIMENTS
-from dpublish.experiments.experiment import Summary, run_experiment
+from dpublish.experiments.study import Summary, run_experiment
 
 
 @click.command()
 @click.argument("name", required=False)
 @click.option("--repeats", type=int, help="How often to repeat each trial.")
-@click.option("--part", help="Which part of the experiment: epsilon, pool, shares, ...")
+@click.option(
+    "--figure",
+    "--part",
+    "figure",
+    help="Which figure of the experiment: epsilon, pool, shares, ...",
+)
 @click.option("--data-folder", help="Where public tables are; DPUBLISH_DATA if absent.")
 @click.option("--datasets", help="Some of the datasets: adult,bank")
 @click.option("--methods", help="Some of the methods: privpfc,pph")
@@ -45,7 +50,7 @@ def experiment(
     if as_json:
         say_json({"headers": list(summary.headers), "rows": [list(r) for r in summary.rows]})
         return
-    _tell(summary)
+    _show(summary)
 
 
 def _list_experiments(as_json: bool) -> None:
@@ -57,16 +62,15 @@ def _list_experiments(as_json: bool) -> None:
 
 def _value(name: str, value: Any) -> Any:
     if name in ("datasets", "methods", "epsilons", "classifiers"):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
+        return tuple(name.strip() for name in value.split(",") if name.strip())
     return value
 
 
-def _tell(summary: Summary) -> None:
+def _show(summary: Summary) -> None:
     say_table(summary.headers, summary.rows, title=summary.title)
     say()
     for note in summary.notes:
         say(f"note: {note}")
-    if summary.page is not None:
-        say(f"page: {summary.page}  (open it in a browser)")
-    say(f"plot: {summary.plot}")
+    say(f"page: {summary.page}  (open it in a browser)")
+    say(f"plot: {summary.plot}" if summary.plot else "plot: none, for lack of Matplotlib")
     say(f"results: {summary.results}  (seeded noise: NOT PRIVATE)")

@@ -136,10 +136,14 @@ def _measure_classification(request: Request) -> Finding:
 
 
 def _table(scores: Sequence[Score]) -> list[list[str]]:
-    by_place = {(s.classifier, s.basis): f"{s.misclassification:.4f}" for s in scores}
+    scored = {(s.classifier, s.basis): f"{s.misclassification:.4f}" for s in scores}
     names = dict.fromkeys(score.classifier for score in scores)
     return [
-        [TITLES[name], by_place.get((name, "release"), ""), by_place.get((name, "true rows"), "")]
+        [
+            TITLES[name],
+            scored.get((name, "release"), ""),
+            scored.get((name, "true rows"), ""),
+        ]
         for name in names
     ]
 

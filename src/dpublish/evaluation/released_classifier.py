@@ -76,10 +76,10 @@ class ReleasedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Predict the class of each row."""
         declared = self._declared()
         labels = self._column().axis().labels
-        places = {label: place for place, label in enumerate(labels)}
+        codes = {label: code for code, label in enumerate(labels)}
         predicted = self.release.predict(self._rows(X)).to_pylist()
         # Only the class of missing values has no label, and it is the last.
-        return declared[[places.get(label, len(labels) - 1) for label in predicted]]
+        return declared[[codes.get(label, len(labels) - 1) for label in predicted]]
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803

@@ -36,9 +36,9 @@ from dpublish.randomness import plain_generator
 
 Codes = Mapping[str, NDArray[np.int64]]
 QUANTILES = 8
-QUESTIONS = 1_000
+QUERIES = 1_000
 DEPTHS = (1, 2, 3, 4)
-"""About how many columns the range counts ask."""
+"""How many columns a range count is about."""
 _SUBSETS = 25  # of columns for each depth, at most: estimates are made for one subset at a time
 
 
@@ -86,7 +86,7 @@ class Answered(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """True rows and synthetic rows of one release, as leaf codes of the same columns.
+    """True rows and synthetic rows of one release, as codes of the same columns.
 
     Records that lack a value in some column, where the schema leaves such records out, are
     left out as in the release.
@@ -118,7 +118,7 @@ class Comparison:
         return tuple(axis.column for axis in self.axes)
 
     def counts(self, axis: Axis) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Count the true and the synthetic records of every leaf of a column."""
+        """Count the true and the synthetic records of every value of a column."""
         size, name = axis.taxonomy.size, axis.column
         true = np.bincount(self.true[name], minlength=size)
         return true, np.bincount(self.synthetic[name], minlength=size)
@@ -142,7 +142,7 @@ class Comparison:
         Cramer's V, for which columns with many values are cut at the true quantiles.
         """
         ordered = [axis for axis in self.axes if not _is_nominal(axis)]
-        places = {axis.column: place for place, axis in enumerate(ordered)}
+        indices = {axis.column: index for index, axis in enumerate(ordered)}
         ranks = [_correlations(codes, ordered) for codes in (self.true, self.synthetic)]
         grouped = [
             {a.column: _grouped(a, codes, self.true) for a in self.axes}
@@ -150,9 +150,9 @@ class Comparison:
         ]
         found = []
         for first, second in combinations(self.columns, 2):
-            if first in places and second in places:
-                place = places[first], places[second]
-                true, synthetic = (float(matrix[place]) for matrix in ranks)
+            if first in indices and second in indices:
+                pair = indices[first], indices[second]
+                true, synthetic = (float(matrix[pair]) for matrix in ranks)
                 found.append(Association(first, second, "rank correlation", true, synthetic))
             else:
                 true, synthetic = (_cramers_v(groups[first], groups[second]) for groups in grouped)
@@ -161,7 +161,7 @@ class Comparison:
 
     @cached_property
     def answered(self) -> tuple[Answered, ...]:
-        """Ask range counts about one, two, three and four columns.
+        """Answer range counts about one, two, three and four columns.
 
         Answers are scaled to the number of true rows, so that these may be rows which the
         release was not made from.
@@ -173,7 +173,7 @@ class Comparison:
         found = []
         for depth in depths:
             truth, estimates = [], []
-            for columns, number in _subsets(self.columns, depth, QUESTIONS // len(depths), rng):
+            for columns, number in _subsets(self.columns, depth, QUERIES // len(depths), rng):
                 workload = random_ranges(self.release.schema, columns, number, rng)
                 truth.append(true_counts(self.true, workload))
                 estimates.append(scale * self._answers(workload))
@@ -191,7 +191,7 @@ class Comparison:
         return true_counts(self.synthetic, workload).astype(np.float64)
 
     def _scale(self) -> float:
-        """Find how many true rows stand against each one of the release."""
+        """Compute how many true rows there are for each one of the release."""
         first = self.axes[0]
         everything = np.array([[0]]), np.array([[first.taxonomy.size]])
         total = float(self._answers(Workload((first.column,), *everything))[0])
@@ -215,7 +215,7 @@ def _correlations(codes: Codes, axes: Sequence[Axis]) -> NDArray[np.float64]:
 
 
 def _grouped(axis: Axis, codes: Codes, true: Codes) -> tuple[NDArray[np.int64], int]:
-    """Cut a column with an order and many values into a few groups; special leaves stay."""
+    """Cut a column with an order and many values into a few groups; special values stay."""
     own, size = codes[axis.column], axis.taxonomy.size
     if _is_nominal(axis) or axis.ordinary_leaves <= QUANTILES:
         return own, size
@@ -233,15 +233,15 @@ def _cramers_v(
 
 
 def _subsets(
-    columns: Sequence[str], depth: int, questions: int, rng: np.random.Generator
+    columns: Sequence[str], depth: int, queries: int, rng: np.random.Generator
 ) -> list[tuple[tuple[str, ...], int]]:
-    """Deal questions out over some sets of columns."""
+    """Distribute queries over some sets of columns."""
     if len(columns) <= 2 * max(DEPTHS):
         possible = list(combinations(columns, depth))
-        places = rng.permutation(len(possible))[:_SUBSETS]
-        chosen = [possible[place] for place in places]
+        order = rng.permutation(len(possible))[:_SUBSETS]
+        chosen = [possible[index] for index in order]
     else:
         drawn = (rng.choice(len(columns), depth, replace=False) for _ in range(_SUBSETS))
-        chosen = list(dict.fromkeys(tuple(columns[p] for p in sorted(places)) for places in drawn))
-    parts = np.diff(np.linspace(0, questions, len(chosen) + 1).astype(np.int64))
+        chosen = list(dict.fromkeys(tuple(columns[i] for i in sorted(some)) for some in drawn))
+    parts = np.diff(np.linspace(0, queries, len(chosen) + 1).astype(np.int64))
     return [(names, int(part)) for names, part in zip(chosen, parts, strict=True)]

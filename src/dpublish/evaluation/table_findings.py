@@ -1,4 +1,4 @@
-"""What is told of a synthetic table: one finding each on marginals, pairs and range counts."""
+"""What is reported of a synthetic table: one finding each on marginals, pairs and range counts."""
 
 from statistics import fmean
 
@@ -14,7 +14,7 @@ INDEPENDENT = "marginals do not say how columns hang together: columns are taken
 
 
 def marginal_finding(comparison: Comparison) -> Finding:
-    """Tell how far the marginals of each column are from the true ones."""
+    """Report how far the marginals of each column are from the true ones."""
     marginals = comparison.marginals
     return Finding(
         name="marginals",
@@ -36,7 +36,7 @@ def marginal_finding(comparison: Comparison) -> Finding:
 
 
 def association_finding(comparison: Comparison) -> Finding:
-    """Tell which pairs of columns depend on each other otherwise than in the true rows."""
+    """Report which pairs of columns depend on each other otherwise than in the true rows."""
     pairs = sorted(comparison.associations, key=lambda pair: -pair.difference)
     mean = fmean(pair.difference for pair in pairs)
     measures = {pair.measure for pair in pairs}
@@ -57,13 +57,13 @@ def association_finding(comparison: Comparison) -> Finding:
 
 
 def query_finding(comparison: Comparison) -> Finding:
-    """Tell how far range counts are from the true ones."""
+    """Report how far range counts are from the true ones."""
     answered = comparison.answered
     source = "the release's own estimates" if comparison.has_estimates else "synthetic rows"
     return Finding(
         name="queries",
         title=f"Random range counts, answered from {source}",
-        headers=["columns asked", "questions", "mean relative", "median relative", "mean absolute"],
+        headers=["columns queried", "queries", "mean relative", "median relative", "mean absolute"],
         rows=[
             [
                 str(one.depth),
@@ -88,7 +88,7 @@ def query_finding(comparison: Comparison) -> Finding:
             "source": source,
             "sanity": answered[0].sanity,
             "depths": [
-                {"columns": one.depth, "questions": len(one.truth), **one.errors._asdict()}
+                {"columns": one.depth, "queries": len(one.truth), **one.errors._asdict()}
                 for one in answered
             ],
         },

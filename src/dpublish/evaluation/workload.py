@@ -1,6 +1,6 @@
-"""Workloads: many range-count questions at once, their true counts, and a release's answers.
+"""Workloads: many range counts at once, their true answers, and those of a release.
 
-A question is a box of leaf codes: low <= code < high along each of its columns.  True counts
+A query is a box of codes: low <= code < high along each of its columns.  True counts
 are NOT PRIVATE.
 """
 
@@ -32,12 +32,12 @@ Codes = Mapping[str, NDArray[np.int64]]
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Boxes of leaf codes over the same columns.
+    """Boxes of codes over the same columns.
 
     Attributes:
-        columns: The columns asked about; others are not limited.
-        lows: First leaf of each box along each column, one row per box.
-        highs: First leaf past it.
+        columns: The columns queried; others are not limited.
+        lows: First code of each box along each column, one row per box.
+        highs: First code past it.
     """
 
     columns: tuple[str, ...]
@@ -61,10 +61,10 @@ def random_ranges(
     *,
     coverage: float | None = None,
 ) -> Workload:
-    """Draw boxes at random: along each column, all between two leaves drawn evenly.
+    """Draw boxes at random: along each column, all between two values drawn evenly.
 
     With `coverage` every box holds about that part of the domain, the same part of each
-    column, and only its place is drawn.  Leaves for missing and unlisted values are never in
+    column, and only its position is drawn.  Codes of missing and unlisted values are never in
     a box.
 
     >>> from dpublish.data.schema import column
@@ -78,7 +78,7 @@ def random_ranges(
     for name in columns:
         require_known("column", name, schema.names)
     if not columns:
-        raise InvalidParameter("name at least one column to ask about")
+        raise InvalidParameter("name at least one column to query")
     sizes = np.array([schema[name].axis().ordinary_leaves for name in columns])
     shape = (queries, len(columns))
     if coverage is None:
@@ -101,31 +101,31 @@ def ranges_between_records(
     """
     require_count(queries=queries, at_least=0)
     ends = np.empty((2, queries, len(columns)), dtype=np.int64)
-    for place, name in enumerate(columns):
+    for index, name in enumerate(columns):
         known = codes[name][codes[name] >= 0]
         if not len(known):
             raise InvalidParameter(f"no record has a value in the column {name!r}")
-        ends[:, :, place] = known[rng.integers(0, len(known), (2, queries))]
+        ends[:, :, index] = known[rng.integers(0, len(known), (2, queries))]
     return Workload(tuple(columns), ends.min(axis=0), ends.max(axis=0) + 1)
 
 
 def true_counts(codes: Codes, workload: Workload) -> NDArray[np.int64]:
     """Count the records in each box; NOT PRIVATE.
 
-    `codes` are leaf codes as `encode_rows` gives them: a record whose value is unknown in a
+    `codes` are codes as `encode_rows` gives them: a record whose value is unknown in a
     column lies in no range of it.
     """
     past = int(workload.highs.max(initial=0))
     narrow = [_narrow(codes[name], past) for name in workload.columns]
     widths = workload.highs - workload.lows
     found = np.zeros(len(workload), dtype=np.int64)
-    for place in range(len(workload)):
+    for index in range(len(workload)):
         inside: NDArray[np.bool_] | None = None
-        for column, low, width in zip(narrow, workload.lows[place], widths[place], strict=True):
+        for column, low, width in zip(narrow, workload.lows[index], widths[index], strict=True):
             # What is below wraps around to far above, so that one comparison does for both.
             here = column - column.dtype.type(low + 1) < column.dtype.type(width)
             inside = here if inside is None else np.logical_and(inside, here, out=inside)
-        found[place] = 0 if inside is None else np.count_nonzero(inside)
+        found[index] = 0 if inside is None else np.count_nonzero(inside)
     return found
 
 
@@ -133,15 +133,15 @@ def independent_counts(codes: Codes, workload: Workload) -> NDArray[np.float64]:
     """Guess each count from the true marginals, as if the columns were independent; NOT PRIVATE."""
     records = len(codes[workload.columns[0]])
     parts = np.full(len(workload), float(records))
-    for place, name in enumerate(workload.columns):
+    for index, name in enumerate(workload.columns):
         counts = np.bincount(codes[name] + 1, minlength=int(workload.highs.max(initial=0)) + 1)
         below = np.cumsum(counts) / max(records, 1)  # unknown values are below all others
-        parts *= below[workload.highs[:, place]] - below[workload.lows[:, place]]
+        parts *= below[workload.highs[:, index]] - below[workload.lows[:, index]]
     return parts
 
 
 def answers(release: Release, workload: Workload, seed: int = 0) -> NDArray[np.float64]:
-    """Answer all questions from a release: by its own estimates, or else from synthetic rows."""
+    """Answer all queries from a release: by its own estimates, or else from synthetic rows."""
     if type(release).count_boxes is not Release.count_boxes:
         return release.count_boxes(workload.columns, workload.lows, workload.highs)
     rows = release.rows(seed=seed)

@@ -1,10 +1,6 @@
 """The experiments by name.  Their modules are imported when they are run.
 
-A module offers `trials(repeats, *, ...)`, which lists its trials, `run_trial(trial)`, which
-returns figures by name, `table(results)`, and `plot(results, path)`, which returns where the
-plot is, or None if there is nothing to draw it with.  One whose trials need more than their
-own settings (a folder of data) offers `plan(repeats, *, ...)` instead of the first two, and
-one that tells a story offers `page(results, notes)`.
+A module offers `STUDY`, a `dpublish.experiments.study.Study`.
 """
 
 from typing import NamedTuple
@@ -18,45 +14,29 @@ class Entry(NamedTuple):
     repeats: int
 
 
+_STUDIES = {
+    "svt-vs-em": (
+        "Which private choice of the c most frequent of 10,000 values misses least (Zipf)",
+        50,
+    ),
+    "classification": ("How often are classifiers wrong that learn from private releases", 1),
+    "kmeans": ("How far do records lie from centers that were found privately (NICV)", 10),
+    "wavecluster": (
+        "How well do private clusters keep the shapes of the true ones (WaveCluster)",
+        10,
+    ),
+    "copula": ("How good are range counts from a synthetic table of many columns (DPCopula)", 5),
+    "model-fitting": ("How good are linear models that were fitted privately (PrivGene)", 1),
+    "streams": ("How far are counts from the truth when a changing table is published for long", 5),
+    "personalized": (
+        "How much do counts and models gain when each person has their own epsilon",
+        5,
+    ),
+}
+_MODULES = {"model-fitting": "models"}
 EXPERIMENTS = {
-    "svt-vs-em": Entry(
-        module="dpublish.experiments.svt_vs_em",
-        title="Which private choice of the c most frequent of 10,000 values misses least (Zipf)",
-        repeats=50,
-    ),
-    "classification": Entry(
-        module="dpublish.experiments.classification",
-        title="How often are classifiers wrong that learn from private releases",
-        repeats=1,
-    ),
-    "kmeans": Entry(
-        module="dpublish.experiments.kmeans",
-        title="How far do records lie from centers that were found privately (NICV)",
-        repeats=10,
-    ),
-    "wavecluster": Entry(
-        module="dpublish.experiments.wavecluster",
-        title="How well do private clusters keep the shapes of the true ones (WaveCluster)",
-        repeats=10,
-    ),
-    "copula": Entry(
-        module="dpublish.experiments.copula",
-        title="How good are range counts from a synthetic table of many columns (DPCopula)",
-        repeats=5,
-    ),
-    "model-fitting": Entry(
-        module="dpublish.experiments.models",
-        title="How good are linear models that were fitted privately (PrivGene)",
-        repeats=1,
-    ),
-    "streams": Entry(
-        module="dpublish.experiments.streams",
-        title="How far are counts from the truth when a changing table is published for long",
-        repeats=5,
-    ),
-    "personalized": Entry(
-        module="dpublish.experiments.personalized",
-        title="How much do counts and models gain when each person brings her own epsilon",
-        repeats=5,
-    ),
+    name: Entry(
+        f"dpublish.experiments.{_MODULES.get(name, name.replace('-', '_'))}", title, repeats
+    )
+    for name, (title, repeats) in _STUDIES.items()
 }

@@ -3,142 +3,455 @@
 The comparisons of J. Zhang, X. Xiao, Y. Yang, Z. Zhang, M. Winslett, "PrivGene: Differentially
 Private Model Fitting Using Genetic Algorithms" (SIGMOD 2013), and those of D. Su, J. Cao, N. Li,
 M. Lyu, "PrivPfC" (VLDB Journal, 2018), that output a classifier: stratified folds, each measured
-by what was fitted on the other nine.
+by what was fitted on the other nine.  The figures are those of the PrivGene paper (2 to 7):
+quality against epsilon for logistic regression and support vector machines, the constant that
+sets the number of rounds, the enhanced exponential mechanism against the plain one, k-means, and
+the time it all takes.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import product
+from math import ceil
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
-from dpublish.datasets.benchmarks import find_data_folder
+import numpy as np
+import pyarrow as pa
+
+from dpublish.core.method import Method
+from dpublish.core.prediction import encode_rows
+from dpublish.core.registry import CATALOG, make_method, method_settings
+from dpublish.core.released import Release
+from dpublish.data.sources import open_table
+from dpublish.datasets.benchmarks import BENCHMARKS
 from dpublish.errors import InvalidParameter, require_known
-from dpublish.experiments import classification, kmeans, models_page, models_summary
-from dpublish.experiments.experiment import Plan, Result, ResultTable, Trial
-from dpublish.experiments.kmeans_parts import NAME as KMEANS_NAME
-from dpublish.experiments.models_laboratory import ModelLaboratory
-from dpublish.experiments.models_parts import (
-    ANY,
-    COMMONEST,
-    KMEANS,
-    KMEANS_METHODS,
-    MODELS,
-    NAME,
+from dpublish.evaluation.classification import DIRECT, HeldOut, evaluate_release
+from dpublish.evaluation.features import encode_classes
+from dpublish.evaluation.metrics.classification import mean_area_under_curve, misclassification
+from dpublish.evaluation.sklearn_adapter import majority_class
+from dpublish.experiments import kmeans
+from dpublish.experiments.classification import EPSILONS
+from dpublish.experiments.folds import FOLDS, Folds, Split, fold_words, require_folds
+from dpublish.experiments.models_baselines import fit_plain_model
+from dpublish.experiments.study import (
+    EPSILON_AXIS,
     NOISE_FREE,
-    PARTS,
-    SECONDS,
-    Part,
-    known_methods,
-    models_of,
+    Figure,
+    Plan,
+    Request,
+    RunTrial,
+    Setting,
+    Study,
 )
-from dpublish.experiments.options import write_figure
-from dpublish.experiments.page import Page
-from dpublish.privacy.epsilon import parse_epsilon
+from dpublish.experiments.trials import SECONDS, Cells, Key, Result, Trial, means_by
+from dpublish.methods.linear_models.released import LinearModelRelease
+from dpublish.methods.privpfc.released import PrivPfCRelease
+from dpublish.plots.comparisons import Layout
+from dpublish.privacy.budget import Budget
+from dpublish.report.section import Listing
+from dpublish.types import FloatArray
+
+NAME = "model-fitting"
+MOST_FREQUENT = "majority class"
+REFERENCES = {
+    NOISE_FREE: "No privacy: the same model fitted to the true rows",
+    MOST_FREQUENT: "No learning: always the majority class of the true rows",
+}
+WRONG, CURVE = "misclassification", "auc"
+MEASURES = {
+    WRONG: "misclassification (lower is better)",
+    CURVE: "area under the curve (higher is better)",
+    SECONDS: "seconds for one fit (lower is better)",
+}
+ANY = "any"
+"""The model of a method that has no such setting: it is compared with all of them."""
+MODELS = {"logistic": "logistic regression", "svm": "linear support vector machine"}
+METHODS = {
+    "model": "Model: our default, chosen from public facts",
+    "privgene": "PrivGene: weights bred by private choices",
+    "privlocal": "PrivLocal: weights improved step by step by private choices",
+    "private-erm": "PrivateERM: noise in the objective, which is then minimized",
+    "output-perturbation": "Output perturbation: noise in the best weights",
+    "functional": "Functional mechanism: noise in the objective's coefficients",
+    "gupt": "GUPT: weights averaged over the fits of blocks of records",
+    "privpfc": "PrivPfC: a noisy grid that predicts by itself",
+    "majority": "Majority: only publishes which class is the most frequent",
+}
+_PLAIN = "-plain"
+VARIANTS = {
+    "privgene-plain": "PrivGene as before the enhanced mechanism: 10 parents, plain choices",
+}
+TITLES = METHODS | VARIANTS
+KMEANS = "kmeans"
+KMEANS_METHODS = ("pgkm", "gkm", "dplloyd")
+_MOST_ROUNDS = 500
+_FAR = 2
+"""Methods that are always wrong more than so many times as often as no learning are not drawn."""
 
 
-def plan(
-    repeats: int,
-    *,
-    part: str = "epsilon",
-    data_folder: str | Path | None = None,
-    datasets: Sequence[str] | None = None,
-    methods: Sequence[str] | None = None,
-    epsilons: Sequence[str] | None = None,
-    classifiers: Sequence[str] | None = None,
-    folds: int | None = None,
-) -> Plan:
-    """List the trials of one part; datasets and methods that are not there are left out."""
-    require_known("part", part, (*PARTS, KMEANS))
-    if part == KMEANS:
-        if classifiers is not None or folds is not None:
-            raise InvalidParameter("k-means has neither classifiers nor folds")
-        return kmeans.plan(
-            repeats,
-            data_folder=data_folder,
-            datasets=datasets,
-            methods=KMEANS_METHODS if methods is None else methods,
-            epsilons=epsilons,
+@dataclass(frozen=True)
+class ModelFigure(Figure):
+    """A figure that says how many folds are measured on unless users choose another number."""
+
+    epsilons: tuple[str, ...] = EPSILONS
+    datasets: tuple[str, ...] = ("simulated", "adult", "bank", "census")
+    measures: tuple[str, ...] = (WRONG, CURVE)
+    folds: int = FOLDS
+
+
+FIGURES = {
+    "epsilon": ModelFigure(
+        title="How good are models that were fitted privately?",
+        across=EPSILON_AXIS,
+        reading="From left to right privacy gets weaker, so there is less noise, and models "
+        "usually get better.",
+        methods=tuple(METHODS),
+    ),
+    "rounds": ModelFigure(
+        title="How many rounds should a private search make?",
+        across="records for each round at ε = 1 (1/c)",
+        reading="A search of n records makes c n ε rounds. From left to right there are fewer of "
+        "them: each gets more of ε and chooses better, but the search does not come as far.",
+        methods=("privgene", "privlocal"),
+        epsilons=("0.1", "1"),
+        datasets=("simulated", "adult", "bank"),
+        key="records_per_round",
+        values=(200, 400, 800, 1_600, 3_200, 6_400),
+    ),
+    "choice": ModelFigure(
+        title="What does the enhanced exponential mechanism bring to PrivGene?",
+        across=EPSILON_AXIS,
+        reading="The enhanced mechanism has noise only for how differently one record can score "
+        "two candidates of the same round; the plain one for the whole range of a record's score "
+        "of any model.",
+        methods=("privgene", "privgene-plain", "privlocal"),
+    ),
+    "cost": ModelFigure(
+        title="How long does it take to fit a model privately?",
+        across="number of rows",
+        reading="From left to right there are more rows to learn from.",
+        methods=tuple(METHODS),
+        epsilons=("1",),
+        datasets=("simulated",),
+        measures=(SECONDS,),
+        key="rows",
+        values=(2_000, 5_000, 10_000, 20_000, 50_000, 100_000),
+        moves_references=True,
+        folds=1,
+    ),
+}
+
+
+def method_of(method: str) -> str:
+    """Return the method of a competitor, which may be a variant of it."""
+    return method.removesuffix(_PLAIN) if method in VARIANTS else method
+
+
+def known_methods(names: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Leave out methods that this version lacks, with a note for each."""
+    for name in names:
+        require_known("method", name, TITLES)
+    kept = tuple(name for name in names if method_of(name) in CATALOG)
+    absent = [name for name in names if name not in kept]
+    return kept, [f"{name} was left out: this version has no such method" for name in absent]
+
+
+def models_of(method: str, asked: Iterable[str]) -> tuple[str, ...]:
+    """List which of the models a method fits; `ANY` for one that has no such setting."""
+    types = {setting.name: setting.type_name for setting in method_settings(method_of(method))}
+    if "model" not in types:
+        return (ANY,)
+    return tuple(model for model in asked if model in types["model"].split(" | "))
+
+
+def method_for(trial: Trial, target: str) -> Method[Any]:
+    """Build the method of a trial; the size of a benchmark is public, so rounds may follow it."""
+    given = trial.setting
+    settings: dict[str, Any] = {"target": target}
+    if given["model"] != ANY:
+        settings["model"] = given["model"]
+    if trial.method in VARIANTS:
+        settings["choice"] = "plain"
+    if "records_per_round" in given:
+        records = BENCHMARKS[str(given["dataset"])].records * (FOLDS - 1) // FOLDS
+        wanted = ceil(records * Fraction(trial.epsilon) / int(given["records_per_round"]))
+        settings["rounds"] = min(max(wanted, 1), _MOST_ROUNDS)
+    return make_method(method_of(trial.method), settings)
+
+
+class ModelRunner(Folds):
+    """Fits on nine folds, and measures on the tenth."""
+
+    def run_trial(self, trial: Trial) -> dict[str, float]:
+        """Fit on nine folds, measure on the tenth: errors, area under the curve, and seconds."""
+        given = trial.setting
+        split = self.split(trial.dataset, int(given["fold"]), int(given.get("rows", 0)))
+        if trial.method == MOST_FREQUENT:
+            return _of_most_frequent(split)
+        begin = perf_counter()
+        if trial.method == NOISE_FREE:
+            model = fit_plain_model(split.train, split.schema, split.target, str(given["model"]))
+            seconds = perf_counter() - begin
+            measured = score_rows(model.scores(split.held_out.rows), split.held_out)
+        else:
+            method = method_for(trial, split.target)
+            table = open_table(split.train, split.schema)
+            release = method.release(table, budget=Budget.seeded(trial.epsilon), rng=trial.rng())
+            seconds = perf_counter() - begin
+            measured = _measure(release, split)
+        return measured | {SECONDS: round(seconds, 3)}
+
+
+def class_scores(release: Release, rows: pa.Table, target: str) -> FloatArray:
+    """Score every class for every row by how certain a release is.
+
+    A release that only predicts classes gives the score 1 to the one that it predicts.
+    """
+    if isinstance(release, PrivPfCRelease):
+        return release.predict_proba(rows)
+    if isinstance(release, LinearModelRelease):
+        decided = release.decision(encode_rows(rows, release.schema, release.features.columns))
+        return np.hstack([-decided, decided]) if decided.shape[1] == 1 else decided
+    labels = encode_classes(pa.table({target: release.predict(rows)}), release.schema, target)
+    return np.eye(release.schema[target].size)[labels]
+
+
+def _measure(release: Release, split: Split) -> dict[str, float]:
+    held_out = split.held_out
+    (score,) = evaluate_release(release, held_out, target=split.target, classifiers=(DIRECT,))
+    scores = class_scores(release, held_out.rows, split.target)
+    return {
+        WRONG: score.misclassification,
+        CURVE: mean_area_under_curve(scores, held_out.classes),
+    }
+
+
+def score_rows(scores: FloatArray, held_out: HeldOut) -> dict[str, float]:
+    """Measure how often the highest score is wrong, and the area under the curve."""
+    predicted = np.asarray(scores.argmax(axis=1), dtype=np.int64)
+    return {
+        WRONG: misclassification(predicted, held_out.classes),
+        CURVE: mean_area_under_curve(scores, held_out.classes),
+    }
+
+
+def _of_most_frequent(split: Split) -> dict[str, float]:
+    size = split.schema[split.target].size
+    classes = encode_classes(split.train, split.schema, split.target)
+    scores = np.zeros((len(split.held_out.classes), size))
+    scores[:, majority_class(classes, size)] = 1
+    return score_rows(scores, split.held_out)
+
+
+class ModelStudy(Study[ModelFigure]):
+    """Linear models that were fitted privately."""
+
+    name = NAME
+    options = (*Study.options, "classifiers", "folds")
+    figures = FIGURES
+    datasets = BENCHMARKS
+    references = REFERENCES
+    headers = ("dataset", "measure", "model", "method")
+    drawing_caption = (
+        "Lines are means, bands one standard deviation. Methods that are wrong more than twice "
+        "as often as always predicting the majority class are in the table only."
+    )
+    table_caption = "Mean ± standard deviation over folds and repeats."
+
+    def plan(
+        self,
+        repeats: int,
+        *,
+        figure: str | None = None,
+        methods: Sequence[str] | None = None,
+        **options: Any,
+    ) -> Plan:
+        """List the trials of one figure; datasets and methods that are not there are left out."""
+        if figure == KMEANS:
+            if "classifiers" in options or "folds" in options:
+                raise InvalidParameter("k-means has neither classifiers nor folds")
+            return kmeans.STUDY.plan(
+                repeats, methods=KMEANS_METHODS if methods is None else methods, **options
+            )
+        require_known("figure", figure or "epsilon", (*FIGURES, KMEANS))
+        usual = FIGURES[figure or "epsilon"]
+        names, absent = known_methods(usual.methods if methods is None else methods)
+        if not names:
+            raise InvalidParameter("; ".join(["name at least one method and one epsilon", *absent]))
+        planned = super().plan(repeats, figure=figure, methods=names, **options)
+        return replace(planned, notes=(*planned.notes, *absent))
+
+    def known_methods(self, figure: ModelFigure) -> Collection[str]:
+        """List all methods: each can be run for each figure."""
+        return TITLES
+
+    def known_datasets(self, figure: ModelFigure) -> Collection[str]:
+        """List all benchmarks: each can be used for each figure."""
+        return BENCHMARKS
+
+    def trials(
+        self,
+        asked: Request[ModelFigure],
+        *,
+        classifiers: Sequence[str] | None = None,
+        folds: int | None = None,
+        **_: Any,
+    ) -> Iterator[Trial]:
+        """List round by round and fold by fold the references, then all methods."""
+        models = tuple(MODELS if classifiers is None else classifiers)
+        for model in models:
+            require_known("classifier", model, MODELS)
+        if not models:
+            raise InvalidParameter("name at least one classifier")
+        count = asked.figure.folds if folds is None else folds
+        require_folds(count)
+        for seed in range(asked.repeats):
+            for dataset, fold in product(asked.figure.datasets, range(count)):
+                setting = asked.setting(dataset, fold=fold)
+                for trial in _round(asked, models, seed):
+                    yield replace(trial, setting={**setting, **trial.setting})
+
+    def runner(self, folder: Path | None) -> RunTrial:
+        """Build what runs a trial on the benchmarks of a data folder."""
+        return ModelRunner(folder).run_trial
+
+    def key(self, trial: Trial, figure: ModelFigure, measure: str) -> Key:
+        """Return which line a trial belongs to; models are kept apart."""
+        usual = super().key(trial, figure, measure)
+        return usual._replace(variant=(str(trial.setting["model"]),))
+
+    def names(self, key: Key) -> list[str]:
+        """Name a line by dataset, measure, model and method."""
+        return [key.dataset, key.measure, *key.variant, key.short_name]
+
+    def is_higher_better(self, measure: str) -> bool:
+        """Whether larger values are better: of the area under the curve."""
+        return measure == CURVE
+
+    def measure_title(self, measure: str) -> str:
+        """Name a measure."""
+        return MEASURES[measure].partition(" (")[0]
+
+    def layout(self, results: Sequence[Result], dataset: str | None) -> Layout:
+        """Name measures in the titles of panels, unless there is but one."""
+        measures = self.figure_of(results).measures
+        up = "" if len(measures) > 1 else MEASURES[measures[0]]
+        return super().layout(results, dataset)._replace(up=up, height=3.2)
+
+    def groups(self, cells: Cells) -> list[Cells]:
+        """Compare methods that have no setting for the model with each of the models."""
+        models = [model for model in MODELS if any(key.variant == (model,) for key in cells)]
+        kinds = dict.fromkeys((key.dataset, key.measure) for key in cells)
+        groups = []
+        for (dataset, measure), model in product(kinds, models or [ANY]):
+            own = [k for k in cells if (k.dataset, k.measure) == (dataset, measure)]
+            both = [k for kind in (model, ANY) for k in own if k.variant == (kind,)]
+            groups.append({k: cells[k] for k in both})
+        return groups
+
+    def drawn(self, group: Cells) -> list[Key]:
+        """Leave out lines that would flatten all others: useless, and far from them."""
+        reference = [line for key, line in group.items() if key.method == MOST_FREQUENT]
+        if next(iter(group)).measure != WRONG or not reference:
+            return list(group)
+        limit = _FAR * next(iter(reference[0].values())).mean
+        return [
+            key for key, line in group.items() if min(cell.mean for cell in line.values()) <= limit
+        ]
+
+    def panel_title(self, key: Key, dataset: str | None) -> str:
+        """Name a panel by measure and model."""
+        title = f"{self.measure_title(key.measure)}, {MODELS.get(key.variant[0], 'all')}"
+        return title if dataset else f"{key.dataset}: {title}"
+
+    def label(self, key: Key) -> str:
+        """Label a line by what its method does."""
+        label = REFERENCES.get(key.method) or TITLES[key.method]
+        return f"{label}, ε = {key.epsilon}" if key.epsilon else label
+
+    def explanation(self, figure: ModelFigure) -> list[str]:
+        """Explain linear models and the measures."""
+        return [
+            "A linear model predicts one property of a person (the class) from the others: each "
+            "value has a weight, and the sum of the weights decides. Here the weights are found "
+            "and published without giving away whether any one person is in the table. Then the "
+            "model is tried on people who were not in the table. How good is it?",
+            "Misclassification is the part of those people whose class is predicted wrongly: 0.15 "
+            "means 15 of 100. The area under the curve (AUC) is how often, of two people of "
+            "different classes, the model ranks the right one first: 0.5 is a coin, 1 is perfect. "
+            "It distinguishes models where one class is so rare that always predicting the other "
+            "one is seldom wrong.",
+        ]
+
+    def reading_points(self, figure: ModelFigure) -> list[str]:
+        """List what lines mean."""
+        return [
+            "Each colored line is a method; the band around it is one standard deviation over "
+            "all runs. Methods that have no such models are drawn in every panel.",
+            "The gray lines are what one gets without learning anything, and the same model "
+            "fitted to the true rows, without any privacy. The gap to it is the price of privacy.",
+        ]
+
+    def heading(self, dataset: str) -> str:
+        """Write what is predicted."""
+        return f"{dataset}: {BENCHMARKS[dataset].predicts}"
+
+    def about(self, dataset: str, results: Sequence[Result]) -> str:
+        """Describe a benchmark."""
+        benchmark = BENCHMARKS[dataset]
+        has_axis_rows = self.figure_of(results).key == "rows"
+        size = "as many rows as the axis says" if has_axis_rows else f"{benchmark.records:,} rows"
+        return f"{benchmark.source}: {size}; the class is {benchmark.target}."
+
+    def finding(self, best: Key, point: float, cells: Cells) -> str:
+        """Name the best method and its model."""
+        model = "" if best.variant == (ANY,) else f", {MODELS[best.variant[0]]}"
+        return (
+            f"{best.short_name}{model} has the best {self.measure_title(best.measure)}: "
+            f"{cells[best][point].mean:.3f}"
         )
-    chosen, notes = _chosen_part(PARTS[part], methods, epsilons)
-    models = tuple(MODELS if classifiers is None else classifiers)
-    for model in models:
-        require_known("classifier", model, MODELS)
-    if not models:
-        raise InvalidParameter("name at least one classifier")
-    places, absent = _places(
-        data_folder=data_folder,
-        datasets=datasets or chosen.datasets,
-        folds=chosen.folds if folds is None else folds,
-    )
-    trials = tuple(
-        replace(trial, setting={"part": part, **place, **trial.setting})
-        for seed in range(repeats)
-        for place in places
-        for trial in _trials(chosen, models, seed)
-    )
-    laboratory = ModelLaboratory(find_data_folder(data_folder))
-    return Plan(trials, laboratory.run_trial, (*absent, *notes))
+
+    def method_points(self, used: Collection[str]) -> list[str]:
+        """Describe the methods."""
+        return [f"{title}." for name, title in TITLES.items() if name in used]
+
+    def how_it_was_run(self, results: Sequence[Result]) -> list[str]:
+        """Describe folds and the models without privacy."""
+        return [
+            fold_words(results, "the model is fitted to") + " Settings are the defaults, but for "
+            "what the axis says.",
+            "Models without privacy have the same features as the private ones: numbers scaled by "
+            "their public bounds, and a weight for each value of a category. Support vector "
+            "machines are fitted to a hinge loss with a smooth bend.",
+        ]
+
+    def costs(self, results: Sequence[Result]) -> list[Listing]:
+        """List the mean time of a fit by dataset, model and method, unless it is shown above."""
+        if SECONDS in self.figure_of(results).measures:
+            return []
+        rows = means_by(
+            results,
+            (SECONDS,),
+            lambda trial: (trial.dataset, str(trial.setting["model"]), trial.method),
+        )
+        return [Listing(["dataset", "model", "method", "seconds"], rows, "Mean time of one fit.")]
 
 
-def table(results: Sequence[Result]) -> ResultTable:
-    """Lay the figures out: a row for each dataset, measure, model and method."""
-    return kmeans.table(results) if _is_kmeans(results) else models_summary.table(results)
-
-
-def plot(results: Sequence[Result], path: Path) -> Path | None:
-    """Draw all panels into one figure."""
-    if _is_kmeans(results):
-        return kmeans.plot(results, path)
-    return write_figure(models_page.figure(results), path)
-
-
-def page(results: Sequence[Result], notes: Sequence[str]) -> Page:
-    """Tell what was done and found to somebody who has not read the papers."""
-    if _is_kmeans(results):
-        return kmeans.page(results, notes)
-    return models_page.page(results, notes)
-
-
-def _is_kmeans(results: Sequence[Result]) -> bool:
-    return results[0].trial.experiment == KMEANS_NAME
-
-
-def _chosen_part(
-    part: Part, methods: Sequence[str] | None, epsilons: Sequence[str] | None
-) -> tuple[Part, list[str]]:
-    names, notes = known_methods(part.methods if methods is None else methods)
-    amounts = tuple(part.epsilons if epsilons is None else epsilons)
-    for amount in amounts:
-        parse_epsilon(amount)
-    if not names or not amounts:
-        raise InvalidParameter("; ".join(["name at least one method and one epsilon", *notes]))
-    return replace(part, methods=names, epsilons=amounts), notes
-
-
-def _places(**options: Any) -> tuple[list[dict[str, int | str]], tuple[str, ...]]:
-    """List datasets and folds, and what is missing: those of the comparison of classifiers."""
-    same = classification.plan(
-        1, methods=("majority",), epsilons=("1",), classifiers=("direct",), **options
-    )
-    found = dict.fromkeys((t.setting["dataset"], t.setting["fold"]) for t in same.trials)
-    return [{"dataset": dataset, "fold": fold} for dataset, fold in found], same.notes
-
-
-def _trials(part: Part, models: Sequence[str], seed: int) -> Iterator[Trial]:
-    """List one round of trials: the references first, then every method at every place."""
-    axis: list[dict[str, int | str]] = [{part.key: v} for v in part.values] if part.key else [{}]
+def _round(asked: Request[ModelFigure], models: Sequence[str], seed: int) -> Iterator[Trial]:
+    """List one round of trials: the references first, then every method at every point."""
+    figure, axis = asked.figure, asked.axis()
     if seed == 0:
-        yield from _references(part, models, axis if part.moves_references else [{}])
-    for value, epsilon, method in product(axis, part.epsilons, part.methods):
+        still: list[Setting] = [{}]
+        for moved, model in product(axis if figure.moves_references else still, models):
+            yield Trial(NAME, NOISE_FREE, "none", 0, {"model": model, **moved})
+        if SECONDS not in figure.measures:  # to predict the majority class takes no time
+            yield Trial(NAME, MOST_FREQUENT, "none", 0, {"model": ANY})
+    for moved, epsilon, method in product(axis, figure.epsilons, figure.methods):
         for model in models_of(method, models):
-            yield Trial(NAME, method, epsilon, seed, {"model": model, **value})
+            yield Trial(NAME, method, epsilon, seed, {"model": model, **moved})
 
 
-def _references(
-    part: Part, models: Sequence[str], axis: Sequence[dict[str, int | str]]
-) -> Iterator[Trial]:
-    if SECONDS not in part.measures:  # to name the majority class takes no time
-        yield Trial(NAME, COMMONEST, "none", 0, {"model": ANY})
-    for value, model in product(axis, models):
-        yield Trial(NAME, NOISE_FREE, "none", 0, {"model": model, **value})
+STUDY = ModelStudy()

@@ -5,36 +5,47 @@ and beside the thesis's methods this package's own.  10,000 values share 1,000,0
 the i-th most frequent in proportion to 1/i.
 
 The sparse vectors are given the mean of the true c-th and (c+1)-th count as their threshold,
-as in the thesis.  That is not private and is kept to compare; only "ReTr, bought threshold"
-pays for its own.  Selection needs none.
+as in the thesis.  That is not private and is kept to compare; only "ReTr, private threshold"
+spends budget on its own.  Selection needs none.
 
 The thesis raises thresholds by 1D, 2D, 3D and calls D one standard deviation of the noise.
 Its figures are met if D is the scale of the noise (as in its section 5.4), which is
 1 / sqrt(2) of a deviation; so that is what 1D, 2D and 3D are here.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
-from statistics import fmean, stdev
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.errors import require_known
 from dpublish.evaluation.metrics.selection import false_negative_rate, score_error_rate
-from dpublish.experiments.experiment import Result, ResultTable, Trial
+from dpublish.experiments.study import (
+    Figure,
+    Request,
+    RunTrial,
+    Study,
+)
+from dpublish.experiments.trials import (
+    Cells,
+    Key,
+    Result,
+    Trial,
+    repeats_of,
+    times,
+)
 from dpublish.mechanisms.sparse_vector.calibration import NoiseKind
 from dpublish.mechanisms.sparse_vector.retraversal import retraverse
 from dpublish.mechanisms.sparse_vector.textbook import above_threshold_book
 from dpublish.mechanisms.sparse_vector.vector import SparseVector
 from dpublish.mechanisms.top_k import random_order, top_k
-from dpublish.plots.line_plot import Line, Panel, draw_panels
+from dpublish.plots.comparisons import Layout, Panel
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
+from dpublish.report.section import Listing
 
 NAME = "svt-vs-em"
 COUNTS = (25, 50, 100, 150, 200, 250, 300)
@@ -95,12 +106,12 @@ def _retraversal(
     *,
     noise: NoiseKind = "exponential",
     deviations: int | Fraction = 3,
-    buys_threshold: bool = False,
+    has_private_threshold: bool = False,
 ) -> list[int]:
     return retraverse(
         task.scores,
         count=task.count,
-        threshold=None if buys_threshold else task.threshold,
+        threshold=None if has_private_threshold else task.threshold,
         deviations=deviations,
         sensitivity=1,
         monotonic=True,
@@ -142,7 +153,7 @@ THESIS_LISTED: dict[str, Method] = {
 OUR_INTERACTIVE: dict[str, Method] = {"one-sided SVT": partial(_standard, noise="exponential")}
 OUR_LISTED: dict[str, Method] = {
     "one-sided ReTr": _retraversal,
-    "ReTr, bought threshold": partial(_retraversal, buys_threshold=True),
+    "ReTr, private threshold": partial(_retraversal, has_private_threshold=True),
     "permute-and-flip": partial(_selection, method="peel-permute-and-flip"),
     "one-shot": partial(_selection, method="one-shot"),
 }
@@ -160,91 +171,161 @@ def zipf_counts(items: int = ITEMS, records: int = RECORDS) -> NDArray[np.int64]
     return counts
 
 
-def trials(
-    repeats: int,
-    *,
-    counts: Sequence[int] = COUNTS,
-    epsilons: Sequence[str] = EPSILONS,
-    methods: Iterable[str] = tuple(METHODS),
-) -> Iterator[Trial]:
-    """List the trials, all methods once before any of them twice."""
-    names = list(methods)
-    for name in names:
-        require_known("method", name, METHODS)
-    for seed in range(repeats):
-        for epsilon in epsilons:
-            for count in counts:
-                for name in names:
-                    yield Trial(NAME, name, epsilon, seed, {"count": count})
+SER, FNR = "ser", "fnr"
+MEASURES = {SER: "score error rate", FNR: "false negative rate"}
+FIGURES = {
+    "counts": Figure(
+        title="Which private selection of the most frequent values misses least?",
+        across="values to find (c)",
+        reading="From left to right there are more values to find, and less of ε for each.",
+        methods=tuple(METHODS),
+        epsilons=EPSILONS,
+        measures=tuple(MEASURES),
+        key="count",
+        values=COUNTS,
+        is_log=False,
+    ),
+}
 
 
 def run_trial(trial: Trial) -> dict[str, float]:
-    """Choose once and measure what was missed."""
+    """Select once and measure what was missed."""
     scores, count = zipf_counts(), int(trial.setting["count"])
     chosen = METHODS[trial.method](Task(scores, count, trial.epsilon, trial.rng()))
     return {
-        "ser": score_error_rate(chosen, scores, count),
-        "fnr": false_negative_rate(chosen, scores, count),
+        SER: score_error_rate(chosen, scores, count),
+        FNR: false_negative_rate(chosen, scores, count),
     }
 
 
-class Cell(NamedTuple):
-    """Mean and standard deviation over the repeats."""
+class SelectionStudy(Study[Figure]):
+    """Sparse vectors against selection."""
 
-    mean: float
-    spread: float
+    name = NAME
+    options = ("counts", "epsilons", "methods")
+    figures = FIGURES
+    digits = 3
+    unit = "record"
 
+    def trials(
+        self, asked: Request[Figure], *, counts: Sequence[int] = COUNTS, **_: object
+    ) -> Iterator[Trial]:
+        """List the trials, all methods once before any of them twice."""
+        for seed in range(asked.repeats):
+            for epsilon in asked.figure.epsilons:
+                for count in counts:
+                    for name in asked.figure.methods:
+                        yield Trial(NAME, name, epsilon, seed, {"count": count})
 
-def summarize(results: Sequence[Result], figure: str) -> dict[tuple[str, int, str], Cell]:
-    """Average a figure over the repeats, by epsilon, count and method."""
-    found: dict[tuple[str, int, str], list[float]] = {}
-    for trial, figures in results:
-        place = (trial.epsilon, int(trial.setting["count"]), trial.method)
-        found.setdefault(place, []).append(figures[figure])
-    return {
-        place: Cell(fmean(values), stdev(values) if len(values) > 1 else 0.0)
-        for place, values in found.items()
-    }
+    def runner(self, folder: Path | None) -> RunTrial:
+        """Return what runs a trial; the counts are simulated."""
+        return run_trial
 
+    def measure_title(self, measure: str) -> str:
+        """Name a measure."""
+        return MEASURES[measure]
 
-def table(results: Sequence[Result]) -> ResultTable:
-    """Lay the results out as the thesis does: a row for each c, mean and deviation in cells."""
-    names = _present(results, METHODS)
-    rows = []
-    for figure in ("ser", "fnr"):
-        cells = summarize(results, figure)
-        for epsilon, count in dict.fromkeys((place[0], place[1]) for place in cells):
-            row = (cells[epsilon, count, name] for name in names)
-            numbers = [f"{cell.mean:.3f} ±{cell.spread:.3f}" for cell in row]
-            rows.append([figure.upper(), epsilon, str(count), *numbers])
-    return ResultTable(["figure", "epsilon", "c", *names], rows)
+    def is_ours(self, method: str) -> bool:
+        """Whether a method is this package's own; those of the thesis are gray."""
+        return method in OUR_INTERACTIVE or method in OUR_LISTED
 
+    def table(self, results: Sequence[Result]) -> Listing:
+        """Lay the results out as the thesis does: a row for each c, a column for each method."""
+        cells = self.summarize(results)
+        names = list(dict.fromkeys(key.method for key in cells))
+        rows = [
+            [
+                measure.upper(),
+                epsilon,
+                f"{point:.0f}",
+                *(self.cell_text(cells, Key("", measure, name, epsilon), point) for name in names),
+            ]
+            for measure in MEASURES
+            for epsilon in dict.fromkeys(key.epsilon for key in cells)
+            for point in self.points(results)
+        ]
+        return Listing(["measure", "epsilon", "c", *names], rows, self.table_caption)
 
-def plot(results: Sequence[Result], path: Path) -> Path | None:
-    """Draw SER over c: what can answer questions as they come, and what needs the whole list."""
-    cells = summarize(results, "ser")
-    panels = []
-    for kind, known in (("Questions one by one", INTERACTIVE), ("The whole list", LISTED)):
-        names = _present(results, known)
-        epsilons = dict.fromkeys(place[0] for place in cells)
-        if names:
-            panels.append(
-                [
-                    Panel(f"{kind}, ε = {epsilon}", [_line(cells, epsilon, name) for name in names])
-                    for epsilon in epsilons
-                ]
+    def dataset_table(self, results: Sequence[Result]) -> Listing:
+        """Lay the results out; there is but one dataset."""
+        return self.table(results)
+
+    def panels(self, results: Sequence[Result], dataset: str | None) -> list[Panel]:
+        """Draw SER over c: what can answer queries as they come, and what needs the whole list."""
+        cells = self.summarize(results)
+        panels = []
+        for kind, known in (("Queries one by one", INTERACTIVE), ("The whole list", LISTED)):
+            for epsilon in dict.fromkeys(key.epsilon for key in cells):
+                own: Cells = {
+                    key: line
+                    for key, line in cells.items()
+                    if key.measure == SER and key.epsilon == epsilon and key.method in known
+                }
+                lines = [self.line(key, line) for key, line in own.items()]
+                if lines:
+                    panels.append(Panel(f"{kind}, ε = {epsilon}", lines))
+        return panels
+
+    def label(self, key: Key) -> str:
+        """Label a line; its budget is in the title of its panel."""
+        return key.method
+
+    def layout(self, results: Sequence[Result], dataset: str | None) -> Layout:
+        """Draw all panels to one scale, under a note that they are not private."""
+        return (
+            super()
+            .layout(results, dataset)
+            ._replace(
+                up=MEASURES[SER],
+                has_one_scale=True,
+                note="Zipf, mean and standard deviation.  "
+                "Not private: seeded, thresholds from true counts.",
             )
-    note = "Zipf, mean and standard deviation.  Not private: seeded, thresholds from true counts."
-    return draw_panels(panels, path, across="values to find (c)", up="score error rate", note=note)
+        )
+
+    def explanation(self, figure: Figure) -> list[str]:
+        """Explain the task and the measures."""
+        return [
+            f"{ITEMS:,} values share {RECORDS:,} records; the i-th most frequent has a count in "
+            "proportion to 1/i (Zipf). The c most frequent values are selected without giving "
+            "away whether any one record is in the data. How much is missed?",
+            "The score error rate (SER) is the part of the true best values' counts that the "
+            "selected ones lack: 0 is perfect, 1 is worthless. The false negative rate (FNR) is "
+            "the part of the true best values that was not selected.",
+        ]
+
+    def reading_points(self, figure: Figure) -> list[str]:
+        """List what panels and lines mean."""
+        return [
+            "Colored lines are this package's own methods, gray ones those of the thesis.",
+            "Sparse vectors answer queries one by one, without knowing those that follow; "
+            "selection and retraversal need the whole list.",
+        ]
+
+    def heading(self, dataset: str) -> str:
+        """Write the heading of the only section of results."""
+        return "What each method misses"
+
+    def about(self, dataset: str, results: Sequence[Result]) -> str:
+        """Say where thresholds come from."""
+        return (
+            "Sparse vectors are given the mean of the true c-th and next count as their "
+            "threshold, which is not private; only one spends budget on its own."
+        )
+
+    def method_points(self, used: Collection[str]) -> list[str]:
+        """Say who answers how."""
+        kinds = {"queries one by one": INTERACTIVE, "the whole list": LISTED}
+        return [
+            f"{name}: {'ours' if self.is_ours(name) else 'of the thesis'}, {kind}."
+            for kind, known in kinds.items()
+            for name in used
+            if name in known
+        ]
+
+    def how_it_was_run(self, results: Sequence[Result]) -> list[str]:
+        """Say how often."""
+        return [f"Every method is run {times(repeats_of(results))} with fresh noise."]
 
 
-def _present(results: Sequence[Result], known: Iterable[str]) -> list[str]:
-    seen = {trial.method for trial, _ in results}
-    return [name for name in known if name in seen]
-
-
-def _line(cells: dict[tuple[str, int, str], Cell], epsilon: str, name: str) -> Line:
-    counts = sorted({place[1] for place in cells})
-    means, spreads = zip(*(cells[epsilon, count, name] for count in counts), strict=True)
-    is_ours = name in OUR_INTERACTIVE or name in OUR_LISTED
-    return Line(name, counts, means, spreads, is_ours)
+STUDY = SelectionStudy()

@@ -2,91 +2,485 @@
 
 Section 7 of L. Chen, T. Yu, R. Chirkova, "WaveCluster with differential privacy" (CIKM, 2015):
 its four methods and its measures, on its sets DS1 and DS2 and on shapes simulated here.
+NOT PRIVATE: true clusters are computed from true counts, to compare with.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache, partial
 from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple, cast
 
-from dpublish.datasets.benchmarks import find_data_folder
-from dpublish.datasets.shapes import SHAPES, ShapeSet
-from dpublish.errors import require_known
-from dpublish.evaluation.sklearn_adapter import require_sklearn
-from dpublish.experiments import wavecluster_page, wavecluster_summary
-from dpublish.experiments.experiment import Plan, Result, ResultTable, Trial
-from dpublish.experiments.options import choose, present_datasets, write_figure
-from dpublish.experiments.page import Page
-from dpublish.experiments.wavecluster_laboratory import FOLDS, Laboratory
-from dpublish.experiments.wavecluster_parts import METHODS, PARTS, PLAIN, Part
+import numpy as np
+import pyarrow as pa
+
+from dpublish.aggregates.box_grid import BoxGrid
+from dpublish.core.registry import make_method
+from dpublish.data.box import Box
+from dpublish.data.sources import open_table
+from dpublish.data.table import Table
+from dpublish.datasets.shapes import SHAPES
+from dpublish.evaluation.metrics.cells import (
+    NONE,
+    Labels,
+    cell_dissimilarity,
+    class_mismatch,
+    cluster_count,
+    f_measure,
+    pair_mismatch,
+)
+from dpublish.evaluation.sklearn_adapter import label_points, require_sklearn
+from dpublish.experiments.study import (
+    Figure,
+    Request,
+    RunTrial,
+    Setting,
+    Study,
+)
+from dpublish.experiments.trials import (
+    SECONDS,
+    Cells,
+    Key,
+    Result,
+    Trial,
+    repeats_of,
+    times,
+)
+from dpublish.methods.wavecluster.released import WaveClusterRelease
+from dpublish.methods.wavecluster.wavecluster import WaveTransform, wave_clusters
+from dpublish.plots.comparisons import Layout, Picture, draw_pictures
+from dpublish.plots.style import plain_number
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import plain_generator
+from dpublish.report import section
+from dpublish.report.section import Listing, Section
+from dpublish.types import FloatArray
 
 NAME = "wavecluster"
+PLAIN = "plain"
+REFERENCES = {PLAIN: "No privacy: the plain algorithm"}
+FOLDS = 10
+ADJACENCY = "full"  # with corners: only so does the plain algorithm see three spirals in DS2
+SIDES = ("cells across", "cells up")
+CELL = "cell "  # and its two indices: the label of a cell, for pictures
 
 
-def plan(
-    repeats: int,
-    *,
-    part: str = "epsilon",
-    data_folder: str | Path | None = None,
-    datasets: Sequence[str] | None = None,
-    methods: Sequence[str] | None = None,
-    epsilons: Sequence[str] | None = None,
-) -> Plan:
-    """List the trials of one part; datasets that are not in the data folder are left out."""
-    require_known("part", part, PARTS)
-    require_sklearn()
-    usual = PARTS[part]
-    names, amounts = choose(
-        methods,
-        epsilons,
-        usual_methods=usual.methods,
-        usual_epsilons=usual.epsilons,
-        known=METHODS,
-    )
-    chosen = replace(usual, methods=names, epsilons=amounts)
-    folder = find_data_folder(data_folder)
-    present, notes = present_datasets(
-        tuple(SHAPES) if datasets is None else datasets,
-        SHAPES,
-        lambda name: SHAPES[name].missing_file(folder),
-        folder,
-    )
-    listed = [
-        trial
-        for shapes in (SHAPES[name] for name in present)
-        for seed in range(repeats)
-        for trial in _trials(part, chosen, shapes, seed)
-    ]
-    return Plan(tuple(listed), Laboratory(folder).run_trial, tuple(notes))
+class Method(NamedTuple):
+    """A way to run a method, what it is in words, and the settings that make it so."""
+
+    method: str
+    title: str
+    settings: Mapping[str, str] = {}
 
 
-def table(results: Sequence[Result]) -> ResultTable:
-    """Lay the figures out: a row for each dataset, measure and method, mean ± deviation."""
-    return wavecluster_summary.table(results)
+METHODS = {
+    "privthr": Method(
+        "privthr",
+        "PrivTHR: perturbs the counts of the cells, and keeps as many as a perturbed number of "
+        "empty ones leaves over",
+    ),
+    "privthr-paper": Method(
+        "privthr",
+        "PrivTHR as printed: spends 9/10 of ε on the counts, and takes half of the perturbed "
+        "number of empty cells off the number of those whose perturbed value is positive",
+        {"variant": "paper", "counts_share": "0.9"},
+    ),
+    "privthr-em": Method(
+        "privthr-em",
+        "PrivTHR-EM: perturbs the counts of the cells, and draws the value from which on cells are "
+        "kept",
+    ),
+    "privqt": Method(
+        "privqt", "PrivQT: perturbs the counts of the cells, and clusters them as if they were true"
+    ),
+    "wave-baseline": Method(
+        "wave-baseline",
+        "Baseline: perturbs counts of a grid that is finer where there are more points, divides "
+        "them over the cells, and clusters those as if they were true",
+    ),
+}
+TITLES = {name: method.title for name, method in METHODS.items()} | {
+    PLAIN: "No privacy: plain WaveCluster on the true counts"
+}
 
 
-def plot(results: Sequence[Result], path: Path) -> Path | None:
-    """Draw a panel for each dataset and measure into one figure."""
-    return write_figure(wavecluster_page.figure(results), path)
+class Measure(NamedTuple):
+    """A figure by which clusterings are compared."""
+
+    title: str
+    meaning: str
 
 
-def page(results: Sequence[Result], notes: Sequence[str]) -> Page:
-    """Tell what was done and found to somebody who has not read the paper."""
-    return wavecluster_page.page(results, notes)
+MEASURES = {
+    "dsg": Measure(
+        "DSG_C",
+        "true and private clusters are paired so that they differ least; how many cells they "
+        "differ by, as a part of all true cells. 0 is perfect, and it may exceed 1",
+    ),
+    "ocm": Measure(
+        "OCM",
+        "a decision tree learns the true clusters and another one the private clusters; the part "
+        "of the points left aside that they put into different classes. 0 is perfect",
+    ),
+    "2ce": Measure(
+        "2CE",
+        "the part of all pairs of those points that one tree puts together and the other apart. "
+        "0 is perfect",
+    ),
+    "f": Measure(
+        "F-measure",
+        "how well each true cluster is found again by some private one, which may be the same "
+        "for several. 1 is perfect",
+    ),
+    "clusters": Measure("clusters", "how many clusters there are"),
+    "cells": Measure("cells", "how many cells belong to a cluster"),
+    "reached": Measure(
+        "cells without noise",
+        "of a method that publishes the value from which on it keeps cells: how many it would "
+        "have kept if their own values had been free of noise",
+    ),
+}
 
 
-def _trials(name: str, part: Part, shapes: ShapeSet, seed: int) -> Iterator[Trial]:
-    """List one round of trials: at each place the plain algorithm on new points, then methods."""
-    for value in part.values or ("",):
-        setting: dict[str, int | str] = {
-            "part": name,
-            "dataset": shapes.name,
-            "cells": shapes.cells,
-            "percentile": shapes.percentile,
+_figure = partial(Figure, methods=tuple(METHODS), measures=tuple(MEASURES), is_log=False)
+FIGURES = {
+    "epsilon": _figure(
+        title="How well do private clusters keep the shapes of the true ones?",
+        across="ε",
+        reading="Going to the right, privacy becomes weaker and clusters should become better.",
+        epsilons=("0.1", "0.2", "0.5", "1", "2"),
+        is_log=True,
+    ),
+    "cells": _figure(
+        title="How fine should the grid of private clusters be?",
+        across="cells along each side",
+        reading="Going to the right, cells become smaller: shapes are seen more sharply, but "
+        "fewer points are in each cell and noise weighs more.",
+        key="cells",
+        values=(24, 32, 40, 48, 64, 80),
+    ),
+    "percentile": _figure(
+        title="How many thin cells should private clusters leave out?",
+        across="part of the non-empty cells that is left out (p)",
+        reading="Going to the right, more of the thinly filled cells are left out, so that "
+        "clusters shrink and come apart.",
+        key="percentile",
+        values=("0.05", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6"),
+    ),
+}
+
+
+class Split(NamedTuple):
+    """Nine tenths of the points to find clusters in, one tenth (in -1 .. 1) to measure on."""
+
+    table: Table
+    box: Box
+    held_out: FloatArray
+
+
+class Truth(NamedTuple):
+    """What the plain algorithm finds, and the values of the cells in which it finds it."""
+
+    labels: Labels
+    values: FloatArray
+
+
+class WaveRunner:
+    """Runs trials on the sets of points of a data folder."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._rows = lru_cache(maxsize=1)(self._read)
+        self._split = lru_cache(maxsize=1)(self.cut)
+        self._true = lru_cache(maxsize=1)(self._cluster_plainly)
+
+    def run_trial(self, trial: Trial) -> dict[str, float]:
+        """Publish clusters of nine tenths of the points, and compare them with the true ones."""
+        dataset, fold = trial.dataset, trial.seed % FOLDS
+        cells, percentile = int(trial.setting["cells"]), str(trial.setting["percentile"])
+        split, truth = self._split(dataset, fold), self._true(dataset, fold, cells, percentile)
+        if trial.method == PLAIN:
+            return _sizes(truth.labels) | _pictured(trial, truth.labels)
+        method = METHODS[trial.method]
+        common = {"cells": cells, "percentile": percentile, "adjacency": ADJACENCY}
+        chosen = make_method(method.method, {**common, **method.settings})
+        begin = perf_counter()
+        made = chosen.release(split.table, budget=Budget.seeded(trial.epsilon), rng=trial.rng())
+        measured = {SECONDS: round(perf_counter() - begin, 4)}
+        release = cast("WaveClusterRelease", made)
+        measured |= compare(truth.labels, release.labels, split.held_out) | _sizes(release.labels)
+        if release.threshold is not None:
+            measured["reached"] = float(np.count_nonzero(truth.values >= release.threshold))
+        return measured | _pictured(trial, release.labels)
+
+    def _read(self, dataset: str) -> pa.Table:
+        return SHAPES[dataset].rows(self._folder)
+
+    def cut(self, dataset: str, fold: int) -> Split:
+        """Leave one point in ten aside."""
+        rows, schema = self._rows(dataset), SHAPES[dataset].schema
+        order = plain_generator(2024).permutation(rows.num_rows)
+        is_held_out = order % FOLDS == fold
+        box = Box.of(schema)
+        away = rows.filter(pa.array(is_held_out))
+        points = np.column_stack([away[name].to_numpy() for name in box.names])
+        table = open_table(rows.filter(pa.array(~is_held_out)), schema)
+        return Split(table, box, box.scale(points))
+
+    def _cluster_plainly(self, dataset: str, fold: int, cells: int, percentile: str) -> Truth:
+        split = self._split(dataset, fold)
+        transform = WaveTransform((cells, cells))
+        counts = split.table.sum(BoxGrid(split.box, transform.sizes))
+        labels = wave_clusters(counts, transform, Fraction(percentile), ADJACENCY)
+        return Truth(labels, transform.apply(counts) * transform.unit)
+
+
+def compare(true: Labels, private: Labels, points: FloatArray) -> dict[str, float]:
+    """Compare two clusterings of a grid's cells, with points between -1 and 1 to look at."""
+    classes, others = _classify(true, points), _classify(private, points)
+    return {
+        "dsg": cell_dissimilarity(true, private),
+        "ocm": class_mismatch(classes, others),
+        "2ce": pair_mismatch(classes, others),
+        "f": f_measure(_look_up(true, points), _look_up(private, points)),
+    }
+
+
+def _classify(labels: Labels, points: FloatArray) -> Labels:
+    """Learn from the centers of labeled cells, and label points anywhere."""
+    filled = np.argwhere(labels != NONE)
+    centers = (2 * filled + 1) / np.array(labels.shape) - 1
+    return label_points(centers, labels[labels != NONE], points)
+
+
+def _look_up(labels: Labels, points: FloatArray) -> Labels:
+    """Return for each point the label of the cell it lies in."""
+    sides = np.array(labels.shape)
+    cells = np.minimum(((points + 1) / 2 * sides).astype(np.int64), sides - 1)
+    found: Labels = labels[tuple(cells.T)]
+    return found
+
+
+def _sizes(labels: Labels) -> dict[str, float]:
+    return {
+        "clusters": float(cluster_count(labels)),
+        "cells": float(np.count_nonzero(labels != NONE)),
+    }
+
+
+def _pictured(trial: Trial, labels: Labels) -> dict[str, float]:
+    """Keep the cells themselves of the first run only."""
+    return store_labels(labels) if trial.seed == 0 else {}
+
+
+def store_labels(labels: Labels) -> dict[str, float]:
+    """Write the labels of cells as measures, so that pictures can be drawn from results alone."""
+    sides = dict(zip(SIDES, map(float, labels.shape), strict=True))
+    cells = np.argwhere(labels != NONE).tolist()
+    return sides | {f"{CELL}{x} {y}": float(labels[x, y]) for x, y in cells}
+
+
+def stored_labels(measured: Mapping[str, float]) -> Labels | None:
+    """Read the labels of cells from measures, if they hold any."""
+    if SIDES[0] not in measured:
+        return None
+    labels = np.full([int(measured[side]) for side in SIDES], NONE, dtype=np.int64)
+    for name, value in measured.items():
+        if name.startswith(CELL):
+            x, y = map(int, name.removeprefix(CELL).split())
+            labels[x, y] = int(value)
+    return labels
+
+
+def in_colors_of(labels: Labels, model: Labels) -> Labels:
+    """Rename clusters so that each is called like the cluster of the model it shares most with.
+
+    The larger clusters choose first, and no name is given twice; those that are left over get
+    names that the model does not have.
+    """
+    renamed = np.full_like(labels, NONE)
+    names, sizes = np.unique(labels[labels != NONE], return_counts=True)
+    free = int(max(model.max(initial=NONE), NONE)) + 1
+    taken: set[int] = set()
+    for name in names[np.argsort(-sizes, kind="stable")]:
+        inside = labels == name
+        shared = model[inside]
+        wanted, counts = np.unique(shared[shared != NONE], return_counts=True)
+        choices = [int(w) for w in wanted[np.argsort(-counts, kind="stable")] if w not in taken]
+        given = choices[0] if choices else free
+        free += not choices
+        taken.add(given)
+        renamed[inside] = given
+    return renamed
+
+
+class WaveStudy(Study[Figure]):
+    """Private WaveClusters beside the plain algorithm."""
+
+    name = NAME
+    figures = FIGURES
+    datasets = SHAPES
+    references = REFERENCES
+    headers = ("dataset", "measure", "method")
+    drawing_caption = "Lines are means, bands one standard deviation."
+
+    def known_methods(self, figure: Figure) -> Collection[str]:
+        """List all methods: each can be run for each figure."""
+        return METHODS
+
+    def trials(self, asked: Request[Figure], **_: Any) -> Iterator[Trial]:
+        """List at each point the plain algorithm on new points, then the methods."""
+        require_sklearn()
+        for dataset in asked.figure.datasets:
+            shapes = SHAPES[dataset]
+            for seed in range(asked.repeats):
+                for moved in asked.axis():
+                    usual: Setting = {"cells": shapes.cells, "percentile": shapes.percentile}
+                    setting = asked.setting(dataset, **{**usual, **moved})
+                    if seed < FOLDS:
+                        yield Trial(NAME, PLAIN, "none", seed, setting)
+                    for epsilon in asked.figure.epsilons:
+                        for method in asked.figure.methods:
+                            yield Trial(NAME, method, epsilon, seed, setting)
+
+    def runner(self, folder: Path | None) -> RunTrial:
+        """Build what runs a trial on the sets of points of a data folder."""
+        return WaveRunner(folder).run_trial
+
+    def names(self, key: Key) -> list[str]:
+        """Name a line by dataset, measure and method."""
+        return [key.dataset, MEASURES[key.measure].title, key.short_name]
+
+    def decimals(self, mean: float) -> int:
+        """Write rates with three decimals, counts with one."""
+        return 3 if mean < 10 else 1
+
+    def measure_title(self, measure: str) -> str:
+        """Name a measure."""
+        return MEASURES[measure].title
+
+    def layout(self, results: Sequence[Result], dataset: str | None) -> Layout:
+        """Draw many small panels, one for each measure."""
+        usual = super().layout(results, dataset)
+        return usual._replace(up="mean", width=3.1, height=2.9)
+
+    def explanation(self, figure: Figure) -> list[str]:
+        """Explain what WaveCluster does."""
+        return [
+            "Points lie in the plane, each of them a person: where are they dense? "
+            "WaveCluster lays a grid over the plane, counts the points in each cell, smooths the "
+            "counts, and keeps the cells that are well filled. Kept cells that touch, also at a "
+            "corner, form a cluster, which so may have any shape.",
+            "Here this is done without giving away whether any one person is among the points. "
+            "How much do the clusters suffer?",
+        ]
+
+    def reading_points(self, figure: Figure) -> list[str]:
+        """Say what each measure means."""
+        return [f"{measure.title}: {measure.meaning}." for measure in MEASURES.values()]
+
+    def sections(self, results: Sequence[Result], dataset: str) -> list[Section]:
+        """Show the clusters of one run, and then the measures."""
+        rows = self._pictures(results)
+        caption = (
+            "Cells of a cluster have one color. Each private cluster has the color of the true "
+            "cluster that it shares most cells with, as far as there are enough."
+        )
+        shapes = Section(
+            f"{dataset}: the clusters of one run",
+            [self.about(dataset, results)],
+            figures=[section.Figure(caption, draw_pictures(rows))] if rows else [],
+        )
+        (measures,) = super().sections(results, dataset)
+        return [shapes, replace(measures, paragraphs=measures.paragraphs[1:])]
+
+    def _pictures(self, results: Sequence[Result]) -> list[list[Picture]]:
+        """Show the first run at the lowest, the middle and the highest point of the axis."""
+        figure, points = self.figure_of(results), self.points(results)
+        rows = []
+        for point in dict.fromkeys((points[0], points[len(points) // 2], points[-1])):
+            found = {
+                (r.trial.method, r.trial.epsilon): stored
+                for r in results
+                if self.point(r.trial, figure) in (point, None)
+                and r.trial.seed == 0
+                and (stored := stored_labels(r.measured)) is not None
+            }
+            true = found.pop((PLAIN, "none"), None)
+            if true is None:
+                continue
+            where = f"true, {figure.key} {plain_number(point)}" if figure.key else "true"
+            rows.append([Picture(where, true)])
+            rows[-1] += [
+                Picture(f"{method}, ε = {epsilon}", in_colors_of(labels, true))
+                for (method, epsilon), labels in found.items()
+            ]
+        return rows
+
+    def heading(self, dataset: str) -> str:
+        """Write the heading of the section with the measures."""
+        return f"{dataset}: how far the clusters are from the true ones"
+
+    def about(self, dataset: str, results: Sequence[Result]) -> str:
+        """Describe a set of points."""
+        shapes = SHAPES[dataset]
+        return f"{shapes.source}: {shapes.records:,} points, in which people see {shapes.title}."
+
+    def findings(self, results: Sequence[Result]) -> list[str]:
+        """Name the method that is nearest to the truth at both ends of the axis."""
+        figure, cells = self.figure_of(results), self.summarize(results)
+        return [
+            f"At {figure.axis} = {plain_number(point)} {self._nearest(cells, point)}."
+            for point in self.ends(results)
+        ]
+
+    def _nearest(self, cells: Cells, point: float) -> str:
+        own = {key: line for key, line in cells.items() if key.measure == "dsg"}
+        best = self.best_at(own, point)
+        if best is None:
+            return "there are no clusters to compare"
+        counts = {
+            key.method: round(line[point].mean)
+            for key, line in cells.items()
+            if key.measure == "clusters" and point in line
         }
-        if part.key is not None:
-            setting[part.key] = value
-        if seed < FOLDS:
-            yield Trial(NAME, PLAIN, "none", seed, setting)
-        for epsilon in part.epsilons:
-            for method in part.methods:
-                yield Trial(NAME, method, epsilon, seed, setting)
+        true = counts.pop(PLAIN)
+        private = ", ".join(f"{count} ({name})" for name, count in counts.items())
+        return (
+            f"the clusters of {best.short_name} are nearest to the true ones: they differ by "
+            f"{100 * own[best][point].mean:.0f} cells for every 100 true ones. True clusters: "
+            f"{true}; private ones: {private}"
+        )
+
+    def method_points(self, used: Collection[str]) -> list[str]:
+        """Describe the methods."""
+        return [f"{title}." for name, title in TITLES.items() if name in used]
+
+    def how_it_was_run(self, results: Sequence[Result]) -> list[str]:
+        """Describe how points were left aside, and the settings that were chosen."""
+        return [
+            f"Each run leaves one point in {FOLDS} aside. True and private clusters are found in "
+            "the others; those left aside are what OCM, 2CE and the F-measure are taken on. "
+            f"Each is done {times(repeats_of(results))} with fresh noise.",
+            "The wavelet is Haar's, once. Bounds, grid and the part of cells left out are public "
+            "settings that were chosen so that the plain algorithm finds what people see.",
+        ]
+
+    def costs(self, results: Sequence[Result]) -> list[Listing]:
+        """List the settings of each dataset, and the mean time of a release."""
+        figure = self.figure_of(results)
+        settings = [
+            [
+                name,
+                "varies" if figure.key == "cells" else str(SHAPES[name].cells),
+                "varies" if figure.key == "percentile" else SHAPES[name].percentile,
+            ]
+            for name in dict.fromkeys(trial.dataset for trial, _ in results)
+        ]
+        headers = ["dataset", "cells along each side", "part left out (p)"]
+        return [Listing(headers, settings), *super().costs(results)]
+
+
+STUDY = WaveStudy()

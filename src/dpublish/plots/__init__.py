@@ -1,1 +1,1 @@
-"""Charts: one drawing system."""
+"""One drawing system: a style sheet, charts of releases, charts of comparisons."""

@@ -1,20 +1,24 @@
-"""The report: one self-contained HTML file that says what was published and guaranteed."""
+"""The report of a release: what was published, guaranteed and spent, from the release alone."""
 
-from functools import cache
-from importlib.resources import files
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import accumulate
 from math import exp
+from typing import NamedTuple
 
-from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from dpublish.core.method import figure_name
 from dpublish.core.released import Release, field_description
-from dpublish.plots.charts import can_draw
+from dpublish.plots.style import can_draw, plain_number
 from dpublish.privacy.epsilon import format_epsilon
-from dpublish.report.section import section_of
-from dpublish.report.shares import share_rows
+from dpublish.privacy.receipt import Receipt
+from dpublish.report.html import Page, render_page
+from dpublish.report.section import Listing, Section, section_of
 
 _TITLES = {"personal": "Personalized release", "personal-answer": "Personalized answer"}
+_VARIABLES = {"histogram": "histogram", "top-values": "ranking"}
+_DIGITS = "0123456789"
 
 
 def render_report(release: Release, *, with_charts: bool = True, folder: str = "") -> str:
@@ -23,38 +27,126 @@ def render_report(release: Release, *, with_charts: bool = True, folder: str = "
     `folder` is the path from the page to the release folder; it is empty if the page lies there.
     """
     receipt = release.receipt
-    section = section_of(release, with_charts=with_charts and can_draw())
-    whole = receipt.epsilon
-    variable = {"histogram": "histogram", "top-values": "ranking"}.get(release.kind, "release")
-    return _template().render(
-        release=release,
-        receipt=receipt,
-        title=_TITLES.get(release.kind, release.kind.replace("-", " ").capitalize())
-        + (f" of {receipt.dataset}" if receipt.dataset else ""),
-        epsilon=format_epsilon(whole),
-        factor=f"{exp(min(float(whole), 700.0)):.4g}",
-        shares=share_rows(receipt),
-        settings={
-            name: "not set" if value is None else _words(value)
+    own = section_of(release, with_charts=with_charts and can_draw())
+    title = _TITLES.get(release.kind, release.kind.replace("-", " ").capitalize())
+    started = receipt.created[:16].replace("T", " at ")
+    page = Page(
+        title=f"{title} of {receipt.dataset}" if receipt.dataset else title,
+        lead=f"Started {started} UTC by dpublish {receipt.package_version}, method "
+        f"{receipt.method}.",
+        stamps=receipt.stamps,
+        sections=[
+            _guarantee(receipt),
+            _published(release, own),
+            _accuracy(release),
+            _cost(receipt),
+            _settings(receipt),
+            _files(release, own, folder),
+        ],
+    )
+    return render_page(page)
+
+
+def _guarantee(receipt: Receipt) -> Section:
+    said = [receipt.guarantee()]
+    if receipt.is_private:
+        whole = receipt.epsilon
+        sign = "at most" if receipt.personal else "="
+        said.append(
+            f"This is pure differential privacy with ε {sign} {format_epsilon(whole)}. The "
+            "smaller ε, the stronger the guarantee; e^ε = "
+            f"{exp(min(float(whole), 700.0)):,.4g}. It holds whatever else anyone knows, now or "
+            "later, and however the release is processed. Groups of people can still be learned "
+            "about; that is what the release is for."
+        )
+    if receipt.assumptions:
+        said.append("The proof of this method takes for granted:")
+    return Section("What was guaranteed", said, receipt.assumptions, is_boxed=True)
+
+
+def _published(release: Release, own: Section) -> Section:
+    no_charts = Markup(
+        "Charts need Matplotlib: install dpublish with the extra <code>plots</code> and run "
+        "<code>dpublish report</code> on the release folder."
+    )
+    return Section(
+        "What was published",
+        pairs=release.summary(),
+        figures=own.figures,
+        listings=own.listings,
+        notes=() if can_draw() else [no_charts],
+    )
+
+
+def _accuracy(release: Release) -> Section:
+    errors = release.expected_error().items()
+    return Section(
+        "How good it is",
+        ["Known without looking at the truth:"],
+        pairs={figure_name(name): plain_number(value) for name, value in errors},
+        notes=[
+            "A figure marked 95 % holds in 95 of 100 releases. It covers the noise that privacy "
+            "needs, not mistakes in the table itself."
+        ],
+    )
+
+
+def _cost(receipt: Receipt) -> Section:
+    column = Markup('<div class="bar" style="width: {0}%" title="{0} %"></div>')
+    rows = [[row.name, row.epsilon, column.format(row.percent)] for row in share_rows(receipt)]
+    notes = []
+    if receipt.ledger_entry is not None:
+        notes.append(
+            Markup(
+                "Entry {} of the owner's ledger, dataset {}, debited before any record was read. "
+                "Its hash is <code>{}</code>; the owner can prove that the ledger still has it "
+                "with <code>dpublish ledger verify LEDGER --release RELEASE</code>."
+            ).format(receipt.ledger_entry, receipt.dataset, receipt.ledger_hash)
+        )
+    headers = ["share", "ε", "part of the whole"]
+    whole = ["in all", format_epsilon(receipt.epsilon), ""]
+    return Section("What it cost", listings=[Listing(headers, [*rows, whole])], notes=notes)
+
+
+def _settings(receipt: Receipt) -> Section:
+    return Section(
+        "Settings",
+        pairs={
+            name.replace("_", " "): "not set" if value is None else _words(value)
             for name, value in receipt.settings.items()
         },
-        summary=release.summary(),
-        errors={
-            figure_name(name): f"{value:,.4g}" for name, value in release.expected_error().items()
-        },
-        figures=[(figure.caption, Markup(figure.svg)) for figure in section.figures],
-        listings=section.listings,
-        tables={
-            name: [(field.name, field_description(field)) for field in table.schema]
-            for name, table in release.tables().items()
-        },
-        python=section.python,
-        shell=section.shell,
-        variable=variable,
-        folder=folder,
-        prefix=f"{folder}/" if folder else "",
-        can_draw=can_draw(),
     )
+
+
+def _files(release: Release, own: Section, folder: str) -> Section:
+    variable = _VARIABLES.get(release.kind, "release")
+    where = f"the folder {folder}" if folder else "this folder"
+    load = f'import dpublish\n\n{variable} = dpublish.load("RELEASE")   # {where}\n{own.python}'
+    return Section(
+        "How to use the files",
+        code=[load, own.shell] if own.shell else [load],
+        notes=list(_file_notes(release, f"{folder}/" if folder else "")),
+    )
+
+
+def _file_notes(release: Release, prefix: str) -> Iterator[str]:
+    """Describe every file and every column that has a description."""
+    for name, table in release.tables().items():
+        columns = Markup(", ").join(Markup("<code>{}</code>").format(f) for f in table.column_names)
+        opened = Markup(
+            "<code>{}data/{}.parquet</code> opens in any tool that reads Parquet: {}."
+        ).format(prefix, name, columns)
+        yield opened
+        for field in table.schema:
+            words = field_description(field)
+            if words:
+                yield Markup("<code>{}</code>: {}").format(field.name, words)
+    main = "stream.json" if release.kind == "histogram-stream" else "release.json"
+    yield Markup(
+        "<code>{0}{1}</code> holds everything on this page for programs, "
+        "<code>{0}datapackage.json</code> a Frictionless description. Whatever is computed from "
+        "these files costs no further privacy."
+    ).format(prefix, main)
 
 
 def _words(value: object) -> str:
@@ -68,9 +160,41 @@ def _words(value: object) -> str:
     return str(value)
 
 
-@cache
-def _template() -> Template:
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    return environment.from_string(
-        files("dpublish.report").joinpath("page.html").read_text("utf-8")
+class ShareRow(NamedTuple):
+    """What a share was for, its epsilon, and its part of the whole in percent."""
+
+    name: str
+    epsilon: str
+    percent: str
+
+
+def share_rows(receipt: Receipt) -> list[ShareRow]:
+    """List the shares; those of disjoint parts that differ by a number only are one row."""
+    disjoint = set(receipt.parallel)
+    parts: dict[tuple[str, Fraction], list[str]] = {}
+    for purpose, share in receipt.shares:
+        parts.setdefault((_without_part(purpose, disjoint), share), []).append(purpose)
+    return [
+        ShareRow(
+            _share_name(name, purposes),
+            format_epsilon(share),
+            f"{float(100 * share / receipt.epsilon):.4g}",
+        )
+        for (name, share), purposes in parts.items()
+    ]
+
+
+def _without_part(purpose: str, disjoint: set[str]) -> str:
+    """Remove the numbers of parts, wherever a budget was shared over disjoint ones."""
+    steps = purpose.split("/")
+    above = ["", *accumulate(steps, "{}/{}".format)]
+    return "/".join(
+        step.rstrip(_DIGITS).rstrip("- ") if before in disjoint and step[-1:] in _DIGITS else step
+        for before, step in zip(above, steps, strict=False)
     )
+
+
+def _share_name(name: str, purposes: list[str]) -> str:
+    if len(purposes) == 1:
+        return purposes[0]
+    return f"{name} ({len(purposes):,} parts of different records, paid for once)"

@@ -1,14 +1,18 @@
-"""The hook by which a kind of release adds its own section to the report.
+"""What pages are made of, and the hook by which a kind of release adds its own section.
 
-A released value names in `report` a function that takes the release and whether to draw, and
-returns a `Section`.
+Reports of releases, evaluations and experiments are all made of these sections.  A released
+value names in `report` a function that takes the release and whether to draw, and returns a
+`Section`.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 
 from dpublish.core.released import Release
+
+_NUMBER = re.compile(r"[-+±.,\d\s%*]*|cannot run")
 
 
 @dataclass(frozen=True)
@@ -21,25 +25,54 @@ class Figure:
 
 @dataclass(frozen=True)
 class Listing:
-    """A small table."""
+    """A small table; columns of numbers are aligned to the right."""
 
     headers: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
 
+    @property
+    def numeric(self) -> list[bool]:
+        """Whether each column holds nothing but numbers."""
+        columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.headers)
+        return [any(column) and all(map(_NUMBER.fullmatch, column)) for column in columns]
+
 
 @dataclass(frozen=True)
 class Section:
-    """What a kind of release shows of itself."""
+    """A heading and what is shown under it, in the order of the fields.
 
+    Text is escaped unless it is `Markup`.
+
+    Attributes:
+        heading: The heading.
+        paragraphs: Text.
+        points: A list.
+        is_boxed: Whether text and list are set apart in a box.
+        pairs: A table of names and values.
+        figures: Drawings.
+        listings: Tables.
+        code: Blocks of code.
+        notes: Text in small print.
+        python: Of a release: a few lines of Python that use it.
+        shell: Of a release: a few commands that use it.
+    """
+
+    heading: str = ""
+    paragraphs: Sequence[str] = ()
+    points: Sequence[str] = ()
+    is_boxed: bool = False
+    pairs: Mapping[str, str] = field(default_factory=dict)
     figures: Sequence[Figure] = ()
     listings: Sequence[Listing] = ()
+    code: Sequence[str] = ()
+    notes: Sequence[str] = ()
     python: str = ""
     shell: str = ""
 
 
 def section_of(release: Release, *, with_charts: bool = True) -> Section:
-    """Make the section of a release, empty if its kind has none."""
+    """Build the section of a release, empty if its kind has none."""
     if not release.report:
         return Section()
     module, _, name = release.report.partition(":")

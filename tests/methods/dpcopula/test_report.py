@@ -13,9 +13,9 @@ from dpublish.methods.dpcopula.latent_correlation import SCORE_UNIT
 from dpublish.methods.dpcopula.released import DPCopulaRelease
 from dpublish.methods.dpcopula.report import section
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
-from dpublish.plots import charts, table_plots
+from dpublish.plots import charts, comparisons
 from dpublish.plots.charts import correlation_map
-from dpublish.plots.correlation_colors import show_correlations
+from dpublish.plots.style import show_correlations
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import seeded
@@ -98,9 +98,9 @@ def test_both_pages_use_one_scale_of_colors(monkeypatch):
         return image
 
     monkeypatch.setattr(charts, "show_correlations", watch)
-    monkeypatch.setattr(table_plots, "show_correlations", watch)
+    monkeypatch.setattr(comparisons, "show_correlations", watch)
     correlation_map(["a", "b"], np.eye(2))
-    table_plots.draw_associations(["a", "b"], np.eye(2), np.eye(2))
+    comparisons.draw_associations(["a", "b"], np.eye(2), np.eye(2))
     assert scales == [("RdBu_r", (-1, 1))] * 3
 
 

@@ -8,8 +8,7 @@ from dpublish.methods.streams.folder import load_stream
 from dpublish.methods.streams.per_snapshot import PerSnapshot
 from dpublish.methods.streams.released import StreamRelease
 from dpublish.methods.streams.report import section
-from dpublish.plots.charts import INK
-from dpublish.plots.course_chart import course_chart
+from dpublish.plots.charts import INK, course_chart
 from dpublish.publishing.streams.operator import StreamOperator
 from dpublish.report.page import render_report
 from stream_world import METHOD, SCHEMA, arguments, make_ledger, rows

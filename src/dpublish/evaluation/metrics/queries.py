@@ -1,4 +1,4 @@
-"""How far answers to counting questions are from the truth."""
+"""How far answers to counting queries are from the truth."""
 
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ def summarize_errors(
 ) -> QueryErrors:
     """Give mean and median relative error, and the mean absolute error."""
     if not len(truth):
-        raise InvalidParameter("there are no questions to measure")
+        raise InvalidParameter("there are no queries to measure")
     relative = relative_errors(answers, truth, sanity)
     absolute = np.abs(answers - truth)
     return QueryErrors(float(relative.mean()), float(np.median(relative)), float(absolute.mean()))

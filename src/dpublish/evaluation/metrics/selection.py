@@ -16,7 +16,7 @@ from dpublish.errors import InvalidParameter, require_count
 def score_error_rate(chosen: Sequence[int], scores: NDArray[np.integer[Any]], count: int) -> float:
     """Measure the part of the `count` best scores' total that the choice misses (SER).
 
-    A choice of fewer than `count` has a score of 0 in every place left empty.  The average over
+    A choice of fewer than `count` has a score of 0 for each one that is missing.  The average over
     those chosen, which the thesis prints, would reward choosing the best one alone; the two
     agree whenever `count` are chosen.
 
@@ -50,6 +50,6 @@ def _best(scores: NDArray[np.integer[Any]], count: int) -> NDArray[np.integer[An
 
 def _require_choice(chosen: Sequence[int], scores: NDArray[np.integer[Any]], count: int) -> None:
     if len(set(chosen)) != len(chosen) or len(chosen) > count:
-        raise InvalidParameter("a choice names at most count different places")
-    if any(not 0 <= place < len(scores) for place in chosen):
-        raise InvalidParameter("a choice names places of scores")
+        raise InvalidParameter("a choice names at most count different indices")
+    if any(not 0 <= index < len(scores) for index in chosen):
+        raise InvalidParameter("a choice names indices of scores")

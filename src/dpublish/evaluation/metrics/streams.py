@@ -14,11 +14,11 @@ from dpublish.types import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class RangeQueries:
-    """Questions for the number of people in a box of bins.
+    """Queries for the number of people in a box of bins.
 
     Attributes:
         shape: Number of bins along each axis.
-        lows: First bin of each question (a row) along each axis.
+        lows: First bin of each query (a row) along each axis.
         highs: The bin after the last.
     """
 
@@ -29,10 +29,10 @@ class RangeQueries:
     def __post_init__(self) -> None:
         axes = len(self.shape)
         if self.lows.shape != self.highs.shape or self.lows.shape[1:] != (axes,):
-            raise InvalidParameter("each question has a first and a last bin along every axis")
+            raise InvalidParameter("each query has a first and a last bin along every axis")
         is_inside = (self.lows >= 0) & (self.lows <= self.highs) & (self.highs <= self.shape)
         if not len(self.lows) or not is_inside.all():
-            raise InvalidParameter("questions must lie within the bins, and there must be some")
+            raise InvalidParameter("queries must lie within the bins, and there must be some")
 
     @cached_property
     def _corners(self) -> tuple[IntArray, FloatArray]:
@@ -41,14 +41,14 @@ class RangeQueries:
         corners = list(product((0, 1), repeat=axes))
         ends = np.stack([self.lows, self.highs])
         padded = tuple(size + 1 for size in self.shape)
-        places = [
+        indices = [
             np.ravel_multi_index(
                 tuple(ends[side, :, axis] for axis, side in enumerate(corner)), padded
             )
             for corner in corners
         ]
         signs = [float((-1) ** (axes - sum(corner))) for corner in corners]
-        return np.stack(places), np.array(signs)
+        return np.stack(indices), np.array(signs)
 
     @classmethod
     def draw(
@@ -56,8 +56,8 @@ class RangeQueries:
     ) -> "RangeQueries":
         """Draw boxes with random corners, or boxes that hold a `share` of all bins.
 
-        Of a given share, boxes have sides in proportion to the axes', of an integer of
-        bins, and lie anywhere.
+        Of a given share, boxes have sides in proportion to the axes', of an integer number
+        of bins, and lie anywhere.
 
         >>> queries = RangeQueries.draw((4, 10), 2, seed=1, share=0.25)
         >>> queries.highs - queries.lows
@@ -77,7 +77,7 @@ class RangeQueries:
         return cls(shape, lows, lows + sides)
 
     def answers(self, counts: NDArray[np.generic]) -> FloatArray:
-        """Answer every question from the counts of all bins.
+        """Answer every query from the counts of all bins.
 
         >>> queries = RangeQueries((2, 2), np.array([[0, 0], [1, 0]]), np.array([[2, 2], [2, 1]]))
         >>> queries.answers(np.array([1, 2, 3, 4]))
@@ -88,9 +88,9 @@ class RangeQueries:
             sums = sums.cumsum(axis=axis)
         padded = np.zeros(tuple(size + 1 for size in self.shape))
         padded[(slice(1, None),) * len(self.shape)] = sums
-        places, signs = self._corners
-        return np.asarray(signs @ padded.ravel()[places])
+        indices, signs = self._corners
+        return np.asarray(signs @ padded.ravel()[indices])
 
     def mean_error(self, estimate: FloatArray, truth: IntArray) -> float:
-        """Give the mean absolute error over all questions at one step."""
+        """Compute the mean absolute error over all queries at one step."""
         return float(np.abs(self.answers(estimate - truth)).mean())

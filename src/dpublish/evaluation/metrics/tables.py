@@ -51,9 +51,9 @@ def rank_correlations(ranks: FloatArray) -> FloatArray:
     number = np.maximum(weights.T @ weights, 1.0)
     sums = values.T @ weights  # of column j where k is present
     squares = (values**2).T @ weights
-    spreads = squares / number - (sums / number) ** 2
+    variances = squares / number - (sums / number) ** 2
     products = values.T @ values / number - (sums / number) * (sums / number).T
-    scale = np.sqrt(np.maximum(spreads, 0) * np.maximum(spreads.T, 0))
+    scale = np.sqrt(np.maximum(variances, 0) * np.maximum(variances.T, 0))
     tiny = 1e-12 * max(float(np.max(squares, initial=0.0)), 1.0)
     found = np.divide(products, scale, out=np.zeros_like(products), where=scale > tiny)
     return np.asarray(np.clip(found, -1, 1))

@@ -9,8 +9,7 @@ from dpublish.core.released import Release
 from dpublish.errors import DPublishError
 from dpublish.methods.personalized.released import PersonalizedAnswer, PersonalizedRelease
 from dpublish.methods.personalized.released_parts import Part, shares
-from dpublish.plots.charts import INK, PALE
-from dpublish.plots.course_chart import course_chart
+from dpublish.plots.charts import INK, PALE, course_chart
 from dpublish.privacy.epsilon import format_short
 from dpublish.report.section import Figure, Listing, Section, section_of
 

@@ -11,8 +11,7 @@ from dpublish.core.released import Release
 from dpublish.errors import CorruptRelease
 from dpublish.methods.streams.listing import StepRecord
 from dpublish.methods.streams.released import StreamRelease, write_number
-from dpublish.plots.charts import bar_chart, heat_map
-from dpublish.plots.course_chart import course_chart
+from dpublish.plots.charts import bar_chart, course_chart, heat_map
 from dpublish.privacy.epsilon import format_rounded
 from dpublish.report.section import Figure, Listing, Section
 

@@ -1,6 +1,6 @@
-"""People with levels and questions about them: what the comparison of personal methods is on.
+"""People with levels and queries about them: what the comparison of personalized methods is on.
 
-What each person accepts is drawn independently of her record, so that levels tell nothing
+What each person accepts is drawn independently of their record, so that levels tell nothing
 about the other values.
 """
 
@@ -67,7 +67,7 @@ DISTRIBUTIONS = {f"uniform-{high}": _uniform(high) for high in RANGES} | {
 }
 
 
-class Crowd(NamedTuple):
+class Population(NamedTuple):
     """The numbers that people accept, the levels, and how many people each level has."""
 
     numbers: FloatArray
@@ -75,26 +75,26 @@ class Crowd(NamedTuple):
     sizes: tuple[int, ...]
 
     @classmethod
-    def draw(cls, preferences: str, levels: int, people: int, seed: int) -> "Crowd":
+    def draw(cls, preferences: str, levels: int, people: int, seed: int) -> "Population":
         """Draw what `people` accept; the same seed gives the same numbers."""
         chosen = DISTRIBUTIONS[preferences]
         numbers = chosen.draw(plain_generator(_FIRST_SEED + seed), people)
         grid = chosen.levels(levels)
-        places = np.searchsorted(np.array(grid, dtype=np.float64), numbers, side="right") - 1
-        sizes = np.bincount(places, minlength=levels)
+        indices = np.searchsorted(np.array(grid, dtype=np.float64), numbers, side="right") - 1
+        sizes = np.bincount(indices, minlength=levels)
         return cls(numbers, grid, tuple(sizes.tolist()))
 
     def join(self, rows: pa.Table) -> pa.Table:
-        """Put people's numbers beside their rows."""
+        """Append people's numbers to their rows."""
         return rows.append_column(PREFERENCE, pa.array(self.numbers))
 
 
-def draw_questions(
+def draw_queries(
     rows: pa.Table, schema: Schema, count: int, seed: int
 ) -> Iterator[NDArray[np.bool_]]:
-    """Draw predicates on one or two columns; say of each which rows satisfy it.
+    """Draw predicates on one or two columns; return for each which rows satisfy it.
 
-    Of an ordered column a range of leaves is asked for, of another a set of them; never all.
+    Of an ordered column a range of values is queried, of another a set of them; never all.
     """
     rng = plain_generator(_FIRST_SEED + seed)
     names = [name for name in schema.names if schema[name].size > 1]
@@ -103,9 +103,9 @@ def draw_questions(
         chosen = rng.choice(
             len(names), size=min(int(rng.integers(1, 3)), len(names)), replace=False
         )
-        asked = [names[place] for place in chosen]
-        seen |= encode_rows(rows, schema, [name for name in asked if name not in seen])
-        yield np.logical_and.reduce([_satisfied(seen, name, schema, rng) for name in asked])
+        queried = [names[index] for index in chosen]
+        seen |= encode_rows(rows, schema, [name for name in queried if name not in seen])
+        yield np.logical_and.reduce([_satisfied(seen, name, schema, rng) for name in queried])
 
 
 def _satisfied(

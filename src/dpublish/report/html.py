@@ -1,0 +1,42 @@
+"""One page model: a title, sections, and one self-contained HTML file for all kinds of pages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from dpublish.report.section import Section
+
+NO_PLOT = 'There is no plot: it needs Matplotlib (pip install "dpublish[plots]").'
+
+
+@dataclass(frozen=True)
+class Page:
+    """A title, a sentence below it, warnings in red, and sections."""
+
+    title: str
+    lead: str
+    sections: Sequence[Section]
+    stamps: Sequence[str] = ()
+
+
+def render_page(page: Page) -> str:
+    """Write the page; text is escaped, drawings are taken as they are."""
+    return _template().render(page=page, Markup=Markup)
+
+
+def made_by() -> str:
+    """Name the program and its version, for the line below a title."""
+    return f"Made by dpublish {version('dpublish')}."
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    return environment.from_string(
+        files("dpublish.report").joinpath("page.html").read_text("utf-8")
+    )
