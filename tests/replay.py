@@ -6,8 +6,8 @@ different the two tables are: whatever differs went around the mechanisms.  And 
 neighbors the same values cost at most epsilon, added up over the calls by each mechanism's own
 account: the rate times the change for noise, the rate times the range for choices.
 
-A `Tape` holds the calls of one run.  `playing` puts stand-ins for all mechanisms instead of
-the real ones, wherever they were imported.  The first tape records; a tape that was made from
+A `Tape` holds the calls of one run.  `playing` puts stand-ins behind the verbs of a run, through
+which methods draw, and of a stream's step.  The first tape records; a tape that was made from
 another one plays that one back, and fails at the first call that is not the recorded one.
 
 Three kinds of randomness are told apart:
@@ -50,6 +50,7 @@ from dpublish.mechanisms.continuous_noise import continuous_noise
 from dpublish.mechanisms.exact import lattice
 from dpublish.mechanisms.exact import sampler as exact
 from dpublish.mechanisms.quantile import _positions, equal_stretches, quantile, rank_range
+from dpublish.mechanisms.rank_threshold import choose_threshold, rank_scale
 from dpublish.mechanisms.selection import permute_and_flip, select, selection_rate
 from dpublish.mechanisms.sparse_counts import _merge, sparse_counts
 from dpublish.mechanisms.sparse_vector.retraversal import noisy_order_statistic
@@ -60,7 +61,6 @@ from dpublish.mechanisms.weighted_choice import weighted_choice
 from dpublish.methods.dpcopula import mle
 from dpublish.methods.linear_models.kernel_gradients import LinearGradients
 from dpublish.methods.linear_models.minimizer import LOSSES, minimize_on
-from dpublish.methods.wavecluster.privthr_em import choose_threshold, rank_scale
 from dpublish.randomness import seeded
 
 ROUNDING = 1e-9
@@ -583,8 +583,23 @@ def _modules() -> list[ModuleType]:
 _USES: dict[Any, list[tuple[ModuleType, str]]] = {}
 
 
+_RUNS = ("dpublish.core.run", "dpublish.methods.streams.snapshot")
+"""Where runs are: the verbs through which methods and steps of streams draw."""
+
+
+def _hooks(module: ModuleType, item: Any) -> bool:
+    """Check whether a mechanism is hooked where a module knows it.
+
+    Only runs and mechanisms that are made of others call mechanisms.  Samplers are guarded
+    everywhere: what draws around a run is noticed.
+    """
+    if item in SAMPLERS or item in (minimize_on, mle.BlockMoments):
+        return True
+    return module.__name__ in _RUNS or module.__name__.startswith("dpublish.mechanisms.")
+
+
 def _uses(function: Any) -> list[tuple[ModuleType, str]]:
-    """Say which modules know a function or class, and by which name."""
+    """List where a function or class is hooked: modules, and the name by which each knows it."""
     if not _USES:
         known = {mechanism.function for mechanism in MECHANISMS}
         known |= {*SAMPLERS, SparseVector, minimize_on, mle.BlockMoments}
@@ -592,7 +607,7 @@ def _uses(function: Any) -> list[tuple[ModuleType, str]]:
             _USES[item] = []
         for module in _modules():
             for name, item in vars(module).items():
-                if isinstance(item, FunctionType | type) and item in known:
+                if isinstance(item, FunctionType | type) and item in known and _hooks(module, item):
                     _USES[item].append((module, name))
     return _USES[function]
 

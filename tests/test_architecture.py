@@ -3,13 +3,16 @@
 import ast
 import importlib
 import inspect
+import pkgutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 import dpublish
+from dpublish import mechanisms
 
 ORDER = """
     errors types
@@ -45,6 +48,9 @@ ROLE_MODULES = {
     "report": ("dpublish.mechanisms", "dpublish.ledger", "dpublish.aggregates"),
     "kernel": ("dpublish.mechanisms", "dpublish.ledger", "dpublish.randomness"),
 }
+
+STEPS = ("dpublish.methods.streams.snapshot", "dpublish.methods.streams.stream")
+"""A step of a stream has a run of its own, which draws."""
 
 CONVENIENCES = {
     ("dpublish.core.released", "dpublish.core.folder.folder"),  # Release.save
@@ -106,6 +112,23 @@ def outside_role(module, code):
     ]
 
 
+@cache
+def drawing():
+    """List the mechanisms that draw: functions that take randomness, and classes that keep it."""
+    found = set()
+    for listed in pkgutil.walk_packages(mechanisms.__path__, f"{mechanisms.__name__}."):
+        for name, item in vars(importlib.import_module(listed.name)).items():
+            if getattr(item, "__module__", "") == listed.name:
+                members = vars(item).values() if inspect.isclass(item) else [item]
+                functions = [getattr(one, "__func__", one) for one in members]
+                if any(
+                    inspect.isfunction(one) and "rng" in inspect.signature(one).parameters
+                    for one in functions
+                ):
+                    found.add(f"{listed.name}.{name}")
+    return found
+
+
 def cycles(edges):
     """List the groups of modules that import each other, lazily or not."""
     reachable = {}
@@ -149,6 +172,21 @@ def test_imports_point_one_way(module):
 @pytest.mark.parametrize("module", [m for m in MODULES if role_of(m) in ROLES])
 def test_a_file_touches_what_its_name_allows(module):
     assert outside_role(module, source(module)) == []
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.split(".")[1] == "methods"])
+def test_methods_draw_through_their_run(module):
+    if module not in STEPS:
+        assert not drawing() & set(imports(source(module)))
+
+
+def test_mechanisms_that_draw_are_found():
+    assert {
+        "dpublish.mechanisms.noise.add_geometric",
+        "dpublish.mechanisms.selection.select",
+        "dpublish.mechanisms.sparse_vector.stored.StoredVector",
+    } <= drawing()
+    assert "dpublish.mechanisms.selection.selection_rate" not in drawing()
 
 
 def test_no_module_imports_itself_through_others():
@@ -195,7 +233,9 @@ def test_a_cycle_is_noticed():
 def test_whatever_spends_budget_argues_its_privacy(module):
     for function in members_of(module):
         parameters = inspect.signature(function).parameters
-        if {"budget", "rng"} <= parameters.keys():
+        if function.__qualname__.endswith("._release"):
+            assert "Privacy:" in (function.__doc__ or ""), f"{function.__qualname__} argues nothing"
+        if {"budget", "rng"} <= parameters.keys() and function.__qualname__ != "Run.__init__":
             assert "Privacy:" in (function.__doc__ or ""), f"{function.__qualname__} argues nothing"
             for name in ("budget", "rng"):
                 assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY

@@ -117,7 +117,8 @@ def test_help_of_a_method_is_a_manual_page(name):
     assert "release(" in example or ".start(" in example or ".next" in example
     described = "".join(parameter_sections(METHODS[name]))
     for setting in inspect.signature(METHODS[name]).parameters:
-        assert f"\n    {setting}: " in described, f"the parameter {setting} is not described"
+        alone_or_listed = rf"\n    (\w+, )*{setting}(, \w+)*: "
+        assert re.search(alone_or_listed, described), f"the parameter {setting} is not described"
 
 
 def parameter_sections(kind, seen=()):
@@ -127,7 +128,7 @@ def parameter_sections(kind, seen=()):
     section = re.split(r"\n(?=\w)", text[start + 1 :])[0] if start >= 0 else ""
     yield section
     relatives = {each.__name__: each for each in (*METHODS.values(), *kind.__mro__)}
-    for name in re.findall(r"`(\w+)`", section):
+    for name in re.findall(r"`(?:help\()?(\w+)", section):
         if name in relatives and name not in seen:
             yield from parameter_sections(relatives[name], (*seen, name))
 

@@ -20,8 +20,16 @@ from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.continuous_noise import Shape, continuous_noise
 from dpublish.mechanisms.exact.lattice import LatticeValues
 from dpublish.mechanisms.exact.sampler import uniform_below
+from dpublish.mechanisms.genetic_search import (
+    Breeding,
+    Scores,
+    Watcher,
+    draw_uniform,
+    search,
+)
 from dpublish.mechanisms.noise import add_geometric, add_laplace, noisy_size
 from dpublish.mechanisms.quantile import quantile
+from dpublish.mechanisms.rank_threshold import choose_threshold
 from dpublish.mechanisms.selection import (
     PERMUTE_AND_FLIP,
     distances_below_best,
@@ -374,6 +382,41 @@ class Run:
             budget=budget,
             rng=self.rng,
         )
+
+    def choose_threshold(
+        self,
+        exact: IntArray,
+        *,
+        highest: int,
+        percentile: Fraction,
+        sensitivity: Fraction,
+        budget: Budget,
+    ) -> int:
+        """Choose an integer that about (1 - `percentile`) of the positive values reach."""
+        return choose_threshold(
+            exact,
+            highest=highest,
+            percentile=percentile,
+            sensitivity=sensitivity,
+            budget=budget,
+            rng=self.rng,
+        )
+
+    def genetic_search(
+        self,
+        score: Callable[[IntArray], Scores],
+        first: IntArray,
+        plan: Breeding,
+        *,
+        budget: Budget,
+        watcher: Watcher | None = None,
+    ) -> IntArray:
+        """Improve a generation of vectors round by round, and return one of the last."""
+        return search(score, first, plan, budget=budget, rng=self.rng, watcher=watcher)
+
+    def draw_uniform(self, count: int, size: int, bound: int) -> IntArray:
+        """Draw public vectors, uniform on the lattice; no record decides them."""
+        return draw_uniform(count, size, bound, self.rng)
 
     def uniform_integers(self, below: int, count: int) -> IntArray:
         """Draw public integers from 0 up to `below`, exactly uniform; no record decides them."""

@@ -6,11 +6,8 @@ from math import exp, inf
 import numpy as np
 import pytest
 
-from dpublish.methods.wavecluster.privthr_em import (
-    PrivTHREM,
-    choose_threshold,
-    highest_threshold,
-)
+from dpublish.mechanisms.rank_threshold import choose_threshold
+from dpublish.methods.wavecluster.privthr_em import PrivTHREM, highest_threshold
 from dpublish.methods.wavecluster.wavecluster import WaveTransform, rank_sensitivity
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded

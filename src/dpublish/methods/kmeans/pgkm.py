@@ -18,8 +18,6 @@ from dpublish.mechanisms.genetic_search import (
     Breeding,
     Scores,
     count_rounds,
-    draw_uniform,
-    search,
 )
 from dpublish.mechanisms.selection import selection_rate
 from dpublish.methods.kmeans.kernels import STEP, CenterLosses
@@ -124,8 +122,8 @@ class PGkM(CenterMethod):
         def watch(done: int, total: int) -> None:
             run.step(done, total, "generations")
 
-        first = draw_uniform(plan.population, self.n_clusters * box.dimensions, UNIT, run.rng)
-        best = search(score, first, plan, budget=budgets["search"], rng=run.rng, watcher=watch)
+        first = run.draw_uniform(plan.population, self.n_clusters * box.dimensions, UNIT)
+        best = run.genetic_search(score, first, plan, budget=budgets["search"], watcher=watch)
         centers = best.reshape(self.n_clusters, box.dimensions) / UNIT
         return publish_centers(run, box, centers, notes=(f"{rounds:,} generations",))
 

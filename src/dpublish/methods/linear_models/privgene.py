@@ -18,8 +18,6 @@ from dpublish.mechanisms.genetic_search import (
     Breeding,
     Scores,
     count_rounds,
-    draw_uniform,
-    search,
 )
 from dpublish.mechanisms.selection import selection_rate
 from dpublish.methods.linear_models.kernel_losses import LOSS_UNIT, WEIGHT_UNIT
@@ -142,12 +140,11 @@ class PrivGene(Method[LinearModelRelease]):
             rounds = count_rounds(records, share, PARENTS[self.choice])
         plan = self._breeding(rounds)
         found = [
-            search(
+            run.genetic_search(
                 self._scorer(run, task, positive),
                 first_models(run, self.population, task.features.size),
                 plan,
                 budget=share,
-                rng=run.rng,
                 watcher=watch_rounds(run, number, len(task.problems)),
             )
             for number, (positive, share) in enumerate(
@@ -204,7 +201,7 @@ def first_models(run: Run, count: int, size: int) -> IntArray:
 
     Those have zero weights and an intercept that is positive, or negative.
     """
-    models = draw_uniform(count, size, LARGEST_WEIGHT, run.rng)
+    models = run.draw_uniform(count, size, LARGEST_WEIGHT)
     signs = np.repeat([1, -1], _BARE)[:count]
     models[: len(signs)] = 0
     models[: len(signs), -1] = signs * (1 + run.uniform_integers(LARGEST_WEIGHT, len(signs)))

@@ -10,8 +10,9 @@ import numpy as np
 from dpublish.accuracy.intervals import count_errors
 from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
-from dpublish.mechanisms.exact.sampler import require_rate, uniform_below
-from dpublish.mechanisms.selection import EXPONENTIAL, select, selection_rate
+from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.mechanisms.rank_threshold import rank_scale
+from dpublish.mechanisms.selection import selection_rate
 from dpublish.methods.wavecluster.plan import WaveMethod, WavePlan, require_share
 from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.methods.wavecluster.wavecluster import (
@@ -19,10 +20,7 @@ from dpublish.methods.wavecluster.wavecluster import (
     WaveTransform,
     rank_sensitivity,
 )
-from dpublish.privacy.budget import Budget
-from dpublish.randomness import RandomSource
 
-_MOST_BITS = 50  # of the number of candidates, so that the odds stay integers of 64 bits
 _OUTSIDE = 0.05
 
 
@@ -97,13 +95,12 @@ class PrivTHREM(WaveMethod):
         exact = run.sum(plan.kernel)
         counts = run.add_noise(exact, of=plan.kernel, budget=budgets["counts"])
         noisy = plan.transform.apply(counts)
-        threshold = choose_threshold(
+        threshold = run.choose_threshold(
             plan.transform.apply(exact),
             highest=highest_threshold(noisy, plan.transform, rate),
             percentile=self.percentile,
             sensitivity=rank_sensitivity(plan.transform, self.percentile),
             budget=budgets["threshold"],
-            rng=run.rng,
         )
         run.step(1, 1, "counts")
         return plan.publish(
@@ -135,60 +132,8 @@ class PrivTHREM(WaveMethod):
         return ExpectedError(summary, figures, target="one_cell_95")
 
 
-def rank_scale(sensitivity: Fraction, percentile: Fraction) -> Fraction:
-    """Return R of the scores, which are ranks in parts of the percentile's denominator."""
-    return 2 * sensitivity * percentile.denominator
-
-
 def highest_threshold(noisy: Coefficients, transform: WaveTransform, rate: Fraction) -> int:
     """Bound the thresholds (B) above from noisy coefficients, so that few exact ones exceed it."""
     cells = np.prod(transform.sizes)
     noise = ceil(transform.norm * Fraction(log(cells / _OUTSIDE)) / rate)
     return max(int(noisy.max()), 0) + noise
-
-
-def choose_threshold(
-    exact: Coefficients,
-    *,
-    highest: int,
-    percentile: Fraction,
-    sensitivity: Fraction,
-    budget: Budget,
-    rng: RandomSource,
-) -> int:
-    """Choose an integer from 1 to `highest` that about (1 - p) of the positive ones reach.
-
-    Privacy:
-        `budget.epsilon`-differentially private if one record moves the quality of each
-        threshold by at most `sensitivity` (Δ_q) and `highest` is public: it is the
-        exponential mechanism over multiples of a power of two from 1 step to `highest`.  The
-        quality of x is minus the distance between the number of positive coefficients that
-        reach x and 1 - p times the number of all.  Scores move by at most Δ_q up or down, so
-        R is twice that.  Thresholds between two coefficients share a score and are weighed as
-        one candidate that stands for many, which leaves the odds of each as they were
-        (docs/proofs/selection.md).
-
-    >>> from dpublish.randomness import seeded
-    >>> half = {"percentile": Fraction(1, 2), "sensitivity": Fraction(1)}
-    >>> exact = np.array([0, 8, 9, 40, 41])
-    >>> choose_threshold(exact, highest=50, **half, budget=Budget.seeded(20), rng=seeded(1))
-    13
-    """
-    shift = max(highest.bit_length() - _MOST_BITS, 0)
-    top = highest >> shift
-    positive = np.minimum(exact[exact > 0] >> shift, top).astype(np.int64)
-    # Candidates in (edges[i + 1], edges[i]] are reached by i coefficients.
-    edges = np.concatenate(([top], np.sort(positive)[::-1], [0]))
-    lengths = edges[:-1] - edges[1:]
-    rest, parts = (1 - percentile).numerator, percentile.denominator
-    scores = -np.abs(parts * np.arange(lengths.size) - rest * positive.size)
-    chosen = select(
-        scores,
-        sensitivity_range=rank_scale(sensitivity, percentile),
-        method=EXPONENTIAL,
-        weights=lengths,
-        budget=budget,
-        rng=rng,
-    )
-    inside = uniform_below(int(lengths[chosen]), 1, rng)[0]
-    return int(edges[chosen + 1] + 1 + inside) << shift
