@@ -111,8 +111,8 @@ def _styles(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:
     styles: dict[str, dict[str, Any]] = {}
     for number, label in enumerate(label for label, is_ours in lines.items() if is_ours):
         color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
-        dash = "-" if number < len(COLORS) else "--"  # colors begin again
-        look = {"color": color, "marker": marker, "linestyle": dash}
+        again = "-" if number < len(COLORS) else "--"  # where colors begin again
+        look = {"color": color, "marker": marker, "linestyle": again}
         styles[label] = look | {"markersize": 4, "linewidth": 1.6}
     for number, label in enumerate(label for label, is_ours in lines.items() if not is_ours):
         shade, dash = divmod(number, len(DASHES))
