@@ -39,6 +39,8 @@ def test_text_is_escaped_and_figures_are_not():
 def test_columns_of_numbers_are_those_that_hold_nothing_else():
     rows = [["a", "1,000", "0.5 ±0.1*", "1", ""], ["2", "", "cannot run", "one", ""]]
     assert Listing("vwxyz", rows).numeric == [False, True, True, False, False]
+    ranges = Listing(["age", "day", "share"], [["36..55", "2020-01-31", "-12.5 %"]])
+    assert ranges.numeric == [False, False, True]
     assert Listing(["x", "y"], []).numeric == [False, False]
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from dpublish.core.released import Release
 from dpublish.evaluation.evaluations import Request
 from dpublish.evaluation.evaluations import evaluate as measure
-from dpublish.evaluation.finding import Finding
+from dpublish.evaluation.findings import Finding
 from dpublish.evaluation.true_rows import read_rows
 
 

@@ -24,14 +24,14 @@ from dpublish.evaluation.classification import (
     gives_rows,
     require_columns,
 )
-from dpublish.evaluation.finding import Finding
-from dpublish.evaluation.sklearn_adapter import CLASSIFIERS, SVM_ROWS
-from dpublish.evaluation.synthetic_table import Comparison
-from dpublish.evaluation.table_findings import (
+from dpublish.evaluation.findings import (
+    Finding,
     association_finding,
     marginal_finding,
     query_finding,
 )
+from dpublish.evaluation.sklearn_adapter import CLASSIFIERS, SVM_ROWS
+from dpublish.evaluation.synthetic_table import Comparison
 
 STAMP = "NOT PRIVATE: measured on true rows; for the owner's eyes only"
 

@@ -7,7 +7,7 @@ import numpy as np
 from dpublish.core.released import Release
 from dpublish.data.axis import Axis
 from dpublish.evaluation.evaluations import STAMP
-from dpublish.evaluation.finding import Finding
+from dpublish.evaluation.findings import Finding
 from dpublish.evaluation.synthetic_table import Comparison
 from dpublish.plots.comparisons import (
     MarginalPlot,

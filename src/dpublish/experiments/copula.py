@@ -50,9 +50,8 @@ from dpublish.experiments.trials import (
     Key,
     Result,
     Trial,
+    how_often,
     means_by,
-    repeats_of,
-    times,
 )
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import parse_epsilon
@@ -442,7 +441,7 @@ class CopulaStudy(Study[Figure]):
     def how_it_was_run(self, results: Sequence[Result]) -> list[str]:
         """Describe repeats and answers."""
         return [
-            f"Every method is run {times(repeats_of(results))} with fresh noise and fresh "
+            f"Every method is run {how_often(results)} with fresh noise and fresh "
             "queries at every point, with its default settings. Answers are the release's own "
             "estimates where it offers them, and counts of its synthetic rows otherwise. A "
             "method that refuses a table from what is publicly known of it is marked "

@@ -13,7 +13,7 @@ from dpublish.datasets.benchmarks import BENCHMARKS
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.evaluation.classification import HeldOut, stratified_folds
 from dpublish.evaluation.features import encode_classes
-from dpublish.experiments.trials import Result, repeats_of, times
+from dpublish.experiments.trials import Result, how_often
 from dpublish.randomness import plain_generator
 from dpublish.types import IntArray
 
@@ -71,5 +71,5 @@ def fold_words(results: Sequence[Result], made: str) -> str:
     return (
         f"Each dataset is cut into {FOLDS} folds that hold equal parts of every class. In turn "
         f"{folds} of them {'is' if folds == 1 else 'are'} measured on, and {made} the other "
-        f"{FOLDS - 1}; each is done {times(repeats_of(results))} with fresh noise."
+        f"{FOLDS - 1}; each is done {how_often(results)} with fresh noise."
     )

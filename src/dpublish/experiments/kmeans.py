@@ -41,8 +41,7 @@ from dpublish.experiments.trials import (
     Key,
     Result,
     Trial,
-    repeats_of,
-    times,
+    how_often,
 )
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.plots.comparisons import HeatLayout, HeatPanel, Line, Panel, heat_maps
@@ -308,7 +307,7 @@ class KMeansStudy(Study[Figure]):
     def how_it_was_run(self, results: Sequence[Result]) -> list[str]:
         """Describe repeats and the reference."""
         return [
-            f"Every method is run {times(repeats_of(results))} with fresh noise at every point, "
+            f"Every method is run {how_often(results)} with fresh noise at every point, "
             "with its default settings. The reference is k-means without privacy from ten starts "
             "among the points, the best of which counts.",
         ]

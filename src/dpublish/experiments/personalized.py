@@ -46,8 +46,7 @@ from dpublish.experiments.trials import (
     Key,
     Result,
     Trial,
-    repeats_of,
-    times,
+    how_often,
 )
 from dpublish.methods.personalized.exponential import PersonalizedEM
 from dpublish.methods.personalized.method import PersonalSettings
@@ -623,7 +622,7 @@ class PersonalStudy(Study[PersonalFigure]):
         figure = self.figure_of(results)
         drawn = dict.fromkeys(str(trial.setting["preferences"]) for trial, _ in results)
         said = [
-            f"Every method is run {times(repeats_of(results))} at every point, with fresh noise "
+            f"Every method is run {how_often(results)} at every point, with fresh noise "
             "and fresh preferences, the same for all methods.",
             *(f"{name}: {DISTRIBUTIONS[name].title}." for name in drawn),
         ]

@@ -36,9 +36,8 @@ from dpublish.experiments.trials import (
     Key,
     Result,
     Trial,
+    how_often,
     means_by,
-    repeats_of,
-    times,
 )
 from dpublish.methods.streams.method import make_stream_method
 from dpublish.plots.comparisons import Layout, Line, Panel, small_multiples
@@ -455,7 +454,7 @@ class StreamStudy(Study[Figure]):
     def how_it_was_run(self, results: Sequence[Result]) -> list[str]:
         """Describe repeats and usual settings."""
         return [
-            f"Every method is run {times(repeats_of(results))} with fresh noise and fresh "
+            f"Every method is run {how_often(results)} with fresh noise and fresh "
             "queries at every point; simulated streams are simulated afresh each time. Unless "
             f"the page says otherwise windows have {WINDOW} steps, and methods that need to know "
             f"how often to publish do so {RELEASES} times in the stream or in a window. Every "

@@ -34,8 +34,7 @@ from dpublish.experiments.trials import (
     Key,
     Result,
     Trial,
-    repeats_of,
-    times,
+    how_often,
 )
 from dpublish.mechanisms.sparse_vector.calibration import NoiseKind
 from dpublish.mechanisms.sparse_vector.retraversal import retraverse
@@ -325,7 +324,7 @@ class SelectionStudy(Study[Figure]):
 
     def how_it_was_run(self, results: Sequence[Result]) -> list[str]:
         """Say how often."""
-        return [f"Every method is run {times(repeats_of(results))} with fresh noise."]
+        return [f"Every method is run {how_often(results)} with fresh noise."]
 
 
 STUDY = SelectionStudy()

@@ -191,15 +191,11 @@ def _mean_text(several: Iterable[Mapping[str, float]], measure: str) -> str:
     return f"{fmean(values):.3f}" if values else ""
 
 
-def times(count: int) -> str:
-    """Write how often something was done.
+def how_often(results: Sequence[Result]) -> str:
+    """Write how often each trial was repeated.
 
-    >>> times(1), times(2)
-    ('1 time', '2 times')
+    >>> how_often([Result(Trial("demo", "best", "1", seed), {}) for seed in range(2)])
+    '2 times'
     """
+    count = len({trial.seed for trial, _ in results})
     return f"{count} time{'s' if count > 1 else ''}"
-
-
-def repeats_of(results: Sequence[Result]) -> int:
-    """Count the repeats."""
-    return len({trial.seed for trial, _ in results})

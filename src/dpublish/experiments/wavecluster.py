@@ -45,8 +45,7 @@ from dpublish.experiments.trials import (
     Key,
     Result,
     Trial,
-    repeats_of,
-    times,
+    how_often,
 )
 from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.methods.wavecluster.wavecluster import WaveTransform, wave_clusters
@@ -463,7 +462,7 @@ class WaveStudy(Study[Figure]):
         return [
             f"Each run leaves one point in {FOLDS} aside. True and private clusters are found in "
             "the others; those left aside are what OCM, 2CE and the F-measure are taken on. "
-            f"Each is done {times(repeats_of(results))} with fresh noise.",
+            f"Each is done {how_often(results)} with fresh noise.",
             "The wavelet is Haar's, once. Bounds, grid and the part of cells left out are public "
             "settings that were chosen so that the plain algorithm finds what people see.",
         ]

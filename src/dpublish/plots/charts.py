@@ -116,7 +116,8 @@ def heat_map(
     with drawing((7.2, height)) as drawn:
         axes = drawn.axes[0]
         image = axes.imshow(np.maximum(counts, 0), aspect="auto", cmap="Blues", rasterized=True)
-        axes.figure.colorbar(image, ax=axes, label="records", fraction=0.04, pad=0.02)
+        scale = axes.figure.colorbar(image, ax=axes, label="records", fraction=0.04, pad=0.02)
+        label_by_counts(scale.ax.yaxis)
         _thin_ticks(axes, column_labels)
         step = max(1, len(row_labels) // 24)
         shown = range(0, len(row_labels), step)

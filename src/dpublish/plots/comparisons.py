@@ -32,6 +32,7 @@ from dpublish.plots.style import (
 )
 from dpublish.types import FloatArray, IntArray
 
+_INCHES_PER_LETTER = 0.065  # of a legend
 _SMALLEST = 1e-4  # colors of what is less look the same
 _MOST_BARS = 12  # more values than this are drawn as a line
 _NUMBERED = 12  # maps of more columns show no numbers
@@ -82,8 +83,11 @@ def small_multiples(panels: Sequence[Panel], layout: Layout) -> str | None:
     columns = columns_for(len(panels))
     rows = -(-len(panels) // columns)
     styles = _styles(panels)
-    legend_height = 0.22 * -(-len(styles) // 2) + 0.2 + (0.2 if layout.note else 0)
-    size = (layout.width * columns, layout.height * rows + legend_height)
+    label_width = 0.6 + _INCHES_PER_LETTER * max(map(len, styles), default=0)
+    width = max(layout.width * columns, label_width)
+    legend_columns = 2 if 2 * label_width <= width else 1
+    legend_height = 0.22 * -(-len(styles) // legend_columns) + 0.2 + (0.2 if layout.note else 0)
+    size = (width, layout.height * rows + legend_height)
     with drawing(
         size, panels=len(panels), columns=columns, shares_scale=layout.has_one_scale
     ) as drawn:
@@ -95,7 +99,7 @@ def small_multiples(panels: Sequence[Panel], layout: Layout) -> str | None:
             if number % columns == 0:
                 axes.set_ylabel(layout.up)
         keys = [handles[label] for label in styles]
-        drawn.figure.legend(keys, styles, loc="outside lower left", ncols=2)
+        drawn.figure.legend(keys, styles, loc="outside lower left", ncols=legend_columns)
         if layout.note:
             drawn.figure.suptitle(layout.note, fontsize=LABEL_SIZE, color=TEXT)
         return drawn.svg()
@@ -107,7 +111,9 @@ def _styles(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:
     styles: dict[str, dict[str, Any]] = {}
     for number, label in enumerate(label for label, is_ours in lines.items() if is_ours):
         color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
-        styles[label] = {"color": color, "marker": marker, "markersize": 4, "linewidth": 1.6}
+        again = "-" if number < len(COLORS) else "--"  # where colors begin again
+        look = {"color": color, "marker": marker, "linestyle": again}
+        styles[label] = look | {"markersize": 4, "linewidth": 1.6}
     for number, label in enumerate(label for label, is_ours in lines.items() if not is_ours):
         shade, dash = divmod(number, len(DASHES))
         color = GRAYS[shade % len(GRAYS)]

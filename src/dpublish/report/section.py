@@ -12,7 +12,8 @@ from importlib import import_module
 
 from dpublish.core.released import Release
 
-_NUMBER = re.compile(r"[-+±.,\d\s%*]*|cannot run")
+_AMOUNT = r"[-+]?\d[\d,]*(\.\d+)?"
+_NUMBER = re.compile(rf"({_AMOUNT}( ±{_AMOUNT})?\*?( %)?)?|cannot run")
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""What is reported of a synthetic table: one finding each on marginals, pairs and range counts."""
+"""What evaluations find; of a synthetic table, about marginals, pairs and range counts."""
 
+from collections.abc import Sequence
 from statistics import fmean
+from typing import Any, NamedTuple
 
-from dpublish.evaluation.finding import Finding
 from dpublish.evaluation.synthetic_table import QUANTILES, Association, Comparison
 from dpublish.methods.marginals.released import MarginalsRelease
 
@@ -11,6 +12,17 @@ WORST = 10
 SCALED = "answers are scaled to the number of true rows, which may be others than those published"
 
 INDEPENDENT = "marginals do not say how columns hang together: columns are taken as independent"
+
+
+class Finding(NamedTuple):
+    """A table of figures for people, and the same figures for programs."""
+
+    name: str
+    title: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str]
+    figures: dict[str, Any]
 
 
 def marginal_finding(comparison: Comparison) -> Finding:
