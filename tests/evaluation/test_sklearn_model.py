@@ -9,7 +9,7 @@ import pytest
 
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter, InvalidQuery
-from dpublish.evaluation.sklearn_adapter import as_classifier
+from dpublish.evaluation.evaluate import as_classifier
 from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.privpfc.released import PrivPfCRelease
 from dpublish.privacy.budget import Budget

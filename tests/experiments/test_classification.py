@@ -45,7 +45,7 @@ class StandIn:
 @pytest.fixture(autouse=True)
 def stand_ins(monkeypatch):
     for name in FOUR:
-        entry = Entry(f"{__name__}:StandIn", task="", publishes="", prefer="")
+        entry = Entry(f"{__name__}:StandIn", task="", publishes="", prefer_when="")
         monkeypatch.setitem(CATALOG, name, entry)
     monkeypatch.delenv(VARIABLE, raising=False)
 

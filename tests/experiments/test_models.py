@@ -84,7 +84,7 @@ def stand_ins(monkeypatch):
     for name in METHODS:
         if name not in REAL:
             kind = LogisticStandIn if name == "functional" else StandIn
-            entry = Entry(f"{__name__}:{kind.__name__}", task="", publishes="", prefer="")
+            entry = Entry(f"{__name__}:{kind.__name__}", task="", publishes="", prefer_when="")
             monkeypatch.setitem(CATALOG, name, entry)
     monkeypatch.delenv(VARIABLE, raising=False)
 

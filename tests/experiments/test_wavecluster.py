@@ -65,7 +65,7 @@ class StandIn:
 @pytest.fixture(autouse=True)
 def stand_ins(monkeypatch):
     for name in {method.method for method in METHODS.values()}:
-        entry = Entry(f"{__name__}:StandIn", task="", publishes="", prefer="")
+        entry = Entry(f"{__name__}:StandIn", task="", publishes="", prefer_when="")
         monkeypatch.setitem(CATALOG, name, entry)
     monkeypatch.delenv(VARIABLE, raising=False)
 

@@ -1,4 +1,7 @@
-"""Measure a release on true rows in one call.  NOT PRIVATE: for the owner's eyes only."""
+"""Measure a release on true rows in one call, or use it as a scikit-learn classifier.
+
+What `evaluate` returns is NOT PRIVATE: for the owner's eyes only.
+"""
 
 from collections.abc import Sequence
 from os import PathLike, fspath
@@ -10,6 +13,7 @@ from dpublish.core.released import Release
 from dpublish.evaluation.evaluations import Request
 from dpublish.evaluation.evaluations import evaluate as measure
 from dpublish.evaluation.findings import Finding
+from dpublish.evaluation.sklearn_adapter import require_sklearn
 from dpublish.evaluation.true_rows import read_rows
 
 
@@ -44,6 +48,19 @@ def evaluate(
             seed=seed,
         )
     )
+
+
+def as_classifier(release: Release) -> Any:
+    """Make a scikit-learn classifier of a release that predicts a class.
+
+    It is fitted already, and refuses to be fitted again: what scikit-learn calls fitting would
+    not touch what was released.  Where `fit` has to be called, as in cross-validation, freeze
+    it: `sklearn.frozen.FrozenEstimator(as_classifier(release))`.
+    """
+    require_sklearn()
+    from dpublish.evaluation.released_classifier import ReleasedClassifier
+
+    return ReleasedClassifier(release)
 
 
 def _rows(source: Any, names: Sequence[str]) -> pa.Table:

@@ -130,19 +130,6 @@ def fit_on_release(
     return fit(rows, release.schema, target, classifier, seed=seed)
 
 
-def as_classifier(release: Release) -> Any:
-    """Make a scikit-learn classifier of a release that predicts a class.
-
-    It is fitted already, and refuses to be fitted again: what scikit-learn calls fitting would
-    not touch what was released.  Where `fit` has to be called, as in cross-validation, freeze
-    it: `sklearn.frozen.FrozenEstimator(as_classifier(release))`.
-    """
-    require_sklearn()
-    from dpublish.evaluation.released_classifier import ReleasedClassifier
-
-    return ReleasedClassifier(release)
-
-
 def label_points(
     labeled: NDArray[np.float64],
     labels: NDArray[np.int64],

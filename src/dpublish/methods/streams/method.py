@@ -198,7 +198,7 @@ class HorizonOrWindow(StreamMethod):
                 "give either horizon (the stream ends after so many steps; users are hidden in "
                 "all of them) or window (it never ends; users are hidden within so many steps)"
             )
-        require_count(steps=self.span)
+        require_count(steps=self.window if self.horizon is None else self.horizon)
 
 
 def stream_class(name: str) -> type[StreamMethod]:
