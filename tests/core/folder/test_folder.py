@@ -82,7 +82,7 @@ def test_an_interrupt_leaves_nothing_behind(release, tmp_path, monkeypatch):
     ("key", "value"),
     [
         ("kind", "painting"),
-        ("format", 2),
+        ("format", 3),
         ("metadata", {}),
         ("metadata", None),
         ("files", {"../../etc/passwd": {"sha256": "0"}}),
@@ -101,7 +101,16 @@ def test_a_head_that_was_changed_does_not_load(release, tmp_path, key, value):
         load(path)
 
 
-@pytest.mark.parametrize("text", ['{"format": 1, "kind": []}', "[" * 100_000, '{"format": true}'])
+@pytest.mark.parametrize(("number", "said"), [(1, "dpublish 0.1"), (3, "newer dpublish")])
+def test_a_folder_of_another_format_is_refused_with_what_to_do(release, tmp_path, number, said):
+    folder = release.save(tmp_path / "out")
+    head = json.loads((folder / "release.json").read_text())
+    (folder / "release.json").write_text(json.dumps(head | {"format": number}))
+    with pytest.raises(CorruptRelease, match=said):
+        load(folder)
+
+
+@pytest.mark.parametrize("text", ['{"format": 2, "kind": []}', "[" * 100_000, '{"format": true}'])
 def test_a_head_that_is_nonsense_does_not_load(release, tmp_path, text):
     path = release.save(tmp_path / "out")
     (path / "release.json").write_text(text)

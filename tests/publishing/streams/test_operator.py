@@ -472,13 +472,14 @@ def test_a_missing_a_newer_and_a_damaged_state_file_are_refused(workspace, state
         with pytest.raises(InputError, match="does not exist; `dpublish stream start`"):
             use(state)
     start(workspace).close()
+    for number, said in ((3, "upgrade dpublish"), (1, "go on with dpublish 0.1")):
+        with sqlite3.connect(state) as connection:
+            connection.execute(f"PRAGMA user_version = {number}")
+        connection.close()
+        with pytest.raises(InputError, match=said):
+            StreamOperator.open(state)
     with sqlite3.connect(state) as connection:
         connection.execute("PRAGMA user_version = 2")
-    connection.close()
-    with pytest.raises(InputError, match="upgrade dpublish"):
-        StreamOperator.open(state)
-    with sqlite3.connect(state) as connection:
-        connection.execute("PRAGMA user_version = 1")
         connection.execute("UPDATE metadata SET value = '{' WHERE name = 'public'")
     connection.close()
     with pytest.raises(InputError, match="damaged"):

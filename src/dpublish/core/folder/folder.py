@@ -57,7 +57,7 @@ from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.storage.files import PARTIAL, file_time, json_bytes, set_times, sync, write_file
 
-FORMAT = 1
+FORMAT = 2
 HEAD = "release.json"
 _OWN = (HEAD, SIGNATURE)  # what the manifest cannot list
 _NOT_A_RELEASE = (
@@ -320,9 +320,19 @@ def _parse_head(folder: Path, content: bytes) -> dict[str, Any]:
     head = parse_json(content, folder / HEAD)
     if not isinstance(head, dict) or type(head.get("format")) is not int or head["format"] < 1:
         raise CorruptRelease(f"{folder}/{HEAD} is not a release")
-    if head["format"] > FORMAT:
-        raise CorruptRelease(f"{folder} was written by a newer dpublish; upgrade to open it")
+    require_format(folder, head["format"], FORMAT)
     return head
+
+
+def require_format(folder: Path, found: int, known: int) -> None:
+    """Refuse a folder of another format, and say which version reads it."""
+    if found > known:
+        raise CorruptRelease(f"{folder} was written by a newer dpublish; upgrade to open it")
+    if found < known:
+        raise CorruptRelease(
+            f"{folder} was written by dpublish 0.1 (format {found}), which this version does not "
+            "read; open it with dpublish 0.1, or publish again"
+        )
 
 
 def _read_known(folder: Path, name: str, known: Fingerprint) -> bytes:

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpublish.core.folder.folder import Layout
+from dpublish.core.folder.folder import Layout, require_format
 from dpublish.core.folder.manifest import SIGNATURE, Differences
 from dpublish.core.folder.opening import (
     MOST_JSON_BYTES,
@@ -64,7 +64,7 @@ from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.storage.files import PARTIAL, json_bytes, set_times, sync, write_file
 
-FORMAT = 1
+FORMAT = 2
 _NOT_A_STREAM = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
@@ -294,8 +294,7 @@ def read_head(folder: Path) -> dict[str, Any]:
     require_modest_claims(head)
     if not isinstance(head, dict) or type(head.get("format")) is not int or head["format"] < 1:
         raise CorruptRelease(f"{folder}/{HEAD} is not a stream")
-    if head["format"] > FORMAT:
-        raise CorruptRelease(f"{folder} was written by a newer dpublish; upgrade to open it")
+    require_format(folder, head["format"], FORMAT)
     if head.get("kind") != StreamRelease.kind:
         raise CorruptRelease(f"{folder} holds a kind of stream that this version does not know")
     return head

@@ -41,10 +41,11 @@ _STATE = FileKind(
     content="the state of a stream",
     maker="dpublish stream start",
     application=0x6450_5331,  # "dPS1"
-    format=1,
+    format=2,
     tables=_TABLES,
     error=InputError,
     is_secret=True,
+    older="of dpublish 0.1, which this version does not read: go on with dpublish 0.1",
 )
 _DAMAGE = (
     BudgetError,
