@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish.core import run as run_module
 from dpublish.data.box import UNIT
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.evaluation.metrics.clustering import normalized_intra_cluster_variance
-from dpublish.methods.kmeans import pgkm as evolved
 from dpublish.methods.kmeans.kernels import STEP
 from dpublish.methods.kmeans.pgkm import PGkM
 from dpublish.privacy.budget import Budget
@@ -46,7 +46,7 @@ def heaps(records=3000):
 def generations_of(monkeypatch, points, budget, **settings):
     """Run, and note every generation with its scores and range."""
     seen = []
-    real = evolved.search
+    real = run_module.search
 
     def spy(score, first, plan, **more):
         def noted(generation):
@@ -56,7 +56,7 @@ def generations_of(monkeypatch, points, budget, **settings):
 
         return real(noted, first, plan, **more)
 
-    monkeypatch.setattr(evolved, "search", spy)
+    monkeypatch.setattr(run_module, "search", spy)
     method = PGkM(**({"n_clusters": 2} | settings))
     release = method.release(table_of(points), budget=Budget.seeded(budget), rng=seeded(1))
     return seen, release

@@ -91,7 +91,7 @@ def test_the_range_of_the_whole_box_covers_every_loss_and_is_nearly_attained(mod
 
 def test_generations_shrink_and_their_range_with_them(monkeypatch):
     seen = []
-    real = privgene.search
+    real = run_module.search
 
     def spy(score, first, plan, **more):
         def noted(generation):
@@ -101,7 +101,7 @@ def test_generations_shrink_and_their_range_with_them(monkeypatch):
 
         return real(noted, first, plan, **more)
 
-    monkeypatch.setattr(privgene, "search", spy)
+    monkeypatch.setattr(run_module, "search", spy)
     method_of().release(make_table(random_records(1, 20)), budget=Budget.seeded(1), rng=seeded(1))
     assert len(seen) == 3
     assert seen[0][1] > 3 * seen[1][1] > 0
