@@ -26,7 +26,6 @@ from dpublish.ledger.ledger import Ledger
 from dpublish.privacy.receipt import Receipt
 
 HERE = Path(__file__).parent
-COMMANDS = ("release", "stream", "ledger", "use", "plan", "schema", "predict", "choose_k")
 HANG = 1000
 """Stands for the exit code of a command that had to be ended."""
 
@@ -95,8 +94,8 @@ def import_commands() -> None:
     """Import what commands import late, so that a fork begins at once."""
     for name in ("duckdb", "jinja2", "pyarrow.parquet", "scipy.special", "scipy.stats"):
         import_module(name)
-    for name in COMMANDS:
-        import_module(f"dpublish.cli.{name}")
+    for location, _ in import_module("dpublish.cli.main").COMMANDS.values():
+        import_module(location.partition(":")[0])
     # Drawing takes most of the time of a small release and touches neither ledger nor folder.
     import_module("dpublish.report.page").can_draw = lambda: False
 

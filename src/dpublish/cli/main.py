@@ -18,7 +18,7 @@ from dpublish.cli.group import Group
 from dpublish.cli.stop_signals import Stopped, StopSignals
 from dpublish.errors import DPublishError, InvalidParameter, LedgerExposed
 
-_COMMANDS = {
+COMMANDS = {
     "demo": ("dpublish.cli.demo:demo", "Try it: data, schema, release and report in a minute."),
     "schema": ("dpublish.cli.schema:schema", "Draft, check and show the schema of a table."),
     "ledger": ("dpublish.cli.ledger:ledger", "Keep the ledger: caps, grants, verification."),
@@ -56,18 +56,18 @@ class _LazyGroup(Group):
     """A group that knows its subcommands by name and imports one only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        module, _, name = _COMMANDS[cmd_name][0].partition(":")
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
