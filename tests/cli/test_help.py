@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpublish.cli.group import complete_methods
-from dpublish.cli.main import _COMMANDS, command
+from dpublish.cli.main import COMMANDS, command
 from dpublish.core import plugins
 
 
@@ -154,7 +154,7 @@ def test_a_real_bash_completes_with_the_script(tmp_path):
 
 
 def test_every_command_has_help_and_says_what_it_does():
-    for name, (_, text) in _COMMANDS.items():
+    for name, (_, text) in COMMANDS.items():
         shown = CliRunner().invoke(command, [name, "--help"])
         assert shown.exit_code == 0
         assert text
