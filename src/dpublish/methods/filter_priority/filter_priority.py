@@ -15,11 +15,7 @@ from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse
 from dpublish.methods.filter_priority.released import TABLE_COLUMNS, FilterPriorityRelease
-from dpublish.methods.histogram.domain import (
-    counted_columns,
-    require_few,
-    require_names,
-)
+from dpublish.methods.histogram.domain import counted_columns, require_few, require_names
 from dpublish.randomness import RandomSource
 from dpublish.types import IntArray
 

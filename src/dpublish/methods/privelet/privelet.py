@@ -13,11 +13,7 @@ from dpublish.data.column import Column
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.histogram.domain import (
-    counted_columns,
-    require_few,
-    require_names,
-)
+from dpublish.methods.histogram.domain import counted_columns, require_few, require_names
 from dpublish.methods.privelet.haar import depth_of, mean_square, transform
 from dpublish.methods.privelet.released import (
     PriveletRelease,

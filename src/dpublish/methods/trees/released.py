@@ -31,13 +31,7 @@ from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.trees.tree import (
-    Branches,
-    Routes,
-    TreeShape,
-    branch_conditions,
-    write_rules,
-)
+from dpublish.methods.trees.tree import Branches, Routes, TreeShape, branch_conditions, write_rules
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.types import FloatArray, IntArray

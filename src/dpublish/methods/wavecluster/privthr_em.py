@@ -15,11 +15,7 @@ from dpublish.mechanisms.rank_threshold import rank_scale
 from dpublish.mechanisms.selection import selection_rate
 from dpublish.methods.wavecluster.plan import WaveMethod, WavePlan, require_share
 from dpublish.methods.wavecluster.released import WaveClusterRelease
-from dpublish.methods.wavecluster.wavecluster import (
-    Coefficients,
-    WaveTransform,
-    rank_sensitivity,
-)
+from dpublish.methods.wavecluster.wavecluster import Coefficients, WaveTransform, rank_sensitivity
 
 _OUTSIDE = 0.05
 
