@@ -11,13 +11,12 @@ from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.mechanisms.genetic_search import (
-    FEWEST_ROUNDS,
     MOST_ROUNDS,
-    RECORDS_PER_ROUND,
     SHRINK,
     Breeding,
     Scores,
     count_rounds,
+    predict_rounds,
 )
 from dpublish.mechanisms.selection import selection_rate
 from dpublish.methods.linear_models.kernel_losses import LOSS_UNIT, WEIGHT_UNIT
@@ -167,7 +166,7 @@ class PrivGene(Method[LinearModelRelease]):
         parents = PARENTS[self.choice]
         largest = largest_score(task)
         selection_rate(share / ((self.rounds or MOST_ROUNDS) * parents), largest)
-        rounds = float(self.rounds or _predicted_rounds(n_records or 0, share, parents))
+        rounds = float(self.rounds or predict_rounds(n_records or 0, share, parents))
         sensitivity = largest / LOSS_UNIT
         if parents == 1 and rounds > 1:
             first = 2 * 0.1 * LARGEST_WEIGHT / WEIGHT_UNIT
@@ -206,9 +205,3 @@ def first_models(run: Run, count: int, size: int) -> IntArray:
     models[: len(signs)] = 0
     models[: len(signs), -1] = signs * (1 + run.uniform_integers(LARGEST_WEIGHT, len(signs)))
     return models
-
-
-def _predicted_rounds(records: int, share: Fraction, parents: int) -> float:
-    """Compute the number of rounds unrounded, so that more budget never predicts a larger error."""
-    wanted = records * float(share) / (RECORDS_PER_ROUND * parents)
-    return min(max(wanted, float(FEWEST_ROUNDS)), float(MOST_ROUNDS))

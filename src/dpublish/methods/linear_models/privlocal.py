@@ -16,12 +16,11 @@ from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.genetic_search import (
-    FEWEST_ROUNDS,
     MOST_ROUNDS,
-    RECORDS_PER_ROUND,
     Scores,
     Watcher,
     count_rounds,
+    predict_rounds,
 )
 from dpublish.mechanisms.selection import selection_rate
 from dpublish.methods.linear_models.kernel_losses import LOSS_UNIT, WEIGHT_UNIT
@@ -197,8 +196,7 @@ class PrivLocal(Method[LinearModelRelease]):
     def _predict_rounds(self, records: int, share: float) -> float:
         """Compute the number of rounds unrounded: more budget never predicts a larger error."""
         if self.moves == "single":
-            wanted = records * share / RECORDS_PER_ROUND
-            return min(max(wanted, float(FEWEST_ROUNDS)), float(MOST_ROUNDS))
+            return predict_rounds(records, share, 1)
         wanted = sqrt(records * share) / SQUARE_RECORDS_PER_ROUND
         return min(max(wanted, float(FEWEST_GROUP_ROUNDS)), float(MOST_GROUP_ROUNDS))
 

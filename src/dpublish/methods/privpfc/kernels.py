@@ -16,14 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.aggregates.cells import (
-    ColumnSet,
-    Lookups,
-    cell_keys,
-    find_axes,
-    look_up,
-    make_lookups,
-)
+from dpublish.aggregates.cells import ColumnSet, Lookups, cell_keys, find_axes, look_up, tabulate
 from dpublish.aggregates.kernel import CodeSums
 from dpublish.data.axis import Axis
 from dpublish.data.batch import Batch
@@ -91,7 +84,7 @@ class ClassCuboids(CodeSums):
 
     @cached_property
     def _lookups(self) -> Lookups:
-        return make_lookups(axis for axes in self.axes for axis in axes)
+        return tabulate(axis for axes in self.axes for axis in axes)
 
     def zero(self) -> NDArray[np.int64]:
         """Make the answer for no records: all cuboids, then the number of records."""
