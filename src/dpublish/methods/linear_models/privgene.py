@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.mechanisms.genetic_search import (
@@ -33,7 +33,7 @@ from dpublish.methods.linear_models.model_scores import (
     watch_rounds,
 )
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.linear_models.task import CLASSIFIERS, PREDICTORS, ModelTask, count_records
+from dpublish.methods.linear_models.task import ClassifierMethod, ModelTask, count_records
 from dpublish.types import IntArray
 
 PARENTS = {"range": 1, "plain": 10}
@@ -42,7 +42,7 @@ _BARE = 10  # models of zero weights and a positive intercept; as many of a nega
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivGene(Method[LinearModelRelease]):
+class PrivGene(ClassifierMethod):
     """Publish a linear classifier that a genetic search finds by private choices.
 
     A generation of 200 models is scored by the records, one of them is chosen privately, and
@@ -85,15 +85,11 @@ class PrivGene(Method[LinearModelRelease]):
     """
 
     name: ClassVar[str] = "privgene"
-    task: ClassVar[str] = "model fitting"
     publishes: ClassVar[str] = (
         "a logistic regression or support vector machine, found by a genetic algorithm"
     )
     prefer_when: ClassVar[str] = "you compare with PrivGene"
 
-    target: str = setting("Column of the classes.")
-    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
-    model: Literal["logistic", "svm"] = setting(CLASSIFIERS, default="logistic")
     choice: Literal["range", "plain"] = setting(
         "Scale the noise of a choice to how far one record can move two candidates apart (range), "
         "or to the largest loss in the whole box and with ten parents, as the paper's baseline "
@@ -129,7 +125,7 @@ class PrivGene(Method[LinearModelRelease]):
             the largest loss of the box, which is as good for losses that are not negative.
             No score is published.
         """
-        task = ModelTask.of(run.schema, self.target, self.predictors, self.model)
+        task = self.model_task(run.schema)
         # Opened before any row is read: a share that is already used stops here.
         budgets = run.split(**search_shares(self.rounds))
         rounds = self.rounds
@@ -161,7 +157,7 @@ class PrivGene(Method[LinearModelRelease]):
         the step of the mutation.  How near the search comes to the best model of all is not
         predicted.
         """
-        task = ModelTask.of(schema, self.target, self.predictors, self.model)
+        task = self.model_task(schema)
         share = require_search(task, self.rounds, epsilon)
         parents = PARENTS[self.choice]
         largest = largest_score(task)

@@ -66,7 +66,6 @@ class AG(BoxMethod):
     """
 
     name: ClassVar[str] = "ag"
-    task: ClassVar[str] = "counting"
     publishes: ClassVar[str] = (
         "noisy counts of a grid that is finer where records are dense; range counts and rows "
         "follow for free"

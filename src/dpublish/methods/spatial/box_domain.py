@@ -9,6 +9,7 @@ in proportion to (N epsilon)^(2d / (2 + d)).
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,6 +34,8 @@ _ROUNDING = 1e-9
 @dataclass(frozen=True, kw_only=True)
 class BoxMethod(Method[SpatialRelease]):
     """What methods share that cut columns into boxes."""
+
+    task: ClassVar[str] = "counting"
 
     columns: tuple[str, ...] = setting(
         "Columns to cut; all numeric, integer and ordinal ones unless named.", default=()

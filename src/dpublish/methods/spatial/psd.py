@@ -77,7 +77,6 @@ class PSD(BoxMethod):
     """
 
     name: ClassVar[str] = "psd"
-    task: ClassVar[str] = "counting"
     publishes: ClassVar[str] = (
         "noisy counts of a tree of boxes, cut at noisy medians; range counts and rows follow for "
         "free"

@@ -59,7 +59,6 @@ class UG(BoxMethod):
     """
 
     name: ClassVar[str] = "ug"
-    task: ClassVar[str] = "counting"
     publishes: ClassVar[str] = (
         "noisy counts of a grid of equal boxes; range counts and rows follow for free"
     )
