@@ -55,7 +55,6 @@ class DPLloydImpr(CenterMethod):
     """
 
     name: ClassVar[str] = "dplloyd-impr"
-    task: ClassVar[str] = "clustering"
     publishes: ClassVar[str] = (
         "cluster centers after a few noisy rounds of k-means; labels follow for free"
     )

@@ -70,7 +70,6 @@ class GkM(CenterMethod):
     """
 
     name: ClassVar[str] = "gkm"
-    task: ClassVar[str] = "clustering"
     publishes: ClassVar[str] = "cluster centers, averaged over random blocks of records"
     prefer_when: ClassVar[str] = "you compare with sample-and-aggregate"
 

@@ -82,7 +82,6 @@ class KMeans(CenterMethod):
     """
 
     name: ClassVar[str] = "kmeans"
-    task: ClassVar[str] = "clustering"
     publishes: ClassVar[str] = (
         "cluster centers, and a noisy synopsis in which they were found; rows, labels and other "
         "numbers of clusters follow for free"

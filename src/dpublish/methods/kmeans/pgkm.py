@@ -73,7 +73,6 @@ class PGkM(CenterMethod):
     """
 
     name: ClassVar[str] = "pgkm"
-    task: ClassVar[str] = "clustering"
     publishes: ClassVar[str] = "cluster centers, found by a genetic algorithm"
     prefer_when: ClassVar[str] = "you compare with PrivGene on few clusters in two columns"
 

@@ -58,7 +58,6 @@ class PrivTHREM(WaveMethod):
     """
 
     name: ClassVar[str] = "privthr-em"
-    task: ClassVar[str] = "shapes"
     publishes: ClassVar[str] = "clusters of any shape, and the density threshold of their cells"
     prefer_when: ClassVar[str] = (
         "clusters are much denser than the noise, and the threshold matters"
