@@ -20,7 +20,7 @@ __all__ = [
     "cell_keys",
     "find_axes",
     "look_up",
-    "make_lookups",
+    "tabulate",
     "unbounded",
 ]
 
@@ -37,7 +37,7 @@ def find_axes(schema: Schema, columns: ColumnSet) -> tuple[Axis, ...]:
     return tuple(schema[name].axis(level) for name, level in columns)
 
 
-def make_lookups(axes: Iterable[Axis]) -> Lookups:
+def tabulate(axes: Iterable[Axis]) -> Lookups:
     """Tabulate the cell of each code, for each column and level; None where cells are codes."""
     return {
         (axis.column, axis.level): None

@@ -8,14 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.aggregates.cells import (
-    ColumnSet,
-    Lookups,
-    cell_keys,
-    find_axes,
-    look_up,
-    make_lookups,
-)
+from dpublish.aggregates.cells import ColumnSet, Lookups, cell_keys, find_axes, look_up, tabulate
 from dpublish.aggregates.kernel import ArrayKernel, unbounded
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
@@ -85,7 +78,7 @@ class Counts(ArrayKernel):
 
     @cached_property
     def _lookups(self) -> Lookups:
-        return make_lookups(axis for axes in self.axes for axis in axes)
+        return tabulate(axis for axes in self.axes for axis in axes)
 
     def add(self, batch: Batch, out: NDArray[np.int64]) -> None:
         """Add the records of `batch` to `out`."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from dpublish.aggregates.cells import Lookups, cell_keys, look_up, make_lookups
+from dpublish.aggregates.cells import Lookups, cell_keys, look_up, tabulate
 from dpublish.aggregates.kernel import Kernel
 from dpublish.aggregates.sparse_counts import MAX_DOMAIN, Tally
 from dpublish.data.axis import Axis
@@ -60,7 +60,7 @@ class CutCounts(Kernel[list[Tally]]):
 
     @cached_property
     def _lookups(self) -> Lookups:
-        return make_lookups(axis for axes in self.sets for axis in axes)
+        return tabulate(axis for axes in self.sets for axis in axes)
 
     def zero(self) -> list[Tally]:
         """Return the answer for no records: a tally of occupied cells for each set."""

@@ -78,6 +78,22 @@ class ArrayKernel(Kernel[IntArray]):
         out += other
 
 
+class CodeSums:
+    """What kernels share that read codes alone and add up arrays of integers.
+
+    It states no sensitivity: a kernel whose answer may be published says its own.
+    """
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Columns that it reads as clipped numbers: none."""
+        return ()
+
+    def merge(self, out: IntArray, other: IntArray) -> None:
+        """Add another partial answer to `out`."""
+        out += other
+
+
 def unbounded(neighbors: Neighbors, remedy: str) -> InvalidParameter:
     """Explain why sums have no sensitivity under a notion of neighbors."""
     if isinstance(neighbors, AddRemoveUnit):

@@ -9,14 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.aggregates.cells import (
-    ColumnSet,
-    Lookups,
-    cell_keys,
-    find_axes,
-    look_up,
-    make_lookups,
-)
+from dpublish.aggregates.cells import ColumnSet, Lookups, cell_keys, find_axes, look_up, tabulate
 from dpublish.aggregates.kernel import Kernel
 from dpublish.data.axis import Axis
 from dpublish.data.engines.source import within_memory
@@ -144,7 +137,7 @@ class SparseCounts(Kernel[Tally]):
 
     @cached_property
     def _lookups(self) -> Lookups:
-        return make_lookups(self.axes)
+        return tabulate(self.axes)
 
     def zero(self) -> Tally:
         """Return the answer for no records."""

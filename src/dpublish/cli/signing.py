@@ -8,13 +8,7 @@ import click
 
 from dpublish.cli.group import Group, complete_files
 from dpublish.cli.output import json_option, say, say_json
-from dpublish.core.folder.folder import (
-    differences,
-    is_signed,
-    load,
-    manifest_name,
-    sign_folder,
-)
+from dpublish.core.folder.folder import differences, is_signed, load, manifest_name, sign_folder
 from dpublish.core.folder.signing import (
     PASSPHRASE,
     BadSignature,

@@ -29,6 +29,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields, is_dataclass
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -37,13 +38,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpublish.core.answer import Answer
+from dpublish.core.codecs import PLAIN, Codec
 from dpublish.core.folder.signing import SigningKey, signing_key
-from dpublish.core.noisy_size import MAX_ROWS, NoisySize
+from dpublish.core.noisy_size import MAX_ROWS
+from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_count
-from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
+
+Metadata = Mapping[str, Any]
+"""Plain values by name, as release.json keeps them."""
+Tables = Mapping[str, pa.Table]
+"""Published tables by name."""
 
 _DESCRIPTION = b"description"  # key of the fields' metadata
 
@@ -70,46 +77,12 @@ def field_description(field: pa.Field) -> str | None:
 # --- Where a field is kept --------------------------------------------------------------------
 
 
-class Codec(NamedTuple):
-    """How a field becomes a plain value of the metadata, and is read back with the schema."""
-
-    write: Callable[[Any], Any]
-    read: Callable[[Any, Schema], Any]
-
-
 class _Cell(NamedTuple):
     """A column of a published table, and whether the table may lack it."""
 
     table: str
     column: str
     optional: bool
-
-
-def optional(codec: Codec) -> Codec:
-    """Return a codec that keeps None as None."""
-    return Codec(
-        lambda value: None if value is None else codec.write(value),
-        lambda plain, schema: None if plain is None else codec.read(plain, schema),
-    )
-
-
-PLAIN = Codec(lambda value: value, lambda plain, _: plain)
-FLOAT = Codec(float, lambda plain, _: float(plain))
-BOOL = Codec(bool, lambda plain, _: bool(plain))
-RATE = Codec(format_epsilon, lambda text, _: parse_epsilon(text))
-"""A rate of noise: an exact fraction, written as text."""
-FIGURES = Codec(dict, lambda plain, _: {str(name): float(x) for name, x in plain.items()})
-"""Figures by name."""
-AXES = Codec(
-    lambda axes: [{"column": axis.column, "level": axis.level} for axis in axes],
-    lambda plain, schema: tuple(schema[one["column"]].axis(one["level"]) for one in plain),
-)
-"""Columns of the schema, each on a level of its taxonomy."""
-NOISY_SIZE = Codec(
-    lambda size: {"count": size.value, "rate": format_epsilon(size.rate)},
-    lambda plain, _: NoisySize(plain["count"], parse_epsilon(plain["rate"])),
-)
-"""A noisy number of records, with the rate of its noise."""
 
 
 def in_metadata(codec: Codec = PLAIN, *, key: str | None = None, default: Any = MISSING) -> Any:
@@ -185,21 +158,14 @@ class Release(ABC):
 
     @classmethod
     def from_parts(
-        cls,
-        *,
-        receipt: Receipt,
-        schema: Schema,
-        metadata: Mapping[str, Any],
-        tables: Mapping[str, pa.Table],
+        cls, *, receipt: Receipt, schema: Schema, metadata: Metadata, tables: Tables
     ) -> Self:
         """Rebuild the value from what `metadata` and `tables` returned."""
         make: Callable[..., Self] = cls
         return make(receipt=receipt, schema=schema, **cls.read_parts(schema, metadata, tables))
 
     @classmethod
-    def read_parts(
-        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
-    ) -> dict[str, Any]:
+    def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:
         """Read the declared fields, by name."""
         found: dict[str, Any] = {
             one.name: one.metadata["codec"].read(metadata[one.metadata["key"] or one.name], schema)
@@ -268,3 +234,23 @@ class Release(ABC):
         from dpublish.core.folder.folder import save  # the folder knows all kinds of release
 
         return save(self, Path(path), extras=extras or {}, sign=signing_key(sign))
+
+
+class CellRelease(Release):
+    """A published value over the cells of some axes, which a subclass keeps or derives."""
+
+    if TYPE_CHECKING:  # a property here would become the default of a subclass's field
+
+        @property
+        def axes(self) -> tuple[Axis, ...]:
+            """The axes, in order."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of cells along each axis."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """Number of cells of the domain, published or not."""
+        return prod(self.shape)

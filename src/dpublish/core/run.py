@@ -20,13 +20,7 @@ from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.continuous_noise import Shape, continuous_noise
 from dpublish.mechanisms.exact.lattice import LatticeValues
 from dpublish.mechanisms.exact.sampler import uniform_below
-from dpublish.mechanisms.genetic_search import (
-    Breeding,
-    Scores,
-    Watcher,
-    draw_uniform,
-    search,
-)
+from dpublish.mechanisms.genetic_search import Breeding, Scores, Watcher, draw_uniform, search
 from dpublish.mechanisms.noise import add_geometric, add_laplace, noisy_size
 from dpublish.mechanisms.quantile import quantile
 from dpublish.mechanisms.rank_threshold import choose_threshold

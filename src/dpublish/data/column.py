@@ -23,8 +23,30 @@ Category = str | int | bool
 MISSING_LABEL = "(missing)"
 
 
+class _LeveledColumn:
+    """What columns of every kind share: codes for the leaves of a taxonomy."""
+
+    def __post_init__(self) -> None:
+        _ = self.taxonomy  # built here, so that a column that exists is sound
+
+    @property
+    def taxonomy(self) -> Taxonomy:
+        """The levels of the column."""
+        raise NotImplementedError
+
+    @property
+    def size(self) -> int:
+        """Number of leaf codes."""
+        return self.taxonomy.size
+
+    @property
+    def height(self) -> int:
+        """Deepest level, that of the leaves."""
+        return self.taxonomy.height
+
+
 @dataclass(frozen=True, kw_only=True)
-class NumberColumn:
+class NumberColumn(_LeveledColumn):
     """Numbers (`kind` numeric) or integers (integer) within public bounds.
 
     Attributes:
@@ -43,23 +65,10 @@ class NumberColumn:
     branching: int | None = None
     missing: Missing = "refuse"
 
-    def __post_init__(self) -> None:
-        _ = self.taxonomy  # built here, so that a column that exists is sound
-
     @property
     def bounds(self) -> tuple[float, float]:
         """Least and greatest value after clipping."""
         return self.partition.low, self.partition.high
-
-    @property
-    def size(self) -> int:
-        """Number of leaf codes."""
-        return self.taxonomy.size
-
-    @property
-    def height(self) -> int:
-        """Deepest level, that of the leaves."""
-        return self.taxonomy.height
 
     @cached_property
     def taxonomy(self) -> Taxonomy:
@@ -111,7 +120,7 @@ class NumberColumn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CategoryColumn:
+class CategoryColumn(_LeveledColumn):
     """One of a public list of values, with (`kind` ordinal) or without (category) an order.
 
     Attributes:
@@ -132,23 +141,10 @@ class CategoryColumn:
     branching: int | None = None
     missing: Missing = "refuse"
 
-    def __post_init__(self) -> None:
-        _ = self.taxonomy  # built here, so that a column that exists is sound
-
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """Names of the listed values, in the order of the leaves."""
         return tuple(x if isinstance(x, str) else canonical_text(x) for x in self.categories)
-
-    @property
-    def size(self) -> int:
-        """Number of leaf codes."""
-        return self.taxonomy.size
-
-    @property
-    def height(self) -> int:
-        """Deepest level, that of the leaves."""
-        return self.taxonomy.height
 
     @cached_property
     def taxonomy(self) -> Taxonomy:

@@ -9,12 +9,7 @@ from dpublish.data.axis import Axis
 from dpublish.evaluation.evaluations import STAMP
 from dpublish.evaluation.findings import Finding
 from dpublish.evaluation.synthetic_table import Comparison
-from dpublish.plots.comparisons import (
-    MarginalPlot,
-    draw_associations,
-    draw_errors,
-    draw_marginals,
-)
+from dpublish.plots.comparisons import MarginalPlot, draw_associations, draw_errors, draw_marginals
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.report.html import NO_PLOT, Page, made_by
 from dpublish.report.section import Figure, Listing, Section

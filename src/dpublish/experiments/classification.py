@@ -43,15 +43,7 @@ from dpublish.experiments.study import (
     Setting,
     Study,
 )
-from dpublish.experiments.trials import (
-    FIGURE,
-    SECONDS,
-    Cell,
-    Cells,
-    Key,
-    Result,
-    Trial,
-)
+from dpublish.experiments.trials import FIGURE, SECONDS, Cell, Cells, Key, Result, Trial
 from dpublish.plots.comparisons import Layout, Line, Panel
 from dpublish.plots.style import plain_number
 from dpublish.privacy.budget import Budget

@@ -35,14 +35,7 @@ from dpublish.experiments.study import (
     Setting,
     Study,
 )
-from dpublish.experiments.trials import (
-    SECONDS,
-    Cells,
-    Key,
-    Result,
-    Trial,
-    how_often,
-)
+from dpublish.experiments.trials import SECONDS, Cells, Key, Result, Trial, how_often
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.plots.comparisons import HeatLayout, HeatPanel, Line, Panel, heat_maps
 from dpublish.privacy.budget import Budget

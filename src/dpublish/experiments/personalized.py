@@ -38,16 +38,7 @@ from dpublish.experiments.personalized_population import (
     draw_queries,
 )
 from dpublish.experiments.study import NOISE_FREE, Figure, Request, RunTrial, Setting, Study
-from dpublish.experiments.trials import (
-    FIGURE,
-    SECONDS,
-    Cell,
-    Cells,
-    Key,
-    Result,
-    Trial,
-    how_often,
-)
+from dpublish.experiments.trials import FIGURE, SECONDS, Cell, Cells, Key, Result, Trial, how_often
 from dpublish.methods.personalized.exponential import PersonalizedEM
 from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.methods.personalized.minimum import Minimum

@@ -21,14 +21,7 @@ import numpy as np
 from dpublish.datasets.stream_sets import STREAM_SETS
 from dpublish.datasets.streams import CountStream
 from dpublish.evaluation.metrics.streams import RangeQueries
-from dpublish.experiments.study import (
-    BEST,
-    EPSILON_AXIS,
-    Figure,
-    Request,
-    RunTrial,
-    Study,
-)
+from dpublish.experiments.study import BEST, EPSILON_AXIS, Figure, Request, RunTrial, Study
 from dpublish.experiments.trials import (
     FIGURE,
     SECONDS,

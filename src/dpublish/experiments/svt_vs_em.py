@@ -23,19 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.evaluation.metrics.selection import false_negative_rate, score_error_rate
-from dpublish.experiments.study import (
-    Figure,
-    Request,
-    RunTrial,
-    Study,
-)
-from dpublish.experiments.trials import (
-    Cells,
-    Key,
-    Result,
-    Trial,
-    how_often,
-)
+from dpublish.experiments.study import Figure, Request, RunTrial, Study
+from dpublish.experiments.trials import Cells, Key, Result, Trial, how_often
 from dpublish.mechanisms.sparse_vector.calibration import NoiseKind
 from dpublish.mechanisms.sparse_vector.retraversal import retraverse
 from dpublish.mechanisms.sparse_vector.textbook import above_threshold_book

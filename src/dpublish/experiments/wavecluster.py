@@ -32,21 +32,8 @@ from dpublish.evaluation.metrics.cells import (
     pair_mismatch,
 )
 from dpublish.evaluation.sklearn_adapter import label_points, require_sklearn
-from dpublish.experiments.study import (
-    Figure,
-    Request,
-    RunTrial,
-    Setting,
-    Study,
-)
-from dpublish.experiments.trials import (
-    SECONDS,
-    Cells,
-    Key,
-    Result,
-    Trial,
-    how_often,
-)
+from dpublish.experiments.study import Figure, Request, RunTrial, Setting, Study
+from dpublish.experiments.trials import SECONDS, Cells, Key, Result, Trial, how_often
 from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.methods.wavecluster.wavecluster import WaveTransform, wave_clusters
 from dpublish.plots.comparisons import Layout, Picture, draw_pictures

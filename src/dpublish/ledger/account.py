@@ -23,12 +23,7 @@ from dpublish.ledger.chain import (
 )
 from dpublish.privacy.epsilon import format_epsilon, format_short, read_exact
 from dpublish.privacy.levels import LevelAmounts, largest, parse_levels, require_amounts
-from dpublish.privacy.neighbors import (
-    AddRemoveRecord,
-    Neighbors,
-    PersonalRecord,
-    UserInWindow,
-)
+from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors, PersonalRecord, UserInWindow
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,7 @@ from dpublish.errors import InvalidParameter, LedgerTampered, LedgerUnavailable
 from dpublish.ledger.account import Books
 from dpublish.ledger.anchor import Anchor, AnchorBehind, AnchorForeign
 from dpublish.ledger.chain import ORIGIN, Created, Entry, Granted, Head
-from dpublish.ledger.store import (
-    TABLES,
-    LedgerStore,
-    find_anchor,
-    lost_anchors,
-    seal_fingerprint,
-)
+from dpublish.ledger.store import TABLES, LedgerStore, find_anchor, lost_anchors, seal_fingerprint
 from dpublish.privacy.epsilon import quoted
 from dpublish.storage.files import others_may_write
 

@@ -84,6 +84,12 @@ def count_rounds(records: int, epsilon: Fraction, parents: int) -> int:
     return min(max(wanted, FEWEST_ROUNDS), MOST_ROUNDS)
 
 
+def predict_rounds(records: int, epsilon: Fraction | float, parents: int) -> float:
+    """Compute the number of rounds unrounded, so that more budget never predicts a larger error."""
+    wanted = records * float(epsilon) / (RECORDS_PER_ROUND * parents)
+    return min(max(wanted, float(FEWEST_ROUNDS)), float(MOST_ROUNDS))
+
+
 def draw_uniform(count: int, size: int, bound: int, rng: RandomSource) -> IntArray:
     """Draw `count` vectors of `size` coordinates, uniform on the lattice."""
     drawn = uniform_below(2 * bound + 1, count * size, rng) - bound

@@ -16,12 +16,7 @@ from fractions import Fraction
 from threading import Lock
 from typing import NoReturn
 
-from dpublish.errors import (
-    BudgetAlreadyUsed,
-    InvalidParameter,
-    require_count,
-    require_positive,
-)
+from dpublish.errors import BudgetAlreadyUsed, InvalidParameter, require_count, require_positive
 from dpublish.privacy.amplification import amplified_epsilon
 from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.levels import LevelAmounts, largest, require_amounts

@@ -111,7 +111,7 @@ def test_the_audit_notices_too_small_a_sensitivity(method, name, monkeypatch):
 @CATALOG
 def test_both_sums_can_change_by_all_that_is_paid_for(method):
     """Attained: the loss of the worst record is the budget, neither more nor less."""
-    kernel = moment_kernel(method._task(SCHEMA))
+    kernel = moment_kernel(method.model_task(SCHEMA))
     notion = SCHEMA.neighbors
     shares = method._shares(kernel)
     size = kernel.features.size
@@ -127,7 +127,7 @@ def test_both_sums_can_change_by_all_that_is_paid_for(method):
 
 
 def test_the_number_of_records_has_noise_too(rng):
-    kernel = moment_kernel(TWO._task(SCHEMA))
+    kernel = moment_kernel(TWO.model_task(SCHEMA))
     table = table_of(draw(50))
     budgets = Budget.seeded(1).split(vector=1, matrix=1)
     moments = release_moments(Run(table, rng=rng), kernel, **budgets)
@@ -136,7 +136,7 @@ def test_the_number_of_records_has_noise_too(rng):
 
 def true_rows(method, records):
     """Features and responses (-1 to 1) of records, in the clear."""
-    task = method._task(SCHEMA)
+    task = method.model_task(SCHEMA)
     codes = dict(zip(SCHEMA.names, np.asarray(records).T, strict=True))
     rows = task.features.matrix(codes) / FEATURE_UNIT
     return rows, codes
@@ -199,7 +199,7 @@ def test_the_standard_deviation_is_that_of_many_releases(method):
 
 def test_the_noise_of_products_is_computed_exactly():
     """Against a Jacobian by differences, product by product, with parts that are not kept."""
-    kernel = moment_kernel(MANY._task(SCHEMA))
+    kernel = moment_kernel(MANY.model_task(SCHEMA))
     size = kernel.features.size
     sums = table_of(draw(400)).sum(kernel)[:, :size] / FEATURE_UNIT**2
     published = sums[kernel.pairs]
@@ -233,7 +233,7 @@ def test_directions_that_noise_made_negative_are_left_out():
 
 
 def test_weights_are_no_longer_than_the_bound():
-    kernel = moment_kernel(TWO._task(SCHEMA))
+    kernel = moment_kernel(TWO.model_task(SCHEMA))
     size = kernel.features.size
     moments = NoisyMoments(kernel, 1e-3 * np.eye(size), np.full((1, size), 1e6), 0.0, 0.0)
     found = solve(moments, factor=2.0, longest=3.0)
@@ -269,7 +269,7 @@ def test_the_noise_is_predicted_and_falls_with_the_budget(method):
     figures = [method.expected_error(SCHEMA, None, Fraction(e)).figures for e in (1, 2)]
     for name in ("vector_deviation", "matrix_deviation"):
         assert figures[0][name] == pytest.approx(2 * figures[1][name], rel=1e-3)
-    kernel = moment_kernel(method._task(SCHEMA))
+    kernel = moment_kernel(method.model_task(SCHEMA))
     most = method._shares(kernel)
     scale = sum(most.values()) / FEATURE_UNIT**2  # all coefficients have the same noise, S / ε
     assert figures[0]["matrix_deviation"] == pytest.approx(2**0.5 * scale, rel=1e-3)

@@ -110,7 +110,7 @@ def test_blocks_of_neighboring_records_are_caught():
     def parts_of(records):
         return [fit_block(table_of(list(part)), task) for part in np.array_split(records, 4)]
 
-    task = GUPT(target="sex")._task(SCHEMA)
+    task = GUPT(target="sex").model_task(SCHEMA)
     records = draw(41)
     pairs = zip(parts_of(records[:-1]), parts_of(records), strict=True)
     assert sum(not np.array_equal(here, there) for here, there in pairs) > 1
@@ -269,7 +269,7 @@ def test_a_block_is_fitted_by_least_squares():
         (GUPT(target="sex"), 2.0 * codes["sex"] - 1, 2),
         (GUPT(target="pay", model="linear"), codes["pay"] / 20 - 1, 1),
     ):
-        task = method._task(SCHEMA)
+        task = method.model_task(SCHEMA)
         rows = task.features.matrix(codes) / FEATURE_UNIT
         best = factor * np.linalg.lstsq(rows, signs, rcond=None)[0]
         found = fit_block(table_of(records), task)

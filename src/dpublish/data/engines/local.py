@@ -19,12 +19,7 @@ from numpy.typing import NDArray
 from dpublish.data.batch import Batch, S, Summable, refuse_copy
 from dpublish.data.draws import choose, draw_blocks, require_rate, require_rates
 from dpublish.data.engines.bounded import bound_rows
-from dpublish.data.engines.chosen import (
-    ChosenColumns,
-    ChosenSource,
-    make_choice,
-    sample_rows,
-)
+from dpublish.data.engines.chosen import ChosenColumns, ChosenSource, make_choice, sample_rows
 from dpublish.data.engines.encoded import CachedColumns, Reading, StreamedColumns, readings
 from dpublish.data.engines.source import MemorySource, Source, select_header, within_memory
 from dpublish.data.engines.units import UnitColumns, draw_rows, needed_columns

@@ -17,12 +17,7 @@ from numpy.typing import NDArray
 
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import discrete_laplace, require_rate
-from dpublish.mechanisms.sparse_vector.calibration import (
-    NoiseKind,
-    Settings,
-    plan,
-    require_share,
-)
+from dpublish.mechanisms.sparse_vector.calibration import NoiseKind, Settings, plan, require_share
 from dpublish.mechanisms.sparse_vector.vector import MAX_THRESHOLD, SparseVector, integer_gaps
 from dpublish.mechanisms.top_k import random_order
 from dpublish.privacy.budget import Budget

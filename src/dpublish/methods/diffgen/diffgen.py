@@ -13,7 +13,7 @@ from dpublish.accuracy.intervals import half_width
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.cut_counts import CutCounts
 from dpublish.aggregates.sparse_counts import MAX_DOMAIN
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.core.task import Task
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
@@ -27,7 +27,11 @@ from dpublish.methods.diffgen.cuts import (
     most_cells,
     require_distinct_nodes,
 )
-from dpublish.methods.histogram.published_cells import add_noise_to_cells, require_free_names
+from dpublish.methods.histogram.published_cells import (
+    LabeledHistogramMethod,
+    add_noise_to_cells,
+    require_free_names,
+)
 from dpublish.methods.histogram.released import LabeledHistogramRelease
 
 MOST_STEPS = 100
@@ -56,7 +60,7 @@ class Plan(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffGen(Method[LabeledHistogramRelease]):
+class DiffGen(LabeledHistogramMethod):
     """Publish noisy class counts over cells that are specialized where it helps to predict.
 
     Every predictor starts as one cell.  In each step, private selection replaces one node of a
@@ -100,7 +104,6 @@ class DiffGen(Method[LabeledHistogramRelease]):
     """
 
     name: ClassVar[str] = "diffgen"
-    task: ClassVar[str] = "classification"
     publishes: ClassVar[str] = (
         "noisy class counts over cells that are refined through taxonomies; predictions and rows "
         "to train on follow for free"
@@ -109,10 +112,6 @@ class DiffGen(Method[LabeledHistogramRelease]):
         "columns have taxonomies, and others will train classifiers on the rows"
     )
 
-    target: str = setting("Column of the classes.")
-    predictors: tuple[str, ...] = setting(
-        "Columns that may predict the class; all others, unless named.", default=()
-    )
     steps: int = setting("How many nodes to replace by their children (h).", default=6)
     tree_share: Fraction = setting(
         "Part of epsilon that pays for the choices; counts get the rest.", default=Fraction(1, 2)
@@ -210,7 +209,7 @@ class DiffGen(Method[LabeledHistogramRelease]):
         return ExpectedError(summary, figures, target="one_cell_95")
 
     def _plan(self, schema: Schema) -> Plan:
-        task = Task.of(schema, target=self.target, predictors=self.predictors)
+        task = self.class_task(schema)
         require_free_names(task)
         _leaf_kernel(schema, task)  # refuses more leaves than can be counted one by one
         for column in task.predictors:

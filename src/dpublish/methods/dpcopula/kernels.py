@@ -53,8 +53,31 @@ class SumKernel(Kernel[IntArray]):
 # --- Products of scores ---------------------------------------------------------------------------
 
 
+class ProductKernel(SumKernel):
+    """A kernel that adds up the products of the scores of every two columns."""
+
+    columns: tuple[str, ...]
+    scores: tuple[IntArray, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """A row and a column for each column."""
+        return len(self.columns), len(self.columns)
+
+    @abstractmethod
+    def look_up(self, batch: Batch, tables: Sequence[FloatArray]) -> FloatArray:
+        """Look up the scores of the records: a row for each column."""
+
+    def add(self, batch: Batch, out: IntArray) -> None:
+        """Add the records of `batch` to `out`."""
+        tables = [table.astype(np.float64) for table in self.scores]
+        for part in batch.cut(_PART):
+            rows = self.look_up(part, tables)
+            out += (rows @ rows.T).astype(np.int64)
+
+
 @dataclass(frozen=True, eq=False)
-class ScoreProducts(SumKernel):
+class ScoreProducts(ProductKernel):
     """Kernel: give every value an integer score and add up the products of every two columns.
 
     Attributes:
@@ -88,17 +111,9 @@ class ScoreProducts(SumKernel):
         """Columns that it reads as codes."""
         return tuple(dict.fromkeys((*self.columns, *self.complete)))
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """A row and a column for each column."""
-        return len(self.columns), len(self.columns)
-
-    def add(self, batch: Batch, out: IntArray) -> None:
-        """Add the records of `batch` to `out`."""
-        tables = [table.astype(np.float64) for table in self.scores]
-        for part in batch.cut(_PART):
-            rows = look_up_scores(part, self.columns, tables)
-            out += (rows @ rows.T).astype(np.int64)
+    def look_up(self, batch: Batch, tables: Sequence[FloatArray]) -> FloatArray:
+        """Look up the scores of the records: a row for each column."""
+        return look_up_scores(batch, self.columns, tables)
 
     @property
     def record_change(self) -> int:
@@ -232,7 +247,7 @@ class GroupMarginals(SumKernel):
 
 
 @dataclass(frozen=True, eq=False)
-class GroupScoreProducts(SumKernel):
+class GroupScoreProducts(ProductKernel):
     """Kernel: score each record's values as its own group does, and add up the products.
 
     Attributes:
@@ -266,20 +281,13 @@ class GroupScoreProducts(SumKernel):
         """Columns that it reads as codes."""
         return tuple(dict.fromkeys((*self.grouping.columns, *self.columns)))
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """A row and a column for each column."""
-        return len(self.columns), len(self.columns)
-
-    def add(self, batch: Batch, out: IntArray) -> None:
-        """Add the records of `batch` to `out`."""
-        tables = [table.astype(np.float64) for table in self.scores]
-        for part in batch.cut(_PART):
-            groups = self.grouping.of(part)
-            rows = np.empty((len(self.columns), len(part)))
-            for row, name, table in zip(rows, self.columns, tables, strict=True):
-                row[:] = table[groups, part.codes(name)]
-            out += (rows @ rows.T).astype(np.int64)
+    def look_up(self, batch: Batch, tables: Sequence[FloatArray]) -> FloatArray:
+        """Look up the scores of the records, each by its own group: a row for each column."""
+        groups = self.grouping.of(batch)
+        rows = np.empty((len(self.columns), len(batch)))
+        for row, name, table in zip(rows, self.columns, tables, strict=True):
+            row[:] = table[groups, batch.codes(name)]
+        return rows
 
     @property
     def record_change(self) -> int:

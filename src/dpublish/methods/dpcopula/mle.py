@@ -20,12 +20,7 @@ from dpublish.methods.dpcopula.column_marginals import (
     value_distributions,
 )
 from dpublish.methods.dpcopula.correlation import NoisyCorrelation, normal_scores
-from dpublish.methods.dpcopula.kernels import (
-    MOST_CELLS,
-    SumKernel,
-    look_up_scores,
-    require_scores,
-)
+from dpublish.methods.dpcopula.kernels import MOST_CELLS, SumKernel, look_up_scores, require_scores
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from dpublish.accuracy.intervals import require_confidence
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.codecs import NOISY_SIZE
 from dpublish.core.noisy_size import NoisySize
 from dpublish.core.query.axes import read_boxes, read_query
-from dpublish.core.released import NOISY_SIZE, Release, in_metadata, whole_column
+from dpublish.core.released import Metadata, Release, Tables, in_metadata, whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter
@@ -244,9 +245,7 @@ class DPCopulaRelease(Release):
         }
 
     @classmethod
-    def read_parts(
-        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
-    ) -> dict[str, Any]:
+    def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:
         """Read the declared fields, the marginals and the correlations."""
         return {
             **super().read_parts(schema, metadata, tables),

@@ -15,7 +15,7 @@ from dpublish.accuracy.projection import round_to_total
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
 from dpublish.core.query.axes import read_boxes, read_query
-from dpublish.core.released import Release, whole_column
+from dpublish.core.released import Metadata, Release, Tables, whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter
@@ -252,9 +252,7 @@ class CellCopulasRelease(Release):
         }
 
     @classmethod
-    def read_parts(
-        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
-    ) -> dict[str, Any]:
+    def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:
         """Read the groups and the correlations."""
         counts = whole_column(tables["cells"], "noisy_count")
         if not np.array_equal(whole_column(tables["cells"], "cell_number"), np.arange(counts.size)):

@@ -17,9 +17,10 @@ import pyarrow as pa
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.codecs import RATE, Codec
 from dpublish.core.query.language import parse_query
 from dpublish.core.query.sampled import SampledCount
-from dpublish.core.released import RATE, Codec, Release, in_metadata, in_table
+from dpublish.core.released import Metadata, Release, Tables, in_metadata, in_table
 from dpublish.data.axis import Axis
 from dpublish.data.column import with_taxonomy
 from dpublish.data.schema import Schema
@@ -207,12 +208,7 @@ class DPCopulaHybridRelease(Release):
 
     @classmethod
     def from_parts(
-        cls,
-        *,
-        receipt: Receipt,
-        schema: Schema,
-        metadata: Mapping[str, Any],
-        tables: Mapping[str, pa.Table],
+        cls, *, receipt: Receipt, schema: Schema, metadata: Metadata, tables: Tables
     ) -> Self:
         """Rebuild the value; the copula of the numbers has the same receipt."""
         columns = tuple(schema[name] for name in metadata["number_columns"])

@@ -16,6 +16,7 @@ from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse
 from dpublish.methods.filter_priority.released import TABLE_COLUMNS, FilterPriorityRelease
 from dpublish.methods.histogram.domain import (
+    COUNTED_COLUMNS,
     counted_columns,
     require_few,
     require_names,
@@ -78,11 +79,7 @@ class FilterPriority(Method[FilterPriorityRelease]):
     )
     prefer_when: ClassVar[str] = "the domain is huge, and many records are equal in all columns"
 
-    columns: tuple[str, ...] = setting(
-        "Columns to count by, each value or bin apart; all numeric, integer and ordinal ones if "
-        "none is named.",
-        default=(),
-    )
+    columns: tuple[str, ...] = setting(COUNTED_COLUMNS, default=())
     sample: int = setting("Most cells to publish.", default=10_000)
     threshold: int | Literal["auto"] = setting(
         "Least noisy count that is published; auto picks it from the number of cells and "

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import isfinite, prod
+from math import isfinite
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -13,9 +13,10 @@ import pyarrow as pa
 from dpublish.accuracy.intervals import count_errors, require_confidence
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_rows, label_columns
+from dpublish.core.codecs import FLOAT, RATE
 from dpublish.core.noisy_size import RESERVED
 from dpublish.core.query.axes import read_boxes, read_query
-from dpublish.core.released import FLOAT, RATE, Release, in_metadata, in_table
+from dpublish.core.released import CellRelease, in_metadata, in_table
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known
@@ -36,7 +37,7 @@ class SampleMarginal(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FilterPriorityRelease(Release):
+class FilterPriorityRelease(CellRelease):
     """A priority sample of the cells whose noisy count reached `threshold`.
 
     `cells` and `counts` are parallel: cell numbers in row-major order over the codes of all
@@ -76,16 +77,6 @@ class FilterPriorityRelease(Release):
     def axes(self) -> tuple[Axis, ...]:
         """The columns, each on its finest level."""
         return tuple(column.axis() for column in self.schema.columns)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of values of each column."""
-        return tuple(axis.size for axis in self.axes)
-
-    @property
-    def size(self) -> int:
-        """Number of cells of the domain, published or not."""
-        return prod(self.shape)
 
     @cached_property
     def weights(self) -> FloatArray:

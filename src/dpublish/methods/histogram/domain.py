@@ -7,6 +7,11 @@ from dpublish.errors import InvalidParameter, require_known
 from dpublish.privacy.neighbors import AddRemoveRecord
 
 MOST_COLUMNS = 64
+COUNTED_COLUMNS = (
+    "Columns to count by, each value or bin apart; all numeric, integer and ordinal ones if none "
+    "is named."
+)
+"""What the setting of the columns says in the help of several methods."""
 
 
 def require_single_records(table: Table, method: str) -> None:

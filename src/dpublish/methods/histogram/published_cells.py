@@ -1,14 +1,35 @@
 """Add noise to counts: of every cell of a domain, or of those that reach a threshold."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 
 from dpublish.aggregates.sparse_counts import OccupiedCells
+from dpublish.core.method import Method, Run, setting
 from dpublish.core.noisy_size import RESERVED
-from dpublish.core.run import Run
 from dpublish.core.task import Task
+from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.sparse_counts import NoisyCells
+from dpublish.methods.histogram.released import LabeledHistogramRelease
 from dpublish.privacy.budget import Budget
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabeledHistogramMethod(Method[LabeledHistogramRelease]):
+    """What methods share that publish class counts over cells of chosen predictors."""
+
+    task: ClassVar[str] = "classification"
+
+    target: str = setting("Column of the classes.")
+    predictors: tuple[str, ...] = setting(
+        "Columns that may predict the class; all others, unless named.", default=()
+    )
+
+    def class_task(self, schema: Schema) -> Task:
+        """Find the target and its predictors, by the settings and the schema alone."""
+        return Task.of(schema, target=self.target, predictors=self.predictors)
 
 
 def require_free_names(task: Task) -> None:

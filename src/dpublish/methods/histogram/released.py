@@ -18,19 +18,11 @@ from dpublish.accuracy.intervals import count_errors, half_width
 from dpublish.accuracy.projection import plausible_counts
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column, draw_rows, label_columns
+from dpublish.core.codecs import AXES, NOISY_SIZE, RATE, Codec, optional
 from dpublish.core.noisy_size import NoisySize, estimate_total
 from dpublish.core.prediction import UNKNOWN, encode_rows, label_rows
 from dpublish.core.query.cells import CellCounts
-from dpublish.core.released import (
-    AXES,
-    NOISY_SIZE,
-    RATE,
-    Codec,
-    Release,
-    in_metadata,
-    in_table,
-    optional,
-)
+from dpublish.core.released import CellRelease, in_metadata, in_table
 from dpublish.data.axis import Axis
 from dpublish.data.cut import cut_axis
 from dpublish.data.schema import Schema
@@ -61,7 +53,7 @@ def few(number: float) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class HistogramRelease(Release):
+class HistogramRelease(CellRelease):
     """Noisy counts of the cells of `axes`: all of them, or those at or above a threshold.
 
     `cells` and `counts` are parallel: cell numbers in row-major order and their noisy counts.
@@ -97,16 +89,6 @@ class HistogramRelease(Release):
         inside = self.cells.size == 0 or (self.cells[0] >= 0 and self.cells[-1] < self.size)
         if not inside or np.any(np.diff(self.cells) <= 0) or np.any(self.counts < self.threshold):
             raise InvalidParameter("a sparse histogram lists cells in order, none below threshold")
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of cells along each axis."""
-        return tuple(axis.size for axis in self.axes)
-
-    @property
-    def size(self) -> int:
-        """Number of cells of the domain, published or not."""
-        return prod(self.shape)
 
     @cached_property
     def estimates(self) -> IntArray:

@@ -54,7 +54,6 @@ class DPLloyd(CenterMethod):
     """
 
     name: ClassVar[str] = "dplloyd"
-    task: ClassVar[str] = "clustering"
     publishes: ClassVar[str] = (
         "cluster centers after noisy rounds of k-means; labels follow for free"
     )

@@ -9,12 +9,7 @@ from dpublish.core.method import ExpectedError, Run
 from dpublish.data.schema import Schema
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.kmeans.lloyd_round import describe_round, lloyd_round, round_errors
-from dpublish.methods.kmeans.method import (
-    SIZE_SHARE,
-    CenterMethod,
-    count_records,
-    publish_centers,
-)
+from dpublish.methods.kmeans.method import SIZE_SHARE, CenterMethod, count_records, publish_centers
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.kmeans.starting_centers import separated_centers
 from dpublish.privacy.epsilon import rational_weight
@@ -60,7 +55,6 @@ class DPLloydImpr(CenterMethod):
     """
 
     name: ClassVar[str] = "dplloyd-impr"
-    task: ClassVar[str] = "clustering"
     publishes: ClassVar[str] = (
         "cluster centers after a few noisy rounds of k-means; labels follow for free"
     )

@@ -85,7 +85,6 @@ class EUGkM(GridMethod):
     """
 
     name: ClassVar[str] = "eugkm"
-    task: ClassVar[str] = "clustering"
     publishes: ClassVar[str] = "a noisy grid sized for clustering, and the centers found in it"
     prefer_when: ClassVar[str] = "two or three columns matter, and you compare with EUGkM"
     rule: ClassVar[GridRule] = "eug"
@@ -152,7 +151,6 @@ class UGkM(EUGkM):
     """
 
     name: ClassVar[str] = "ugkm"
-    task: ClassVar[str] = "clustering"
     publishes: ClassVar[str] = "a noisy grid sized for range counts, and the centers found in it"
     prefer_when: ClassVar[str] = "range counts matter as much as the centers"
     rule: ClassVar[GridRule] = "ug"
@@ -188,7 +186,6 @@ class MkM(EUGkM):
     """
 
     name: ClassVar[str] = "mkm"
-    task: ClassVar[str] = "clustering"
     publishes: ClassVar[str] = (
         "a noisy grid whose size does not depend on epsilon, and the centers found in it"
     )

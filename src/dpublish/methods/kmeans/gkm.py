@@ -17,12 +17,7 @@ from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.quantile import rank_range
 from dpublish.methods.histogram.released import few
 from dpublish.methods.kmeans.kernels import ClusterSums
-from dpublish.methods.kmeans.method import (
-    SIZE_SHARE,
-    CenterMethod,
-    count_records,
-    publish_centers,
-)
+from dpublish.methods.kmeans.method import SIZE_SHARE, CenterMethod, count_records, publish_centers
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.kmeans.starting_centers import separated_centers
 from dpublish.privacy.budget import Budget
@@ -75,7 +70,6 @@ class GkM(CenterMethod):
     """
 
     name: ClassVar[str] = "gkm"
-    task: ClassVar[str] = "clustering"
     publishes: ClassVar[str] = "cluster centers, averaged over random blocks of records"
     prefer_when: ClassVar[str] = "you compare with sample-and-aggregate"
 

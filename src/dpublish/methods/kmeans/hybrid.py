@@ -61,7 +61,6 @@ class HybridKMeans(GridMethod):
     """
 
     name: ClassVar[str] = "hybrid"
-    task: ClassVar[str] = "clustering"
     publishes: ClassVar[str] = "a noisy grid, and its centers after one noisy round of k-means"
     prefer_when: ClassVar[str] = (
         "there are few columns and many records, and you compare with Hybrid"

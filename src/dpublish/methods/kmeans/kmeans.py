@@ -24,12 +24,7 @@ from dpublish.methods.kmeans.eugkm import (
 )
 from dpublish.methods.kmeans.kernels import PairCounts
 from dpublish.methods.kmeans.lloyd_round import describe_round, lloyd_round, round_errors
-from dpublish.methods.kmeans.method import (
-    SIZE_SHARE,
-    CenterMethod,
-    count_records,
-    publish_centers,
-)
+from dpublish.methods.kmeans.method import SIZE_SHARE, CenterMethod, count_records, publish_centers
 from dpublish.methods.kmeans.released import KMeansRelease, TreeKMeansRelease
 from dpublish.methods.kmeans.synopsis import ROOT, MarginalTree
 from dpublish.privacy.budget import Budget
@@ -87,7 +82,6 @@ class KMeans(CenterMethod):
     """
 
     name: ClassVar[str] = "kmeans"
-    task: ClassVar[str] = "clustering"
     publishes: ClassVar[str] = (
         "cluster centers, and a noisy synopsis in which they were found; rows, labels and other "
         "numbers of clusters follow for free"

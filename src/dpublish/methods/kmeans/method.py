@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.core.method import Method, Run, setting
@@ -23,6 +23,8 @@ MOST_CLUSTERS = 1000
 @dataclass(frozen=True, kw_only=True)
 class CenterMethod(Method[KMeansRelease]):
     """A method that publishes centers of clusters."""
+
+    task: ClassVar[str] = "clustering"
 
     n_clusters: int = setting("Number of clusters (k).")
     columns: tuple[str, ...] = setting(

@@ -11,13 +11,12 @@ from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.genetic_search import (
-    FEWEST_ROUNDS,
     MOST_ROUNDS,
-    RECORDS_PER_ROUND,
     SHRINK,
     Breeding,
     Scores,
     count_rounds,
+    predict_rounds,
 )
 from dpublish.mechanisms.selection import selection_rate
 from dpublish.methods.kmeans.kernels import STEP, CenterLosses
@@ -74,7 +73,6 @@ class PGkM(CenterMethod):
     """
 
     name: ClassVar[str] = "pgkm"
-    task: ClassVar[str] = "clustering"
     publishes: ClassVar[str] = "cluster centers, found by a genetic algorithm"
     prefer_when: ClassVar[str] = "you compare with PrivGene on few clusters in two columns"
 
@@ -150,7 +148,7 @@ class PGkM(CenterMethod):
         most = self.rounds or MOST_ROUNDS
         farthest = 4 * box.dimensions * UNIT**2 // STEP
         selection_rate(share / (most * self.parents), farthest)
-        rounds = float(self.rounds or _predicted_rounds(n_records or 0, share, self.parents))
+        rounds = float(self.rounds or predict_rounds(n_records or 0, share, self.parents))
         apart = float(4 * box.dimensions)
         if self.parents == 1 and rounds > 1:
             apart = min(apart, 8 * 0.1 * float(SHRINK) ** (rounds - 2))
@@ -171,9 +169,3 @@ class PGkM(CenterMethod):
         if self.rounds is not None:
             return {"search": Fraction(1)}
         return {"size": SIZE_SHARE, "search": 1 - SIZE_SHARE}
-
-
-def _predicted_rounds(records: int, share: Fraction, parents: int) -> float:
-    """Compute the number of rounds unrounded, so that more budget never predicts a larger error."""
-    wanted = records * float(share) / (RECORDS_PER_ROUND * parents)
-    return min(max(wanted, float(FEWEST_ROUNDS)), float(MOST_ROUNDS))

@@ -12,19 +12,11 @@ from numpy.typing import NDArray
 
 from dpublish.accuracy.projection import round_to_total
 from dpublish.core.answer import Answer
+from dpublish.core.codecs import FIGURES, NOISY_SIZE, RATE, Codec, optional
 from dpublish.core.grid_counts import GridCounts, first_integers
 from dpublish.core.noisy_size import NoisySize
 from dpublish.core.query.sampled import SampledCount
-from dpublish.core.released import (
-    FIGURES,
-    NOISY_SIZE,
-    RATE,
-    Codec,
-    Release,
-    in_metadata,
-    optional,
-    whole_column,
-)
+from dpublish.core.released import Metadata, Release, Tables, in_metadata, whole_column
 from dpublish.data.box import Box
 from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema
@@ -232,9 +224,7 @@ class KMeansRelease(Release):
         }
 
     @classmethod
-    def read_parts(
-        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
-    ) -> dict[str, Any]:
+    def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:
         """Read the declared fields, the centers and the grid."""
         table = tables["centers"].drop(["cluster"])
         if any(column.type != pa.float64() or column.null_count for column in table.columns):
@@ -346,9 +336,7 @@ class TreeKMeansRelease(KMeansRelease):
         }
 
     @classmethod
-    def read_parts(
-        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
-    ) -> dict[str, Any]:
+    def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:
         """Read what the centers need, and the tree."""
         tree = metadata["tree"]
         fine = tree["bins"]

@@ -42,7 +42,22 @@ _VECTOR_WEIGHTS = {"linear": 2, "logistic": 4}
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunctionalMechanism(Method[LinearModelRelease]):
+class RegressionMethod(Method[LinearModelRelease]):
+    """What methods share that publish a linear or logistic regression."""
+
+    task: ClassVar[str] = "model fitting"
+
+    target: str = setting(CLASSES_OR_NUMBER)
+    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
+    model: Literal["linear", "logistic"] = setting(REGRESSIONS, default="logistic")
+
+    def model_task(self, schema: Schema) -> ModelTask:
+        """Find what is predicted from what, by the settings and the schema alone."""
+        return ModelTask.of(schema, self.target, self.predictors, self.model, models=tuple(FACTORS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionalMechanism(RegressionMethod):
     """Publish a linear or logistic model from the noisy sums of its objective.
 
     Adds noise once to the sums of which the objective consists, then minimizes it.  Choose it
@@ -80,16 +95,12 @@ class FunctionalMechanism(Method[LinearModelRelease]):
     """
 
     name: ClassVar[str] = "functional"
-    task: ClassVar[str] = "model fitting"
     publishes: ClassVar[str] = (
         "a linear or logistic regression, fitted to a perturbed objective, with confidence "
         "intervals"
     )
     prefer_when: ClassVar[str] = "you predict a number, or need confidence intervals of the weights"
 
-    target: str = setting(CLASSES_OR_NUMBER)
-    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
-    model: Literal["linear", "logistic"] = setting(REGRESSIONS, default="logistic")
     bound: Fraction = setting(
         "Longest vector of weights, for features whose squares add up to at most 1.",
         default=Fraction(10),
@@ -110,7 +121,7 @@ class FunctionalMechanism(Method[LinearModelRelease]):
             trimming, cutting - comes from the schema and the noisy sums.
             Proof: docs/proofs/functional.md.
         """
-        task = self._task(run.schema)
+        task = self.model_task(run.schema)
         kernel = moment_kernel(task)
         # Opened before any row is read: a share that is already used stops here.
         budgets = run.split(**self._shares(kernel))
@@ -136,7 +147,7 @@ class FunctionalMechanism(Method[LinearModelRelease]):
         self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
         """Predict the noise of the sums; what it does to the weights depends on the records."""
-        kernel = moment_kernel(self._task(schema))
+        kernel = moment_kernel(self.model_task(schema))
         shares = self._shares(kernel)
         unit = epsilon / sum(shares.values())
         deviations = {}
@@ -150,9 +161,6 @@ class FunctionalMechanism(Method[LinearModelRelease]):
             "(standard deviations)"
         )
         return ExpectedError(summary, deviations, target="matrix_deviation")
-
-    def _task(self, schema: Schema) -> ModelTask:
-        return ModelTask.of(schema, self.target, self.predictors, self.model, models=tuple(FACTORS))
 
     def _shares(self, kernel: LinearMoments) -> dict[str, int]:
         """Share so that all coefficients of the objective get the same noise."""

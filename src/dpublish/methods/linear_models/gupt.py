@@ -7,29 +7,26 @@ a block finds is moved into a public box before it counts.
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.features import FEATURE_UNIT
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.linear_models.functional import FACTORS, against_rest, moment_kernel
+from dpublish.methods.linear_models.functional import (
+    FACTORS,
+    RegressionMethod,
+    against_rest,
+    moment_kernel,
+)
 from dpublish.methods.linear_models.kernel_moments import RESPONSE_UNIT
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.linear_models.task import (
-    CLASSES_OR_NUMBER,
-    PREDICTORS,
-    REGRESSIONS,
-    SIZE_SHARE,
-    ModelTask,
-    count_records,
-    require_bound,
-)
+from dpublish.methods.linear_models.task import SIZE_SHARE, ModelTask, count_records, require_bound
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.types import FloatArray, IntArray
@@ -45,7 +42,7 @@ FEWEST_BLOCKS, MOST_BLOCKS = 2, 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class GUPT(Method[LinearModelRelease]):
+class GUPT(RegressionMethod):
     """Publish the noisy mean of the linear models of random blocks of the records.
 
     Choose it to compare with sample and aggregate, or for a few weights and very many records;
@@ -84,15 +81,11 @@ class GUPT(Method[LinearModelRelease]):
     """
 
     name: ClassVar[str] = "gupt"
-    task: ClassVar[str] = "model fitting"
     publishes: ClassVar[str] = (
         "a linear or logistic regression, averaged over random blocks of records"
     )
     prefer_when: ClassVar[str] = "you compare with sample-and-aggregate"
 
-    target: str = setting(CLASSES_OR_NUMBER)
-    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
-    model: Literal["linear", "logistic"] = setting(REGRESSIONS, default="logistic")
     blocks: int | None = setting(
         "Number of blocks; unless given, it follows from the noisy number of records.",
         default=None,
@@ -118,7 +111,7 @@ class GUPT(Method[LinearModelRelease]):
             The number of blocks follows from the noisy number of records.
             Proof: docs/proofs/gupt.md.
         """
-        task = self._task(run.schema)
+        task = self.model_task(run.schema)
         # Opened before any row is read: a share that is already used stops here.
         budgets = run.split(**self._shares())
         blocks = self.blocks or count_blocks(count_records(run, task, budget=budgets["size"]))
@@ -154,7 +147,7 @@ class GUPT(Method[LinearModelRelease]):
 
         If neither the blocks nor the records are known to be many, the fewest are assumed.
         """
-        task = self._task(schema)
+        task = self.model_task(schema)
         moment_kernel(task)
         shares = self._shares()
         mean = epsilon * shares["mean"] / sum(shares.values())
@@ -170,9 +163,6 @@ class GUPT(Method[LinearModelRelease]):
             f"for {blocks:,} blocks, before it is clipped to the bound of {float(self.bound):,.3g}"
         )
         return ExpectedError(summary, figures, target="weight_deviation")
-
-    def _task(self, schema: Schema) -> ModelTask:
-        return ModelTask.of(schema, self.target, self.predictors, self.model, models=tuple(FACTORS))
 
     def _shares(self) -> dict[str, Fraction]:
         if self.blocks is not None:

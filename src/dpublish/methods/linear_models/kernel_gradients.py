@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from dpublish.aggregates.kernel import CodeSums
 from dpublish.data.features import FEATURE_UNIT, Features
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
@@ -58,7 +59,7 @@ class Gradient(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class LinearGradients:
+class LinearGradients(CodeSums):
     """Kernel: add up loss, gradient and curvature of one model, on a lattice.
 
     Features are divided by `features.norms`, so that every record has an L2 norm of at most 1:
@@ -104,11 +105,6 @@ class LinearGradients:
         return self._records.codes
 
     @property
-    def values(self) -> tuple[str, ...]:
-        """Columns that it reads as clipped numbers: none."""
-        return ()
-
-    @property
     def error_bound(self) -> float:
         """Bound of the L2 error of one record's gradient, against exact real numbers.
 
@@ -130,10 +126,6 @@ class LinearGradients:
         """Add up the records of `batch`, some at a time."""
         for block in self._records.blocks(batch, _ROWS):
             self._add_block(block, out)
-
-    def merge(self, out: IntArray, other: IntArray) -> None:
-        """Add another partial answer to `out`."""
-        out += other
 
     def read(self, answer: IntArray) -> Gradient:
         """Turn the answer into numbers."""

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.aggregates.cells import unbounded
+from dpublish.aggregates.kernel import CodeSums, unbounded
 from dpublish.data.features import FEATURE_UNIT, Features
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
@@ -30,7 +30,7 @@ _BLOCK = 1 << 21  # margins at a time: 16 MB
 
 
 @dataclass(frozen=True, eq=False)
-class LinearLosses:
+class LinearLosses(CodeSums):
     """Kernel: add up each record's loss, for every candidate model, in 1 / `LOSS_UNIT`.
 
     A record of features x and sign s has the margin s * (sum of x * w), rounded down to whole
@@ -75,11 +75,6 @@ class LinearLosses:
         """Columns that it reads as codes."""
         return self._records.codes
 
-    @property
-    def values(self) -> tuple[str, ...]:
-        """Columns that it reads as clipped numbers: none."""
-        return ()
-
     def zero(self) -> IntArray:
         """Build the answer for no records."""
         return np.zeros(len(self.candidates), dtype=np.int64)
@@ -97,10 +92,6 @@ class LinearLosses:
             found = look_up_losses(signed @ weights, self._largest_margin, self.loss)
             losses += (counts @ found).astype(np.int64)
         out += losses[index]
-
-    def merge(self, out: IntArray, other: IntArray) -> None:
-        """Add another partial answer to `out`."""
-        out += other
 
     def range_sensitivity(self, neighbors: Neighbors) -> int:
         """Return by how much the changes of two losses differ at most (R), in whole units.

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.aggregates.cells import unbounded
+from dpublish.aggregates.kernel import CodeSums, unbounded
 from dpublish.data.batch import Batch
 from dpublish.data.features import FEATURE_UNIT, Features
 from dpublish.data.schema import Schema
@@ -25,7 +25,7 @@ _CELLS = 1 << 21  # of a matrix of features that is held at once
 
 
 @dataclass(frozen=True, eq=False)
-class LinearMoments:
+class LinearMoments(CodeSums):
     """Kernel: sums over records of x xᵀ and of r x, for features x and responses r.
 
     Attributes:
@@ -59,11 +59,6 @@ class LinearMoments:
         """Columns that it reads as codes."""
         return (*self.features.columns, self.target)
 
-    @property
-    def values(self) -> tuple[str, ...]:
-        """Columns that it reads as clipped numbers: none."""
-        return ()
-
     def zero(self) -> IntArray:
         """Build the answer for no records."""
         size = self.features.size
@@ -76,10 +71,6 @@ class LinearMoments:
             rows = self.features.matrix({name: part.codes(name) for name in self.features.columns})
             both = np.concatenate([rows, responses[part.codes(self.target)]], axis=1)
             out += (rows.T @ both).astype(np.int64)
-
-    def merge(self, out: IntArray, other: IntArray) -> None:
-        """Add another partial answer to `out`."""
-        out += other
 
     @cached_property
     def pairs(self) -> tuple[IntArray, IntArray]:

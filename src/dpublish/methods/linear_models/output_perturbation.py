@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.mechanisms.continuous_noise import noise_error, noise_scale, noise_variance
 from dpublish.mechanisms.exact.sampler import require_rate
@@ -28,9 +28,9 @@ from dpublish.methods.linear_models.minimizer import (
 )
 from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.linear_models.task import (
-    PREDICTORS,
     SIZE_SHARE,
     SMOOTH_CLASSIFIERS,
+    ClassifierMethod,
     ModelTask,
     count_records,
 )
@@ -60,7 +60,7 @@ class OutputNoise(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputPerturbation(Method[LinearModelRelease]):
+class OutputPerturbation(ClassifierMethod):
     """Publish the weights of a regularized linear classifier, with noise.
 
     Minimizes the records' losses and a ridge, then adds noise to the weights.  Choose it as a
@@ -103,14 +103,11 @@ class OutputPerturbation(Method[LinearModelRelease]):
     """
 
     name: ClassVar[str] = "output-perturbation"
-    task: ClassVar[str] = "model fitting"
     publishes: ClassVar[str] = (
         "a logistic regression or support vector machine with noise on its weights"
     )
     prefer_when: ClassVar[str] = "you want a simple baseline that tolerates an inexact solver"
 
-    target: str = setting("Column of the classes.")
-    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
     model: Literal["logistic", "svm"] = setting(SMOOTH_CLASSIFIERS, default="logistic")
     regularization: Fraction | None = setting(
         "Ridge for each record (lambda); left out, it balances the noise.", default=None
@@ -131,7 +128,7 @@ class OutputPerturbation(Method[LinearModelRelease]):
             hides the error of the search and of floats (`publish_weights`).  Shares add up.
             What it assumes, at most 2^24 records among it, is in the receipt (`assumptions`).
         """
-        task = self._task(run.schema)
+        task = self.model_task(run.schema)
         # Opened before any row is read: a share that is already used stops here.
         budgets = run.split(size=SIZE_SHARE, model=1 - SIZE_SHARE)
         pairs = [
@@ -163,7 +160,7 @@ class OutputPerturbation(Method[LinearModelRelease]):
         return self._expect(schema, n_records, epsilon)
 
     def _expect(self, schema: Schema, n_records: int | None, epsilon: Fraction) -> ExpectedError:
-        task = self._task(schema)
+        task = self.model_task(schema)
         require_rate(epsilon * SIZE_SHARE)
         records = n_records or USUAL_RECORDS
         share = self._share(task, epsilon)
@@ -179,9 +176,6 @@ class OutputPerturbation(Method[LinearModelRelease]):
             f"standard deviation {figures['one_weight']:,.3g} in each at {records:,} records"
         )
         return ExpectedError(summary, figures, target="one_weight")
-
-    def _task(self, schema: Schema) -> ModelTask:
-        return ModelTask.of(schema, self.target, self.predictors, self.model)
 
     def _share(self, task: ModelTask, epsilon: Fraction) -> Fraction:
         return task.share(epsilon * (1 - SIZE_SHARE))

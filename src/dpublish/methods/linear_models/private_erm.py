@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.continuous_noise import (
@@ -41,9 +41,9 @@ from dpublish.methods.linear_models.minimizer import (
 )
 from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.linear_models.task import (
-    PREDICTORS,
     SIZE_SHARE,
     SMOOTH_CLASSIFIERS,
+    ClassifierMethod,
     ModelTask,
     count_records,
 )
@@ -54,7 +54,7 @@ _FINENESS = 16  # widths are integers from here on
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateERM(Method[LinearModelRelease]):
+class PrivateERM(ClassifierMethod):
     """Publish a linear classifier at the minimum of a perturbed objective.
 
     Adds a random linear term to the sum of the records' losses and minimizes it.  Choose it for
@@ -96,7 +96,6 @@ class PrivateERM(Method[LinearModelRelease]):
     """
 
     name: ClassVar[str] = "private-erm"
-    task: ClassVar[str] = "model fitting"
     publishes: ClassVar[str] = (
         "a logistic regression or support vector machine, fitted to a perturbed objective"
     )
@@ -104,8 +103,6 @@ class PrivateERM(Method[LinearModelRelease]):
         "the model must be fitted directly, and its known limit is acceptable"
     )
 
-    target: str = setting("Column of the classes.")
-    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
     model: Literal["logistic", "svm"] = setting(SMOOTH_CLASSIFIERS, default="logistic")
     noise: Literal["auto", "laplace", "spherical"] = setting(
         "Noise of independent coordinates or of uniform direction; auto takes the smaller.",
@@ -136,7 +133,7 @@ class PrivateERM(Method[LinearModelRelease]):
             noisy number of records.  Classes compose: their shares add up.  What it assumes (at
             most 2^24 records, a search that ends) is in the receipt (`assumptions`).
         """
-        task = self._task(run.schema)
+        task = self.model_task(run.schema)
         ridge, size, share = None, None, run.budget
         # Opened before any row is read: a share that is already used stops here.
         if self.regularization is not None:
@@ -167,7 +164,7 @@ class PrivateERM(Method[LinearModelRelease]):
     ) -> ExpectedError:
         """Predict how hard the noise pulls, in records that all pull the same way."""
         require_covered(n_records)
-        task = self._task(schema)
+        task = self.model_task(schema)
         ridge, left = None, epsilon
         if self.regularization is not None:
             require_rate(epsilon * SIZE_SHARE)
@@ -184,9 +181,6 @@ class PrivateERM(Method[LinearModelRelease]):
             f"at them as {figures['pull_of_noise']:,.0f} records would that all agree"
         )
         return ExpectedError(summary, figures, target="pull_of_noise")
-
-    def _task(self, schema: Schema) -> ModelTask:
-        return ModelTask.of(schema, self.target, self.predictors, self.model)
 
     def _shape(self, task: ModelTask) -> Shape:
         return quieter_shape(task) if self.noise == "auto" else self.noise

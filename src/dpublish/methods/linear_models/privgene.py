@@ -7,17 +7,16 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.mechanisms.genetic_search import (
-    FEWEST_ROUNDS,
     MOST_ROUNDS,
-    RECORDS_PER_ROUND,
     SHRINK,
     Breeding,
     Scores,
     count_rounds,
+    predict_rounds,
 )
 from dpublish.mechanisms.selection import selection_rate
 from dpublish.methods.linear_models.kernel_losses import LOSS_UNIT, WEIGHT_UNIT
@@ -34,7 +33,7 @@ from dpublish.methods.linear_models.model_scores import (
     watch_rounds,
 )
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.linear_models.task import CLASSIFIERS, PREDICTORS, ModelTask, count_records
+from dpublish.methods.linear_models.task import ClassifierMethod, ModelTask, count_records
 from dpublish.types import IntArray
 
 PARENTS = {"range": 1, "plain": 10}
@@ -43,7 +42,7 @@ _BARE = 10  # models of zero weights and a positive intercept; as many of a nega
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivGene(Method[LinearModelRelease]):
+class PrivGene(ClassifierMethod):
     """Publish a linear classifier that a genetic search finds by private choices.
 
     A generation of 200 models is scored by the records, one of them is chosen privately, and
@@ -86,15 +85,11 @@ class PrivGene(Method[LinearModelRelease]):
     """
 
     name: ClassVar[str] = "privgene"
-    task: ClassVar[str] = "model fitting"
     publishes: ClassVar[str] = (
         "a logistic regression or support vector machine, found by a genetic algorithm"
     )
     prefer_when: ClassVar[str] = "you compare with PrivGene"
 
-    target: str = setting("Column of the classes.")
-    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
-    model: Literal["logistic", "svm"] = setting(CLASSIFIERS, default="logistic")
     choice: Literal["range", "plain"] = setting(
         "Scale the noise of a choice to how far one record can move two candidates apart (range), "
         "or to the largest loss in the whole box and with ten parents, as the paper's baseline "
@@ -130,7 +125,7 @@ class PrivGene(Method[LinearModelRelease]):
             the largest loss of the box, which is as good for losses that are not negative.
             No score is published.
         """
-        task = ModelTask.of(run.schema, self.target, self.predictors, self.model)
+        task = self.model_task(run.schema)
         # Opened before any row is read: a share that is already used stops here.
         budgets = run.split(**search_shares(self.rounds))
         rounds = self.rounds
@@ -162,12 +157,12 @@ class PrivGene(Method[LinearModelRelease]):
         the step of the mutation.  How near the search comes to the best model of all is not
         predicted.
         """
-        task = ModelTask.of(schema, self.target, self.predictors, self.model)
+        task = self.model_task(schema)
         share = require_search(task, self.rounds, epsilon)
         parents = PARENTS[self.choice]
         largest = largest_score(task)
         selection_rate(share / ((self.rounds or MOST_ROUNDS) * parents), largest)
-        rounds = float(self.rounds or _predicted_rounds(n_records or 0, share, parents))
+        rounds = float(self.rounds or predict_rounds(n_records or 0, share, parents))
         sensitivity = largest / LOSS_UNIT
         if parents == 1 and rounds > 1:
             first = 2 * 0.1 * LARGEST_WEIGHT / WEIGHT_UNIT
@@ -206,9 +201,3 @@ def first_models(run: Run, count: int, size: int) -> IntArray:
     models[: len(signs)] = 0
     models[: len(signs), -1] = signs * (1 + run.uniform_integers(LARGEST_WEIGHT, len(signs)))
     return models
-
-
-def _predicted_rounds(records: int, share: Fraction, parents: int) -> float:
-    """Compute the number of rounds unrounded, so that more budget never predicts a larger error."""
-    wanted = records * float(share) / (RECORDS_PER_ROUND * parents)
-    return min(max(wanted, float(FEWEST_ROUNDS)), float(MOST_ROUNDS))

@@ -12,16 +12,15 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.genetic_search import (
-    FEWEST_ROUNDS,
     MOST_ROUNDS,
-    RECORDS_PER_ROUND,
     Scores,
     Watcher,
     count_rounds,
+    predict_rounds,
 )
 from dpublish.mechanisms.selection import selection_rate
 from dpublish.methods.linear_models.kernel_losses import LOSS_UNIT, WEIGHT_UNIT
@@ -36,7 +35,7 @@ from dpublish.methods.linear_models.model_scores import (
     watch_rounds,
 )
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.linear_models.task import CLASSIFIERS, PREDICTORS, ModelTask, count_records
+from dpublish.methods.linear_models.task import ClassifierMethod, ModelTask, count_records
 from dpublish.privacy.budget import Budget
 from dpublish.types import IntArray
 
@@ -58,7 +57,7 @@ _STEPS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivLocal(Method[LinearModelRelease]):
+class PrivLocal(ClassifierMethod):
     """Publish a linear classifier that a local search finds by private choices.
 
     All weights start at 0; each round moves the weights of one column, or one weight, up or
@@ -100,15 +99,11 @@ class PrivLocal(Method[LinearModelRelease]):
     """
 
     name: ClassVar[str] = "privlocal"
-    task: ClassVar[str] = "model fitting"
     publishes: ClassVar[str] = (
         "a logistic regression or support vector machine, found by private local search"
     )
     prefer_when: ClassVar[str] = "epsilon is small, and the model must be fitted directly"
 
-    target: str = setting("Column of the classes.")
-    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
-    model: Literal["logistic", "svm"] = setting(CLASSIFIERS, default="logistic")
     moves: Literal["group", "single"] = setting(
         "Whether all weights of a column move in a round, or one weight, as in the thesis.",
         default="group",
@@ -133,7 +128,7 @@ class PrivLocal(Method[LinearModelRelease]):
             not 0, and moving other weights of the column leaves its loss as it is, which is
             what `climb_by_groups` requires.  No score is published.
         """
-        task = ModelTask.of(run.schema, self.target, self.predictors, self.model)
+        task = self.model_task(run.schema)
         # Opened before any row is read: a share that is already used stops here.
         budgets = run.split(**search_shares(self.rounds))
         rounds = self.rounds
@@ -156,7 +151,7 @@ class PrivLocal(Method[LinearModelRelease]):
         Losses under two candidates of a round differ by at most two steps.  How near the
         search comes to the best model of all is not predicted.
         """
-        task = ModelTask.of(schema, self.target, self.predictors, self.model)
+        task = self.model_task(schema)
         share = require_search(task, self.rounds, epsilon)
         most = self.rounds or (MOST_GROUP_ROUNDS if self.moves == "group" else MOST_ROUNDS)
         first, shrink = _STEPS[self.moves]
@@ -197,8 +192,7 @@ class PrivLocal(Method[LinearModelRelease]):
     def _predict_rounds(self, records: int, share: float) -> float:
         """Compute the number of rounds unrounded: more budget never predicts a larger error."""
         if self.moves == "single":
-            wanted = records * share / RECORDS_PER_ROUND
-            return min(max(wanted, float(FEWEST_ROUNDS)), float(MOST_ROUNDS))
+            return predict_rounds(records, share, 1)
         wanted = sqrt(records * share) / SQUARE_RECORDS_PER_ROUND
         return min(max(wanted, float(FEWEST_GROUP_ROUNDS)), float(MOST_GROUP_ROUNDS))
 

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpublish.core.codecs import Codec
 from dpublish.core.prediction import encode_rows, label_rows
-from dpublish.core.released import Codec, Release, in_metadata
+from dpublish.core.released import Metadata, Release, Tables, in_metadata
 from dpublish.data.axis import Axis
 from dpublish.data.column import MISSING_LABEL, NumberColumn
 from dpublish.data.features import FEATURE_UNIT, Features, Scale
@@ -184,9 +185,7 @@ class LinearModelRelease(Release):
         return {"weights": self.coefficients()}
 
     @classmethod
-    def read_parts(
-        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
-    ) -> dict[str, Any]:
+    def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:
         """Read the model of a release folder."""
         found = super().read_parts(schema, metadata, tables)
         table = tables["weights"]

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import ClassVar, Literal
 
 from dpublish.aggregates.complete_counts import CompleteCounts
-from dpublish.core.method import Run
+from dpublish.core.method import Method, Run, setting
 from dpublish.data.column import Column
 from dpublish.data.features import Features
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known, require_positive
+from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.privacy.budget import Budget
 
 # What the settings that several methods have say in their help.
@@ -23,6 +25,21 @@ CLASS_MODELS = ("logistic", "svm")
 SIZE_SHARE = Fraction(1, 50)
 """Part of epsilon that pays for the number of records, where a method needs it."""
 _SMALLEST = Fraction(1, 1 << 100)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierMethod(Method[LinearModelRelease]):
+    """What methods share that publish a linear classifier of some kind."""
+
+    task: ClassVar[str] = "model fitting"
+
+    target: str = setting("Column of the classes.")
+    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
+    model: Literal["logistic", "svm"] = setting(CLASSIFIERS, default="logistic")
+
+    def model_task(self, schema: Schema) -> "ModelTask":
+        """Find what is predicted from what, by the settings and the schema alone."""
+        return ModelTask.of(schema, self.target, self.predictors, self.model)
 
 
 @dataclass(frozen=True)

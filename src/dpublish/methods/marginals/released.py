@@ -15,7 +15,7 @@ from dpublish.core.axis_rows import draw_column
 from dpublish.core.query.axes import read_boxes, read_query
 from dpublish.core.query.cells import bounded
 from dpublish.core.query.language import parse_query
-from dpublish.core.released import Release, whole_column
+from dpublish.core.released import Metadata, Release, Tables, whole_column
 from dpublish.data.axis import Axis, Value
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_known
@@ -164,9 +164,7 @@ class MarginalsRelease(Release):
         return {"marginals": [marginal.metadata() for marginal in self.marginals]}
 
     @classmethod
-    def read_parts(
-        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
-    ) -> dict[str, Any]:
+    def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:
         """Read the marginals: how each was counted, and its noisy numbers."""
         return {"marginals": read_marginals(metadata["marginals"], tables["marginals"])}
 

@@ -88,7 +88,6 @@ class PersonalizedEM(PersonalSettings):
     """
 
     name: ClassVar[str] = "personalized-em"
-    task: ClassVar[str] = "personalized"
     publishes: ClassVar[str] = "one count or one median that respects each person's own epsilon"
     prefer_when: ClassVar[str] = "you need one number, and few people are at the lowest level"
 

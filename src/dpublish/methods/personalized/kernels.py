@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dpublish.aggregates.kernel import CodeSums
 from dpublish.data.batch import Batch
 from dpublish.errors import InvalidParameter, require_count
 
@@ -15,7 +16,7 @@ AskedCodes = tuple[tuple[str, tuple[bool, ...]], ...]
 
 
 @dataclass(frozen=True)
-class LevelCounts:
+class LevelCounts(CodeSums):
     """Kernel: count the records of every level that have the asked codes in all columns.
 
     Attributes:
@@ -47,11 +48,6 @@ class LevelCounts:
         """Columns that it reads as codes."""
         return tuple(dict.fromkeys((self.column, *(name for name, _ in self.asked))))
 
-    @property
-    def values(self) -> tuple[str, ...]:
-        """Columns that it reads as clipped numbers: none."""
-        return ()
-
     @cached_property
     def _positions(self) -> NDArray[np.int64]:
         # Records without a level are counted at one more position, which is then left out.
@@ -76,7 +72,3 @@ class LevelCounts:
         for name, mask in self._masks.items():
             positions = np.where(mask[batch.codes(name)], positions, self.levels)
         out += np.bincount(positions, minlength=self.levels + 1)[:-1]
-
-    def merge(self, out: NDArray[np.int64], other: NDArray[np.int64]) -> None:
-        """Add another partial answer to `out`."""
-        out += other

@@ -44,6 +44,8 @@ class PersonalSettings(Method[Any]):
         derived: Confirms that the levels of a rule may tell something about its column.
     """
 
+    task: ClassVar[str] = "personalized"
+
     name: ClassVar[str]
 
     preference: str = setting("Column that holds how much epsilon each person accepts.")

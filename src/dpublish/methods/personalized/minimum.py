@@ -52,7 +52,6 @@ class Minimum(PersonalMethod):
     """
 
     name: ClassVar[str] = "minimum"
-    task: ClassVar[str] = "personalized"
     publishes: ClassVar[str] = "the release of another method for all people, at the smallest level"
     prefer_when: ClassVar[str] = "you want a baseline, or people accept similar epsilons"
 

@@ -76,7 +76,6 @@ class Partitioning(GroupMethod):
     """
 
     name: ClassVar[str] = "partitioning"
-    task: ClassVar[str] = "personalized"
     publishes: ClassVar[str] = (
         "the releases of another method for groups of people with similar epsilon, combined"
     )

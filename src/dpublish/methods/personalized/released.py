@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from dpublish.accuracy.intervals import require_confidence
 from dpublish.core.answer import Answer
+from dpublish.core.codecs import FIGURES, Codec
 from dpublish.core.query.language import parse_query, require_columns
-from dpublish.core.released import FIGURES, Codec, Release, in_metadata, whole_column
+from dpublish.core.released import Metadata, Release, Tables, in_metadata, whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema
@@ -212,9 +213,7 @@ class PersonalizedRelease(Release):
         return {**super().metadata(), "parts": [part.metadata() for part in self.parts]}
 
     @classmethod
-    def read_parts(
-        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
-    ) -> dict[str, Any]:
+    def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:
         """Read the declared fields and the parts."""
         declared = super().read_parts(schema, metadata, tables)
         return {**declared, "parts": read_parts(metadata["parts"], tables)}
@@ -341,9 +340,7 @@ class PersonalizedAnswer(Release):
         return {"answer": pa.table(answer)}
 
     @classmethod
-    def read_parts(
-        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
-    ) -> dict[str, Any]:
+    def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:
         """Read the declared fields and the one row."""
         [value] = whole_column(tables["answer"], "value").tolist()
         return {**super().read_parts(schema, metadata, tables), "value": value}

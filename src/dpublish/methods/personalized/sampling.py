@@ -80,7 +80,6 @@ class Sampling(PersonalMethod):
     """
 
     name: ClassVar[str] = "sampling"
-    task: ClassVar[str] = "personalized"
     publishes: ClassVar[str] = (
         "the release of another method for a sample that favors people who accept more"
     )

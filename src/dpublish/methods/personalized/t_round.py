@@ -63,7 +63,6 @@ class TRound(GroupMethod):
     """
 
     name: ClassVar[str] = "t-round"
-    task: ClassVar[str] = "personalized"
     publishes: ClassVar[str] = (
         "the same as partitioning, in several rounds that use up what each level has left"
     )

@@ -67,7 +67,6 @@ class Threshold(PersonalMethod):
     """
 
     name: ClassVar[str] = "threshold"
-    task: ClassVar[str] = "personalized"
     publishes: ClassVar[str] = "the release of another method for the people at or above one level"
     prefer_when: ClassVar[str] = "few people are below that level"
 

@@ -89,7 +89,6 @@ class Weighting(PersonalSettings):
     """
 
     name: ClassVar[str] = "weighting"
-    task: ClassVar[str] = "personalized"
     publishes: ClassVar[str] = (
         "one noisy histogram that weights each person by the epsilon they accept"
     )

@@ -13,7 +13,7 @@ from dpublish.accuracy.intervals import half_width
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.cut_counts import CutCounts
 from dpublish.aggregates.sparse_counts import MAX_DOMAIN, OccupiedCells
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.core.noisy_size import NoisySize
 from dpublish.core.task import Task
 from dpublish.data.axis import Axis
@@ -22,7 +22,11 @@ from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.selection import selection_rate
 from dpublish.mechanisms.sparse_counts import auto_threshold
-from dpublish.methods.histogram.published_cells import add_noise_to_cells, require_free_names
+from dpublish.methods.histogram.published_cells import (
+    LabeledHistogramMethod,
+    add_noise_to_cells,
+    require_free_names,
+)
 from dpublish.methods.histogram.released import LabeledHistogramRelease
 from dpublish.methods.pph.plan import AUTO, Plan
 from dpublish.privacy.budget import Budget
@@ -38,7 +42,7 @@ _HALF = 31
 
 
 @dataclass(frozen=True, kw_only=True)
-class PPH(Method[LabeledHistogramRelease]):
+class PPH(LabeledHistogramMethod):
     """Publish noisy class counts over the few predictors that separate the classes best.
 
     A noisy number of records decides how many predictors to take and how finely numbers are
@@ -81,7 +85,6 @@ class PPH(Method[LabeledHistogramRelease]):
     """
 
     name: ClassVar[str] = "pph"
-    task: ClassVar[str] = "classification"
     publishes: ClassVar[str] = (
         "noisy class counts over a few chosen columns; predictions and rows to train on follow for"
         " free"
@@ -90,10 +93,6 @@ class PPH(Method[LabeledHistogramRelease]):
         "a few columns together separate the classes, and columns have no taxonomies"
     )
 
-    target: str = setting("Column of the classes.")
-    predictors: tuple[str, ...] = setting(
-        "Columns that may predict the class; all others, unless named.", default=()
-    )
     attributes: int | Literal["auto"] = setting(
         "How many predictors to choose (j); auto takes as many as leave the cells well filled, "
         "judged by the noisy number of records.",
@@ -131,7 +130,7 @@ class PPH(Method[LabeledHistogramRelease]):
             below a threshold are dropped, which is post-processing.  If nothing has to be
             chosen, the share for choices goes to the counts.
         """
-        task = Task.of(run.schema, target=self.target, predictors=self.predictors)
+        task = self.class_task(run.schema)
         # Opened before any row is read: a budget that is already used stops here.
         budgets = run.split(size=self.size_share, rest=1 - self.size_share)
         all_records = CompleteCounts(run.schema, ((),), _names(task))
@@ -164,7 +163,7 @@ class PPH(Method[LabeledHistogramRelease]):
         self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
         """Predict the error of one count; which columns are counted depends on the choices."""
-        task = Task.of(schema, target=self.target, predictors=self.predictors)
+        task = self.class_task(schema)
         require_free_names(task)
         self._require_cells(task)
         most_rounds = len(task.predictors) - 1

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from dpublish.accuracy.projection import project_nonnegative
 from dpublish.aggregates.cells import ColumnSet
+from dpublish.core.codecs import Codec
 from dpublish.core.probabilities import add_up, cell_numbers, conditional, draw_cells
-from dpublish.core.released import Codec
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter

@@ -15,6 +15,7 @@ from dpublish.accuracy.noise_distribution import Terms, noise_variance, sum_quan
 from dpublish.aggregates.cells import ColumnSet
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.codecs import RATE
 from dpublish.core.prediction import UNKNOWN, encode_rows, label_rows
 from dpublish.core.probabilities import add_up, cell_numbers
 from dpublish.core.query.axes import read_query
@@ -22,7 +23,7 @@ from dpublish.core.query.cells import CellCounts, bounded
 from dpublish.core.query.language import parse_query, require_columns
 from dpublish.core.query.sampled import SampledCount
 from dpublish.core.query.weights import is_partial
-from dpublish.core.released import RATE, Release, in_metadata, in_table
+from dpublish.core.released import Release, in_metadata, in_table
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_known

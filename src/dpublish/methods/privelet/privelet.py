@@ -14,6 +14,7 @@ from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.histogram.domain import (
+    COUNTED_COLUMNS,
     counted_columns,
     require_few,
     require_names,
@@ -74,11 +75,7 @@ class Privelet(Method[PriveletRelease]):
         "one or two ordered columns have many values, and long ranges matter"
     )
 
-    columns: tuple[str, ...] = setting(
-        "Columns to count by, each value or bin apart; all numeric, integer and ordinal ones if "
-        "none is named.",
-        default=(),
-    )
+    columns: tuple[str, ...] = setting(COUNTED_COLUMNS, default=())
     transform: Transform = setting(
         "Which ordered columns are transformed: auto takes those long enough that a random "
         "range gains by it (some 500 values), haar takes all of them.",

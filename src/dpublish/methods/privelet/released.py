@@ -1,6 +1,6 @@
 """A published histogram held as noisy Haar coefficients: long ranges add up few of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
@@ -17,9 +17,10 @@ from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.accuracy.projection import project_nonnegative, round_to_total
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_rows
+from dpublish.core.codecs import RATE, Codec
 from dpublish.core.query.axes import read_boxes, read_query
 from dpublish.core.query.cells import bounded
-from dpublish.core.released import RATE, Codec, Release, in_metadata, in_table
+from dpublish.core.released import Metadata, Release, Tables, in_metadata, in_table
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
@@ -180,9 +181,7 @@ class PriveletRelease(Release):
         }
 
     @classmethod
-    def read_parts(
-        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
-    ) -> dict[str, Any]:
+    def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:
         """Read the declared fields, and give the coefficients their shape."""
         found = super().read_parts(schema, metadata, tables)
         shape = coefficient_shape([column.axis() for column in schema.columns], found["haar"])

@@ -16,14 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.aggregates.cells import (
-    ColumnSet,
-    Lookups,
-    cell_keys,
-    find_axes,
-    look_up,
-    make_lookups,
-)
+from dpublish.aggregates.cells import ColumnSet, Lookups, cell_keys, find_axes, look_up, tabulate
+from dpublish.aggregates.kernel import CodeSums
 from dpublish.data.axis import Axis
 from dpublish.data.batch import Batch
 from dpublish.data.schema import Schema
@@ -39,7 +33,7 @@ _PART = 1 << 19  # probabilities that are computed at once; a part's sums stay f
 
 
 @dataclass(frozen=True)
-class ClassCuboids:
+class ClassCuboids(CodeSums):
     """Kernel: count the records of each class in every cell of every cuboid.
 
     It reads all predictors, whichever the cuboids use.  So a record that the missing rule of
@@ -73,11 +67,6 @@ class ClassCuboids:
         """Columns that it reads as codes."""
         return (*self.predictors, self.target)
 
-    @property
-    def values(self) -> tuple[str, ...]:
-        """Columns that it reads as clipped numbers: none."""
-        return ()
-
     @cached_property
     def planes(self) -> int:
         """Number of counts kept for a cell: one per class, or the difference of two."""
@@ -95,7 +84,7 @@ class ClassCuboids:
 
     @cached_property
     def _lookups(self) -> Lookups:
-        return make_lookups(axis for axes in self.axes for axis in axes)
+        return tabulate(axis for axes in self.axes for axis in axes)
 
     def zero(self) -> NDArray[np.int64]:
         """Make the answer for no records: all cuboids, then the number of records."""
@@ -119,10 +108,6 @@ class ClassCuboids:
             start = stop
         out[-1] += len(batch)
 
-    def merge(self, out: NDArray[np.int64], other: NDArray[np.int64]) -> None:
-        """Add another partial answer to `out`."""
-        out += other
-
     def split(self, answer: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Cut an answer into one array per cuboid.
 
@@ -144,7 +129,7 @@ def count_planes(classes: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualSums:
+class ResidualSums(CodeSums):
     """Kernel: add up residuals and variances of the card's probabilities, by leaf.
 
     A record of class y with predicted probability p of class k has residual 1[y = k] - p and
@@ -167,11 +152,6 @@ class ResidualSums:
     def codes(self) -> tuple[str, ...]:
         """Columns that it reads as codes: always all predictors, whatever the card looks at."""
         return (*self.predictors, self.target)
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        """Columns that it reads as clipped numbers: none."""
-        return ()
 
     @cached_property
     def planes(self) -> tuple[int, ...]:
@@ -221,10 +201,6 @@ class ResidualSums:
         for name, start in zip(self.predictors, self._starts, strict=False):
             sums = np.bincount(codes[name], weights=weights)
             out[start : start + len(sums)] += sums.astype(np.int64)
-
-    def merge(self, out: IntArray, other: IntArray) -> None:
-        """Add another partial answer to `out`."""
-        out += other
 
     def split(self, answer: IntArray) -> Sequence[IntArray]:
         """Cut an answer into one array [kind of sum, class, leaf] per predictor."""

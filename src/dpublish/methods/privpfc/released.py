@@ -15,7 +15,7 @@ from dpublish.core.prediction import encode_rows, label_rows
 from dpublish.core.query.language import Query, parse_query
 from dpublish.core.query.sampled import SampledCount
 from dpublish.core.query.weights import axis_weights, is_partial
-from dpublish.core.released import in_table, whole_column
+from dpublish.core.released import Metadata, Tables, in_table, whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, require_known
@@ -225,9 +225,7 @@ class PrivPfCRelease(LabeledHistogramRelease):
         }
 
     @classmethod
-    def read_parts(
-        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
-    ) -> dict[str, Any]:
+    def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:
         """Read the classifier of a release folder."""
         classes = schema.columns[-1].size
         table = tables["refinements"]

@@ -7,14 +7,14 @@ from typing import ClassVar
 import numpy as np
 
 from dpublish.accuracy.noise_distribution import sum_quantile
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Run
 from dpublish.data.schema import Schema
-from dpublish.methods.histogram.domain import require_names
 from dpublish.methods.spatial.box_domain import (
     MOST_BOXES,
     SIZE_SHARE,
     UNIFORM_CONSTANT,
     BoxDomain,
+    BoxMethod,
     release_size,
     side_lengths,
     wanted_cells,
@@ -31,7 +31,7 @@ _MOST_RANGES = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class AG(Method[SpatialRelease]):
+class AG(BoxMethod):
     """Publish noisy counts of two nested grids, the second finer where the first counts more.
 
     A coarse grid is counted first; each of its cells is then cut again, by its noisy count.
@@ -66,19 +66,11 @@ class AG(Method[SpatialRelease]):
     """
 
     name: ClassVar[str] = "ag"
-    task: ClassVar[str] = "counting"
     publishes: ClassVar[str] = (
         "noisy counts of a grid that is finer where records are dense; range counts and rows "
         "follow for free"
     )
     prefer_when: ClassVar[str] = "two ordered columns matter, such as locations on a map"
-
-    columns: tuple[str, ...] = setting(
-        "Columns to cut; all numeric, integer and ordinal ones unless named.", default=()
-    )
-
-    def __post_init__(self) -> None:
-        require_names(self.columns)
 
     def _release(self, run: Run) -> SpatialRelease:
         """Publish both grids.

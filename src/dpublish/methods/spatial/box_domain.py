@@ -9,15 +9,17 @@ in proportion to (N epsilon)^(2d / (2 + d)).
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
+from dpublish.core.method import Method, Run, setting
 from dpublish.core.noisy_size import NoisySize
-from dpublish.core.run import Run
 from dpublish.data.schema import Schema
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.histogram.domain import counted_columns, require_ordered
+from dpublish.methods.histogram.domain import counted_columns, require_names, require_ordered
 from dpublish.methods.spatial.kernels import BoxCells, GridRoute
+from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.privacy.budget import Budget
 from dpublish.types import FloatArray, IntArray
 
@@ -27,6 +29,20 @@ SIZE_SHARE = Fraction(1, 50)
 """Part of epsilon that is spent on the noisy number of records."""
 UNIFORM_CONSTANT = 10
 _ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxMethod(Method[SpatialRelease]):
+    """What methods share that cut columns into boxes."""
+
+    task: ClassVar[str] = "counting"
+
+    columns: tuple[str, ...] = setting(
+        "Columns to cut; all numeric, integer and ordinal ones unless named.", default=()
+    )
+
+    def __post_init__(self) -> None:
+        require_names(self.columns)
 
 
 @dataclass(frozen=True)

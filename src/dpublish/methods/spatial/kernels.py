@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.aggregates.cells import unbounded
+from dpublish.aggregates.kernel import CodeSums, unbounded
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
@@ -77,7 +77,7 @@ class TreeRoute:
 
 
 @dataclass(frozen=True, eq=False)
-class BoxCells:
+class BoxCells(CodeSums):
     """Kernel: count the records in every part of every box.
 
     Attributes:
@@ -109,11 +109,6 @@ class BoxCells:
     def codes(self) -> tuple[str, ...]:
         """Columns that it reads as codes."""
         return self.columns
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        """Columns that it reads as clipped numbers: none."""
-        return ()
 
     @cached_property
     def starts(self) -> IntArray:
@@ -149,10 +144,6 @@ class BoxCells:
             for column, is_cut in enumerate(self._is_cut)
             if is_cut
         }
-
-    def merge(self, out: IntArray, other: IntArray) -> None:
-        """Add another partial answer to `out`."""
-        out += other
 
     def sensitivity(self, neighbors: Neighbors) -> int:
         """Return how much all counts together change at most, in sum (L1).

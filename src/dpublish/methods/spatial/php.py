@@ -15,7 +15,12 @@ from dpublish.data.column import Column
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.histogram.domain import counted_columns, require_few, require_names
+from dpublish.methods.histogram.domain import (
+    COUNTED_COLUMNS,
+    counted_columns,
+    require_few,
+    require_names,
+)
 from dpublish.methods.spatial.box_domain import SIZE_SHARE
 from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.privacy.budget import Budget
@@ -76,11 +81,7 @@ class PHP(Method[SpatialRelease]):
         "a few ordered columns matter together, and records are dense in part of the domain"
     )
 
-    columns: tuple[str, ...] = setting(
-        "Columns to count by, each value or bin apart; all numeric, integer and ordinal ones if "
-        "none is named.",
-        default=(),
-    )
+    columns: tuple[str, ...] = setting(COUNTED_COLUMNS, default=())
     depth: int | None = setting(
         "How often every box is cut in two; unless given, it follows from the noisy number of "
         "records and epsilon.",

@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import sum_quantile
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.selection import selection_rate
-from dpublish.methods.histogram.domain import require_names
 from dpublish.methods.spatial.box_domain import (
     MOST_BOXES,
     SIZE_SHARE,
     BoxDomain,
+    BoxMethod,
     release_size,
     wanted_cells,
 )
@@ -40,7 +40,7 @@ _CONSTANT = 20  # twice that of a grid: the counts of a level have but a part of
 
 
 @dataclass(frozen=True, kw_only=True)
-class PSD(Method[SpatialRelease]):
+class PSD(BoxMethod):
     """Publish noisy counts of a tree of boxes, fine where records are dense.
 
     Boxes are cut in two again and again: first near the median of their records, found by a
@@ -77,7 +77,6 @@ class PSD(Method[SpatialRelease]):
     """
 
     name: ClassVar[str] = "psd"
-    task: ClassVar[str] = "counting"
     publishes: ClassVar[str] = (
         "noisy counts of a tree of boxes, cut at noisy medians; range counts and rows follow for "
         "free"
@@ -86,16 +85,13 @@ class PSD(Method[SpatialRelease]):
         "a few ordered columns have many values, and records are dense in some regions"
     )
 
-    columns: tuple[str, ...] = setting(
-        "Columns to cut; all numeric, integer and ordinal ones unless named.", default=()
-    )
     median_share: Fraction = setting(
         "Part of epsilon, after the number of records is paid for, that is spent on the medians.",
         default=Fraction(3, 10),
     )
 
     def __post_init__(self) -> None:
-        require_names(self.columns)
+        super().__post_init__()
         if not 0 < self.median_share < 1:
             raise InvalidParameter(f"median_share ({self.median_share}) must lie between 0 and 1")
 

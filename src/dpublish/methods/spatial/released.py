@@ -1,6 +1,6 @@
 """Published boxes: noisy counts of boxes that lie within each other, down to a partition."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,19 +16,11 @@ from dpublish.accuracy.noise_distribution import noise_variance, sum_quantile
 from dpublish.accuracy.projection import round_to_total
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.codecs import BOOL, NOISY_SIZE, RATE, Codec, optional
 from dpublish.core.noisy_size import NoisySize
 from dpublish.core.query.axes import read_query
 from dpublish.core.query.cells import bounded
-from dpublish.core.released import (
-    BOOL,
-    NOISY_SIZE,
-    RATE,
-    Codec,
-    Release,
-    in_metadata,
-    in_table,
-    optional,
-)
+from dpublish.core.released import Metadata, Release, Tables, in_metadata, in_table
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
@@ -228,9 +220,7 @@ class SpatialRelease(Release):
         return {"boxes": pa.table(columns | end_columns(self.axes, self.lows, self.highs))}
 
     @classmethod
-    def read_parts(
-        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
-    ) -> dict[str, Any]:
+    def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:
         """Read the declared fields and the ends of the boxes."""
         lows, highs = read_ends(tables["boxes"], schema.names)
         return super().read_parts(schema, metadata, tables) | {"lows": lows, "highs": highs}

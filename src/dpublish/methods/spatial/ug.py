@@ -7,14 +7,14 @@ from typing import ClassVar
 import numpy as np
 
 from dpublish.accuracy.noise_distribution import sum_quantile
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Run
 from dpublish.data.schema import Schema
-from dpublish.methods.histogram.domain import require_names
 from dpublish.methods.spatial.box_domain import (
     MOST_BOXES,
     SIZE_SHARE,
     UNIFORM_CONSTANT,
     BoxDomain,
+    BoxMethod,
     release_size,
     side_lengths,
     wanted_cells,
@@ -25,7 +25,7 @@ from dpublish.types import IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
-class UG(Method[SpatialRelease]):
+class UG(BoxMethod):
     """Publish noisy counts of a uniform grid, as fine as the number of records allows.
 
     Every column is cut into ranges of equal size; how many follows from the noisy number of
@@ -59,20 +59,12 @@ class UG(Method[SpatialRelease]):
     """
 
     name: ClassVar[str] = "ug"
-    task: ClassVar[str] = "counting"
     publishes: ClassVar[str] = (
         "noisy counts of a grid of equal boxes; range counts and rows follow for free"
     )
     prefer_when: ClassVar[str] = (
         "two or three ordered columns matter, and records are scattered evenly"
     )
-
-    columns: tuple[str, ...] = setting(
-        "Columns to cut; all numeric, integer and ordinal ones unless named.", default=()
-    )
-
-    def __post_init__(self) -> None:
-        require_names(self.columns)
 
     def _release(self, run: Run) -> SpatialRelease:
         """Publish the grid.

@@ -15,12 +15,7 @@ from typing import Any, ClassVar, Literal
 from dpublish.core.method import setting
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.sparse_vector.calibration import require_share
-from dpublish.methods.streams.dsft import (
-    CLEARLY,
-    SIZE,
-    ThresholdPolicy,
-    share_for_decisions,
-)
+from dpublish.methods.streams.dsft import CLEARLY, SIZE, ThresholdPolicy, share_for_decisions
 from dpublish.methods.streams.method import StreamMethod
 from dpublish.methods.streams.planning import (
     FIRST_PARTS,

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from math import floor, log10, prod
+from math import floor, log10
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpublish.core.answer import Answer
 from dpublish.core.folder.opening import Allowance, Fingerprint, has_file, read_file, read_parquet
 from dpublish.core.query.cells import CellCounts
-from dpublish.core.released import Release, whole_column
+from dpublish.core.released import CellRelease, Metadata, Tables, whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_known
@@ -41,7 +41,7 @@ def write_number(value: float, digits: int = 3) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class StreamRelease(Release):
+class StreamRelease(CellRelease):
     """The steps of a stream over the bins of `axes`, and the folder that holds their counts.
 
     Users are hidden in all of `horizon` steps, or within any `window` consecutive ones.
@@ -82,16 +82,6 @@ class StreamRelease(Release):
         )
 
     __hash__ = None  # type: ignore[assignment]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of bins along each axis."""
-        return tuple(axis.size for axis in self.axes)
-
-    @property
-    def size(self) -> int:
-        """Number of bins."""
-        return prod(self.shape)
 
     @cached_property
     def times(self) -> tuple[str, ...]:
@@ -192,14 +182,7 @@ class StreamRelease(Release):
         }
 
     @classmethod
-    def from_parts(
-        cls,
-        *,
-        receipt: Receipt,
-        schema: Schema,
-        metadata: Mapping[str, Any],
-        tables: Mapping[str, pa.Table],
-    ) -> Self:
+    def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> NoReturn:
         """Refuse: a stream is more than its tables."""
         raise InvalidParameter("a stream is opened by its folder, which lists the steps")
 

@@ -11,19 +11,11 @@ import pyarrow as pa
 
 from dpublish.accuracy.intervals import half_width, require_confidence
 from dpublish.core.answer import Answer
+from dpublish.core.codecs import BOOL, FIGURES, RATE, Codec, optional
 from dpublish.core.query.cells import bounded
 from dpublish.core.query.language import parse_query, require_columns
 from dpublish.core.query.weights import axis_weights
-from dpublish.core.released import (
-    BOOL,
-    FIGURES,
-    RATE,
-    Codec,
-    Release,
-    in_metadata,
-    in_table,
-    optional,
-)
+from dpublish.core.released import Release, in_metadata, in_table
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery

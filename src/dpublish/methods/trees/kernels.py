@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpublish.aggregates.cells import unbounded
+from dpublish.aggregates.kernel import CodeSums, unbounded
 from dpublish.data.batch import Batch
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
@@ -19,7 +19,7 @@ MAX_CELLS = 2**23
 
 
 @dataclass(frozen=True)
-class TreeCounts:
+class TreeCounts(CodeSums):
     """Kernel: count the records of some nodes, for each column by code and class.
 
     A record that ends in none of the nodes is not counted.
@@ -59,11 +59,6 @@ class TreeCounts:
         """
         return (*self.columns, self.target)
 
-    @property
-    def values(self) -> tuple[str, ...]:
-        """Columns that it reads as clipped numbers: none."""
-        return ()
-
     @cached_property
     def _sizes(self) -> tuple[int, ...]:
         return tuple(self.routes.schema[name].size for name in self.columns)
@@ -102,10 +97,6 @@ class TreeCounts:
         positions = np.full(max(self.nodes) + 2, -1, dtype=np.int64)
         positions[list(self.nodes)] = np.arange(len(self.nodes))
         return positions
-
-    def merge(self, out: IntArray, other: IntArray) -> None:
-        """Add another partial answer to `out`."""
-        out += other
 
     def split(self, answer: IntArray) -> dict[str, IntArray]:
         """Cut an answer into one array (node, code, class) per column."""

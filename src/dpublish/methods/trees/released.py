@@ -13,31 +13,17 @@ import pyarrow as pa
 from dpublish.accuracy.intervals import mixed_half_width, require_confidence
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.core.answer import Answer
+from dpublish.core.codecs import BOOL, FIGURES, RATE, Codec, optional
 from dpublish.core.prediction import encode_rows, label_rows
 from dpublish.core.query.axes import read_query
 from dpublish.core.query.cells import bounded
 from dpublish.core.query.weights import is_partial
-from dpublish.core.released import (
-    BOOL,
-    FIGURES,
-    RATE,
-    Codec,
-    Release,
-    in_metadata,
-    optional,
-    whole_column,
-)
+from dpublish.core.released import Metadata, Release, Tables, in_metadata, whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.trees.tree import (
-    Branches,
-    Routes,
-    TreeShape,
-    branch_conditions,
-    write_rules,
-)
+from dpublish.methods.trees.tree import Branches, Routes, TreeShape, branch_conditions, write_rules
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.types import FloatArray, IntArray
@@ -265,9 +251,7 @@ class DecisionTreeRelease(Release):
         return {"nodes": pa.table(nodes), "counts": pa.table(counts)}
 
     @classmethod
-    def read_parts(
-        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
-    ) -> dict[str, Any]:
+    def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:
         """Read the tree of a release folder."""
         found = super().read_parts(schema, metadata, tables)
         nodes = tables["nodes"].select(["parent", "first_code", "split_by", "noisy_size"])

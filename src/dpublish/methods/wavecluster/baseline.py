@@ -68,7 +68,6 @@ class WaveBaseline(WaveMethod):
     """
 
     name: ClassVar[str] = "wave-baseline"
-    task: ClassVar[str] = "shapes"
     publishes: ClassVar[str] = "clusters of any shape, found in an adaptive grid"
     prefer_when: ClassVar[str] = "you want the baseline that other shape methods have to beat"
 

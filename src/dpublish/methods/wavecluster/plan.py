@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ _MOST_PARTS = 1 << 20  # of the percentile: ranks in such parts stay integers of
 @dataclass(frozen=True, kw_only=True)
 class WaveMethod(Method[WaveClusterRelease]):
     """A private variant of WaveCluster: the settings that all of them have."""
+
+    task: ClassVar[str] = "shapes"
 
     columns: tuple[str, ...] = setting(
         "Columns of numbers that span the grid; all columns of numbers, unless named.", default=()

@@ -47,7 +47,6 @@ class PrivQT(WaveMethod):
     """
 
     name: ClassVar[str] = "privqt"
-    task: ClassVar[str] = "shapes"
     publishes: ClassVar[str] = "a noisy grid, and the clusters of any shape found in it"
     prefer_when: ClassVar[str] = (
         "the noisy grid matters as much as the clusters, or few cells are dense"

@@ -74,7 +74,6 @@ class PrivTHR(WaveMethod):
     """
 
     name: ClassVar[str] = "privthr"
-    task: ClassVar[str] = "shapes"
     publishes: ClassVar[str] = "clusters of any shape, as labeled cells of a noisy grid"
     prefer_when: ClassVar[str] = "no center describes the shape of a cluster"
 

@@ -15,11 +15,7 @@ from dpublish.mechanisms.rank_threshold import rank_scale
 from dpublish.mechanisms.selection import selection_rate
 from dpublish.methods.wavecluster.plan import WaveMethod, WavePlan, require_share
 from dpublish.methods.wavecluster.released import WaveClusterRelease
-from dpublish.methods.wavecluster.wavecluster import (
-    Coefficients,
-    WaveTransform,
-    rank_sensitivity,
-)
+from dpublish.methods.wavecluster.wavecluster import Coefficients, WaveTransform, rank_sensitivity
 
 _OUTSIDE = 0.05
 
@@ -62,7 +58,6 @@ class PrivTHREM(WaveMethod):
     """
 
     name: ClassVar[str] = "privthr-em"
-    task: ClassVar[str] = "shapes"
     publishes: ClassVar[str] = "clusters of any shape, and the density threshold of their cells"
     prefer_when: ClassVar[str] = (
         "clusters are much denser than the noise, and the threshold matters"

@@ -14,17 +14,9 @@ from numpy.typing import NDArray
 from dpublish.accuracy.projection import project_nonnegative, round_to_total
 from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.core.answer import Answer
+from dpublish.core.codecs import FIGURES, FLOAT, RATE, Codec, optional
 from dpublish.core.grid_counts import GridCounts
-from dpublish.core.released import (
-    FIGURES,
-    FLOAT,
-    RATE,
-    Codec,
-    Release,
-    in_metadata,
-    optional,
-    whole_column,
-)
+from dpublish.core.released import Metadata, Release, Tables, in_metadata, whole_column
 from dpublish.data.batch import Batch
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema
@@ -300,9 +292,7 @@ class WaveClusterRelease(Release):
         }
 
     @classmethod
-    def read_parts(
-        cls, schema: Schema, metadata: Mapping[str, Any], tables: Mapping[str, pa.Table]
-    ) -> dict[str, Any]:
+    def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:
         """Read the declared fields, the counts and the labels."""
         found = super().read_parts(schema, metadata, tables)
         counts = tables["cells"]["noisy_count"]
