@@ -221,7 +221,9 @@ class Mechanism:
             bound = signature.bind(*args, **named)
             bound.apply_defaults()
             given = dict(bound.arguments)
-            if tape.is_inside or not self.applies(given):
+            if tape.is_inside or not self.applies(given) or given.get("rng") is not tape.source:
+                # A source of one's own is played back by no tape: what it draws must be the same
+                # on every table, or the releases differ.
                 return self.function(**given)
             public, private = self.describe(**given)
             paid = given["budget"].epsilon if "budget" in given else None
@@ -726,8 +728,10 @@ def path_loss(played: Tape, replayed: Tape, changes: int = 1) -> float:
     for here, there in zip(played.calls, replayed.calls, strict=True):
         if here.kind == "comparisons":
             runs.setdefault(here.public[0], []).append((here, there))
-        elif here.kind == "minimize_on" and drawn is not None:
+        elif here.kind == "minimize_on":
+            assert drawn is not None, "a minimum without noise of its own"
             total += _minimum_loss(drawn, here, there)
+            drawn = None
         elif here.kind == "value":
             total += _distance(here.public, here.private, there.private, None)
         elif here.kind in _LOSSES:

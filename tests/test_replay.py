@@ -1,6 +1,7 @@
 """Replay every method and every stream on neighboring and on unrelated tables."""
 
 import json
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
@@ -11,14 +12,20 @@ from threadpoolctl import threadpool_limits
 
 from dpublish.core.catalog import STREAMS
 from dpublish.core.registry import CATALOG, make_method
+from dpublish.core.run import Run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.methods.dpcopula.kendall import release_kendall
+from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.kmeans import kmeans as default_kmeans
+from dpublish.methods.linear_models import minimizer
 from dpublish.methods.linear_models import model as synopsis_model
+from dpublish.methods.linear_models.output_perturbation import OutputPerturbation
+from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.streams.method import make_stream_method
 from dpublish.methods.streams.stream import StreamState
 from dpublish.privacy.budget import Budget
+from dpublish.randomness import seeded
 from method_examples import CASES as EXAMPLES
 from method_examples import SCHEMA, arrow_table
 from replay import ROUNDING, Tape, exchange_loss, path_loss, removal_loss, watch
@@ -261,3 +268,60 @@ def test_replay_stream(name, settings):
         assert watch(partial(run, changed), tape) == seen
         loss = path_loss(played, tape, changes=method.contribution)
         assert loss <= float(STREAM_EPSILON) + ROUNDING
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnSeed(Histogram):
+    """Draws its noise from a seed of its own, around the source that the owner chose."""
+
+    name = "own-seed"
+
+    def _release(self, run):
+        """Publish.
+
+        Privacy:
+            None: whoever knows the seed takes the noise off.
+        """
+        own = Run(run.table, rng=seeded(1), method=self, budget=run.budget)
+        return super()._release(own)
+
+
+def test_noise_from_a_seed_of_a_methods_own_is_noticed():
+    method = OwnSeed(columns=("sex",))
+    with pytest.raises(AssertionError):
+        _replay_presence(method, runner(method))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactMinimum(OutputPerturbation):
+    """Publishes the weights that it found, without noise."""
+
+    name = "exact-minimum"
+
+    def _release(self, run):
+        """Publish.
+
+        Privacy:
+            None.
+        """
+        run.split(noise=1)["noise"].spend()
+        task = self.model_task(run.schema)
+        rows = [
+            minimizer.minimize_on(run, task, positive, 0.5, np.zeros(task.features.size))
+            for positive in task.problems
+        ]
+        return LinearModelRelease(
+            receipt=run.receipt(),
+            schema=task.schema,
+            model=self.model,
+            target=self.target,
+            weights=np.array(rows),
+            expected={},
+            standard_deviation=np.zeros((len(rows), task.features.size)),
+        )
+
+
+def test_a_minimum_without_noise_is_noticed():
+    method = ExactMinimum(target="sex", predictors=("age",))
+    with pytest.raises(AssertionError):
+        _replay_presence(method, runner(method))

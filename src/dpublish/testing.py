@@ -146,6 +146,11 @@ def _check_settings(world: _World) -> None:
         raise AssertionError(
             f"{kind.__name__} must be frozen: dataclass(frozen=True, kw_only=True)"
         )
+    for name in ("release", "release_part"):
+        _require(
+            getattr(kind, name) is getattr(Method, name),
+            f"{kind.__name__} must write _release(run): {name} is final, for it makes the checks",
+        )
     _require(kind.name, f"{kind.__name__} must have a name")
     _require((kind.__doc__ or "").strip(), f"{kind.__name__} must say what it publishes")
 
@@ -194,7 +199,7 @@ def _check_budget(world: _World) -> None:
 
 def _check_nothing_is_read_unpaid(world: _World) -> None:
     class Untouchable:
-        schema, neighbors = world.schema, world.schema.neighbors
+        schema, neighbors, is_bounded = world.schema, world.schema.neighbors, False
 
         def __getattr__(self, name: str) -> Any:
             raise AssertionError("rows were read before the budget was opened")

@@ -21,7 +21,7 @@ from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, Neighbors
-from dpublish.privacy.receipt import refuse_other_notion, refuse_seeded_grant
+from dpublish.privacy.receipt import refuse_other_notion, refuse_part, refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
 __all__ = [
@@ -78,6 +78,8 @@ class Method(ABC, Generic[R_co]):
     """The class of the released value; a method of another package states it for `load`."""
     hidden: ClassVar[tuple[type[Neighbors], ...]] = (AddRemoveRecord,)
     """The changes to a table that the method can hide."""
+    takes_levels: ClassVar[bool] = False
+    """Whether a budget may cost people of different levels different amounts."""
 
     @final
     def release(
@@ -92,12 +94,34 @@ class Method(ABC, Generic[R_co]):
 
         Privacy:
             Whatever could stop a release stops it here, from public facts alone and before any
-            row is read: a seed where a ledger paid, neighbors that the method does not hide,
-            another change than the ledger was told, settings that do not fit the schema or
-            epsilon.  Then `_release` argues for itself.  At the end every share of the budget
-            must be spent and the receipt must name what ran.
+            row is read: a part of a grant, rows that were bounded by unit, a seed where a
+            ledger paid, neighbors that the method does not hide, another change than the
+            ledger was told, settings that do not fit the schema or epsilon.  Then `_release`
+            argues for itself.  At the end every share of the budget must be spent and the
+            receipt must name what ran.
+        """
+        refuse_part(budget)
+        refuse_bounded(table)
+        return self.release_part(table, budget=budget, rng=rng, progress=progress)
+
+    @final
+    def release_part(
+        self,
+        table: Table,
+        *,
+        budget: Budget,
+        rng: RandomSource,
+        progress: Progress | None = None,
+    ) -> R_co:
+        """Publish within another release, from a part of its budget: for runs alone.
+
+        Privacy:
+            As `release`.  Whoever hands out the part argues what it costs the whole release,
+            and what a table that is not the owner's own (a sample, a group) hides.
         """
         refuse_seeded_grant(budget, rng)
+        if budget.levels is not None and not self.takes_levels:
+            raise InvalidParameter(f"{self.name} costs every person the same; name no levels")
         self.check_table(table)
         refuse_other_notion(budget, self.neighbors_of(table))
         expected = self.expected_error(table.schema, None, self.epsilon_of(budget))
@@ -148,6 +172,15 @@ class Method(ABC, Generic[R_co]):
     def epsilon_of(self, budget: Budget) -> Fraction:
         """Return the epsilon with which the error of a release from `budget` is predicted."""
         return budget.epsilon
+
+
+def refuse_bounded(table: Table) -> None:
+    """Refuse rows that were bounded by unit: one row more may replace another of its unit."""
+    if getattr(table, "is_bounded", False):
+        raise InvalidParameter(
+            "a table whose rows were bounded by unit hides neither a record nor a unit at this "
+            "epsilon: publish from the table as it was opened"
+        )
 
 
 def setting(description: str, *, default: Any = MISSING) -> Any:

@@ -75,7 +75,7 @@ class Named(Protocol):
 class Releases(Protocol[R]):
     """A method that can run within another one."""
 
-    def release(
+    def release_part(
         self, table: Table, *, budget: Budget, rng: RandomSource, progress: Progress | None = None
     ) -> R:
         """Publish from `table`, spending exactly `budget`.
@@ -429,7 +429,7 @@ class Run:
     def release(self, method: Releases[R], *, budget: Budget, shows_progress: bool = True) -> R:
         """Publish from this run's table by another method, which `budget` pays for."""
         progress = self.progress if shows_progress else None
-        return method.release(self.table, budget=budget, rng=self.rng, progress=progress)
+        return method.release_part(self.table, budget=budget, rng=self.rng, progress=progress)
 
     # --- What is shown --------------------------------------------------------------------
 

@@ -53,6 +53,7 @@ class Budget:
     _lock: Lock
     _process: int
     _is_used: bool
+    _is_part: bool
     _children: list[Budget]
     _is_parallel: bool
 
@@ -108,6 +109,7 @@ class Budget:
         levels: LevelAmounts | None = None,
         hides: Neighbors | None = None,
         opened: str | None = None,
+        is_part: bool = False,
     ) -> Budget:
         budget = object.__new__(cls)
         budget._epsilon = epsilon
@@ -116,6 +118,7 @@ class Budget:
         budget._levels = levels
         budget._hides = hides
         budget._opened = opened or datetime.now(UTC).isoformat(timespec="seconds")
+        budget._is_part = is_part
         budget._lock = Lock()
         budget._process = os.getpid()
         budget._is_used = False
@@ -140,6 +143,11 @@ class Budget:
     def purpose(self) -> str:
         """What the budget is for."""
         return self._purpose
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it was made from another budget: it pays within that one's release only."""
+        return self._is_part
 
     @property
     def grant(self) -> Grant | None:
@@ -333,7 +341,13 @@ class Budget:
     ) -> Budget:
         """Make a budget of the same grant and time; levels are what the whole grant cost."""
         return self._make(
-            epsilon, purpose, grant=self.grant, levels=levels, hides=hides, opened=self.opened
+            epsilon,
+            purpose,
+            grant=self.grant,
+            levels=levels,
+            hides=hides,
+            opened=self.opened,
+            is_part=True,
         )
 
     def _open(self) -> None:

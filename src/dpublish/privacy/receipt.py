@@ -223,6 +223,18 @@ def refuse_seeded_grant(budget: Budget, source: RandomSource) -> None:
         )
 
 
+def refuse_part(budget: Budget) -> None:
+    """Refuse a part of a grant where a whole one is due: the ledger records one release.
+
+    A part may be larger than the grant (for a sample), or hide another change (a row of a unit).
+    """
+    if budget.grant is not None and budget.is_part:
+        raise InvalidParameter(
+            "this budget is a part of a grant, which pays within its release only; grant one for "
+            "this release"
+        )
+
+
 def refuse_other_notion(budget: Budget, neighbors: Neighbors) -> None:
     """Refuse a release that hides another change than the ledger was told.
 

@@ -14,7 +14,7 @@ from typing import Any
 from dpublish.core.folder.folder import folder_hash, load, require_new_folder
 from dpublish.core.folder.opening import require_loadable
 from dpublish.core.folder.signing import SigningKey, signing_key
-from dpublish.core.method import ExpectedError, Method, Predicts, Progress
+from dpublish.core.method import ExpectedError, Method, Predicts, Progress, refuse_bounded
 from dpublish.core.released import Release
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
@@ -61,11 +61,7 @@ def publish(
     path = Path(output)
     exact = read_epsilon(epsilon, has_levels=isinstance(method, PersonalSettings))
     require_new_folder(path)
-    if getattr(table, "is_bounded", False):
-        raise InvalidParameter(
-            "a table whose rows were bounded by unit hides neither a record nor a unit at this "
-            "epsilon: publish from the table as it was opened"
-        )
+    refuse_bounded(table)
     key = signing_key(sign)
     if isinstance(method, PersonalSettings):
         method.preferences.check(table.schema)

@@ -76,7 +76,9 @@ def test_a_static_method_takes_a_bounded_snapshot_and_no_other(rng):
     rows = [("1", "a", 0)] * 5000 + [("2", "b", 3)] * 5000
     method = Histogram(columns=("zone", "hour@1"))
     snapshot = bounded(trips(rows), 2, b"key", BINS.names)
-    release = method.release(snapshot, budget=Budget.seeded(Fraction(20)), rng=rng)
+    release = method.release_part(snapshot, budget=Budget.seeded(Fraction(20)), rng=rng)
     assert release.counts.tolist() == pytest.approx([2, 0, 0, 2, 0, 0], abs=2)
+    with pytest.raises(InvalidParameter, match="bounded by unit"):
+        method.release(snapshot, budget=Budget.seeded(Fraction(20)), rng=rng)
     with pytest.raises(InvalidParameter, match="nothing else"):
         method.release(trips(rows), budget=Budget.seeded(Fraction(20)), rng=rng)

@@ -110,13 +110,9 @@ class LinearModel(Method[LinearModelRelease | PrivPfCRelease]):
         """
         task = self._task(run.schema)
         if task.model == "linear":
-            found = self._functional().release(
-                run.table, budget=run.budget, rng=run.rng, progress=run.progress
-            )
+            found = run.release(self._functional(), budget=run.budget)
             return replace(found, receipt=run.receipt())
-        grid = self._grid().release(
-            run.table, budget=run.budget, rng=run.rng, progress=run.progress
-        )
+        grid = run.release(self._grid(), budget=run.budget)
         features = Features.of(task.schema, self.target, by_cell=True)
         receipt = run.receipt()
         error = self._grid().expected_error(run.schema, _size(grid), run.epsilon)

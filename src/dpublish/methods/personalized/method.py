@@ -44,6 +44,7 @@ class PersonalSettings(Method[Any]):
         derived: Confirms that the levels of a rule may tell something about its column.
     """
 
+    takes_levels: ClassVar[bool] = True
     task: ClassVar[str] = "personalized"
 
     name: ClassVar[str]

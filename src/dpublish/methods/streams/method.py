@@ -20,7 +20,12 @@ from dpublish.methods.streams.static import StaticHistogram, StaticName, static_
 from dpublish.methods.streams.stream import Stream, StreamState
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveUnit, Neighbors, UserInWindow
-from dpublish.privacy.receipt import Receipt, refuse_seeded_grant
+from dpublish.privacy.receipt import (
+    Receipt,
+    refuse_other_notion,
+    refuse_part,
+    refuse_seeded_grant,
+)
 from dpublish.randomness import RandomSource
 
 SOMEONE = "person"
@@ -130,7 +135,9 @@ class StreamMethod:
             Reads no rows.  The whole budget is spent here; what the steps spend of it is
             argued at `Stream.next` and kept to by the stream's account.
         """
+        refuse_part(budget)
         refuse_seeded_grant(budget, rng)
+        refuse_other_notion(budget, self.neighbors(schema))
         self.expected_error(schema, None, budget.epsilon)  # refuses what does not fit
         budget.split(stream=1)["stream"].spend()
         receipt = Receipt.issue(

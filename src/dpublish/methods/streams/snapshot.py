@@ -202,7 +202,7 @@ class StepRun:
         Privacy:
             That of the method: `budget.epsilon` for one row.
         """
-        released: Release = method.release(self.snapshot.rows, budget=budget, rng=self.rng)
+        released: Release = method.release_part(self.snapshot.rows, budget=budget, rng=self.rng)
         return released
 
 
