@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from fractions import Fraction
 
+from dpublish.accuracy.rounding import format_number
 from dpublish.cli.level_use import level_use, plain_levels, say_level_use
 from dpublish.cli.output import say, say_json, say_table
 from dpublish.core.registry import make_method, method_class
@@ -63,7 +64,7 @@ def _row(each: ExpectedCount, population: Population) -> list[str]:
         each.method,
         str(each.groups),
         f"{each.error:,.1f}",
-        f"{100 * each.error / population.people:.3g} %",
+        f"{format_number(100 * each.error / population.people, 3)} %",
         level_use(dict(zip(population.levels, each.paid, strict=True))),
         _ASSUMED if each.is_scaled else "",
     ]

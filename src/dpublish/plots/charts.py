@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpublish.accuracy.rounding import format_number
 from dpublish.plots.style import (
     GRID,
     INK,
@@ -202,7 +203,7 @@ def course_chart(
     if limit is not None:
         lines.append(_line(floor - height(limit), "#333333", ' stroke-dasharray="4 3"'))
     words = [
-        _text(_LEFT - 6, _TOP + 4, "end", f"{top:,.3g}"),
+        _text(_LEFT - 6, _TOP + 4, "end", format_number(top, 3)),
         _text(_LEFT - 6, floor + 4, "end", "0"),
         _text(_LEFT, _HEIGHT - 6, "start", ends[0]),
         _text(_WIDTH, _HEIGHT - 6, "end", ends[1] if len(values) > 1 else ""),

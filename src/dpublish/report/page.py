@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import accumulate
-from math import exp
 from typing import NamedTuple
 
 from markupsafe import Markup
 
+from dpublish.accuracy.rounding import format_number
 from dpublish.core.method import figure_name
 from dpublish.core.released import Release, field_description
 from dpublish.plots.style import can_draw, plain_number
-from dpublish.privacy.epsilon import format_epsilon
+from dpublish.privacy.epsilon import format_rounded
 from dpublish.privacy.receipt import Receipt
 from dpublish.report.html import Page, render_page
 from dpublish.report.section import Listing, Section, section_of
@@ -53,9 +53,8 @@ def _guarantee(receipt: Receipt) -> Section:
         whole = receipt.epsilon
         sign = "at most" if receipt.personal else "="
         said.append(
-            f"This is pure differential privacy with ε {sign} {format_epsilon(whole)}. The "
-            "smaller ε, the stronger the guarantee; e^ε = "
-            f"{exp(min(float(whole), 700.0)):,.4g}. It holds whatever else anyone knows, now or "
+            f"This is pure differential privacy with ε {sign} {format_rounded(whole)}. The "
+            "smaller ε, the stronger the guarantee. It holds whatever else anyone knows, now or "
             "later, and however the release is processed. Groups of people can still be learned "
             "about; that is what the release is for."
         )
@@ -104,7 +103,7 @@ def _cost(receipt: Receipt) -> Section:
             ).format(receipt.ledger_entry, receipt.dataset, receipt.ledger_hash)
         )
     headers = ["share", "ε", "part of the whole"]
-    whole = ["in all", format_epsilon(receipt.epsilon), ""]
+    whole = ["in all", format_rounded(receipt.epsilon), ""]
     return Section("What it cost", listings=[Listing(headers, [*rows, whole])], notes=notes)
 
 
@@ -177,8 +176,8 @@ def share_rows(receipt: Receipt) -> list[ShareRow]:
     return [
         ShareRow(
             _share_name(name, purposes),
-            format_epsilon(share),
-            f"{float(100 * share / receipt.epsilon):.4g}",
+            format_rounded(share),
+            format_number(float(100 * share / receipt.epsilon)),
         )
         for (name, share), purposes in parts.items()
     ]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dpublish.accuracy.rounding import format_number
 from dpublish.core.query.language import quote
 from dpublish.core.released import Release
 from dpublish.data.axis import Axis
@@ -107,7 +108,7 @@ def _sample_rows(release: Release) -> Listing:
 def _text(value: object) -> str:
     if value is None:
         return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return format_number(value, 6) if isinstance(value, float) else str(value)
 
 
 # --- Numbers and categories joined by a network ---------------------------------------------------
@@ -222,7 +223,7 @@ def _cell_correlations(release: CellCopulasRelease) -> Listing:
             release.numbers[i],
             release.numbers[j],
             f"{release.matrix[i, j]:.2f}",
-            f"{release.reading.deviations[i, j]:.2g}",
+            format_number(release.reading.deviations[i, j], 2),
         ]
         for i, j in zip(first, second, strict=True)
     ]

@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from dpublish.accuracy.rounding import format_number
 from dpublish.core.released import Release
 from dpublish.data.column import NumberColumn
 from dpublish.methods.kmeans.clustering import ClusterSize
@@ -55,7 +56,7 @@ def _list_centers(release: KMeansRelease) -> Listing:
         rows=[
             [
                 str(number),
-                *(f"{value:,.7g}" for value in center),
+                *(format_number(value, 7) for value in center),
                 *(_size_cells(sizes[number]) if sizes else ()),
             ]
             for number, center in enumerate(shown)
@@ -86,7 +87,7 @@ class _Side:
         if self.column is None:
             return "", ""
         low, high = self.column.bounds
-        return f"{low:,.7g}", f"{high:,.7g}"
+        return format_number(low, 7), format_number(high, 7)
 
 
 def _figures(release: KMeansRelease) -> list[Figure]:

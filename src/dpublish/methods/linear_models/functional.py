@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import noise_variance
+from dpublish.accuracy.rounding import format_number
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.features import FEATURE_UNIT, scaled_leaves
 from dpublish.data.schema import Schema
@@ -155,10 +156,11 @@ class FunctionalMechanism(RegressionMethod):
             rate = unit * shares[name] / most
             require_rate(rate)
             deviations[f"{name}_deviation"] = sqrt(noise_variance(rate)) / _UNIT
+        products = format_number(deviations["matrix_deviation"], 3)
+        by_target = format_number(deviations["vector_deviation"], 3)
         summary = (
-            f"sums of products of two features with noise of {deviations['matrix_deviation']:,.3g} "
-            f"records, sums of features by target of {deviations['vector_deviation']:,.3g} records "
-            "(standard deviations)"
+            f"sums of products of two features with noise of {products} records, sums of features "
+            f"by target of {by_target} records (standard deviations)"
         )
         return ExpectedError(summary, deviations, target="matrix_deviation")
 

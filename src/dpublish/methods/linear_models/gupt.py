@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpublish.accuracy.rounding import format_number
 from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.features import FEATURE_UNIT
 from dpublish.data.schema import Schema
@@ -159,8 +160,9 @@ class GUPT(RegressionMethod):
         deviation = 2 * float(self.bound) * average_deviation(coordinates, blocks, mean)
         figures = {"blocks": float(blocks), "weight_deviation": deviation}
         summary = (
-            f"each of {coordinates:,} weights with noise of {deviation:,.3g} (standard deviation) "
-            f"for {blocks:,} blocks, before it is clipped to the bound of {float(self.bound):,.3g}"
+            f"each of {coordinates:,} weights with noise of {format_number(deviation, 3)} "
+            f"(standard deviation) for {blocks:,} blocks, before it is clipped to the bound of "
+            f"{format_number(float(self.bound), 3)}"
         )
         return ExpectedError(summary, figures, target="weight_deviation")
 

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
+from dpublish.accuracy.rounding import format_number
 from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.mechanisms.continuous_noise import noise_error, noise_scale, noise_variance
@@ -173,7 +174,8 @@ class OutputPerturbation(ClassifierMethod):
         }
         summary = (
             f"{task.features.size} weights for each of {len(task.problems)} scores; noise of "
-            f"standard deviation {figures['one_weight']:,.3g} in each at {records:,} records"
+            f"standard deviation {format_number(figures['one_weight'], 3)} in each at {records:,} "
+            "records"
         )
         return ExpectedError(summary, figures, target="one_weight")
 

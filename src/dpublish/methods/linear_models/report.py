@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpublish.accuracy.rounding import format_number
 from dpublish.core.released import Release
 from dpublish.data.features import INTERCEPT
 from dpublish.methods.linear_models.released import MODELS, LinearModelRelease
@@ -63,7 +64,7 @@ def _coefficients(release: LinearModelRelease) -> Listing:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.4g}"
+    return format_number(value)
 
 
 def _figures(release: LinearModelRelease) -> list[Figure]:
@@ -118,7 +119,7 @@ def _draw_bar(bar: _Bar, top: float, middle: float, scale: float) -> str:
         f'<rect x="{left:.1f}" y="{top + 3:.1f}" width="{width:.1f}" height="{_LINE - 6:.1f}" '
         f'fill="{PALE}" stroke="{INK}" stroke-width="0.6"/>'
         f'<text x="{end + edge * (bar.half_width * scale + 4):.1f}" y="{line + 4:.1f}" '
-        f'text-anchor="{side}" fill="#555555">{bar.weight:.3g}</text>'
+        f'text-anchor="{side}" fill="#555555">{format_number(bar.weight, 3)}</text>'
     )
     if bar.half_width:
         low, high = end - bar.half_width * scale, end + bar.half_width * scale

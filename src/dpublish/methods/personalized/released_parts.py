@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dpublish.accuracy.rounding import format_number
 from dpublish.core.released import Release, describe_field, whole_column
 from dpublish.data import schema_file
 from dpublish.errors import CorruptRelease, InvalidParameter, require_count
@@ -157,13 +158,14 @@ def _with_records(table: pa.Table, units: int, factor: float) -> pa.Table:
     weight = describe_field(
         pa.field(NOISY_WEIGHT, pa.int64()),
         f"Noisy sum of weights. A record of full weight adds {units:,}, others less; one unit "
-        f"stands for {factor:.9g} records.",
+        f"stands for {format_number(factor, 9)} records.",
     )
     table = table.set_column(counts, weight, table["noisy_count"])
     estimates = table.schema.get_field_index("estimated_count")
     records = describe_field(
         pa.field("estimated_count", pa.float64()),
-        f"Estimated number of records: what the noisy weights say, times {factor:.9g}.",
+        "Estimated number of records: what the noisy weights say, times "
+        f"{format_number(factor, 9)}.",
     )
     values = whole_column(table, "estimated_count") * factor
     return table.set_column(estimates, records, pa.array(values, pa.float64()))

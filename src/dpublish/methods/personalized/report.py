@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from html import escape
 
+from dpublish.accuracy.rounding import format_number
 from dpublish.core.released import Release
 from dpublish.errors import DPublishError
 from dpublish.methods.personalized.released import PersonalizedAnswer, PersonalizedRelease
@@ -50,7 +51,9 @@ def level_bars(pairs: Sequence[tuple[Fraction, Fraction]]) -> str:
     for row, (level, amount) in enumerate(pairs):
         top = row * _LINE + 4
         used = float(amount / level)
-        label = f"{format_short(amount)} of {format_short(level)} ({100 * used:.3g} %)"
+        label = (
+            f"{format_short(amount)} of {format_short(level)} ({format_number(100 * used, 3)} %)"
+        )
         lines.append(
             f'<text x="{_LABELS - 8:.0f}" y="{top + 11:.1f}" text-anchor="end">'
             f"{escape(format_short(level))}</text>"
@@ -76,8 +79,10 @@ def _listed(release: PersonalizedRelease) -> Listing:
             part.level_names,
             format_short(part.epsilon),
             "not known" if part.size is None else f"{part.size:,.0f}",
-            f"{100 * weights[number]:.3g} %" if release.combine == "weighted" else "added up",
-            f"{part.scale * part.units:.4g}",
+            f"{format_number(100 * weights[number], 3)} %"
+            if release.combine == "weighted"
+            else "added up",
+            format_number(part.scale * part.units),
             part.release.kind.replace("-", " "),
         ]
         for number, part in enumerate(parts)

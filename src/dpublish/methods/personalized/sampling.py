@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
+from dpublish.accuracy.rounding import format_number
 from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
@@ -170,7 +171,7 @@ class Sampling(PersonalMethod):
             n_records = int(n_records * _mean_rate(self.sizes, rates))
         inner = self.inner.expected_error(self.inner_schema(schema), n_records, amount)
         figures = dict(inner.figures) | {"smallest_sampling_rate": float(min(rates.values()))}
-        drawn = f"a sample (rates from {float(min(rates.values())):.3g} to 1)"
+        drawn = f"a sample (rates from {format_number(float(min(rates.values())), 3)} to 1)"
         summary = f"{drawn} with epsilon {format_short(amount)}: {inner.summary}"
         return ExpectedError(summary, figures, inner.target)
 
@@ -197,7 +198,10 @@ def _describe_rates(rates: dict[Fraction, Fraction]) -> str:
     drawn = {level: rate for level, rate in rates.items() if rate < 1}
     if not drawn:
         return "all people were used"
-    shown = [f"{float(rate):.3g} at level {format_short(level)}" for level, rate in drawn.items()]
+    shown = [
+        f"{format_number(float(rate), 3)} at level {format_short(level)}"
+        for level, rate in drawn.items()
+    ]
     if len(shown) > 5:
         shown = [shown[0], "...", shown[-1]]
     return f"records were drawn with probability {', '.join(shown)}; others were all used"

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpublish.accuracy.projection import project_nonnegative, round_to_total
+from dpublish.accuracy.rounding import format_number
 from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.core.answer import Answer
 from dpublish.core.codecs import FIGURES, FLOAT, RATE, Codec, optional
@@ -313,7 +314,8 @@ class WaveClusterRelease(Release):
         return {
             "clusters": f"{self.clusters:,}, made of {share}",
             "grid": f"{sizes}; about {max(self.counts.sum(), 0):,.0f} records",
-            "wavelet": f"{grid.wavelet}, levels {grid.levels}, p = {float(grid.percentile):.4g}",
+            "wavelet": f"{grid.wavelet}, levels {grid.levels}, p = "
+            f"{format_number(float(grid.percentile))}",
         }
 
 

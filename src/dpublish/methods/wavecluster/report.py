@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpublish.accuracy.rounding import format_number
 from dpublish.core.released import Release
 from dpublish.data.column import NumberColumn
 from dpublish.methods.wavecluster.released import WaveClusterRelease
@@ -50,7 +51,7 @@ def _list_clusters(release: WaveClusterRelease) -> Listing:
     for number in order.tolist():
         inside = cells[release.cell_labels == number]
         spans = (
-            f"{low:,.4g} to {high:,.4g}"
+            f"{format_number(low)} to {format_number(high)}"
             for low, high in zip(inside.min(axis=0), inside.max(axis=0), strict=True)
         )
         rows.append([str(number), f"{sizes[number]:,}", f"{masses[number]:,.0f}", *spans])
@@ -139,8 +140,8 @@ def _name_sides(across: NumberColumn, up: NumberColumn | None, tall: float) -> s
     low, high = across.bounds
     below = tall + 14
     text = (
-        f'<text x="0" y="{below:.0f}">{low:,.6g}</text>'
-        f'<text x="{_SIDE:.0f}" y="{below:.0f}" text-anchor="end">{high:,.6g}</text>'
+        f'<text x="0" y="{below:.0f}">{format_number(low, 6)}</text>'
+        f'<text x="{_SIDE:.0f}" y="{below:.0f}" text-anchor="end">{format_number(high, 6)}</text>'
         f'<text x="{_SIDE / 2:.0f}" y="{below + 16:.0f}" text-anchor="middle">'
         f"{escape(across.name)}</text>"
     )
@@ -148,8 +149,8 @@ def _name_sides(across: NumberColumn, up: NumberColumn | None, tall: float) -> s
         return text
     bottom, top = up.bounds
     return text + (
-        f'<text x="-4" y="{tall:.0f}" text-anchor="end">{bottom:,.6g}</text>'
-        f'<text x="-4" y="10" text-anchor="end">{top:,.6g}</text>'
+        f'<text x="-4" y="{tall:.0f}" text-anchor="end">{format_number(bottom, 6)}</text>'
+        f'<text x="-4" y="10" text-anchor="end">{format_number(top, 6)}</text>'
         f'<text transform="translate(-14,{tall / 2:.0f}) rotate(-90)" '
         f'text-anchor="middle">{escape(up.name)}</text>'
     )
