@@ -78,4 +78,4 @@ deps-audit: .venv/runtime
 	touch $@
 
 clean:
-	rm -rf .venv .venv-audit sbom.json dpublish-demo build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-audit sbom.json dpublish-demo build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
