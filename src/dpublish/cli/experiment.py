@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from dpublish.cli.output import json_option, say, say_json, say_table, show_progress
+from dpublish.errors import InvalidParameter
 from dpublish.experiments import EXPERIMENTS
 from dpublish.experiments.study import Summary, run_experiment
 
@@ -24,6 +25,17 @@ from dpublish.experiments.study import Summary, run_experiment
 @click.option("--methods", help="Some of the methods: privpfc,pph")
 @click.option("--epsilons", help="Some budgets: 0.1,0.5")
 @click.option("--classifiers", help="Some of direct,tree,logistic,boosting,svm.")
+@click.option("--values", help="Points of the figure's axis: 100,10000,200000")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of all trials, such as rows=1000000; a wrong name lists those there are.",
+)
+@click.option("--data", help="A public table of your own instead of the datasets.")
+@click.option("--schema", help="The schema of that table.")
+@click.option("--target", help="The column of that table to predict or to count.")
 @click.option("--folds", type=int, help="How many of the ten folds to measure on.")
 @click.option("-o", "--output", default="results", show_default=True, help="Folder for results.")
 @json_option
@@ -42,7 +54,7 @@ def experiment(
     if name is None:
         _list_experiments(as_json)
         return
-    given = {key: _value(key, value) for key, value in options.items() if value is not None}
+    given = {key: _value(key, value) for key, value in options.items() if value not in (None, ())}
     with show_progress() as progress:
         summary = run_experiment(
             name, repeats=repeats, output=Path(output), progress=progress, **given
@@ -61,9 +73,18 @@ def _list_experiments(as_json: bool) -> None:
 
 
 def _value(name: str, value: Any) -> Any:
-    if name in ("datasets", "methods", "epsilons", "classifiers"):
+    if name in ("datasets", "methods", "epsilons", "classifiers", "values"):
         return tuple(name.strip() for name in value.split(",") if name.strip())
+    if name == "settings":
+        return dict(_setting(each) for each in value)
     return value
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not (name.strip() and separator and value.strip()):
+        raise InvalidParameter(f"--set takes NAME=VALUE, not {text!r}")
+    return name.strip(), value.strip()
 
 
 def _show(summary: Summary) -> None:

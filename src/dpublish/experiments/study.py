@@ -8,7 +8,8 @@ and explains itself, and a line in `dpublish.experiments.EXPERIMENTS`.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from math import exp, inf
 from pathlib import Path
@@ -18,6 +19,7 @@ from dpublish.core.method import Progress
 from dpublish.datasets.benchmarks import find_data_folder
 from dpublish.errors import InputError, InvalidParameter, require_count, require_known
 from dpublish.experiments import EXPERIMENTS
+from dpublish.experiments.own_table import OwnTable
 from dpublish.experiments.trials import (
     FIGURE,
     REFUSED,
@@ -46,6 +48,9 @@ CANNOT_RUN = "cannot run"
 BEST = "*"
 """Marks the best of a group in a table."""
 
+OPEN_OPTIONS = ("values", "settings", "data", "schema", "target")
+"""What every study takes: the values of its axis, settings by name, a table of one's own."""
+
 Setting = dict[str, int | str]
 RunTrial = Callable[[Trial], dict[str, float]]
 
@@ -66,6 +71,7 @@ class Figure:
         values: The values of that setting.
         is_log: Whether the axis is logarithmic.
         moves_references: Whether the setting matters without privacy, too.
+        fixed: Settings of all its trials by the name of a knob; users may give others.
     """
 
     title: str
@@ -79,6 +85,7 @@ class Figure:
     values: tuple[int | str, ...] = ()
     is_log: bool = True
     moves_references: bool = False
+    fixed: Mapping[str, int | str] = field(default_factory=dict)
 
     @property
     def axis(self) -> str:
@@ -98,16 +105,19 @@ class Request(Generic[F]):
         figure: The figure.
         repeats: How often each trial is repeated.
         folder: Where public tables are, if anywhere.
+        digest: The digest of a user's own table, or nothing.
     """
 
     name: str
     figure: F
     repeats: int
     folder: Path | None
+    digest: str = ""
 
     def setting(self, dataset: str, **given: int | str) -> Setting:
-        """Build the setting of a trial."""
-        return {FIGURE: self.name, "dataset": dataset, **given}
+        """Build the setting of a trial: its figure, its dataset, what is fixed, what varies."""
+        own = {"digest": self.digest} if self.digest else {}
+        return {FIGURE: self.name, "dataset": dataset, **own, **self.figure.fixed, **given}
 
     def axis(self) -> list[Setting]:
         """List what the trials along the axis have in their settings."""
@@ -156,6 +166,7 @@ class Study(ABC, Generic[F]):
     Attributes:
         name: The name of the experiment in its trials.
         options: What users may choose.
+        knobs: What users may set for all trials (`--set name=value`), each in a sentence.
         figures: The figures by name, the usual one first.
         datasets: The datasets by name.
         references: What is run without privacy, and how its lines are labeled.
@@ -176,7 +187,9 @@ class Study(ABC, Generic[F]):
         "datasets",
         "methods",
         "epsilons",
+        *OPEN_OPTIONS,
     )
+    knobs: ClassVar[Mapping[str, str]] = {}
     figures: Mapping[str, F]
     datasets: Mapping[str, Dataset] = {}
     references: ClassVar[Mapping[str, str]] = {}
@@ -190,6 +203,7 @@ class Study(ABC, Generic[F]):
     )
     table_caption: ClassVar[str] = "Mean ± standard deviation over the repeats."
     no_plot: ClassVar[str] = NO_PLOT
+    _digest: str = ""
 
     # What a study has to write.
 
@@ -224,13 +238,34 @@ class Study(ABC, Generic[F]):
         datasets: Sequence[str] | None = None,
         methods: Sequence[str] | None = None,
         epsilons: Sequence[str] | None = None,
+        values: Sequence[str | int] | None = None,
+        settings: Mapping[str, str | int] | None = None,
+        data: str | Path | None = None,
+        schema: str | Path | None = None,
+        target: str | None = None,
         **options: Any,
     ) -> Plan:
-        """List the trials of one figure; datasets that are not in the data folder are left out."""
+        """List the trials of one figure; datasets that are not in the data folder are left out.
+
+        With `data` and `schema` it is drawn for that table alone, on a copy of the study.
+        """
         for option in options:
             require_known(f"option of {self.name}", option, self.options)
         name = next(iter(self.figures)) if figure is None else figure
         require_known("figure", name, self.figures)
+        if (data, schema, target) != (None, None, None):
+            if datasets is not None:
+                raise InvalidParameter("name either datasets or a table of your own, not both")
+            return self._with_own_table(_read_own(data, schema, target))(
+                repeats,
+                figure=figure,
+                data_folder=data_folder,
+                methods=methods,
+                epsilons=epsilons,
+                values=values,
+                settings=settings,
+                **options,
+            )
         usual = self.figures[name]
         folder = find_data_folder(data_folder)
         present, notes = self._present_datasets(usual, datasets, folder)
@@ -239,10 +274,36 @@ class Study(ABC, Generic[F]):
             methods=self._choose_methods(usual, methods),
             epsilons=_choose_epsilons(usual.epsilons if epsilons is None else epsilons),
             datasets=present,
+            values=_choose_values(usual, values),
+            fixed=self._choose_settings(usual, settings or {}),
         )
-        asked = Request(name, chosen, repeats, folder)
+        asked = Request(name, chosen, repeats, folder, self._digest)
         trials = tuple(self.trials(asked, **options))
         return Plan(self, trials, self.runner(folder), tuple(notes))
+
+    def own_dataset(self, table: OwnTable) -> Dataset:
+        """Make a dataset of a user's own table."""
+        raise InvalidParameter(f"{self.name} runs on its own datasets only; leave --data out")
+
+    def _with_own_table(self, table: OwnTable) -> Callable[..., Plan]:
+        """Return the plan of a copy of this study that has the table as its only dataset."""
+        shown = copy(self)
+        shown.datasets = {table.name: self.own_dataset(table)}
+        shown.figures = {
+            name: replace(figure, datasets=(table.name,)) for name, figure in self.figures.items()
+        }
+        shown._digest = table.digest
+        return shown.plan
+
+    def _choose_settings(self, figure: F, given: Mapping[str, str | int]) -> Setting:
+        """Put the given settings over those of the figure."""
+        for name in given:
+            if name not in self.knobs:
+                known = "; ".join(f"{one}: {text}" for one, text in self.knobs.items())
+                raise InvalidParameter(
+                    f"{self.name} has no setting {name!r}" + (f"; it has {known}" if known else "")
+                )
+        return {**figure.fixed, **{name: _plain(value) for name, value in given.items()}}
 
     def known_methods(self, figure: F) -> Collection[str]:
         """List the methods that users may name for a figure."""
@@ -590,6 +651,38 @@ def _choose_epsilons(epsilons: Sequence[str]) -> tuple[str, ...]:
     if not epsilons:
         raise InvalidParameter("name at least one method and one epsilon")
     return tuple(epsilons)
+
+
+def _choose_values(figure: Figure, given: Sequence[str | int] | None) -> tuple[int | str, ...]:
+    """Take the given values of the axis, as the type that the usual ones have."""
+    if given is None:
+        return figure.values
+    if figure.key is None:
+        raise InvalidParameter("the axis of this figure is ε: choose --epsilons, not --values")
+    chosen = tuple(_plain(value) for value in given)
+    if not chosen:
+        raise InvalidParameter("name at least one value")
+    for value in chosen:
+        if isinstance(value, str) and all(isinstance(usual, int) for usual in figure.values):
+            raise InvalidParameter(f"{value!r} is not an integer: values are {figure.across}")
+    return tuple(map(str, chosen)) if isinstance(figure.values[0], str) else chosen
+
+
+def _plain(value: str | int) -> int | str:
+    """Read an integer where there is one."""
+    try:
+        return int(value)
+    except ValueError:
+        return value
+
+
+def _read_own(data: str | Path | None, schema: str | Path | None, target: str | None) -> OwnTable:
+    if data is None or schema is None:
+        raise InvalidParameter(
+            "a table of your own needs --data FILE and --schema FILE "
+            "(and --target COLUMN where there is something to predict)"
+        )
+    return OwnTable.read(data, schema, target)
 
 
 def study_of(name: str) -> Study[Any]:

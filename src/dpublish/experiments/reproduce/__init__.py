@@ -1,0 +1,1 @@
+"""The research documents again: every figure, table and claim with its command and a verdict."""
