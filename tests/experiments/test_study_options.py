@@ -35,7 +35,7 @@ class _Rows:
 
 
 class CountingStudy(Study):
-    """Counts rows, which takes no noise: enough to see what reaches a trial."""
+    """Counts rows, which takes no noise: enough to see what enters a trial."""
 
     name = "counting"
     knobs: ClassVar = {"window": "how many steps"}
@@ -100,7 +100,7 @@ def test_values_that_no_axis_has_are_refused(figure, values, words):
         STUDY.plan(1, figure=figure, values=values)
 
 
-def test_settings_reach_every_trial_and_its_seed():
+def test_settings_enter_every_trial_and_its_seed():
     plain, given = STUDY.plan(1), STUDY.plan(1, settings={"window": "800"})
     assert settings_of(given, "window") == [800, 800]
     assert settings_of(plain, "window") == [None, None]

@@ -52,8 +52,8 @@ def test_a_line_is_found_by_its_key_alone(outcome):
     assert set(outcome.means(method="EM", measure="ser")) == set(outcome.points)
     with pytest.raises(InvalidParameter, match="2 lines have method EM"):
         outcome.line(method="EM")
-    with pytest.raises(InvalidParameter, match="0 lines have method nobody"):
-        outcome.mean(method="nobody", point=100)
+    with pytest.raises(InvalidParameter, match="0 lines have method absent"):
+        outcome.mean(method="absent", point=100)
 
 
 def test_the_command_is_one_that_can_be_typed():
