@@ -1,5 +1,6 @@
 """Streams to try methods on: people are neither lost nor doubled, and change as guaranteed."""
 
+import inspect
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,21 @@ from dpublish.datasets.moving_objects import (
     moving_objects,
     oldenburg,
 )
-from dpublish.datasets.stream_sets import NYC, STREAM_SETS, TDRIVE, nyc_stream, tdrive_stream
+from dpublish.datasets.pool_streams import (
+    CENSUS_INCOME,
+    PERIODS,
+    POOL_SHAPE,
+    census_pool_stream,
+    pool_stream,
+)
+from dpublish.datasets.stream_sets import (
+    NYC,
+    STREAM_SETS,
+    TDRIVE,
+    nyc_stream,
+    raised_tdrive_stream,
+    tdrive_stream,
+)
 from dpublish.datasets.streams import (
     CountStream,
     bursty_stream,
@@ -99,7 +114,7 @@ def test_a_census_has_as_many_columns_as_asked_for_and_grows_older():
         (static_stream, {"steps": 0}),
         (drifting_stream, {"rate": 1.5}),
         (bursty_stream, {"steps": 3, "bursts": 3}),
-        (census_stream, {"dimensions": 6}),
+        (census_stream, {"columns": 6}),
     ],
 )
 def test_a_stream_of_no_sense_is_refused(make, settings):
@@ -197,7 +212,100 @@ def test_parts_of_a_map_that_are_not_connected_are_left_out(tmp_path):
     assert sorted(road_map.lengths.tolist()) == [5, 5]  # the twin of the first road is gone
 
 
+# People who are exchanged with a pool
+
+TABLE = np.array([700, 0, 50, 250])
+
+
+def test_people_come_from_the_table_and_keep_its_proportions():
+    stream = pool_stream(TABLE, (2, 2), people=500, steps=101, seed=1)
+    assert np.array_equal(stream.counts, pool_stream(TABLE, (2, 2), 500, 101, seed=1).counts)
+    assert not np.array_equal(stream.counts, pool_stream(TABLE, (2, 2), 500, 101, seed=2).counts)
+    assert (stream.counts >= 0).all()
+    assert (stream.counts <= TABLE).all()
+    assert (stream.counts.sum(axis=1) == 500).all()
+    assert stream.counts.mean(axis=0) == pytest.approx(TABLE / 2, abs=15)
+    assert moved(stream).any()
+
+
+def test_as_many_people_are_exchanged_as_the_rate_says_in_ten_periods():
+    # Every row is in a bin of its own, so that all who are exchanged are seen.
+    every = np.ones(4_000, dtype=np.int64)
+    counts = moved(pool_stream(every, (4_000,), people=2_000, steps=1 + 10 * PERIODS))
+    periods = counts.reshape(PERIODS, 10)
+    assert (periods == periods[:, :1]).all()
+    assert len(set(periods[:, 0].tolist())) > PERIODS // 2
+    means = [
+        moved(pool_stream(every, (4_000,), 2_000, 1 + PERIODS, rate=rate, seed=seed)).mean()
+        for rate in (0.5, 1.0)
+        for seed in range(20)
+    ]
+    # Normal around 500 and 1,000, with a deviation of 400 and 200 draws for each.
+    assert np.mean(means[:20]) == pytest.approx(520, abs=100)
+    assert np.mean(means[20:]) == pytest.approx(1_000, abs=100)
+    assert not moved(pool_stream(every, (4_000,), 2_000, 20, rate=0)).any()
+
+
+def test_a_pool_of_copies_holds_more_people_than_the_table():
+    with pytest.raises(InvalidParameter, match="copies"):
+        pool_stream(TABLE, (4,), people=1_000, steps=3)
+    stream = pool_stream(TABLE, (4,), people=5_000, steps=3, copies=10)
+    assert (stream.counts.sum(axis=1) == 5_000).all()
+    assert pool_stream(TABLE, (4,), steps=1).counts.sum() == 500  # half of the rows
+
+
+@pytest.mark.parametrize(
+    "settings", [{"people": 0}, {"steps": 0}, {"rate": -0.1}, {"rate": 2.1}, {"copies": 0}]
+)
+def test_an_exchange_of_no_sense_is_refused(settings):
+    with pytest.raises(InvalidParameter):
+        pool_stream(TABLE, (4,), **settings)
+
+
+def test_a_stream_that_does_not_fit_into_memory_is_refused():
+    with pytest.raises(InvalidParameter, match="fewer steps"):
+        pool_stream(np.ones(10_000, dtype=np.int64), (10_000,), steps=100_000)
+    with pytest.raises(InvalidParameter, match="fewer bins"):
+        moving_objects(grid_roads(6), sides=1_024, objects=9, steps=1_000)
+
+
+def test_people_of_census_income_are_put_into_bins_of_six_columns(tmp_path):
+    people = {
+        "age": [3, 47, 90],
+        "sex": ["Male", "Female", "Male"],
+        "education": ["Children", "Doctorate degree(PhD EdD)", "12th grade no diploma"],
+        "weeks_worked_in_year": [0, 52, 0],
+        "marital_stat": ["Never married", "Married-civilian spouse present", "Widowed"],
+        "income": ["<=50K", ">50K", "<=50K"],
+    }
+    pq.write_table(pa.table(people), tmp_path / CENSUS_INCOME)
+    # Two of three people at each of many steps: all three are seen.
+    stream = census_pool_stream(tmp_path, people=2, steps=40, rate=1)
+    assert stream.shape == POOL_SHAPE
+    assert np.prod(POOL_SHAPE) == 27_648
+    seen = np.flatnonzero(stream.counts.any(axis=0))
+    codes = np.stack(np.unravel_index(seen, POOL_SHAPE), axis=1).tolist()
+    assert codes == [[3, 1, 0, 0, 0, 0], [47, 0, 11, 1, 1, 2], [90, 1, 4, 0, 0, 1]]
+    assert census_pool_stream(tmp_path, people=2, steps=2, columns=3).shape == (96, 2, 12)
+    with pytest.raises(InvalidParameter, match="columns"):
+        census_pool_stream(tmp_path, people=2, columns=7)
+
+
 # Public streams
+
+
+def test_raised_taxis_are_where_taxis_were(tmp_path):
+    hours = {"hour": [0, 0, 2], "ix": [0, 4, 4], "iy": [1, 5, 5], "n_taxis": [30, 10, 60]}
+    pq.write_table(pa.table(hours), tmp_path / TDRIVE)
+    stream = raised_tdrive_stream(tmp_path, people=100_000, steps=3)
+    assert (stream.counts.sum(axis=1) == 100_000).all()
+    counts = stream.counts.reshape(3, 10, 10)
+    assert (counts[:, 0, 1] + counts[:, 4, 5]).tolist() == [100_000] * 3
+    # By half the hour and half the week; the second hour has no data.
+    expected = [100_000 * share for share in ((0.75 + 0.3) / 2, 0.3, 0.15)]
+    assert counts[:, 0, 1].tolist() == pytest.approx(expected, abs=1_000)
+    with pytest.raises(InvalidParameter, match="people"):
+        raised_tdrive_stream(tmp_path, people=50, steps=3)
 
 
 def test_a_public_stream_is_read_by_hour_and_zone(tmp_path):
@@ -237,3 +345,9 @@ def test_every_stream_of_the_list_is_what_it_says(name):
     stream = chosen.stream(folder, {"steps": 24})
     assert (stream.name, stream.kind, stream.steps) == (name, chosen.kind, 24)
     assert stream.counts.any()
+
+
+@pytest.mark.parametrize("name", STREAM_SETS)
+def test_every_knob_of_a_stream_is_a_parameter_of_its_maker(name):
+    chosen = STREAM_SETS[name]
+    assert set(chosen.knobs) <= set(inspect.signature(chosen.make).parameters)

@@ -272,8 +272,10 @@ def test_streams_that_are_not_there_are_left_out_with_a_note(tmp_path):
     planned = STUDY.plan(1)
     assert "tdrive" not in {trial.setting["dataset"] for trial in planned.trials}
     assert [note.split()[0] for note in planned.notes] == [
+        "census-pool",
         "oldenburg",
         "tdrive",
+        "tdrive-raised",
         "nyc-taxi",
         "nyc-bike",
     ]

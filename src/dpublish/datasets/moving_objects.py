@@ -13,7 +13,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from dpublish.datasets.parquet_files import read_columns
-from dpublish.datasets.streams import CountStream
+from dpublish.datasets.streams import CountStream, require_memory
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.randomness import plain_generator
 from dpublish.types import FloatArray, IntArray
@@ -98,17 +98,18 @@ def moving_objects(
     array([9, 9, 9])
     """
     require_count(sides=sides, objects=objects, steps=steps)
+    require_memory(steps, sides * sides)
     if not len(road_map.roads):
         raise InvalidParameter("a road map needs at least one road")
     fleet = _Fleet(road_map, objects, plain_generator(seed))
-    counts = []
+    counts = np.empty((steps, sides * sides), dtype=np.int64)
     for step in range(steps):
         if step:
             fleet.travel()
         squares = np.clip(fleet.points() / _SIDE * sides, 0, sides - 1).astype(np.int64)
         bins = squares[:, 0] * sides + squares[:, 1]
-        counts.append(np.bincount(bins, minlength=sides * sides))
-    return CountStream(road_map.name, "drift", (sides, sides), np.stack(counts))
+        counts[step] = np.bincount(bins, minlength=sides * sides)
+    return CountStream(road_map.name, "drift", (sides, sides), counts)
 
 
 class _Fleet:

@@ -1,8 +1,9 @@
 """The streams of the comparisons, by name.
 
-Some are simulated; the others are read from a data folder: taxis of Beijing, taxis and bikes of
-New York.  Those come as counts, not as rows, so it is unknown whether a person is counted more
-than once at a step; the streams assume that each is counted once.
+Some are simulated; the others are read from a data folder: people of Census-Income, taxis of
+Beijing, taxis and bikes of New York.  Taxis and bikes come as counts, not as rows, so it is
+unknown whether a person is counted more than once at a step; the streams assume that each is
+counted once.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpublish.datasets.moving_objects import EDGES, NODES, grid_roads, moving_objects, oldenburg
 from dpublish.datasets.parquet_files import read_columns
+from dpublish.datasets.pool_streams import CENSUS_INCOME, census_pool_stream
 from dpublish.datasets.streams import (
     CountStream,
     bursty_stream,
@@ -25,9 +27,12 @@ from dpublish.datasets.streams import (
     static_stream,
 )
 from dpublish.errors import InvalidParameter, UnreadableData, require_count
+from dpublish.randomness import plain_generator
 
 TDRIVE = "tdrive_grid_stream.parquet"
 NYC = "nyc_zone_hourly_flows.parquet"
+RAISED_TAXIS = 110_357
+"""To how many taxis the thesis raises T-Drive."""
 
 
 def tdrive_stream(folder: Path, steps: int = 168) -> CountStream:
@@ -37,6 +42,28 @@ def tdrive_stream(folder: Path, steps: int = 168) -> CountStream:
     counts = np.zeros((int(read["hour"].max()) + 1, 10, 10), dtype=np.int64)
     counts[read["hour"], read["ix"], read["iy"]] = read["n_taxis"]
     return _first("tdrive", (10, 10), counts.reshape(len(counts), -1), steps)
+
+
+def raised_tdrive_stream(
+    folder: Path, people: int = RAISED_TAXIS, steps: int = 168, seed: int = 2024
+) -> CountStream:
+    """Raise the taxis of Beijing to `people` in each hour by dummy points, as the thesis does.
+
+    All 598 taxis stay as they are.  The squares of the dummies are drawn anew in each hour, half
+    by where the taxis were in that hour and half by where they were in the whole week (all by
+    the week, in hours without data): so sparse hours and squares are filled and the pattern of
+    the week stays.  The thesis does not say how it draws its dummies.
+    """
+    real = tdrive_stream(folder, steps)
+    require_count(people=people, at_least=int(real.counts.sum(axis=1).max()))
+    rng = plain_generator(seed)
+    week = real.counts.sum(axis=0) / max(1, int(real.counts.sum()))
+    counts = []
+    for hour in real.counts:
+        seen = int(hour.sum())
+        profile = (hour / seen + week) / 2 if seen else week
+        counts.append(hour + rng.multinomial(people - seen, profile))
+    return CountStream("tdrive-raised", "real", real.shape, np.stack(counts))
 
 
 def nyc_stream(
@@ -73,6 +100,7 @@ class StreamSet:
         make: Simulates it with a seed, or reads it from a folder.
         files: The files of the data folder that it needs.
         is_drawn: Whether another seed simulates another stream of the same kind.
+        knobs: The parameters of `make` that users may set.
     """
 
     name: str
@@ -81,6 +109,7 @@ class StreamSet:
     make: Callable[..., CountStream]
     files: tuple[str, ...] = ()
     is_drawn: bool = True
+    knobs: tuple[str, ...] = ("steps",)
 
     def missing_file(self, folder: Path | None) -> str | None:
         """Name a file that is needed and not in the folder; None if all are there."""
@@ -98,14 +127,21 @@ class StreamSet:
         return self.make(*given, **(changes or {}))
 
 
-def _on_grid_roads(steps: int = 300, seed: int = 2024) -> CountStream:
-    return moving_objects(grid_roads(), steps=steps, seed=seed)
+def _on_grid_roads(
+    objects: int = 20_000, steps: int = 300, cells: int = 20, seed: int = 2024
+) -> CountStream:
+    return moving_objects(grid_roads(), cells, objects, steps, seed)
 
 
-def _on_oldenburg(folder: Path, steps: int = 300, seed: int = 2024) -> CountStream:
-    return moving_objects(oldenburg(folder), steps=steps, seed=seed)
+def _on_oldenburg(
+    folder: Path, objects: int = 20_000, steps: int = 300, cells: int = 20, seed: int = 2024
+) -> CountStream:
+    return moving_objects(oldenburg(folder), cells, objects, steps, seed)
 
 
+_SIMULATED_KNOBS = ("people", "steps")
+_ROAD_KNOBS = ("objects", "steps", "cells")
+_TABLE_KNOBS = ("people", "steps", "rate", "columns", "copies")
 STREAM_SETS = {
     chosen.name: chosen
     for chosen in (
@@ -114,36 +150,51 @@ STREAM_SETS = {
             kind="static",
             title="100,000 simulated people in 10 x 10 squares, who never move",
             make=static_stream,
+            knobs=_SIMULATED_KNOBS,
         ),
         StreamSet(
             name="drift",
             kind="drift",
             title="100,000 simulated people in 10 x 10 squares, 1 % of whom move at each step",
             make=drifting_stream,
+            knobs=(*_SIMULATED_KNOBS, "rate"),
         ),
         StreamSet(
             name="bursts",
             kind="bursts",
             title="100,000 simulated people in 10 x 10 cells, half of whom move at 5 of 500 steps",
             make=bursty_stream,
+            knobs=_SIMULATED_KNOBS,
         ),
         StreamSet(
             name="census",
             kind="drift",
             title="100,000 simulated people by age and hours, 1 % of whom update at each step",
             make=census_stream,
+            knobs=(*_SIMULATED_KNOBS, "rate", "columns"),
+        ),
+        StreamSet(
+            name="census-pool",
+            kind="exchange",
+            title="50,000 people of Census-Income by six columns (27,648 bins), who are exchanged "
+            "with a pool",
+            make=census_pool_stream,
+            files=(CENSUS_INCOME,),
+            knobs=_TABLE_KNOBS,
         ),
         StreamSet(
             name="grid-roads",
             kind="drift",
             title="20,000 objects that travel in a simulated town, in 20 x 20 squares",
             make=_on_grid_roads,
+            knobs=_ROAD_KNOBS,
         ),
         StreamSet(
             name="oldenburg",
             kind="drift",
             title="20,000 objects that travel on the roads of Oldenburg, in 20 x 20 squares",
             make=_on_oldenburg,
+            knobs=_ROAD_KNOBS,
             files=(NODES, EDGES),
         ),
         StreamSet(
@@ -153,6 +204,15 @@ STREAM_SETS = {
             make=tdrive_stream,
             files=(TDRIVE,),
             is_drawn=False,
+        ),
+        StreamSet(
+            name="tdrive-raised",
+            kind="real",
+            title="110,357 taxis of Beijing in 10 x 10 squares over 168 hours: 598 of T-Drive, "
+            "the others drawn",
+            make=raised_tdrive_stream,
+            files=(TDRIVE,),
+            knobs=("people", "steps"),
         ),
         StreamSet(
             name="nyc-taxi",

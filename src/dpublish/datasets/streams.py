@@ -19,8 +19,10 @@ from dpublish.errors import InvalidParameter, require_count
 from dpublish.randomness import plain_generator
 from dpublish.types import FloatArray, IntArray
 
-Kind = Literal["static", "drift", "bursts", "real"]
+Kind = Literal["static", "drift", "bursts", "exchange", "real"]
 PERSON = "person"
+MOST_COUNTS = 2**28
+"""Most counts of a stream, over all steps and bins: 2 GB of memory."""
 CENSUS_SHAPE = (16, 10, 6, 4, 2)
 """Bins of age, weekly hours, education, region and sex."""
 _CLUSTERS = 4
@@ -143,7 +145,7 @@ def bursty_stream(
 
 
 def census_stream(
-    dimensions: int = 2,
+    columns: int = 2,
     people: int = 100_000,
     steps: int = 500,
     rate: float = 0.01,
@@ -158,16 +160,16 @@ def census_stream(
     (16, 10, 6)
     """
     rng = _checked(people, steps, seed, rate=rate)
-    if not 1 <= dimensions <= len(CENSUS_SHAPE):
-        raise InvalidParameter(f"dimensions ({dimensions}) must be from 1 to {len(CENSUS_SHAPE)}")
-    shape = CENSUS_SHAPE[:dimensions]
+    if not 1 <= columns <= len(CENSUS_SHAPE):
+        raise InvalidParameter(f"columns ({columns}) must be from 1 to {len(CENSUS_SHAPE)}")
+    shape = CENSUS_SHAPE[:columns]
     codes = _census_codes(people, seed)
     counts = []
     for step in range(steps):
         if step:
             updating = rng.random(people) < rate
             codes[:, updating] = _updated(codes[:, updating], rng)
-        bins = np.ravel_multi_index(tuple(codes[:dimensions]), shape)
+        bins = np.ravel_multi_index(tuple(codes[:columns]), shape)
         counts.append(_count(bins, shape))
     return CountStream("census", "drift", shape, np.stack(counts))
 
@@ -196,6 +198,15 @@ def snapshots(stream: CountStream) -> Iterator[pa.Table]:
         bins = np.concatenate([bins, gaps])
         codes = np.unravel_index(bins, stream.shape)
         yield pa.table({PERSON: people, **dict(zip(stream.columns, codes, strict=True))})
+
+
+def require_memory(steps: int, bins: int) -> None:
+    """Refuse a stream whose counts would not fit into memory."""
+    if steps * bins > MOST_COUNTS:
+        raise InvalidParameter(
+            f"{steps:,} steps of {bins:,} bins are more counts than are kept at once (at most "
+            f"{MOST_COUNTS:,}); take fewer steps, or fewer bins"
+        )
 
 
 def _checked(people: int, steps: int, seed: int, rate: float = 0.0) -> np.random.Generator:

@@ -136,7 +136,7 @@ def shown_as(method: str) -> str:
     return method.removesuffix("-w").removesuffix("-user")
 
 
-MAKERS = {"rate": 1_000, "dimensions": None, "steps": None}
+MAKERS = {"rate": 1_000, "columns": None, "steps": None}
 """Settings of a stream's maker, and the whole they are a part of; rates are per 1,000."""
 
 _figure = partial(Figure, methods=_USUAL, datasets=tuple(STREAM_SETS), measures=(ERROR,))
@@ -162,7 +162,7 @@ FIGURES = {
         across="number of columns",
         reading="From left to right there are more columns and so more bins: 16, 160, 960, "
         "3,840 and 7,680. Every bin has its own noise.",
-        key="dimensions",
+        key="columns",
         values=(1, 2, 3, 4, 5),
         datasets=("census",),
         is_log=False,
