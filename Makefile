@@ -7,7 +7,10 @@ JOBS ?= 2
 test audit coverage mutants campaign: export OPENBLAS_NUM_THREADS = 1
 test audit coverage mutants campaign: export OMP_NUM_THREADS = 1
 
-.PHONY: help demo test check lint types audit coverage mutants campaign bench pins sbom deps-audit clean
+# Where the pages on research documents go.
+PAGES ?= docs/reproduce
+
+.PHONY: help demo test check lint types audit coverage mutants campaign bench reproduce pins sbom deps-audit clean
 
 help:
 	@echo "make demo      a private release from start to finish, in ./dpublish-demo"
@@ -18,6 +21,7 @@ help:
 	@echo "make mutants   break the privacy of the code in many ways, one at a time: tests must fail"
 	@echo "make campaign  20 minutes of kills, faults, races, hostile folders and fuzzed inputs"
 	@echo "make bench     the speed benchmarks"
+	@echo "make reproduce every figure and table of the research documents, short, with pages"
 	@echo "make pins      write the hashes of all pinned files into the requirements files"
 	@echo "make sbom      the software bill of materials, in sbom.json"
 	@echo "make deps-audit  look the pins up among known vulnerabilities (needs the network)"
@@ -52,6 +56,10 @@ campaign: .venv/development
 
 bench: .venv/development
 	for script in benchmarks/speed/*.py; do $(BIN)/python $$script || exit 1; done
+
+# Tables that are not part of the package are looked for in the folder that DPUBLISH_DATA names.
+reproduce: .venv/runtime
+	$(BIN)/dpublish experiment all --jobs $(JOBS) --pages $(PAGES) -o results/reproduce
 
 pins: .venv/runtime
 	$(BIN)/python tools/pin_hashes.py requirements.txt requirements-dev.txt

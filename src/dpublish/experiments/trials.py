@@ -15,6 +15,7 @@ from importlib.metadata import version
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
+from time import process_time
 from typing import NamedTuple
 
 from dpublish.core.method import Progress
@@ -80,8 +81,9 @@ def run_trials(
         for done, trial in enumerate(todo, start=total - len(todo)):
             if progress is not None:
                 progress(done, total, f"{trial.method}, epsilon {trial.epsilon}")
+            begin = process_time()
             measured = run_trial(trial)
-            file.write(_line(trial, measured))
+            file.write(_line(trial, measured, process_time() - begin))
             file.flush()
             stored[trial.key] = measured
     if progress is not None:
@@ -111,11 +113,21 @@ def read_results(path: Path) -> dict[str, dict[str, float]]:
     return stored
 
 
-def _line(trial: Trial, measured: dict[str, float]) -> bytes:
+def read_seconds(path: Path) -> list[float]:
+    """Read how much processor time each stored trial took, its measuring included."""
+    if not path.exists():
+        return []
+    records = (json.loads(line) for line in path.read_bytes().split(b"\n")[:-1])
+    current = (record for record in records if record.get("version") == _package_version())
+    return [record["processor_seconds"] for record in current if "processor_seconds" in record]
+
+
+def _line(trial: Trial, measured: dict[str, float], seconds: float) -> bytes:
     record = {
         "key": trial.key,
         **asdict(trial),
         "figures": measured,
+        "processor_seconds": round(seconds, 4),
         "version": _package_version(),
         "stamp": STAMP,
     }
