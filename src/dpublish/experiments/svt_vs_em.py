@@ -1,52 +1,108 @@
 """Sparse vectors against selection: who finds the c most frequent values?
 
-Tables 5.4 and 5.6 (rows "Zipf") of D. Su, PhD thesis, Purdue, 2016, with the real mechanisms,
-and beside the thesis's methods this package's own.  10,000 values share 1,000,000 records,
-the i-th most frequent in proportion to 1/i.
+Tables 5.3 to 5.6 and figures 5.8 to 5.16 of D. Su, PhD thesis, Purdue, 2016, with the real
+mechanisms, and beside the thesis's methods this package's own: on Zipf's distribution, on counts
+of public collections (`dpublish.datasets.item_counts`), and on a column of a user's own table.
 
 The sparse vectors are given the mean of the true c-th and (c+1)-th count as their threshold,
 as in the thesis.  That is not private and is kept to compare; only "ReTr, private threshold"
 spends budget on its own.  Selection needs none.
 
-The thesis raises thresholds by 1D, 2D, 3D and calls D one standard deviation of the noise.
+The thesis raises thresholds by 1D to 5D and calls D one standard deviation of the noise.
 Its figures are met if D is the scale of the noise (as in its section 5.4), which is
-1 / sqrt(2) of a deviation; so that is what 1D, 2D and 3D are here.
+1 / sqrt(2) of a deviation; so that is what 1D to 5D are here.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
+from math import log10
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpublish.core.prediction import UNKNOWN
+from dpublish.core.query.rows import ClearRows
+from dpublish.datasets.item_counts import ITEM_COUNTS
+from dpublish.errors import InvalidParameter
 from dpublish.evaluation.metrics.selection import false_negative_rate, score_error_rate
-from dpublish.experiments.study import Figure, Request, RunTrial, Study
+from dpublish.experiments.own_table import OwnTable
+from dpublish.experiments.study import Figure, Plan, Request, RunTrial, Study
 from dpublish.experiments.trials import Cells, Key, Result, Trial, how_often
+from dpublish.mechanisms.exact.sampler import uniform_below
+from dpublish.mechanisms.selection import EXPONENTIAL, select
 from dpublish.mechanisms.sparse_vector.calibration import NoiseKind
 from dpublish.mechanisms.sparse_vector.retraversal import retraverse
 from dpublish.mechanisms.sparse_vector.textbook import above_threshold_book
 from dpublish.mechanisms.sparse_vector.vector import SparseVector
 from dpublish.mechanisms.top_k import random_order, top_k
-from dpublish.plots.comparisons import Layout, Panel
+from dpublish.plots.comparisons import Layout, Line, Panel
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 from dpublish.report.section import Listing
+from dpublish.types import BoolArray, IntArray
 
 NAME = "svt-vs-em"
 COUNTS = (25, 50, 100, 150, 200, 250, 300)
+RANKS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200, 250, 300)
 EPSILONS = ("0.1", "0.5")
-ITEMS, RECORDS = 10_000, 1_000_000
 SCALE = Fraction(7071, 10_000)  # of a standard deviation of Laplace noise
+TRUE_COUNTS = "true counts"
+LONG = 20_000
+"""On lists of more items than this, `SLOW` methods are left out unless they are named."""
+SLOW = ("permute-and-flip",)
+
+
+class Counted(Protocol):
+    """A dataset of this study: counts of items, most frequent first."""
+
+    @property
+    def items(self) -> int:
+        """How many items there are."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """What was counted, in words."""
+        ...
+
+    def missing_file(self, folder: Path | None) -> str | None:
+        """Return the file that is missing, or None if nothing is."""
+        ...
+
+    def counts(self, folder: Path | None) -> IntArray:
+        """Read the counts, most frequent first."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class OwnCounts:
+    """The counts of the values of a column of a user's own table."""
+
+    source: str
+    values: IntArray
+
+    @property
+    def items(self) -> int:
+        """How many values the schema lists."""
+        return len(self.values)
+
+    def missing_file(self, folder: Path | None) -> str | None:
+        """Return nothing: the table was read."""
+        return None
+
+    def counts(self, folder: Path | None) -> IntArray:
+        """Return the counts, most frequent first."""
+        return self.values
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
     """Counts of all values, most frequent first, how many to find, and the means to do it."""
 
-    scores: NDArray[np.int64]
+    scores: IntArray
     count: int
     epsilon: str
     rng: RandomSource
@@ -109,6 +165,29 @@ def _retraversal(
     )
 
 
+def _exponential(task: Task) -> list[int]:
+    """Choose one after another by the exponential mechanism; equal counts share one weight.
+
+    The distribution is that of `top_k(method="peel-exponential")`: an item that stands for w
+    equal ones has w times the odds, and which of the w it is makes no difference to its count.
+    """
+    values, first, ties = np.unique(-task.scores, return_index=True, return_counts=True)
+    weights, chosen = ties.astype(np.int64), []
+    waiting = [list(range(start, start + tie)) for start, tie in zip(first, ties, strict=True)]
+    for share in Budget.seeded(task.epsilon).split_evenly(task.count, "winner"):
+        group = select(
+            -values,
+            sensitivity_range=1,
+            method=EXPONENTIAL,
+            weights=weights,
+            budget=share,
+            rng=task.rng,
+        )
+        chosen.append(waiting[group].pop(int(uniform_below(int(weights[group]), 1, task.rng)[0])))
+        weights[group] -= 1
+    return chosen
+
+
 def _selection(task: Task, *, method: str) -> list[int]:
     return top_k(
         task.scores,
@@ -120,7 +199,7 @@ def _selection(task: Task, *, method: str) -> list[int]:
     )
 
 
-def _chosen(order: NDArray[np.intp], flags: NDArray[np.bool_]) -> list[int]:
+def _chosen(order: IntArray, flags: BoolArray) -> list[int]:
     found: list[int] = order[: len(flags)][flags].tolist()
     return found
 
@@ -136,7 +215,9 @@ THESIS_LISTED: dict[str, Method] = {
     "SVT-ReTr 1D": partial(_retraversal, noise="laplace", deviations=SCALE),
     "SVT-ReTr 2D": partial(_retraversal, noise="laplace", deviations=2 * SCALE),
     "SVT-ReTr 3D": partial(_retraversal, noise="laplace", deviations=3 * SCALE),
-    "EM": partial(_selection, method="peel-exponential"),
+    "SVT-ReTr 4D": partial(_retraversal, noise="laplace", deviations=4 * SCALE),
+    "SVT-ReTr 5D": partial(_retraversal, noise="laplace", deviations=5 * SCALE),
+    "EM": _exponential,
 }
 OUR_INTERACTIVE: dict[str, Method] = {"one-sided SVT": partial(_standard, noise="exponential")}
 OUR_LISTED: dict[str, Method] = {
@@ -150,19 +231,11 @@ LISTED = THESIS_LISTED | OUR_LISTED
 METHODS = THESIS_INTERACTIVE | THESIS_LISTED | OUR_INTERACTIVE | OUR_LISTED
 
 
-@cache
-def zipf_counts(items: int = ITEMS, records: int = RECORDS) -> NDArray[np.int64]:
-    """Share `records` over `items` values, the i-th most frequent in proportion to 1/i."""
-    weights = 1 / np.arange(1, items + 1)
-    counts: NDArray[np.int64] = np.rint(records * weights / weights.sum()).astype(np.int64)
-    counts.flags.writeable = False
-    return counts
-
-
-SER, FNR = "ser", "fnr"
+SER, FNR, SCORE = "ser", "fnr", "score"
 MEASURES = {SER: "score error rate", FNR: "false negative rate"}
+COUNTS_FIGURE, SCORES_FIGURE = "counts", "scores"
 FIGURES = {
-    "counts": Figure(
+    COUNTS_FIGURE: Figure(
         title="Which private selection of the most frequent values misses least?",
         across="values to find (c)",
         reading="From left to right there are more values to find, and less of ε for each.",
@@ -173,45 +246,104 @@ FIGURES = {
         values=COUNTS,
         is_log=False,
     ),
+    SCORES_FIGURE: Figure(
+        title="How frequent are the most frequent values?",
+        across="rank of the value",
+        reading="From left to right values are less frequent.",
+        methods=(TRUE_COUNTS,),
+        epsilons=(),
+        measures=(SCORE,),
+        key="rank",
+        values=RANKS,
+    ),
 }
 
 
-def run_trial(trial: Trial) -> dict[str, float]:
-    """Select once and measure what was missed."""
-    scores, count = zipf_counts(), int(trial.setting["count"])
-    chosen = METHODS[trial.method](Task(scores, count, trial.epsilon, trial.rng()))
-    return {
-        SER: score_error_rate(chosen, scores, count),
-        FNR: false_negative_rate(chosen, scores, count),
-    }
+class Runner:
+    """Selects once on a dataset and measures what was missed; reads each dataset once."""
+
+    def __init__(self, datasets: Mapping[str, Counted], folder: Path | None) -> None:
+        self._datasets, self._folder = datasets, folder
+        self._counts: dict[str, IntArray] = {}
+
+    def run_trial(self, trial: Trial) -> dict[str, float]:
+        """Run one trial, or look up one count."""
+        if trial.dataset not in self._counts:
+            self._counts[trial.dataset] = self._datasets[trial.dataset].counts(self._folder)
+        scores = self._counts[trial.dataset]
+        if trial.method == TRUE_COUNTS:
+            return {SCORE: float(scores[int(trial.setting["rank"]) - 1])}
+        count = int(trial.setting["count"])
+        chosen = METHODS[trial.method](Task(scores, count, trial.epsilon, trial.rng()))
+        return {
+            SER: score_error_rate(chosen, scores, count),
+            FNR: false_negative_rate(chosen, scores, count),
+        }
 
 
 class SelectionStudy(Study[Figure]):
     """Sparse vectors against selection."""
 
     name = NAME
-    options = ("counts", "epsilons", "methods")
     figures = FIGURES
+    datasets: Mapping[str, Counted] = ITEM_COUNTS
+    references = {TRUE_COUNTS: TRUE_COUNTS}
     digits = 3
     unit = "record"
+    lead = "An experiment on public counts with seeded noise."
 
-    def trials(
-        self, asked: Request[Figure], *, counts: Sequence[int] = COUNTS, **_: object
-    ) -> Iterator[Trial]:
-        """List the trials, all methods once before any of them twice."""
-        for seed in range(asked.repeats):
-            for epsilon in asked.figure.epsilons:
-                for count in counts:
-                    for name in asked.figure.methods:
-                        yield Trial(NAME, name, epsilon, seed, {"count": count})
+    def plan(self, repeats: int, *, methods: Sequence[str] | None = None, **options: Any) -> Plan:
+        """List the trials; slow methods are left out on long lists unless they are named."""
+        planned = super().plan(repeats, methods=methods, **options)
+        if methods is not None:
+            return planned
+        items = {name: counts.items for name, counts in planned.study.datasets.items()}
+        kept = tuple(t for t in planned.trials if t.method not in SLOW or items[t.dataset] <= LONG)
+        slow = dict.fromkeys((t.method, t.dataset) for t in planned.trials if t not in set(kept))
+        notes = [
+            f"{method} was left out on {dataset}, a long list; name it to run it"
+            for method, dataset in slow
+        ]
+        return replace(planned, trials=kept, notes=(*planned.notes, *notes))
+
+    def own_dataset(self, table: OwnTable) -> OwnCounts:
+        """Count the values of the target column, as the schema lists them."""
+        target = table.require_target()
+        codes = ClearRows(table.rows, table.schema).codes(target)
+        size = table.schema[target].axis().size
+        counts = np.bincount(codes[codes != UNKNOWN], minlength=size).astype(np.int64)
+        if size < 2:
+            raise InvalidParameter(f"{target} has one value; this study ranks the values of it")
+        source = f"The {size:,} values of the column {target} of a table of your own"
+        return OwnCounts(source, np.ascontiguousarray(np.sort(counts)[::-1]))
+
+    def trials(self, asked: Request[Figure], **_: object) -> Iterator[Trial]:
+        """List the trials, all methods once before any of them twice.
+
+        More values than there are in a list cannot be found; such points are left out.
+        """
+        figure = asked.figure
+        for dataset in figure.datasets:
+            most = self.datasets[dataset].items - (figure.key == "count")
+            for moved in asked.axis():
+                if not 1 <= int(moved[str(figure.key)]) <= most:
+                    continue
+                setting = asked.setting(dataset, **moved)
+                if asked.name == SCORES_FIGURE:
+                    yield Trial(NAME, TRUE_COUNTS, "none", 0, setting)
+                    continue
+                for seed in range(asked.repeats):
+                    for epsilon in figure.epsilons:
+                        for name in figure.methods:
+                            yield Trial(NAME, name, epsilon, seed, setting)
 
     def runner(self, folder: Path | None) -> RunTrial:
-        """Return what runs a trial; the counts are simulated."""
-        return run_trial
+        """Return what runs a trial on the counts of a data folder."""
+        return Runner(self.datasets, folder).run_trial
 
     def measure_title(self, measure: str) -> str:
         """Name a measure."""
-        return MEASURES[measure]
+        return MEASURES.get(measure, measure)
 
     def is_ours(self, method: str) -> bool:
         """Whether a method is this package's own; those of the thesis are gray."""
@@ -219,39 +351,57 @@ class SelectionStudy(Study[Figure]):
 
     def table(self, results: Sequence[Result]) -> Listing:
         """Lay the results out as the thesis does: a row for each c, a column for each method."""
+        if self._is_of_scores(results):
+            return super().table(results)
         cells = self.summarize(results)
         names = list(dict.fromkeys(key.method for key in cells))
         rows = [
             [
+                dataset,
                 measure.upper(),
                 epsilon,
                 f"{point:.0f}",
-                *(self.cell_text(cells, Key("", measure, name, epsilon), point) for name in names),
+                *(
+                    self.cell_text(cells, Key(dataset, measure, name, epsilon), point)
+                    for name in names
+                ),
             ]
+            for dataset in dict.fromkeys(key.dataset for key in cells)
             for measure in MEASURES
             for epsilon in dict.fromkeys(key.epsilon for key in cells)
-            for point in self.points(results)
+            for point in self.points([one for one in results if one.trial.dataset == dataset])
         ]
-        return Listing(["measure", "epsilon", "c", *names], rows, self.table_caption)
+        return Listing(["dataset", "measure", "epsilon", "c", *names], rows, self.table_caption)
 
-    def dataset_table(self, results: Sequence[Result]) -> Listing:
-        """Lay the results out; there is but one dataset."""
-        return self.table(results)
+    def cell_text(self, cells: Cells, key: Key, point: float) -> str:
+        """Write a cell; a method that was left out on a dataset has none, a count no deviation."""
+        if key not in cells:
+            return ""
+        if key.measure == SCORE and point in cells[key]:
+            return f"{cells[key][point].mean:,.0f}"
+        return super().cell_text(cells, key, point)
 
     def panels(self, results: Sequence[Result], dataset: str | None) -> list[Panel]:
-        """Draw SER over c: what can answer queries as they come, and what needs the whole list."""
+        """Draw SER and FNR over c: what answers queries as they come, and what needs the list."""
         cells = self.summarize(results)
+        if self._is_of_scores(results):
+            lines = [_score_line(key.dataset, line) for key, line in cells.items()]
+            return [Panel("The highest counts", lines)]
         panels = []
-        for kind, known in (("Queries one by one", INTERACTIVE), ("The whole list", LISTED)):
-            for epsilon in dict.fromkeys(key.epsilon for key in cells):
-                own: Cells = {
-                    key: line
-                    for key, line in cells.items()
-                    if key.measure == SER and key.epsilon == epsilon and key.method in known
-                }
-                lines = [self.line(key, line) for key, line in own.items()]
-                if lines:
-                    panels.append(Panel(f"{kind}, ε = {epsilon}", lines))
+        for name in dict.fromkeys(key.dataset for key in cells):
+            for kind, known in (("Queries one by one", INTERACTIVE), ("The whole list", LISTED)):
+                for epsilon in dict.fromkeys(key.epsilon for key in cells):
+                    for measure in MEASURES:
+                        lines = [
+                            self.line(key, line)
+                            for key, line in cells.items()
+                            if key[:2] == (name, measure)
+                            and key.epsilon == epsilon
+                            and key.method in known
+                        ]
+                        if lines and dataset in (None, name):
+                            title = f"{measure.upper()}: {kind.lower()}, ε = {epsilon}"
+                            panels.append(Panel(title if dataset else f"{name}, {title}", lines))
         return panels
 
     def label(self, key: Key) -> str:
@@ -260,23 +410,31 @@ class SelectionStudy(Study[Figure]):
 
     def layout(self, results: Sequence[Result], dataset: str | None) -> Layout:
         """Draw all panels to one scale, under a note that they are not private."""
-        return (
-            super()
-            .layout(results, dataset)
-            ._replace(
-                up=MEASURES[SER],
-                has_one_scale=True,
-                note="Zipf, mean and standard deviation.  "
-                "Not private: seeded, thresholds from true counts.",
-            )
+        usual = super().layout(results, dataset)
+        if self._is_of_scores(results):
+            return usual._replace(up="log10 of the count", note="Not private: true counts.")
+        return usual._replace(
+            up="score error rate (SER) or false negative rate (FNR)",
+            has_one_scale=True,
+            note="Mean and standard deviation.  Not private: seeded, thresholds from true counts.",
         )
+
+    def _is_of_scores(self, results: Sequence[Result]) -> bool:
+        return results[0].trial.method == TRUE_COUNTS
+
+    def epsilon_words(self, results: Sequence[Result]) -> str:
+        """Explain epsilon and the axis; true counts have no epsilon."""
+        if self._is_of_scores(results):
+            return f"These are true counts, without privacy. {self.figure_of(results).reading}"
+        return super().epsilon_words(results)
 
     def explanation(self, figure: Figure) -> list[str]:
         """Explain the task and the measures."""
+        if figure.measures == (SCORE,):
+            return ["How hard it is to find the most frequent values hangs on how fast counts fall."]
         return [
-            f"{ITEMS:,} values share {RECORDS:,} records; the i-th most frequent has a count in "
-            "proportion to 1/i (Zipf). The c most frequent values are selected without giving "
-            "away whether any one record is in the data. How much is missed?",
+            "The c most frequent values of a list are selected without giving away whether any "
+            "one record is in the data. How much is missed?",
             "The score error rate (SER) is the part of the true best values' counts that the "
             "selected ones lack: 0 is perfect, 1 is worthless. The false negative rate (FNR) is "
             "the part of the true best values that was not selected.",
@@ -284,21 +442,22 @@ class SelectionStudy(Study[Figure]):
 
     def reading_points(self, figure: Figure) -> list[str]:
         """List what panels and lines mean."""
+        if figure.measures == (SCORE,):
+            return []
         return [
             "Colored lines are this package's own methods, gray ones those of the thesis.",
             "Sparse vectors answer queries one by one, without knowing those that follow; "
             "selection and retraversal need the whole list.",
         ]
 
-    def heading(self, dataset: str) -> str:
-        """Write the heading of the only section of results."""
-        return "What each method misses"
-
     def about(self, dataset: str, results: Sequence[Result]) -> str:
-        """Say where thresholds come from."""
+        """Say what was counted, and where thresholds come from."""
+        counted = f"{self.datasets[dataset].source}."
+        if self._is_of_scores(results):
+            return counted
         return (
-            "Sparse vectors are given the mean of the true c-th and next count as their "
-            "threshold, which is not private; only one spends budget on its own."
+            f"{counted} Sparse vectors are given the mean of the true c-th and next count as "
+            "their threshold, which is not private; only one spends budget on its own."
         )
 
     def method_points(self, used: Collection[str]) -> list[str]:
@@ -313,7 +472,14 @@ class SelectionStudy(Study[Figure]):
 
     def how_it_was_run(self, results: Sequence[Result]) -> list[str]:
         """Say how often."""
+        if self._is_of_scores(results):
+            return ["Nothing was drawn at random."]
         return [f"Every method is run {how_often(results)} with fresh noise."]
+
+
+def _score_line(dataset: str, line: Mapping[float, Any]) -> Line:
+    heights = [log10(max(cell.mean, 1)) for cell in line.values()]
+    return Line(dataset, list(line), heights, [0.0] * len(heights), is_ours=True)
 
 
 STUDY = SelectionStudy()
