@@ -176,9 +176,9 @@ def test_a_release_that_does_not_classify_says_so(run, loan_release):
 
 
 def test_an_experiment_refuses_options_that_it_does_not_have(run, tmp_path):
-    done = run("experiment", "svt-vs-em", "--datasets", "adult", "--repeats", "1")
+    done = run("experiment", "svt-vs-em", "--classifiers", "svm", "--repeats", "1")
     assert done.code == 1
-    assert "no option of svt-vs-em 'datasets'" in done.err
+    assert "no option of svt-vs-em 'classifiers'" in done.err
     assert not (tmp_path / "results").exists()
 
 

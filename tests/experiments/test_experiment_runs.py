@@ -113,7 +113,7 @@ def test_progress_counts_what_was_done_before(tmp_path):
     ("name", "options", "word"),
     [
         ("svt-vs-me", {}, "svt-vs-em"),
-        ("svt-vs-em", {"count": [3]}, "counts"),
+        ("svt-vs-em", {"value": [3]}, "values"),
         ("svt-vs-em", {"repeats": 0}, "repeats"),
         ("svt-vs-em", {"methods": ["one-shoot"]}, "one-shot"),
     ],

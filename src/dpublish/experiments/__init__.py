@@ -16,7 +16,7 @@ class Entry(NamedTuple):
 
 _STUDIES = {
     "svt-vs-em": (
-        "Which private choice of the c most frequent of 10,000 values misses least (Zipf)",
+        "Which private choice of the c most frequent values misses least (Zipf, Kosarak, ...)",
         50,
     ),
     "classification": ("How often are classifiers wrong that learn from private releases", 1),

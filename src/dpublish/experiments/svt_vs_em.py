@@ -1,7 +1,8 @@
 """Sparse vectors against selection: who finds the c most frequent values?
 
 Tables 5.3 to 5.6 and figures 5.8 to 5.16 of D. Su, PhD thesis, Purdue, 2016, with the real
-mechanisms, and beside the thesis's methods this package's own: on Zipf's distribution, on counts
+mechanisms (on long lists some are drawn at once, see `svt_long_lists`), and beside the thesis's
+methods this package's own: on Zipf's distribution, on counts
 of public collections (`dpublish.datasets.item_counts`), and on a column of a user's own table.
 
 The sparse vectors are given the mean of the true c-th and (c+1)-th count as their threshold,
@@ -19,7 +20,7 @@ from fractions import Fraction
 from functools import partial
 from math import log10
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -30,9 +31,8 @@ from dpublish.errors import InvalidParameter
 from dpublish.evaluation.metrics.selection import false_negative_rate, score_error_rate
 from dpublish.experiments.own_table import OwnTable
 from dpublish.experiments.study import Figure, Plan, Request, RunTrial, Study
+from dpublish.experiments.svt_long_lists import LONG, choose_at_once, retraverse_at_once
 from dpublish.experiments.trials import Cells, Key, Result, Trial, how_often
-from dpublish.mechanisms.exact.sampler import uniform_below
-from dpublish.mechanisms.selection import EXPONENTIAL, select
 from dpublish.mechanisms.sparse_vector.calibration import NoiseKind
 from dpublish.mechanisms.sparse_vector.retraversal import retraverse
 from dpublish.mechanisms.sparse_vector.textbook import above_threshold_book
@@ -50,9 +50,8 @@ RANKS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200, 250, 300)
 EPSILONS = ("0.1", "0.5")
 SCALE = Fraction(7071, 10_000)  # of a standard deviation of Laplace noise
 TRUE_COUNTS = "true counts"
-LONG = 20_000
-"""On lists of more items than this, `SLOW` methods are left out unless they are named."""
 SLOW = ("permute-and-flip",)
+"""Left out on long lists unless they are named."""
 
 
 class Counted(Protocol):
@@ -152,7 +151,8 @@ def _retraversal(
     deviations: int | Fraction = 3,
     has_private_threshold: bool = False,
 ) -> list[int]:
-    return retraverse(
+    run = retraverse if len(task.scores) <= LONG else retraverse_at_once
+    return run(
         task.scores,
         count=task.count,
         threshold=None if has_private_threshold else task.threshold,
@@ -166,26 +166,9 @@ def _retraversal(
 
 
 def _exponential(task: Task) -> list[int]:
-    """Choose one after another by the exponential mechanism; equal counts share one weight.
-
-    The distribution is that of `top_k(method="peel-exponential")`: an item that stands for w
-    equal ones has w times the odds, and which of the w it is makes no difference to its count.
-    """
-    values, first, ties = np.unique(-task.scores, return_index=True, return_counts=True)
-    weights, chosen = ties.astype(np.int64), []
-    waiting = [list(range(start, start + tie)) for start, tie in zip(first, ties, strict=True)]
-    for share in Budget.seeded(task.epsilon).split_evenly(task.count, "winner"):
-        group = select(
-            -values,
-            sensitivity_range=1,
-            method=EXPONENTIAL,
-            weights=weights,
-            budget=share,
-            rng=task.rng,
-        )
-        chosen.append(waiting[group].pop(int(uniform_below(int(weights[group]), 1, task.rng)[0])))
-        weights[group] -= 1
-    return chosen
+    if len(task.scores) <= LONG:
+        return _selection(task, method="peel-exponential")
+    return choose_at_once(task.scores, task.count, float(task.epsilon), task.rng)
 
 
 def _selection(task: Task, *, method: str) -> list[int]:
@@ -251,7 +234,6 @@ FIGURES = {
         across="rank of the value",
         reading="From left to right values are less frequent.",
         methods=(TRUE_COUNTS,),
-        epsilons=(),
         measures=(SCORE,),
         key="rank",
         values=RANKS,
@@ -287,7 +269,7 @@ class SelectionStudy(Study[Figure]):
     name = NAME
     figures = FIGURES
     datasets: Mapping[str, Counted] = ITEM_COUNTS
-    references = {TRUE_COUNTS: TRUE_COUNTS}
+    references: ClassVar[Mapping[str, str]] = {TRUE_COUNTS: TRUE_COUNTS}
     digits = 3
     unit = "record"
     lead = "An experiment on public counts with seeded noise."
@@ -297,14 +279,16 @@ class SelectionStudy(Study[Figure]):
         planned = super().plan(repeats, methods=methods, **options)
         if methods is not None:
             return planned
-        items = {name: counts.items for name, counts in planned.study.datasets.items()}
-        kept = tuple(t for t in planned.trials if t.method not in SLOW or items[t.dataset] <= LONG)
-        slow = dict.fromkeys((t.method, t.dataset) for t in planned.trials if t not in set(kept))
-        notes = [
-            f"{method} was left out on {dataset}, a long list; name it to run it"
-            for method, dataset in slow
-        ]
-        return replace(planned, trials=kept, notes=(*planned.notes, *notes))
+        datasets: Any = planned.study.datasets  # of a copy, for a table of the user's own
+        long = {name for name, counts in datasets.items() if counts.items > LONG}
+        kept, notes = [], dict[str, None]()
+        for trial in planned.trials:
+            if trial.method in SLOW and trial.dataset in long:
+                left = f"{trial.method} was left out on {trial.dataset}, a long list"
+                notes[f"{left}; name it to run it"] = None
+            else:
+                kept.append(trial)
+        return replace(planned, trials=tuple(kept), notes=(*planned.notes, *notes))
 
     def own_dataset(self, table: OwnTable) -> OwnCounts:
         """Count the values of the target column, as the schema lists them."""
@@ -431,7 +415,9 @@ class SelectionStudy(Study[Figure]):
     def explanation(self, figure: Figure) -> list[str]:
         """Explain the task and the measures."""
         if figure.measures == (SCORE,):
-            return ["How hard it is to find the most frequent values hangs on how fast counts fall."]
+            return [
+                "How hard it is to find the most frequent values hangs on how fast counts fall."
+            ]
         return [
             "The c most frequent values of a list are selected without giving away whether any "
             "one record is in the data. How much is missed?",
