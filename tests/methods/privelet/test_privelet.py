@@ -115,7 +115,7 @@ def test_the_average_square_of_weights_is_that_over_all_ranges():
 
 def test_what_a_release_would_refuse_the_plan_refuses():
     for method, schema in (
-        (Privelet(), integers(a=3000, b=3000)),
+        (Privelet(), integers(a=6000, b=6000)),
         (Privelet(columns=("z",)), integers(a=3)),
         (Privelet(columns=("a", "a")), integers(a=3)),
         (Privelet(), Schema((column("c", "category", values=["x", "y"]),))),

@@ -16,10 +16,11 @@ from dpublish.methods.spatial.php import (
     SCORE_RANGE,
     SCORE_STEP,
     Box,
+    OccupiedBox,
     choose_cuts,
     cut_again,
-    cut_scores,
 )
+from dpublish.methods.spatial.php import cut_scores as scores_of_cuts
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 from dpublish.testing import frequency_p_value, privacy_loss
@@ -38,14 +39,30 @@ def whole(counts):
     return Box((0,) * counts.ndim, counts.shape)
 
 
+def occupied(counts, lows=None):
+    """List the cells of a box that hold records; `lows` is its first corner."""
+    codes = np.array(np.nonzero(counts))
+    lows = (0,) * counts.ndim if lows is None else lows
+    highs = tuple(low + length for low, length in zip(lows, counts.shape, strict=True))
+    return OccupiedBox(Box(lows, highs), codes + np.array(lows)[:, None], counts[counts > 0])
+
+
+def cut_scores(counts):
+    return scores_of_cuts(occupied(counts))
+
+
+def slices(box):
+    return tuple(map(slice, box.lows, box.highs))
+
+
 def test_a_score_is_how_many_records_a_part_has_beyond_its_even_share():
     counts = plain_generator(2).integers(0, 20, (4, 3, 5))
     for number, score in enumerate(cut_scores(counts)):
         left, right = whole(counts).cut(number)
         share = Fraction(int(np.prod(np.subtract(left.highs, left.lows))), counts.size)
-        beyond = abs(int(counts[left.slices].sum()) - share * int(counts.sum()))
+        beyond = abs(int(counts[slices(left)].sum()) - share * int(counts.sum()))
         assert score == int(beyond * SCORE_STEP)
-        assert counts[left.slices].size + counts[right.slices].size == counts.size
+        assert counts[slices(left)].size + counts[slices(right)].size == counts.size
     assert whole(counts).cuts == cut_scores(counts).size == 3 + 2 + 4
 
 
@@ -128,12 +145,12 @@ def test_a_cut_that_is_chosen_again_without_paying_is_caught():
 
 def test_cuts_are_drawn_with_the_distribution_of_the_proof(rng):
     counts = np.array([[5, 0, 1], [1, 3, 0]])
-    parts = [Box((0, 0), (1, 3)), Box((1, 0), (2, 3))]
+    parts = [occupied(counts[:1]), occupied(counts[1:], (1, 0))]
     run = Run(NO_RECORDS, rng=rng)
-    drawn = [choose_cuts(run, counts, parts, budget=Budget.seeded("0.7")) for _ in range(4000)]
-    for index, part in enumerate(parts):
+    drawn = [choose_cuts(run, parts, budget=Budget.seeded("0.7")) for _ in range(4000)]
+    for index in range(2):
         samples = [numbers[index] for numbers in drawn]
-        scores = cut_scores(counts[part.slices])
+        scores = cut_scores(counts[index : index + 1])
         assert frequency_p_value(samples, selection_distribution(scores, 0.7 / SCORE_RANGE)) > 1e-4
         assert frequency_p_value(samples, selection_distribution(scores, 1.4 / SCORE_RANGE)) < 1e-6
 
@@ -194,15 +211,27 @@ def test_noise_of_final_counts_is_what_is_said():
 
 def test_progress_shows_levels_only(rng):
     shown = []
-    counts = np.array([4, 0, 0, 1])
+    cells = occupied(np.array([4, 0, 0, 1]))
     run = Run(NO_RECORDS, rng=rng, progress=lambda *step: shown.append(step))
-    cut_again(run, counts, 2, budget=Budget.seeded(1))
+    cut_again(run, cells, 2, budget=Budget.seeded(1))
     assert shown == [(1, 2, "levels"), (2, 2, "levels")]
+
+
+def test_boxes_of_a_huge_domain_hold_the_records_that_lie_in_them(rng):
+    sizes = {name: 1_000 for name in "abcdef"}  # 10^18 cells
+    rows = {name: rng.words(3_000).astype(np.int64) % 400 for name in sizes}
+    release, _ = publish(integers(**sizes), rows, "1000", depth=6)
+    inside = np.ones((release.ends.size, 3_000), dtype=bool)
+    for which, name in enumerate(sizes):
+        inside &= rows[name] >= release.lows[release.ends, which, None]
+        inside &= rows[name] < release.highs[release.ends, which, None]
+    assert (release.counts[release.ends] == inside.sum(axis=1)).all()
+    assert inside.sum() == 3_000
 
 
 def test_what_a_release_would_refuse_the_plan_refuses():
     for method, schema, epsilon in (
-        (PHP(), integers(a=2000, b=2000), 1),
+        (PHP(), integers(**{name: 2**16 for name in "abcd"}), 1),
         (PHP(columns=("z",)), integers(a=3), 1),
         (PHP(), integers(a=3), Fraction(1, 2**38)),
     ):

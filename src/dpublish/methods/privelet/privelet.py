@@ -28,7 +28,7 @@ from dpublish.methods.privelet.released import (
 )
 from dpublish.types import IntArray
 
-MAX_COEFFICIENTS = 2**22
+MAX_COEFFICIENTS = 2**24
 Transform = Literal["auto", "haar"]
 
 

@@ -1,5 +1,6 @@
 """P-HP: hierarchical partitioning, which cuts the domain in two where records are uneven."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
@@ -8,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dpublish.accuracy.noise_distribution import sum_quantile
-from dpublish.aggregates.counts import Counts
+from dpublish.aggregates.sparse_counts import MAX_DOMAIN, OccupiedCells, SparseCounts
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.column import Column
@@ -26,7 +27,6 @@ from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.privacy.budget import Budget
 from dpublish.types import IntArray
 
-MAX_CELLS = 2**20
 MAX_DEPTH = 12
 CUT_SHARE = Fraction(1, 2)
 SCORE_STEP = 16  # scores count sixteenths of a record
@@ -39,9 +39,9 @@ class PHP(Method[SpatialRelease]):
     """Publish noisy counts of boxes, cut in two where records are distributed unevenly.
 
     The box of all cells is cut in two again and again, each time where both parts differ most
-    from an even share of the records; only the final boxes are counted.  Choose it for small
-    domains (up to 2^20 cells) with large areas of similar counts; choose `PSD` or `AG` for
-    larger domains, `Histogram` where every cell matters.
+    from an even share of the records; only the final boxes are counted.  Empty cells are not
+    listed, so the domain may be huge (below 2^62 cells).  Choose it for large areas of similar
+    counts; choose `PSD` or `AG` for many columns, `Histogram` where every cell matters.
 
     Guarantee:
         Pure epsilon-differential privacy for adding or removing one record.
@@ -110,17 +110,16 @@ class PHP(Method[SpatialRelease]):
         """
         columns = self._plan(run.schema, run.epsilon)
         shares = run.split(size=SIZE_SHARE, cuts=CUT_SHARE, counts=1 - SIZE_SHARE - CUT_SHARE)
-        kernel = Counts(run.schema, (tuple((column.name, None) for column in columns),))
-        cells = kernel.split(run.sum(kernel))[0]
-        records = run.noisy_size(int(cells.sum()), budget=shares["size"])
+        kernel = _kernel(run.schema, columns)
+        cells = OccupiedBox.of(kernel, run.sum(kernel).compact())
+        records = run.noisy_size(cells.records, budget=shares["size"])
         size = NoisySize(records, shares["size"].epsilon)
         depth = self._depth(columns, records, run.epsilon)
-        boxes, parents = cut_again(run, cells, depth, budget=shares["cuts"])
+        boxes, parents, held = cut_again(run, cells, depth, budget=shares["cuts"])
         rate = shares["counts"].epsilon
         is_end = np.ones(len(boxes), dtype=np.bool_)
         is_end[[parent for parent in parents if parent >= 0]] = False
-        ends = [box for box, end in zip(boxes, is_end, strict=True) if end]
-        exact = np.array([cells[box.slices].sum() for box in ends], dtype=np.int64)
+        exact = np.array(held, dtype=np.int64)[is_end]
         counts = np.zeros(len(boxes), dtype=np.int64)
         counts[is_end] = run.add_noise(exact, sensitivity=1, budget=shares["counts"])
         return SpatialRelease(
@@ -153,12 +152,7 @@ class PHP(Method[SpatialRelease]):
         """Find the columns, and refuse what is too large or too poor to be cut."""
         columns = counted_columns(schema, self.columns)
         require_few(columns)
-        cells = prod(column.size for column in columns)
-        if cells > MAX_CELLS:
-            raise InvalidParameter(
-                f"{cells:,} cells are too many to cut into boxes (at most {MAX_CELLS:,}); take "
-                "fewer columns, or columns with fewer bins"
-            )
+        _kernel(schema, columns)  # refuses domains that are too large
         require_rate(epsilon * SIZE_SHARE)
         require_rate(epsilon * CUT_SHARE / (MAX_DEPTH * SCORE_RANGE))
         return columns
@@ -182,6 +176,15 @@ class PHP(Method[SpatialRelease]):
         return depth
 
 
+def _kernel(schema: Schema, columns: tuple[Column, ...]) -> SparseCounts:
+    if prod(column.size for column in columns) >= MAX_DOMAIN:
+        raise InvalidParameter(
+            "the columns have 2**62 cells or more, too many to number; take fewer columns, or "
+            "columns with fewer bins"
+        )
+    return SparseCounts(schema, tuple((column.name, None) for column in columns))
+
+
 class Box(NamedTuple):
     """A box of cells: low <= code < high along each column; public once it is chosen."""
 
@@ -193,25 +196,59 @@ class Box(NamedTuple):
         """Number of ways to cut it in two."""
         return sum(self.highs) - sum(self.lows) - len(self.lows)
 
-    @property
-    def slices(self) -> tuple[slice, ...]:
-        """Where its cells lie in an array of all cells."""
-        return tuple(map(slice, self.lows, self.highs))
+    def where(self, number: int) -> tuple[int, int]:
+        """Find one of its cuts, numbered along the first column, then the next.
 
-    def cut(self, number: int) -> tuple["Box", "Box"]:
-        """Cut it at one of its cuts, numbered along the first column, then the next.
-
-        >>> Box((0, 0), (2, 3)).cut(1)
-        (Box(lows=(0, 0), highs=(2, 1)), Box(lows=(0, 1), highs=(2, 3)))
+        Returns:
+            The column, and the first code right of the cut.
         """
         column = 0
         while number >= self.highs[column] - self.lows[column] - 1:
             number -= self.highs[column] - self.lows[column] - 1
             column += 1
-        at = self.lows[column] + number + 1
+        return column, self.lows[column] + number + 1
+
+    def cut(self, number: int) -> tuple["Box", "Box"]:
+        """Cut it at one of its cuts.
+
+        >>> Box((0, 0), (2, 3)).cut(1)
+        (Box(lows=(0, 0), highs=(2, 1)), Box(lows=(0, 1), highs=(2, 3)))
+        """
+        column, at = self.where(number)
         left = (*self.highs[:column], at, *self.highs[column + 1 :])
         right = (*self.lows[:column], at, *self.lows[column + 1 :])
         return Box(self.lows, left), Box(right, self.highs)
+
+
+class OccupiedBox(NamedTuple):
+    """A box with the cells in it that hold records: private."""
+
+    box: Box
+    codes: IntArray
+    """Codes of the occupied cells, a row for each column."""
+    counts: IntArray
+    """How many records each of them holds."""
+
+    @classmethod
+    def of(cls, kernel: SparseCounts, cells: OccupiedCells) -> "OccupiedBox":
+        """Put all occupied cells into the box of the whole domain."""
+        codes = np.array(kernel.decode(cells.keys), dtype=np.int64)
+        return cls(Box((0,) * len(kernel.shape), kernel.shape), codes, cells.counts)
+
+    @property
+    def records(self) -> int:
+        """Number of records in the box."""
+        return int(self.counts.sum())
+
+    def cut(self, number: int) -> tuple["OccupiedBox", "OccupiedBox"]:
+        """Cut it at one of its cuts."""
+        column, at = self.box.where(number)
+        is_left = self.codes[column] < at
+        left, right = self.box.cut(number)
+        return (
+            OccupiedBox(left, self.codes[:, is_left], self.counts[is_left]),
+            OccupiedBox(right, self.codes[:, ~is_left], self.counts[~is_left]),
+        )
 
 
 class Partition(NamedTuple):
@@ -219,62 +256,68 @@ class Partition(NamedTuple):
 
     boxes: list[Box]
     parents: list[int]
+    records: list[int]
+    """How many records each box holds; private."""
 
 
-def cut_again(run: Run, cells: IntArray, depth: int, *, budget: Budget) -> Partition:
+def cut_again(run: Run, cells: OccupiedBox, depth: int, *, budget: Budget) -> Partition:
     """Cut the box of all cells in two, `depth` times over.
 
     Privacy:
-        `budget.epsilon`-differentially private when one record is added or removed: `depth`
-        equal shares, one for each level, spent by `choose_cuts`.  Which boxes there are, and
-        which of them hold more than one cell, is known from the levels above.
+        `budget.epsilon`-differentially private when one record is added or removed, but for
+        the numbers of records, which are exact: `depth` equal shares, one for each level,
+        spent by `choose_cuts`.  Which boxes there are, and which of them hold more than one
+        cell, is known from the levels above; whether a box holds any record decides nothing.
     """
     shares = budget.split_evenly(depth, "level")
-    whole = Box((0,) * cells.ndim, cells.shape)
-    boxes, parents, level = [whole], [-1], [0]
+    boxes, parents, records = [cells.box], [-1], [cells.records]
+    level = [(0, cells)]
     for done, share in enumerate(shares):
-        open_boxes = [index for index in level if boxes[index].cuts]
-        chosen = choose_cuts(run, cells, [boxes[index] for index in open_boxes], budget=share)
+        open_boxes = [(index, one) for index, one in level if one.box.cuts]
+        chosen = choose_cuts(run, [one for _, one in open_boxes], budget=share)
         level = []
-        for index, number in zip(open_boxes, chosen, strict=True):
-            level += [len(boxes), len(boxes) + 1]
-            boxes += boxes[index].cut(number)
-            parents += [index, index]
+        for (index, one), number in zip(open_boxes, chosen, strict=True):
+            for part in one.cut(number):
+                level.append((len(boxes), part))
+                boxes.append(part.box)
+                parents.append(index)
+                records.append(part.records)
         run.step(done + 1, depth, "levels")
-    return Partition(boxes, parents)
+    return Partition(boxes, parents, records)
 
 
-def choose_cuts(run: Run, counts: IntArray, boxes: list[Box], *, budget: Budget) -> list[int]:
+def choose_cuts(run: Run, boxes: Sequence[OccupiedBox], *, budget: Budget) -> list[int]:
     """Choose one cut for each of several disjoint boxes that can be cut.
 
     Privacy:
         `budget.epsilon`-differentially private when one record is added to or removed from
-        `counts`.  The record lies in one box at most, so the choices compose in parallel.
-        There it moves L - f S by 1 - f or by -f, both within (-1, 1), so every score of that
-        box moves by at most SCORE_STEP up or down, rounded or not, and two scores by at most
-        SCORE_RANGE apart.  Each box uses permute-and-flip with rate epsilon / SCORE_RANGE.
-        Proof: docs/proofs/partition.md.
+        one of the boxes.  The record lies in one box at most, so the choices compose in
+        parallel.  There it moves L - f S by 1 - f or by -f, both within (-1, 1), so every
+        score of that box moves by at most SCORE_STEP up or down, rounded or not, and two
+        scores by at most SCORE_RANGE apart.  Each box uses permute-and-flip with rate
+        epsilon / SCORE_RANGE.  Proof: docs/proofs/partition.md.
     """
-    scores = (cut_scores(counts[box.slices]) for box in boxes)
-    return run.select_each(scores, sensitivity_range=SCORE_RANGE, budget=budget)
+    return run.select_each(map(cut_scores, boxes), sensitivity_range=SCORE_RANGE, budget=budget)
 
 
-def cut_scores(counts: IntArray) -> IntArray:
+def cut_scores(cells: OccupiedBox) -> IntArray:
     """Score every cut of a box: by how many records its left part differs from an even share.
 
     That is |L - f S|, in sixteenths rounded down, for S records in the box, L of them and a
     part f of the cells left of the cut.  Twice that is the distance (L1) between records
     distributed evenly over the box and records distributed evenly over each part.
 
-    >>> cut_scores(np.array([[6, 0], [0, 0]]))
+    >>> whole = OccupiedBox(Box((0, 0), (2, 2)), np.array([[0], [0]]), np.array([6]))
+    >>> cut_scores(whole)
     array([48, 48])
     """
-    total, cells = int(counts.sum()), counts.size
     scores = []
-    for column, length in enumerate(counts.shape):
-        others = tuple(axis for axis in range(counts.ndim) if axis != column)
-        left = np.cumsum(counts.sum(axis=others))[:-1]
-        share = np.arange(1, length, dtype=np.int64) * (cells // length)
-        whole, rest = np.divmod(np.abs(left * cells - total * share), cells)
-        scores.append(whole * SCORE_STEP + rest * SCORE_STEP // cells)
+    for codes, low, high in zip(cells.codes, *cells.box, strict=True):
+        length = high - low
+        # Integers below 2**53: floats add them up exactly.
+        along = np.bincount(codes - low, cells.counts, length).astype(np.int64)
+        left = np.cumsum(along)[:-1]
+        share = np.arange(1, length, dtype=np.int64)
+        whole, rest = np.divmod(np.abs(left * length - cells.records * share), length)
+        scores.append(whole * SCORE_STEP + rest * SCORE_STEP // length)
     return np.concatenate(scores)
