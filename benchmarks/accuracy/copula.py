@@ -23,15 +23,14 @@ from rich.table import Table
 
 from dpublish.datasets.benchmarks import find_data_folder
 from dpublish.datasets.number_tables import NUMBER_TABLES
-from dpublish.experiments.copula import (
+from dpublish.experiments.copula import SIMULATED, STUDY
+from dpublish.experiments.copula_runner import (
     ABSOLUTE_BETWEEN_RECORDS,
     ANSWER_SECONDS,
     BETWEEN_RECORDS,
     FROM_ROWS,
     REFERENCES,
     RELATIVE,
-    SIMULATED,
-    STUDY,
 )
 from dpublish.experiments.trials import REFUSED, SECONDS, Result
 

@@ -1,6 +1,8 @@
 """Simulated tables with Gaussian dependence, and the tables of numbers."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
@@ -92,3 +94,26 @@ def test_tables_of_numbers_are_simulated_or_looked_for_in_a_folder(tmp_path):
     for folder in (None, tmp_path):
         with pytest.raises(UnreadableData, match="adult"):
             adult.rows(folder)
+
+
+def test_tables_of_people_have_the_columns_that_are_said():
+    sizes = {
+        "us-census": [96, 47, 1_020, 2],
+        "acs-people": [96, 2, 2, 2, 10, 12, 502, 586],
+    }
+    for name, expected in sizes.items():
+        columns = NUMBER_TABLES[name].schema.columns
+        assert [column.size for column in columns] == expected
+        assert all(column.kind != "category" for column in columns)  # all have an order
+
+
+def test_incomplete_people_are_left_out_and_marriage_has_two_values(tmp_path):
+    acs = NUMBER_TABLES["acs-people"]
+    count = 6
+    rows = {name: pa.array([1, 2, 3, 4, 5, None]) for name in acs.read}
+    rows |= {name: pa.array(["1"] * count) for name in ("SEX", "DPHY")}
+    rows["MSP"] = pa.array(["1", "2", "3", "6", None, "1"])
+    pq.write_table(pa.table(rows), tmp_path / "nist_acs_national2019.parquet")
+    found = acs.rows(tmp_path)
+    assert tuple(found.column_names) == acs.schema.names
+    assert found["MARRIED"].to_pylist() == ["yes", "yes", "no", "no"]

@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dpublish.core.method import ExpectedError, setting
@@ -12,20 +14,23 @@ from dpublish.datasets import number_tables
 from dpublish.datasets.benchmarks import VARIABLE
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.workload import true_counts
-from dpublish.experiments import copula
-from dpublish.experiments.copula import (
-    COMPARED,
-    FIGURES,
+from dpublish.experiments import copula_runner
+from dpublish.experiments.copula import COMPARED, FIGURES, STUDY, available_methods
+from dpublish.experiments.copula_runner import (
     METHODS,
-    STUDY,
+    Asked,
     CopulaRunner,
-    available_methods,
+    Size,
     method_of,
     refusal,
+    sanity_bound,
 )
 from dpublish.experiments.study import run_experiment
 from dpublish.experiments.trials import SECONDS, Key, Result, Trial
 from dpublish.randomness import plain_generator
+
+TABLES = number_tables.NUMBER_TABLES
+EVENLY = Asked(1_000, "", "")
 
 
 class Answers:
@@ -77,9 +82,9 @@ def stand_ins(monkeypatch):
         publishes = f"what {name} publishes"
         monkeypatch.setitem(CATALOG, name, Entry(location, "synthesis", publishes, ""))
     monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr(copula, "gives_rows", lambda release: False)
+    monkeypatch.setattr(copula_runner, "gives_rows", lambda release: False)
     for name, known in number_tables.NUMBER_TABLES.items():
-        if known.make is not None:
+        if known.is_simulated:
             small = replace(known, records=2_000)
             monkeypatch.setitem(number_tables.NUMBER_TABLES, name, small)
 
@@ -87,6 +92,7 @@ def stand_ins(monkeypatch):
 def test_methods_are_those_whose_method_is_there():
     assert available_methods() == (
         "dpcopula",
+        "dpcopula-paper",
         "dpcopula-spearman",
         "dpcopula-kendall",
         "dpcopula-mle",
@@ -103,8 +109,8 @@ def test_a_run_leaves_results_a_table_a_plot_and_a_page_and_is_not_run_again(tmp
     lines = summary.results.read_text().splitlines()
     assert len(lines) == 2 * (2 + 2 * 3)  # repeats; references, epsilons, methods
     assert all("NOT PRIVATE" in line for line in lines)
-    assert summary.headers == ["dataset", "method", "epsilon 0.1", "epsilon 200"]
-    shown = {row[1]: row[2:] for row in summary.rows}
+    assert summary.headers == ["dataset", "measure", "method", "epsilon 0.1", "epsilon 200"]
+    shown = {row[2]: row[3:] for row in summary.rows}
     assert list(shown) == ["dpcopula", "marginals", "psd", "exact-marginals", "always-zero"]
     assert shown["psd"] == ["cannot run", "cannot run"]
     near, far = (float(shown["dpcopula"][point].split()[0]) for point in (1, 0))
@@ -138,14 +144,15 @@ def test_the_page_explains_itself(tmp_path):
 
 def test_every_figure_is_planned_tabled_and_explained():
     for figure, chosen in FIGURES.items():
-        planned = STUDY.plan(2, figure=figure)
+        has_file = "simulated" not in chosen.datasets
+        planned = STUDY.plan(2, figure=figure, **({"datasets": ("simulated",)} if has_file else {}))
         measured = {"relative": 0.25, "seconds": 1.0, "relative_from_rows": 0.5}
-        measured["relative_between_records"] = 0.75
+        measured |= {"relative_between_records": 0.75, "absolute": 3.5}
         results = [Result(trial, measured) for trial in planned.trials]
         tabled = STUDY.table(results)
         assert len({len(row) for row in tabled.rows} | {len(tabled.headers)}) == 1
         axis = chosen.values if chosen.key else chosen.epsilons
-        assert len(tabled.headers) == 2 + len(axis)
+        assert len(tabled.headers) == 3 + len(axis)
         page = STUDY.page(results, ["a note"])
         assert page.title == chosen.title
         assert "a note" in page.sections[-1].paragraphs
@@ -154,22 +161,22 @@ def test_every_figure_is_planned_tabled_and_explained():
 
 
 def test_columns_and_rows_are_what_their_figures_vary(tmp_path):
-    runner = CopulaRunner(None)
-    for key, value, size in (("columns", 3, (3, 0)), ("records", 70, (0, 70))):
+    runner = CopulaRunner(None, TABLES)
+    for key, value, size in (("columns", 3, (3, 0)), ("rows", 70, (0, 70))):
         trial = Trial("copula", "dpcopula", "1", 0, {"dataset": "simulated", key: str(value)})
         runner.run_trial(trial)
-        rows = runner.load("simulated", *size).rows
+        rows = runner.load(Size("simulated", *size)).rows
         assert value in rows.shape
     refused = Trial("copula", "psd", "1", 0, {"dataset": "simulated", "columns": "6"})
     assert runner.run_trial(refused) == {"cannot_run": 1.0}
-    assert "6 columns" in refusal(refused)
+    assert "6 columns" in refusal(refused, TABLES)
     narrow = Trial("copula", "psd", "1", 0, {"dataset": "simulated", "columns": "4"})
     assert "relative" in runner.run_trial(narrow)
 
 
 def test_settings_of_a_trial_are_those_of_its_method():
     def made(method, **given):
-        return method_of(Trial("copula", method, "1", 0, given))
+        return method_of(Trial("copula", method, "1", 0, given), TABLES["simulated"].schema)
 
     assert made("dpcopula", ratio="8").ratio == "8"
     assert made("dpcopula-kendall").correlation == "kendall"
@@ -177,34 +184,34 @@ def test_settings_of_a_trial_are_those_of_its_method():
 
 
 def test_methods_have_the_same_queries_and_repeats_others():
-    runner = CopulaRunner(None)
-    size = ("simulated", 0, 0)
-    assert runner.queries(size, 0, "") is runner.queries(size, 0, "")
-    first, second = (runner.queries(size, seed, "").workload for seed in (0, 1))
+    runner = CopulaRunner(None, TABLES)
+    size = Size("simulated", 0, 0)
+    assert runner.queries(size, 0, EVENLY) is runner.queries(size, 0, EVENLY)
+    first, second = (runner.queries(size, seed, EVENLY).workload for seed in (0, 1))
     assert (first.lows != second.lows).any()
-    covering = runner.queries(size, 0, "0.5").workload
+    covering = runner.queries(size, 0, EVENLY._replace(how="0.5")).workload
     parts = np.prod((covering.highs - covering.lows) / 1_000, axis=1)
     assert parts == pytest.approx(0.5, rel=0.01)
 
 
 def test_the_reference_multiplies_true_marginals():
-    runner = CopulaRunner(None)
+    runner = CopulaRunner(None, TABLES)
     measured = runner.run_trial(
         Trial("copula", "exact-marginals", "none", 0, {"dataset": "simulated-uniform"})
     )
-    task = runner.load("simulated-uniform", 0, 0)
+    task = runner.load(Size("simulated-uniform", 0, 0))
     rng = plain_generator(7)
     shuffled = {name: rng.permutation(codes) for name, codes in task.codes.items()}
-    asked = runner.queries(("simulated-uniform", 0, 0), 0, "")
+    asked = runner.queries(Size("simulated-uniform", 0, 0), 0, EVENLY)
     by_shuffling = asked.errors(true_counts(shuffled, asked.workload).astype(np.float64))
     assert measured["absolute"] == pytest.approx(by_shuffling.mean_absolute, rel=0.2)
     assert "seconds" not in measured
 
 
 def test_to_answer_zero_is_wrong_by_the_whole_count():
-    runner = CopulaRunner(None)
+    runner = CopulaRunner(None, TABLES)
     trial = Trial("copula", "always-zero", "none", 0, {"dataset": "simulated"})
-    asked = runner.queries(("simulated", 0, 0), 0, "")
+    asked = runner.queries(Size("simulated", 0, 0), 0, EVENLY)
     assert runner.run_trial(trial)["absolute"] == pytest.approx(asked.truth.mean())
     assert asked.sanity == pytest.approx(1.0)  # 0.05 % of 2,000 rows
 
@@ -237,7 +244,10 @@ def test_means_and_deviations_are_over_repeats():
     [
         ({"figure": "epsilons"}, "epsilon"),
         ({"datasets": ("adult",)}, "adult-numbers"),
-        ({"figure": "dimensions", "datasets": ("adult-numbers",)}, "simulated"),
+        ({"figure": "dimensions", "datasets": ("adult-numbers",)}, "DPUBLISH_DATA"),
+        ({"settings": {"columns": "two"}}, "integer"),
+        ({"settings": {"rows": -1}}, "rows"),
+        ({"settings": {"bound": 1}}, "sanity"),
         ({"methods": ("dpcopla",)}, "dpcopula"),
         ({"methods": ("privelet",)}, "dpcopula"),
         ({"methods": ()}, "at least one"),
@@ -250,3 +260,59 @@ def test_options_that_make_no_sense_are_refused_before_anything_is_run(tmp_path,
     with pytest.raises(InvalidParameter, match=word):
         run_experiment("copula", output=tmp_path / "new", **options)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "few", "%"])
+def test_a_sanity_bound_is_a_positive_number_of_rows_or_a_part_of_them(text):
+    with pytest.raises(InvalidParameter, match="sanity"):
+        sanity_bound(text, 1_000)
+
+
+def test_settings_of_the_command_line_reach_the_trials(tmp_path):
+    runner = CopulaRunner(None, TABLES)
+    setting = {"dataset": "simulated-zipf", "columns": 2, "rows": 300, "queries": 50}
+    measured = {
+        sanity: runner.run_trial(Trial("copula", "dpcopula", "1", 0, setting | {"sanity": sanity}))
+        for sanity in ("1", "100%")
+    }
+    task = runner.load(Size("simulated-zipf", 2, 300))
+    assert task.rows.shape == (300, 2)
+    assert np.median(task.codes["x1"]) < 100  # Zipf's distribution, not a bell
+    truth = runner.queries(Size("simulated-zipf", 2, 300), 0, Asked(50, "1", "")).truth
+    off = np.abs(100 - truth)
+    assert measured["1"]["relative"] == pytest.approx((off / np.maximum(truth, 1)).mean())
+    assert measured["100%"]["relative"] == pytest.approx((off / 300).mean())
+    assert measured["1"]["absolute"] == measured["100%"]["absolute"] == pytest.approx(off.mean())
+
+
+def test_where_time_is_measured_nothing_is_asked():
+    runner = CopulaRunner(None, TABLES)
+    for name in ("time", "time-columns"):
+        for trial in STUDY.plan(1, figure=name, datasets=("simulated",)).trials:
+            if trial.method.startswith("dpcopula"):
+                assert set(runner.run_trial(trial)) == {SECONDS}
+
+
+def own_table(tmp_path):
+    rng = plain_generator(5)
+    rows = pa.table({"age": rng.integers(0, 100, 400), "kind": rng.choice(["a", "b", "c"], 400)})
+    pq.write_table(rows, tmp_path / "mine.parquet")
+    (tmp_path / "mine.toml").write_text(
+        '[columns.age]\nkind = "integer"\nbounds = [0, 99]\n'
+        '[columns.kind]\nkind = "category"\nvalues = ["a", "b", "c"]\n'
+    )
+    return {"data": tmp_path / "mine.parquet", "schema": tmp_path / "mine.toml"}
+
+
+def test_a_table_of_ones_own_is_queried_in_all_its_columns(tmp_path):
+    given = own_table(tmp_path)
+    options = {"epsilons": ("1",), "repeats": 1, "output": tmp_path / "out", **given}
+    summary = run_experiment("copula", settings={"queries": 20}, **options)
+    assert {row[0] for row in summary.rows} == {"mine"}
+    page = summary.page.read_text()
+    assert "2 columns: 100 × 3 = 300 cells" in page
+    assert "Settings of all trials: queries = 20." in page
+    narrow = run_experiment("copula", settings={"columns": 1, "rows": 50, "queries": 5}, **options)
+    assert narrow.rows != summary.rows
+    with pytest.raises(InvalidParameter, match="mine has 2 columns, not 4"):
+        run_experiment("copula", figure="dimensions", **options)

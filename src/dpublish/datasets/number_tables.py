@@ -1,13 +1,13 @@
-"""Tables of numbers for range counts: one public, others simulated."""
+"""Tables for range counts: some public, others simulated."""
 
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import from_dict
@@ -24,23 +24,32 @@ MADE_UP_COLUMNS = 8
 
 @dataclass(frozen=True)
 class NumberTable:
-    """A table of numbers.
+    """A table of columns with an order: numbers, and perhaps a few with two values.
 
     Attributes:
         name: What the command line calls it.
         title: What it holds, in words.
         records: How many rows it has; public, like all of it.
-        make: Simulates so many rows, or None.
         file: Its Parquet file, or None if it is simulated.
         schema_file: Its schema among this package's files, or None if it is simulated.
+        marginal: The shape of the marginals, if it is simulated.
+        read: The columns of the file that `derive` needs; those of the schema if none is named.
+        derive: What is done to the rows before use.
     """
 
     name: str
     title: str
     records: int
-    make: Callable[[int], pa.Table] | None = None
     file: str | None = None
     schema_file: str | None = None
+    marginal: Marginal = "gaussian"
+    read: tuple[str, ...] = ()
+    derive: Callable[[pa.Table], pa.Table] | None = None
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether rows and columns can be as many as one likes."""
+        return self.file is None
 
     @property
     def schema(self) -> Schema:
@@ -56,9 +65,22 @@ class NumberTable:
 
     def rows(self, folder: Path | None) -> pa.Table:
         """Read the rows, or simulate them."""
-        if self.make is not None:
-            return self.make(self.records)
-        return read_file(self.name, self.file, folder, self.schema.names)
+        if self.is_simulated:
+            return self.simulate(self.records, MADE_UP_COLUMNS)
+        wanted = self.read or self.schema.names
+        rows = read_file(self.name, self.file, folder, wanted)
+        return rows if self.derive is None else self.derive(rows).select(self.schema.names)
+
+    def simulate(self, records: int, columns: int) -> pa.Table:
+        """Simulate rows with the table's marginals."""
+        return gaussian_copula(records, columns, marginal=self.marginal)
+
+
+def _complete_people(rows: pa.Table) -> pa.Table:
+    """Leave out incomplete records, and group marital status into married or not."""
+    married = pc.if_else(pc.is_in(rows["MSP"], pa.array(["1", "2"])), "yes", "no")
+    known = pc.if_else(pc.is_valid(rows["MSP"]), married, None)
+    return rows.append_column("MARRIED", known).drop_null()
 
 
 def _simulated(name: str, marginal: Marginal, shape: str) -> NumberTable:
@@ -67,7 +89,7 @@ def _simulated(name: str, marginal: Marginal, shape: str) -> NumberTable:
         title=f"simulated rows of {MADE_UP_COLUMNS} columns with {VALUES:,} values each, "
         f"{shape} marginals and Gaussian dependence",
         records=50_000,
-        make=partial(gaussian_copula, columns=MADE_UP_COLUMNS, marginal=marginal),
+        marginal=marginal,
     )
 
 
@@ -83,6 +105,24 @@ NUMBER_TABLES = {
             records=48_842,
             file="adult.parquet",
             schema_file="adult_numbers.toml",
+        ),
+        NumberTable(
+            name="us-census",
+            title="people of UCI Census-Income (1994 and 1995): age, occupation, wage per hour "
+            "and sex",
+            records=99_762,
+            file="census_income_kdd_test.parquet",
+            schema_file="us_census.toml",
+        ),
+        NumberTable(
+            name="acs-people",
+            title="people of the American Community Survey of 2019 who answered all of age, sex, "
+            "difficulty walking, marital status, children, education, poverty and income",
+            records=21_214,
+            file="nist_acs_national2019.parquet",
+            schema_file="acs_people.toml",
+            read=("AGEP", "SEX", "DPHY", "MSP", "NOC", "EDU", "POVPIP", "PINCP"),
+            derive=_complete_people,
         ),
     )
 }

@@ -218,7 +218,7 @@ def test_progress_shows_levels_only(rng):
 
 
 def test_boxes_of_a_huge_domain_hold_the_records_that_lie_in_them(rng):
-    sizes = {name: 1_000 for name in "abcdef"}  # 10^18 cells
+    sizes = dict.fromkeys("abcdef", 1000)  # 10^18 cells
     rows = {name: rng.words(3_000).astype(np.int64) % 400 for name in sizes}
     release, _ = publish(integers(**sizes), rows, "1000", depth=6)
     inside = np.ones((release.ends.size, 3_000), dtype=bool)
@@ -231,7 +231,7 @@ def test_boxes_of_a_huge_domain_hold_the_records_that_lie_in_them(rng):
 
 def test_what_a_release_would_refuse_the_plan_refuses():
     for method, schema, epsilon in (
-        (PHP(), integers(**{name: 2**16 for name in "abcd"}), 1),
+        (PHP(), integers(**dict.fromkeys("abcd", 2**16)), 1),
         (PHP(columns=("z",)), integers(a=3), 1),
         (PHP(), integers(a=3), Fraction(1, 2**38)),
     ):
