@@ -268,7 +268,7 @@ def test_a_sanity_bound_is_a_positive_number_of_rows_or_a_part_of_them(text):
         sanity_bound(text, 1_000)
 
 
-def test_settings_of_the_command_line_reach_the_trials(tmp_path):
+def test_settings_of_the_command_line_are_those_of_the_trials(tmp_path):
     runner = CopulaRunner(None, TABLES)
     setting = {"dataset": "simulated-zipf", "columns": 2, "rows": 300, "queries": 50}
     measured = {
