@@ -174,12 +174,21 @@ EXAMPLES = {
         {"n_clusters": 2},
         {"n_clusters": 3, "columns": ("height",), "max_iter": 2, "start": "uniform"},
         {"n_clusters": 9, "columns": ("height", "age")},
+        {"n_clusters": 2, "columns": ("height",), "max_iter": 4, "schedule": "halving"},
     ],
     "dplloyd-impr": [{"n_clusters": 2}, {"n_clusters": 1, "columns": ("age",)}],
-    "eugkm": [{"n_clusters": 2}, {"n_clusters": 3, "columns": ("height",), "n_init": 2}],
+    "eugkm": [
+        {"n_clusters": 2},
+        {"n_clusters": 3, "columns": ("height",), "n_init": 2},
+        {"n_clusters": 2, "columns": ("age",), "n_init": 2, "theta": Fraction(5, 2)},
+    ],
     "ugkm": [{"n_clusters": 2}],
     "mkm": [{"n_clusters": 2, "columns": ("age",)}],
-    "hybrid": [{"n_clusters": 2}, {"n_clusters": 5, "columns": ("age",)}],
+    "hybrid": [
+        {"n_clusters": 2},
+        {"n_clusters": 5, "columns": ("age",)},
+        {"n_clusters": 2, "columns": ("age",), "n_init": 2, "theta": Fraction(30)},
+    ],
     "gkm": [
         {"n_clusters": 2, "blocks": 3},
         {"n_clusters": 2, "output_range": "loose", "max_iter": 2},
@@ -187,6 +196,7 @@ EXAMPLES = {
     "pgkm": [
         {"n_clusters": 2, "rounds": 3, "population": 30},
         {"n_clusters": 3, "columns": ("height",), "rounds": 3, "population": 20, "parents": 2},
+        {"n_clusters": 2, "rounds": 3, "population": 20, "parents": 5, "choice": "plain"},
     ],
     "privqt": [{"cells": 8}, {"columns": ("height",), "cells": 8, "wavelet": "db2", "levels": 2}],
     "privthr": [

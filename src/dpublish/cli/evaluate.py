@@ -51,7 +51,8 @@ def evaluate_command(
 
     A figure that is measured on private rows tells about them: do not publish it.
     Synthetic rows are compared with true ones by marginals, pairs of columns and range counts;
-    classifiers are measured where the class column is known.
+    classifiers are measured where the class column is known, and centers of clusters by the
+    distance of true rows from them (NICV).
 
     \b
     dpublish evaluate incomes/ --against test.parquet --train train.parquet --page good.html

@@ -24,6 +24,7 @@ from dpublish.evaluation.classification import (
     gives_rows,
     require_columns,
 )
+from dpublish.evaluation.clusters import cluster_finding
 from dpublish.evaluation.findings import (
     Finding,
     association_finding,
@@ -32,6 +33,7 @@ from dpublish.evaluation.findings import (
 )
 from dpublish.evaluation.sklearn_adapter import CLASSIFIERS, SVM_ROWS
 from dpublish.evaluation.synthetic_table import Comparison
+from dpublish.methods.kmeans.released import KMeansRelease
 
 STAMP = "NOT PRIVATE: measured on true rows; for the owner's eyes only"
 
@@ -59,7 +61,7 @@ class Request:
     @cached_property
     def comparison(self) -> Comparison | None:
         """True rows beside synthetic ones; None of a release that gives no rows."""
-        if not gives_rows(self.release):
+        if not gives_rows(self.release) or not getattr(self.release, "gives_rows", True):
             return None
         require_columns(self.against, self.release.schema)
         return Comparison.of(self.release, self.against, self.seed)
@@ -175,7 +177,18 @@ def _of_rows(
     return fits, measure
 
 
+def _is_clustering(request: Request) -> bool:
+    return isinstance(request.release, KMeansRelease)
+
+
+def _measure_clusters(request: Request) -> Finding:
+    if not isinstance(request.release, KMeansRelease):
+        raise InvalidParameter("the release has no centers to measure")
+    return cluster_finding(request.release, request.against, request.seed)
+
+
 EVALUATIONS = (
+    Evaluation("clusters", _is_clustering, _measure_clusters),
     Evaluation("marginals", *_of_rows(marginal_finding)),
     Evaluation("association", *_of_rows(association_finding, at_least=2)),
     Evaluation("queries", *_of_rows(query_finding)),

@@ -27,6 +27,7 @@ EPSILON = Fraction(3, 2)
 CATALOG = [
     DPLloyd(n_clusters=3),
     DPLloyd(n_clusters=2, max_iter=3, start="uniform"),
+    DPLloyd(n_clusters=2, max_iter=4, schedule="halving"),
     DPLloydImpr(n_clusters=3),
 ]
 BLOBS = np.array([[-0.7, -0.6], [0.6, -0.5], [0.0, 0.7]])
@@ -93,6 +94,38 @@ def test_the_receipt_lists_what_was_spent(method):
     assert budget.cost() == receipt.epsilon == EPSILON
     assert all(leaf.is_used for leaf in budget.account())
     assert sum(share for _, share in receipt.shares) == EPSILON
+
+
+def test_halving_gives_the_first_round_a_half_and_the_last_what_is_left():
+    def shares(rounds):
+        method = DPLloyd(n_clusters=2, max_iter=rounds, schedule="halving")
+        found = publish(method, clouds(20)).receipt.shares
+        sums = {}
+        for name, share in found:
+            number = name.partition("round-")[2].partition("/")[0]
+            sums[number] = sums.get(number, 0) + share / EPSILON
+        return list(sums.values())
+
+    assert shares(1) == [1]
+    assert shares(2) == [Fraction(1, 2)] * 2
+    assert shares(5) == [Fraction(1, n) for n in (2, 4, 8, 16, 16)]
+
+
+def test_halving_predicts_the_noise_of_its_last_round():
+    def predict(**settings):
+        return DPLloyd(n_clusters=2, **settings).expected_error(schema_of(2), 500, EPSILON)
+
+    halving, even = predict(max_iter=5, schedule="halving"), predict(max_iter=16)
+    assert halving.figures == even.figures
+    assert "in the last" in halving.summary
+
+
+def test_rounds_that_halving_leaves_nothing_for_are_refused_beforehand():
+    method = DPLloyd(n_clusters=2, max_iter=100, schedule="halving")
+    budget = Budget.seeded(EPSILON)
+    with pytest.raises(InvalidParameter, match="rate"):
+        method.release(table_of(clouds(9)), budget=budget, rng=seeded(1))
+    assert not budget.is_used
 
 
 # --- rounds and shares --------------------------------------------------------------------------
@@ -207,7 +240,12 @@ def test_the_predicted_error_falls_with_epsilon(method):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"n_clusters": 0}, {"n_clusters": 2, "max_iter": 0}, {"n_clusters": 2, "max_iter": 101}],
+    [
+        {"n_clusters": 0},
+        {"n_clusters": 2, "max_iter": 0},
+        {"n_clusters": 2, "max_iter": 201},
+        {"n_clusters": 2, "schedule": "growing"},
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(settings):
     with pytest.raises(InvalidParameter):

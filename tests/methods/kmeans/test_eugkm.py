@@ -48,9 +48,9 @@ def clouds(size, seed=4):
     return np.clip(centers + rng.normal(0, 0.05, centers.shape), -1, 1)
 
 
-def replay(monkeypatch, kind, points, seed=1, size=1000, dimensions=2, epsilon=EPSILON):
+def replay(monkeypatch, kind, points, seed=1, size=1000, dimensions=2, epsilon=EPSILON, **settings):
     def play(table):
-        method = kind(n_clusters=2, n_init=2)
+        method = kind(n_clusters=2, n_init=2, **settings)
         method.release(table, budget=Budget.seeded(epsilon), rng=seeded(9))
 
     return Replay(seed, size).run(monkeypatch, Points(points, dimensions), play)
@@ -83,6 +83,13 @@ def test_all_answers_together_lose_the_budget_and_no_more(monkeypatch, kind, siz
 @pytest.mark.parametrize("kind", [UGkM, MkM, EUGkM])
 def test_a_grid_loses_all_of_the_budget(monkeypatch, kind):
     assert worst_loss(monkeypatch, kind) == EPSILON
+
+
+@pytest.mark.parametrize("theta", [Fraction(1, 2), 3, 200])
+@pytest.mark.parametrize("kind", [UGkM, EUGkM, HybridKMeans])
+def test_a_finer_or_coarser_grid_loses_the_budget_and_no_more(monkeypatch, kind, theta):
+    for size in (-50, 1000, 20_000):
+        assert worst_loss(monkeypatch, kind, size=size, theta=theta) <= EPSILON
 
 
 def test_the_worst_record_makes_the_round_after_the_grid_lose_its_whole_share(monkeypatch):
@@ -130,6 +137,33 @@ def test_the_grid_is_as_fine_as_the_papers_say():
     assert grid_side("ug", 10_000, 6, 5, 1.0) == 3
     assert grid_side("ug", 10_000, 2, 5, 1.0) == grid_side("eug", 10_000, 2, 5, 1.0)
     assert grid_side("mkm", 10_000, 2, 5, 0.01) == grid_side("mkm", 10_000, 2, 5, 5.0) == 57
+
+
+def test_theta_says_how_fine_the_grid_is():
+    points = clouds(20_000)
+    for kind in (UGkM, EUGkM, HybridKMeans):
+        sides = {
+            theta: publish(kind, points, theta=theta).synopsis.sizes[0] for theta in (10, 40, 160)
+        }
+        assert sides[10] > sides[40] > sides[160]
+        assert publish(kind, points).synopsis.sizes[0] == sides[10]
+        if kind is not HybridKMeans:  # in the plane; what hybrid's grid gets depends on theta, too
+            assert sides[40] == pytest.approx(sides[10] / 2, abs=2)
+            assert sides[160] == pytest.approx(sides[10] / 4, abs=2)
+    assert EUGkM(n_clusters=2, theta=4) == EUGkM(n_clusters=2, theta=Fraction(4))
+    assert "theta" not in vars(MkM(n_clusters=2))
+
+
+def test_a_coarser_grid_is_predicted_to_have_more_bias_and_less_noise():
+    assert grid_error(1e4, 2, 5, 40) == pytest.approx(grid_error(1e4, 2, 5) / 4)
+    fine, coarse = (share_out(200_000, 6, 3, Fraction(1), theta=t) for t in (2, 50))
+    assert fine.grid_percent != coarse.grid_percent
+
+
+@pytest.mark.parametrize("theta", [0, -1, Fraction(1, 10**4), 10**7, 2.5, True, "10"])
+def test_a_theta_that_makes_no_sense_is_refused(theta):
+    with pytest.raises(InvalidParameter, match="theta"):
+        EUGkM(n_clusters=2, theta=theta)
 
 
 @pytest.mark.parametrize("rule", ["ug", "mkm", "eug"])
@@ -198,8 +232,8 @@ def test_a_negative_noisy_size_works(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_clusters_than_cells_work(kind, monkeypatch):
-    monkeypatch.setattr(eugkm, "grid_side", lambda *_: 1)
-    monkeypatch.setattr(hybrid, "grid_side", lambda *_: 1)
+    for module in (eugkm, hybrid):
+        monkeypatch.setattr(module, "grid_side", lambda *_, **__: 1)
     release = publish(kind, clouds(100), n_clusters=4)
     assert release.synopsis.sizes == (1, 1)
     assert len(release.centers) == 4

@@ -91,7 +91,38 @@ def test_the_range_shrinks_with_the_mutations_and_ignores_the_records(monkeypatc
     assert len(first_choices) == 1  # the first generation is the same, whatever the records
 
 
-@pytest.mark.parametrize("settings", [{}, {"rounds": 5}, {"parents": 3, "population": 20}])
+def test_a_plain_choice_pays_for_the_largest_loss_of_the_generation(monkeypatch):
+    """The paper's choice: its noise does not shrink, and the records do not enter."""
+    anywhere = uniform_points(3000, seed=9)
+    corners = np.array([[x, y] for x in (-1, 1) for y in (-1, 1)])
+    seen, _ = generations_of(monkeypatch, uniform_points(40), "2", rounds=5, choice="plain")
+    for generation, scores in seen:
+        sets = generation.reshape(len(generation), 2, 2) / UNIT
+        losses = [
+            np.square(sets - point).sum(axis=2).min(axis=1).max() * UNIT**2 / STEP
+            for point in (*anywhere, *corners)
+        ]
+        by_hand = np.square(1 + np.abs(sets)).sum(axis=2).min(axis=1).max() * UNIT**2 / STEP
+        assert max(losses) <= scores.sensitivity_range
+        assert scores.sensitivity_range == pytest.approx(by_hand, abs=1)
+    ranges = [scores.sensitivity_range for _, scores in seen]
+    assert min(ranges[1:]) > 0.2 * ranges[0]
+
+
+def test_a_plain_choice_has_more_noise_than_one_by_range(monkeypatch):
+    ranges = {}
+    for choice in ("range", "plain"):
+        seen, _ = generations_of(monkeypatch, heaps(200), "2", rounds=4, choice=choice)
+        ranges[choice] = [scores.sensitivity_range for _, scores in seen]
+        monkeypatch.undo()
+    assert ranges["plain"][0] >= ranges["range"][0]
+    assert min(ranges["plain"][1:]) > 2 * max(ranges["range"][1:])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"rounds": 5}, {"parents": 3, "population": 20}, {"choice": "plain", "parents": 10}],
+)
 def test_what_is_spent_is_what_was_granted(settings):
     budget = Budget.seeded("0.8")
     method = PGkM(n_clusters=2, **settings)
@@ -151,7 +182,7 @@ def test_one_center_in_one_column_can_be_bred():
 
 
 def test_the_predicted_shortfall_never_grows_with_the_budget():
-    for settings in ({}, {"rounds": 20}, {"parents": 5}):
+    for settings in ({}, {"rounds": 20}, {"parents": 5}, {"choice": "plain", "parents": 10}):
         method = PGkM(n_clusters=3, **settings)
         for records in (None, 1_000, 100_000, 10_000_000):
             predicted = [
@@ -173,6 +204,7 @@ def test_the_predicted_shortfall_never_grows_with_the_budget():
         {"population": 0},
         {"parents": 201},
         {"parents": 0},
+        {"choice": "best"},
     ],
 )
 def test_settings_without_sense_are_refused(bad):

@@ -11,6 +11,7 @@ from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema
+from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.kmeans.clustering import cluster_grid
 from dpublish.methods.kmeans.method import (
@@ -25,6 +26,7 @@ from dpublish.methods.kmeans.synopsis import GridSynopsis
 from dpublish.privacy.budget import Budget
 
 MOST_STARTS = 1000
+LEAST_THETA, MOST_THETA = Fraction(1, 1000), 1_000_000
 GridRule = Literal["ug", "mkm", "eug"]
 RECORDS_PER_CELL = 10
 """What epsilon times a number of records is divided by; the papers' constant."""
@@ -48,7 +50,68 @@ class GridMethod(CenterMethod):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EUGkM(GridMethod):
+class ThetaMethod(GridMethod):
+    """A method that says how fine its grid is."""
+
+    theta: Fraction = setting(
+        "What epsilon times the number of records is divided by to size the grid.",
+        default=Fraction(RECORDS_PER_CELL),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if type(self.theta) not in (int, Fraction):
+            raise InvalidParameter("theta must be an integer or an exact Fraction")
+        if not LEAST_THETA <= self.theta <= MOST_THETA:
+            raise InvalidParameter(f"theta must lie between {LEAST_THETA} and {MOST_THETA:,}")
+        object.__setattr__(self, "theta", Fraction(self.theta))
+
+
+@dataclass(frozen=True, kw_only=True)
+class UniformGridMethod(GridMethod):
+    """A method whose grid has as many cells along each column, by one of several rules."""
+
+    rule: ClassVar[GridRule]
+
+    def _release(self, run: Run) -> KMeansRelease:
+        """Publish the grid and the centers.
+
+        Privacy:
+            `run.epsilon`-differentially private when one record is added or removed.  The
+            noisy number of records pays for the size of the grid, which depends on it and on
+            public facts alone; the counts of its cells cost the rest (`release_grid`).
+            Both shares add up to epsilon.  The centers are computed from the noisy counts.
+        """
+        box = self.box(run.schema)
+        budgets = run.split(size=SIZE_SHARE, counts=1 - SIZE_SHARE)
+        records = count_records(run, box, budget=budgets["size"])
+        epsilon = budgets["counts"].epsilon
+        side = self._side(records.value, box.dimensions, epsilon)
+        sizes = (side,) * box.dimensions
+        grid = release_grid(run, box, sizes, records, budget=budgets["counts"])
+        run.step(1, 2, "grid")
+        generator = run.public_generator()
+        found = cluster_grid(grid, self.n_clusters, n_init=self.n_init, rng=generator)
+        run.step(2, 2, "centers")
+        return publish_centers(run, box, found.centers, synopsis=grid)
+
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict the noise of a cell; with a number of records also the size of the grid."""
+        box = self.box(schema)
+        require_rate(epsilon * SIZE_SHARE)
+        rate = epsilon * (1 - SIZE_SHARE)
+        side = self._side(n_records or 0, box.dimensions, rate)
+        return ExpectedError(*grid_errors(box, side, rate, n_records), target="cell_count_95")
+
+    def _side(self, size: int, dimensions: int, epsilon: Fraction) -> int:
+        """Choose the number of cells along each column from a noisy number of records."""
+        return grid_side(self.rule, size, dimensions, self.n_clusters, epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EUGkM(ThetaMethod, UniformGridMethod):
     """Publish a noisy grid over a few columns, and centers of clusters found in it.
 
     The cells are as large as balances the noise of their counts against the distances within
@@ -64,6 +127,8 @@ class EUGkM(GridMethod):
         n_clusters: Number of clusters (k), at most 1,000.
         columns: Columns of numbers to cluster by; all of them unless named.
         n_init: How often to search the noisy grid for centers, at most 1,000; free.
+        theta: What epsilon times the number of records is divided by to size the grid: more
+            makes fewer cells.
 
     Returns:
         A `KMeansRelease` with `centers`, `label(rows)`, `recluster(n_clusters)`,
@@ -89,37 +154,11 @@ class EUGkM(GridMethod):
     prefer_when: ClassVar[str] = "two or three columns matter, and you compare with EUGkM"
     rule: ClassVar[GridRule] = "eug"
 
-    def _release(self, run: Run) -> KMeansRelease:
-        """Publish the grid and the centers.
-
-        Privacy:
-            `run.epsilon`-differentially private when one record is added or removed.  The
-            noisy number of records pays for the size of the grid, which depends on it and on
-            public facts alone; the counts of its cells cost the rest (`release_grid`).
-            Both shares add up to epsilon.  The centers are computed from the noisy counts.
-        """
-        box = self.box(run.schema)
-        budgets = run.split(size=SIZE_SHARE, counts=1 - SIZE_SHARE)
-        records = count_records(run, box, budget=budgets["size"])
-        epsilon = budgets["counts"].epsilon
-        side = grid_side(self.rule, records.value, box.dimensions, self.n_clusters, epsilon)
-        sizes = (side,) * box.dimensions
-        grid = release_grid(run, box, sizes, records, budget=budgets["counts"])
-        run.step(1, 2, "grid")
-        generator = run.public_generator()
-        found = cluster_grid(grid, self.n_clusters, n_init=self.n_init, rng=generator)
-        run.step(2, 2, "centers")
-        return publish_centers(run, box, found.centers, synopsis=grid)
-
-    def expected_error(
-        self, schema: Schema, n_records: int | None, epsilon: Fraction
-    ) -> ExpectedError:
-        """Predict the noise of a cell; with a number of records also the size of the grid."""
-        box = self.box(schema)
-        require_rate(epsilon * SIZE_SHARE)
-        rate = epsilon * (1 - SIZE_SHARE)
-        side = grid_side(self.rule, n_records or 0, box.dimensions, self.n_clusters, rate)
-        return ExpectedError(*grid_errors(box, side, rate, n_records), target="cell_count_95")
+    def _side(self, size: int, dimensions: int, epsilon: Fraction) -> int:
+        """Choose the number of cells along each column, as many as theta says."""
+        return grid_side(
+            self.rule, size, dimensions, self.n_clusters, epsilon, records_per_cell=self.theta
+        )
 
 
 class UGkM(EUGkM):
@@ -132,7 +171,7 @@ class UGkM(EUGkM):
         Pure epsilon-differential privacy for adding or removing one record, as for `EUGkM`.
 
     Parameters:
-        n_clusters, columns, n_init: As for `EUGkM`.
+        n_clusters, columns, n_init, theta: As for `EUGkM`.
 
     Returns:
         A `KMeansRelease`, as `EUGkM` does.
@@ -156,7 +195,7 @@ class UGkM(EUGkM):
     rule: ClassVar[GridRule] = "ug"
 
 
-class MkM(EUGkM):
+class MkM(UniformGridMethod):
     """Publish a noisy grid as fine as private M-estimators take it, and centers found in it.
 
     The number of cells follows from the number of records and columns, whatever epsilon is, so
@@ -240,7 +279,7 @@ def grid_side(
     clusters: int,
     epsilon: Fraction | float,
     *,
-    records_per_cell: float = RECORDS_PER_CELL,
+    records_per_cell: Fraction | float = RECORDS_PER_CELL,
 ) -> int:
     """Choose the number of cells along each column.
 
@@ -251,7 +290,7 @@ def grid_side(
     >>> grid_side("eug", -7, 2, 5, 1.0), grid_side("ug", 10**9, 10, 5, 1.0)
     (3, 4)
     """
-    useful = max(size, 1) * float(epsilon) / records_per_cell
+    useful = max(size, 1) * float(epsilon) / float(records_per_cell)
     wanted = round(min(_wanted(rule, max(size, 1), dimensions, useful), MOST_CELLS))
     most = round(MOST_CELLS ** (1 / dimensions))
     if most**dimensions > MOST_CELLS:

@@ -11,7 +11,7 @@ from dpublish.methods.kmeans.clustering import cluster_grid
 from dpublish.methods.kmeans.dplloyd_impr import MEAN_COORDINATE, count_weight
 from dpublish.methods.kmeans.eugkm import (
     RECORDS_PER_CELL,
-    GridMethod,
+    ThetaMethod,
     grid_errors,
     grid_side,
     release_grid,
@@ -26,7 +26,7 @@ GRID_WEIGHT, ROUND_WEIGHT = 0.14, 0.42
 
 
 @dataclass(frozen=True, kw_only=True)
-class HybridKMeans(GridMethod):
+class HybridKMeans(ThetaMethod):
     """Publish a noisy grid and centers found in it, moved by one round over the records.
 
     The grid is that of `EUGkM`, the round that of `DPLloydImpr`.  A model of both errors decides
@@ -42,6 +42,8 @@ class HybridKMeans(GridMethod):
         n_clusters: Number of clusters (k), at most 1,000.
         columns: Columns of numbers to cluster by; all of them unless named.
         n_init: How often to search the noisy grid for centers, at most 1,000; free.
+        theta: What epsilon times the number of records is divided by to size the grid: more
+            makes fewer cells.
 
     Returns:
         A `KMeansRelease` with `centers`, `label(rows)`, `recluster(n_clusters)`,
@@ -80,12 +82,12 @@ class HybridKMeans(GridMethod):
         budgets = run.split(size=SIZE_SHARE, clusters=1 - SIZE_SHARE)
         records = count_records(run, box, budget=budgets["size"])
         size, rest = records.value, budgets["clusters"]
-        percent = share_out(size, box.dimensions, self.n_clusters, rest.epsilon).grid_percent
+        percent = self._split(size, box.dimensions, rest.epsilon).grid_percent
         if percent < PERCENT:
             shares = rest.split(grid=percent, round=PERCENT - percent)
         else:
             shares = rest.split(grid=1)
-        side = grid_side("eug", size, box.dimensions, self.n_clusters, shares["grid"].epsilon)
+        side = self._side(size, box.dimensions, shares["grid"].epsilon)
         sizes = (side,) * box.dimensions
         grid = release_grid(run, box, sizes, records, budget=shares["grid"])
         run.step(1, 3, "grid")
@@ -107,9 +109,9 @@ class HybridKMeans(GridMethod):
         rest, weight = epsilon * (1 - SIZE_SHARE), count_weight(box.dimensions)
         # Either step may get as little as this, whatever the noisy size turns out to be.
         round_errors(box, self.n_clusters, rest / PERCENT, weight, n_records)
-        split = share_out(n_records or 0, box.dimensions, self.n_clusters, rest)
+        split = self._split(n_records or 0, box.dimensions, rest)
         rate = rest * split.grid_percent / PERCENT
-        side = grid_side("eug", n_records or 0, box.dimensions, self.n_clusters, rate)
+        side = self._side(n_records or 0, box.dimensions, rate)
         summary, figures = grid_errors(box, side, rate, n_records)
         if not n_records:
             return ExpectedError(summary, figures, target="cell_count_95")
@@ -119,6 +121,14 @@ class HybridKMeans(GridMethod):
             summary += f"; then one round with {PERCENT - split.grid_percent} % of the rest"
         return ExpectedError(summary, figures, target="squared_error")
 
+    def _split(self, size: int, dimensions: int, epsilon: Fraction) -> "Split":
+        return share_out(size, dimensions, self.n_clusters, epsilon, theta=self.theta)
+
+    def _side(self, size: int, dimensions: int, epsilon: Fraction) -> int:
+        return grid_side(
+            "eug", size, dimensions, self.n_clusters, epsilon, records_per_cell=self.theta
+        )
+
 
 class Split(NamedTuple):
     """What the grid gets, in percent, and the squared error that the model predicts."""
@@ -127,17 +137,24 @@ class Split(NamedTuple):
     error: float
 
 
-def share_out(size: int, dimensions: int, clusters: int, epsilon: Fraction) -> Split:
+def share_out(
+    size: int,
+    dimensions: int,
+    clusters: int,
+    epsilon: Fraction,
+    *,
+    theta: Fraction | int = RECORDS_PER_CELL,
+) -> Split:
     """Choose what the grid gets, from a noisy number of records and public facts.
 
     The grid gets all if a round is not predicted to help, or if there seem to be no records.
     """
-    whole = grid_error(max(size, 1) * float(epsilon), dimensions, clusters)
+    whole = grid_error(max(size, 1) * float(epsilon), dimensions, clusters, theta)
     if size <= 0:
         return Split(PERCENT, whole)
     records = size * float(epsilon)
     errors = {
-        percent: GRID_WEIGHT * grid_error(records * percent / PERCENT, dimensions, clusters)
+        percent: GRID_WEIGHT * grid_error(records * percent / PERCENT, dimensions, clusters, theta)
         + ROUND_WEIGHT * round_error(records * (1 - percent / PERCENT), dimensions, clusters)
         for percent in range(1, PERCENT)
     }
@@ -145,7 +162,9 @@ def share_out(size: int, dimensions: int, clusters: int, epsilon: Fraction) -> S
     return Split(best, errors[best]) if errors[best] < whole else Split(PERCENT, whole)
 
 
-def grid_error(records: float, dimensions: int, clusters: int) -> float:
+def grid_error(
+    records: float, dimensions: int, clusters: int, theta: Fraction | int = RECORDS_PER_CELL
+) -> float:
     """Model the squared error of centers in a grid; `records` are multiplied by epsilon.
 
     >>> round(grid_error(10_000.0, 2, 5), 9)
@@ -153,7 +172,7 @@ def grid_error(records: float, dimensions: int, clusters: int) -> float:
     """
     power = 2 / (2 + dimensions)
     shape = 2 * dimensions * clusters ** ((dimensions - 2) / dimensions)
-    return float(shape / (3 * RECORDS_PER_CELL ** (power * dimensions) * records ** (2 * power)))
+    return float(shape / (3 * float(theta) ** (power * dimensions) * records ** (2 * power)))
 
 
 def round_error(records: float, dimensions: int, clusters: int) -> float:

@@ -219,11 +219,22 @@ class CenterLosses(_BoxKernel):
         the box; the records do not enter.  Rounding down may widen a difference to the next
         integer, and no further.
         """
-        if not isinstance(neighbors, AddRemoveRecord):
-            raise unbounded(neighbors, "add up losses of single records")
-        sets = self._distinct.centers.astype(np.int64)[self._distinct.members]
-        exact = min(largest_loss(sets), largest_gap(sets))
+        _require_single_records(neighbors)
+        exact = min(largest_loss(self._lattice_sets), largest_gap(self._lattice_sets))
         return max(-(-exact // STEP), 1)
+
+    def largest_change(self, neighbors: Neighbors) -> int:
+        """Return by how much one record changes a loss at most, in steps: R1 alone.
+
+        Losses of a record are not negative, so this bounds their differences as well.
+        """
+        _require_single_records(neighbors)
+        return max(-(-largest_loss(self._lattice_sets) // STEP), 1)
+
+    @cached_property
+    def _lattice_sets(self) -> IntArray:
+        """The sets that are not equal, as integers."""
+        return self._distinct.centers.astype(np.int64)[self._distinct.members]
 
     @cached_property
     def _distinct(self) -> _Distinct:
@@ -233,6 +244,11 @@ class CenterLosses(_BoxKernel):
         return _Distinct(
             centers.astype(np.float64), members.reshape(-1, clusters), which.reshape(-1)
         )
+
+
+def _require_single_records(neighbors: Neighbors) -> None:
+    if not isinstance(neighbors, AddRemoveRecord):
+        raise unbounded(neighbors, "add up losses of single records")
 
 
 def largest_loss(sets: IntArray, bound: int = UNIT) -> int:

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.box import UNIT
 from dpublish.data.schema import Schema
-from dpublish.errors import InvalidParameter, require_count
+from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.genetic_search import (
     MOST_ROUNDS,
@@ -28,6 +28,7 @@ from dpublish.methods.kmeans.method import (
     require_at_most,
 )
 from dpublish.methods.kmeans.released import KMeansRelease
+from dpublish.privacy.neighbors import Neighbors
 from dpublish.types import IntArray
 
 MOST_COORDINATES = 1_000_000
@@ -53,6 +54,9 @@ class PGkM(CenterMethod):
             noisy number of records, from which it follows.
         population: Sets of centers in a generation.
         parents: How many sets each generation is bred from.
+        choice: `"range"` sets the noise of a choice by how far one record can pull two sets of
+            the generation apart; `"plain"` by the largest loss that a set of the generation can
+            have, as in the paper, which takes ten parents with it.
 
     Returns:
         A `KMeansRelease` with `centers`, `label(rows)` and `notes`, which state the number of
@@ -83,9 +87,15 @@ class PGkM(CenterMethod):
     )
     population: int = setting("Sets of centers in a generation.", default=200)
     parents: int = setting("How many sets each generation is bred from.", default=1)
+    choice: Literal["range", "plain"] = setting(
+        "Whether noise follows how far one record pulls two sets apart (range), or the largest "
+        "loss of a set, as in the paper (plain).",
+        default="range",
+    )
 
     def __post_init__(self) -> None:
         require_count(n_clusters=self.n_clusters)
+        require_known("way to choose", self.choice, ("range", "plain"))
         self._breeding(self.rounds or 1)
         if self.rounds is not None:
             require_at_most("rounds", self.rounds, MOST_ROUNDS)
@@ -100,8 +110,9 @@ class PGkM(CenterMethod):
             share for the noisy number of records, which sets the number of rounds, and the
             rest for `search`.  A set's score is minus the sum over records of the squared
             distance from the nearest center; its range sensitivity is taken over all points
-            of the box and the sets of the generation (`CenterLosses.range_sensitivity`,
-            docs/proofs/center_losses.md), not over the records.  No score is published.
+            of the box and the sets of the generation (`CenterLosses.range_sensitivity`, or its
+            larger bound `CenterLosses.largest_change`; docs/proofs/center_losses.md), not over
+            the records.  No score is published.
         """
         box = self.box(run.schema)
         # Opened before any row is read: a budget that is already used stops here.
@@ -115,7 +126,7 @@ class PGkM(CenterMethod):
         def score(generation: IntArray) -> Scores:
             sets = generation.reshape(len(generation), self.n_clusters, box.dimensions)
             kernel = CenterLosses(box, sets)
-            return Scores(-run.sum(kernel), kernel.range_sensitivity(run.neighbors))
+            return Scores(-run.sum(kernel), self._range(kernel, run.neighbors))
 
         def watch(done: int, total: int) -> None:
             run.step(done, total, "generations")
@@ -150,7 +161,7 @@ class PGkM(CenterMethod):
         selection_rate(share / (most * self.parents), farthest)
         rounds = float(self.rounds or predict_rounds(n_records or 0, share, self.parents))
         apart = float(4 * box.dimensions)
-        if self.parents == 1 and rounds > 1:
+        if self.parents == 1 and rounds > 1 and self.choice == "range":
             apart = min(apart, 8 * 0.1 * float(SHRINK) ** (rounds - 2))
         shortfall = apart * log(self.population / 0.05) * rounds / float(share)
         figures = {"rounds": rounds, "choice_shortfall_95": shortfall}
@@ -161,6 +172,12 @@ class PGkM(CenterMethod):
             f"by a sum of squared distances of at most {shortfall:,.0f} (95 %)"
         )
         return ExpectedError(summary, figures, target="choice_shortfall_95")
+
+    def _range(self, kernel: CenterLosses, neighbors: Neighbors) -> int:
+        """Return by how much one record can pull two scores apart at most, in steps."""
+        if self.choice == "plain":
+            return kernel.largest_change(neighbors)
+        return kernel.range_sensitivity(neighbors)
 
     def _breeding(self, rounds: int) -> Breeding:
         return Breeding(bound=UNIT, rounds=rounds, population=self.population, parents=self.parents)

@@ -105,12 +105,22 @@ class KMeansRelease(Release):
         """Number of centers."""
         return len(self.centers)
 
+    @property
+    def gives_rows(self) -> bool:
+        """Whether synthetic rows can be drawn: centers alone say too little for that."""
+        return self.synopsis is not None
+
     def label(self, rows: Any) -> IntArray:
         """Find the nearest center of each of `rows`, the first of equals; -1 where one is missing.
 
         `rows` is any Arrow-compatible object.  Distances are measured in the box, where every
         column is as wide as any other.
         """
+        points, known = self.scale(rows)
+        return np.where(known, _nearest(points, self.box.scale(self.centers)), NOWHERE)
+
+    def scale(self, rows: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Find where rows lie in the box, from -1 to 1, and in which rows all numbers are known."""
         table = rows if isinstance(rows, pa.Table) else pa.table(rows)
         for name in self.box.names:
             if table.column_names.count(name) != 1:
@@ -120,8 +130,7 @@ class KMeansRelease(Release):
         for number, column in enumerate(self.box.columns):
             points[:, number], keep = column.values(table[column.name])
             known &= True if keep is None else keep
-        found = _nearest(self.box.scale(points), self.box.scale(self.centers))
-        return np.where(known, found, NOWHERE)
+        return self.box.scale(points), known
 
     def recluster(
         self, n_clusters: int, *, n_init: int = 30, seed: int | None = None
@@ -269,6 +278,11 @@ class TreeKMeansRelease(KMeansRelease):
         super().__post_init__()
         if len(self.tree.order) != self.box.dimensions or self.synopsis is not None:
             raise InvalidParameter("the tree must have the same columns as the centers")
+
+    @property
+    def gives_rows(self) -> bool:
+        """Whether synthetic rows can be drawn: always, from the tree."""
+        return True
 
     def find_clusters(
         self, n_clusters: int, *, n_init: int, rng: np.random.Generator
