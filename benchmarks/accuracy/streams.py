@@ -18,13 +18,20 @@ from rich.table import Table
 
 from dpublish.core.method import Progress
 from dpublish.datasets.stream_sets import STREAM_SETS
-from dpublish.experiments.streams import METHODS, RELEASES, STUDY, SUMMARY
+from dpublish.experiments.streams import STUDY, SUMMARY
+from dpublish.experiments.streams_competitors import (
+    DEFAULTS,
+    METHODS,
+    PRIVATE,
+    RELEASES,
+    Level,
+    of_level,
+)
 from dpublish.experiments.study import BEST
 from dpublish.experiments.trials import Result
 
 EPSILONS = ("0.1", "1")
 RIVALS = ("fixed-sampling", "bd", "ba")
-DEFAULTS = {"stream": "dsat", "window": "dsat-w"}
 
 
 def main() -> None:
@@ -56,7 +63,7 @@ def report(results: list[Result], repeats: int, *, is_markdown: bool) -> None:
     groups = STUDY.groups(STUDY.summarize(results))
     figures = []
     for level, default in DEFAULTS.items():
-        names = [name for name, method in METHODS.items() if method.level == level]
+        names = of_level(PRIVATE, level)
         rows = []
         for group in groups:
             dataset, own = next(iter(group)).dataset, METHODS[next(iter(group)).method].level
@@ -74,9 +81,9 @@ def report(results: list[Result], repeats: int, *, is_markdown: bool) -> None:
     print("RESULT " + " ".join(figures))
 
 
-def _rivals(level: str) -> tuple[list[str], list[str]]:
+def _rivals(level: Level) -> tuple[list[str], list[str]]:
     """Name fixed sampling, BA and BD: as they come, and with other numbers of publications."""
-    own = [name for name, m in METHODS.items() if m.level == level and m.method in RIVALS]
+    own = [name for name in of_level(PRIVATE, level) if METHODS[name].method in RIVALS]
     return [name for name in own if METHODS[name].releases in (None, RELEASES)], own
 
 

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dpublish.data.schema import Schema, column
-from dpublish.experiments.streams import METHODS
+from dpublish.experiments.streams_competitors import METHODS
 from dpublish.methods.streams.method import make_stream_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded

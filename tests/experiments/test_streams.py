@@ -1,35 +1,46 @@
 """The comparison of streams: planned, resumed and explained; with stand-ins for methods."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
+from dpublish import datasets
 from dpublish.core.catalog import STREAMS, Entry
 from dpublish.core.method import setting
 from dpublish.datasets.benchmarks import VARIABLE
-from dpublish.datasets.stream_sets import STREAM_SETS, StreamSet
+from dpublish.datasets.census import SCHEMA
+from dpublish.datasets.pool_streams import pool_stream
+from dpublish.datasets.stream_sets import STREAM_SETS, TABLE_KNOBS, StreamSet
 from dpublish.datasets.streams import bursty_stream, drifting_stream, static_stream
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.metrics.streams import RangeQueries
+from dpublish.experiments.own_table import OwnTable
 from dpublish.experiments.streams import (
     ANSWER,
     ERROR,
     FIGURES,
-    METHODS,
+    HINDSIGHT,
     PUBLISHED,
     QUERIES,
+    RELATIVE,
     SLOT,
     SLOTS,
     STUDY,
     SUMMARY,
     StreamRunner,
+    is_moved,
     over_time,
+    own_bins,
+    own_stream,
 )
+from dpublish.experiments.streams_competitors import LAVISH, METHODS, TRUE
+from dpublish.experiments.streams_hindsight import look_back, verdict
 from dpublish.experiments.study import run_experiment
-from dpublish.experiments.trials import SECONDS, Key, Result, Trial
+from dpublish.experiments.trials import SECONDS, Cell, Key, Result, Trial
 from dpublish.methods.streams.method import StreamMethod, make_stream_method, stream_settings
 from dpublish.methods.streams.policy import Publish, Repeat
 
@@ -79,12 +90,31 @@ def small_streams(monkeypatch):
     for make in (static_stream, drifting_stream, bursty_stream):
         name = {"static_stream": "static", "drifting_stream": "drift"}.get(make.__name__, "bursts")
 
-        def small(steps=60, make=make, **settings):
-            return make((4, 5), people=500, steps=steps, **settings)
+        def small(people=500, steps=60, make=make, **settings):
+            return make((4, 5), people=people, steps=steps, **settings)
 
         monkeypatch.setitem(
-            STREAM_SETS, name, StreamSet(name, STREAM_SETS[name].kind, f"small {name}", small)
+            STREAM_SETS,
+            name,
+            StreamSet(
+                name,
+                STREAM_SETS[name].kind,
+                f"small {name}",
+                small,
+                knobs=STREAM_SETS[name].knobs,
+            ),
         )
+
+    def pool(people=100, steps=60, columns=6, **settings):
+        shape = (3, 2, 2, 2, 2, 2)[:columns]
+        counts = np.full(np.prod(shape), 300, dtype=np.int64)
+        return pool_stream(counts, shape, people, steps, name="census-pool", **settings)
+
+    monkeypatch.setitem(
+        STREAM_SETS,
+        "census-pool",
+        StreamSet("census-pool", "exchange", "a small pool", pool, knobs=TABLE_KNOBS),
+    )
 
 
 SMALL = {
@@ -104,8 +134,15 @@ def test_a_run_leaves_results_a_table_a_plot_and_a_page_and_is_not_run_again(tmp
     lines = summary.results.read_text().splitlines()
     assert len(lines) == 2 * 2 * 2 * 4  # streams, repeats, epsilons, methods
     assert all("NOT PRIVATE" in line for line in lines)
-    assert summary.headers == ["stream", "hidden in", "method", "epsilon 0.5", "epsilon 20"]
-    assert [row[:3] for row in summary.rows[:4]] == [
+    assert summary.headers == [
+        "stream",
+        "hidden in",
+        "measure",
+        "method",
+        "epsilon 0.5",
+        "epsilon 20",
+    ]
+    assert [row[:2] + row[3:4] for row in summary.rows[:4]] == [
         ["static", "stream", "fixed-sampling"],
         ["static", "stream", "per-snapshot"],
         ["static", "window", "fixed-5-w"],
@@ -120,7 +157,7 @@ def test_a_run_leaves_results_a_table_a_plot_and_a_page_and_is_not_run_again(tmp
 def test_more_budget_brings_counts_nearer_to_the_truth(summary):
     for row in summary.rows:
         if row[0] == "static":
-            worse, better = (float(cell.split()[0]) for cell in row[3:])
+            worse, better = (float(cell.split()[0]) for cell in row[4:])
             assert 0 <= better < worse
 
 
@@ -131,7 +168,7 @@ def test_the_page_explains_itself(summary):
         "smaller is stronger",
         "the two are compared apart",
         "The stream: small bursts.",
-        "1,000 random ranges",
+        "random ranges of bins (1,000 unless",
         "2 times with fresh noise",
         "bursts: the error over time",
         ">bursts: hidden in the window<",
@@ -148,13 +185,22 @@ def test_the_page_explains_itself(summary):
 def test_every_figure_is_planned_tabled_and_explained(figure):
     chosen = FIGURES[figure]
     planned = STUDY.plan(2, figure=figure)
-    measured = {ERROR: 2.5, ANSWER: 10.0, PUBLISHED: 3.0, SECONDS: 0.5, f"{SLOT}0": 1.0}
+    measured = {
+        ERROR: 2.5,
+        RELATIVE: 0.5,
+        ANSWER: 10.0,
+        PUBLISHED: 3.0,
+        SECONDS: 0.5,
+        f"{SLOT}0": 1.0,
+    }
     results = [Result(trial, measured) for trial in planned.trials]
-    tabled = STUDY.table(results)
-    points = chosen.values if chosen.key else chosen.epsilons
-    assert len(tabled.headers) == 3 + len(points)
-    assert all("±" in cell for row in tabled.rows for cell in row[3:])
-    assert {row[2].partition(",")[0] for row in tabled.rows} == set(chosen.methods)
+    if figure != HINDSIGHT:
+        tabled = STUDY.table(results)
+        points = chosen.values if chosen.key else chosen.epsilons
+        assert len(tabled.headers) == 4 + len(points)
+        assert all("±" in cell for row in tabled.rows for cell in row[4:])
+        assert {row[3].partition(",")[0] for row in tabled.rows} == set(chosen.methods)
+        assert {row[2] for row in tabled.rows} == set(chosen.measures)
     page = STUDY.page(results, ["a note"])
     assert page.title == chosen.title
     assert "a note" in page.sections[-1].paragraphs
@@ -220,8 +266,29 @@ def test_windows_are_for_methods_that_hide_within_windows():
     assert METHODS["bd-user"].settings(500, {"window": 80}) == {"window": 500}
     assert METHODS["fixed-5-w"].settings(30, {}) == {"window": 30, "releases": 5}
     assert METHODS["dsat"].settings(500, {}) == {"horizon": 500}
-    assert METHODS["dsat"].settings(500, {"releases": 20}) == {"horizon": 500, "releases": 20}
-    assert METHODS["dsat-paper"].settings(9, {}) == {"horizon": 9, "controller": "paper"}
+    assert METHODS["dsat"].settings(500, {"releases": 20}) == {"horizon": 500}
+    assert METHODS["dsat-paper"].settings(9, {}) == {
+        "horizon": 9,
+        "controller": "paper",
+        "releases": 9,
+    }
+
+
+def test_methods_take_the_settings_that_they_have():
+    given = {"releases": "1%", "threshold": "0.1", "decision_share": "0.2", "static": "psd"}
+    assert METHODS["dsft"].settings(500, given) == {"horizon": 500, **given, "releases": 5}
+    assert METHODS["fixed-5"].settings(300, given) == {
+        "horizon": 300,
+        "releases": 5,
+        "static": "psd",
+    }
+    assert METHODS["fixed-sampling"].settings(300, given)["releases"] == 3
+    assert METHODS["dsat"].settings(500, given) == {
+        "horizon": 500,
+        "decision_share": "0.2",
+        "static": "psd",
+    }
+    assert METHODS["fixed-psd"].settings(500, {"static": "ag"})["static"] == "psd"
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -260,7 +327,7 @@ def test_the_best_is_marked_among_methods_with_the_same_guarantee():
     group, _ = STUDY.groups(STUDY.summarize(RESULTS))
     assert STUDY.best_at(group, 1.0).method == "dsat"
     assert STUDY.best_at(group, 0.1).method == "bd-user"
-    rows = {row[2]: [cell.endswith("*") for cell in row[3:]] for row in STUDY.table(RESULTS).rows}
+    rows = {row[3]: [cell.endswith("*") for cell in row[4:]] for row in STUDY.table(RESULTS).rows}
     assert rows == {"dsat": [False, True], "bd-user": [True, False], "bd": [False, False]}
 
 
@@ -272,7 +339,6 @@ def test_streams_that_are_not_there_are_left_out_with_a_note(tmp_path):
     planned = STUDY.plan(1)
     assert "tdrive" not in {trial.setting["dataset"] for trial in planned.trials}
     assert [note.split()[0] for note in planned.notes] == [
-        "census-pool",
         "oldenburg",
         "tdrive",
         "tdrive-raised",
@@ -292,9 +358,169 @@ def test_streams_that_are_not_there_are_left_out_with_a_note(tmp_path):
         ({"methods": ()}, "at least one"),
         ({"epsilons": ("0",)}, "epsilon"),
         ({"folds": 3}, "folds"),
+        ({"settings": {"objects": 9}, "datasets": ("static",)}, "static has no setting 'objects'"),
+        ({"settings": {"people": "few"}, "datasets": ("static",)}, "people"),
+        ({"settings": {"rate": "half"}, "datasets": ("drift",)}, "rate"),
+        ({"settings": {"static": "pdf"}, "datasets": ("static",)}, "static"),
+        ({"settings": {"releases": "some"}, "datasets": ("static",)}, "releases"),
+        ({"settings": {"speed": 3}}, "speed"),
+        ({"figure": "threshold", "methods": ("dsat",)}, "threshold"),
+        ({"figure": "update-rate", "datasets": ("static",)}, "there is no dataset"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_before_anything_is_run(tmp_path, options, word):
     with pytest.raises(InvalidParameter, match=word):
         run_experiment("streams", output=tmp_path / "new", **options)
     assert not (tmp_path / "new").exists()
+
+
+# What users choose
+
+
+@pytest.mark.usefixtures("stand_ins")
+def test_users_set_streams_methods_and_queries():
+    def trial(**given):
+        setting = {"part": "query-size", "dataset": "drift", **given}
+        return StreamRunner(None).run_trial(Trial("streams", "fixed-sampling", "1", 0, setting))
+
+    usual = trial()
+    assert usual[PUBLISHED] == 10
+    assert trial(releases="5%")[PUBLISHED] == 3  # of 60 steps
+    assert trial(people=50)[ANSWER] == pytest.approx(usual[ANSWER] / 10, rel=0.2)
+    assert trial(rate=0)[ANSWER] != usual[ANSWER]
+    assert trial(queries=10)[ANSWER] != usual[ANSWER]
+    bounded = trial(sanity=10_000)  # more than there are people
+    assert bounded[RELATIVE] == pytest.approx(bounded[ERROR] / 10_000)
+    assert usual[RELATIVE] > trial(sanity=50)[RELATIVE]
+
+
+def test_rates_are_in_percent():
+    chosen = StreamRunner(None)._chosen(
+        Trial("streams", "dsat", "1", 3, {"dataset": "drift", "rate": "0.5", "steps": 20})
+    )
+    assert dict(chosen.settings) == {"rate": 0.005, "steps": 20}
+
+
+def test_windows_are_as_long_as_the_stream_says():
+    assert STREAM_SETS["oldenburg-long"].window == 800
+    with_long = {"static": replace(STREAM_SETS["static"], window=30)}
+    setting = {"part": "epsilon", "dataset": "static"}
+    runner = StreamRunner(None, with_long)
+    measured = runner.run_trial(Trial("streams", "per-snapshot-w", "1", 0, setting))
+    usual = StreamRunner(None).run_trial(Trial("streams", "per-snapshot-w", "1", 0, setting))
+    assert measured[ERROR] < usual[ERROR]
+
+
+def test_what_the_axis_does_not_move_is_run_once_and_shown_everywhere():
+    planned = STUDY.plan(2, figure="threshold", datasets=("bursts",), values=("0.1", "0.2"))
+    by_method = {}
+    for trial in planned.trials:
+        by_method.setdefault(trial.method, []).append(trial)
+    assert len(by_method["dsft"]) == 2 * 2
+    assert len(by_method["dsat"]) == 2
+    assert all("threshold" not in trial.setting for trial in by_method["dsat"])
+    assert not is_moved("dsat", FIGURES["threshold"])
+    results = [Result(trial, {ERROR: 1.0}) for trial in planned.trials]
+    assert all(len(line) == 2 for line in STUDY.summarize(results).values())
+
+
+def test_lines_without_noise_are_run_once_with_a_budget_that_leaves_none():
+    planned = STUDY.plan(1, datasets=("bursts",), epsilons=("0.1", "1"))
+    true = [trial for trial in planned.trials if trial.method in TRUE]
+    assert [trial.method for trial in true] == list(TRUE)
+    assert {trial.epsilon for trial in true} == {LAVISH}
+    results = [
+        Result(trial, {ERROR: 1.0 if trial.method in TRUE else 2.0, ANSWER: 9.0})
+        for trial in planned.trials
+    ]
+    cells = STUDY.summarize(results)
+    key = Key("bursts", ERROR, "fixed-true", "", ("stream",))
+    assert list(cells[key]) == [0.1, 1.0]
+    assert STUDY.best_at(cells, 1.0).method not in TRUE
+    assert "*" not in STUDY.cell_text(cells, key, 1.0)
+    assert key in STUDY.drawn(cells)
+    assert "factor of at most 1.11" in STUDY.epsilon_words(results)
+
+
+def test_without_noise_only_what_has_got_old_is_wrong():
+    stream = STREAM_SETS["bursts"].stream(None, {"seed": 2024})
+    setting = {"part": "epsilon", "dataset": "bursts"}
+    measured = StreamRunner(None).run_trial(Trial("streams", "fixed-true", LAVISH, 0, setting))
+    queries = RangeQueries.draw((4, 5), QUERIES, seed=0)
+    old = [
+        queries.mean_error(stream.counts[t // 6 * 6].astype(float), stream.counts[t])
+        for t in range(60)
+    ]
+    assert measured[ERROR] == pytest.approx(np.mean(old))
+
+
+def test_the_default_is_compared_with_the_best_rival_in_hindsight():
+    def cell(mean):
+        return {1.0: Cell(mean, 0.0, 1)}
+
+    cells = {
+        Key("static", ERROR, "dsat", "", ("stream",)): cell(12.0),
+        Key("static", ERROR, "fixed-5", "", ("stream",)): cell(10.0),
+        Key("static", ERROR, "dsat-schedule", "", ("stream",)): cell(8.0),
+        Key("static", ERROR, "per-snapshot", "", ("stream",)): cell(1.0),
+        Key("static", ERROR, "fixed-true", "", ("stream",)): cell(0.1),
+        Key("drift", ERROR, "dsat-w", "", ("window",)): cell(9.0),
+        Key("drift", ERROR, "ba", "", ("window",)): cell(10.0),
+    }
+    first, second = look_back(cells)
+    assert (first.rival, first.ratio) == ("dsat-schedule", 1.5)
+    assert (second.rival, second.ratio) == ("ba", 0.9)
+    said = verdict([first, second])
+    assert "1.20 times" in said
+    assert "1.50 times at most (static)" in said
+    assert "static (stream, ε = 1: 1.50)" in said
+    assert "nowhere more than 1.3" in verdict([second])
+
+
+def test_hindsight_has_a_table_of_its_own():
+    planned = STUDY.plan(1, figure=HINDSIGHT, datasets=("static",), epsilons=("1",))
+    results = [
+        Result(trial, {ERROR: 3.0 if trial.method.startswith("dsat") else 2.0, ANSWER: 1.0})
+        for trial in planned.trials
+    ]
+    tabled = STUDY.table(results)
+    assert tabled.headers[-1] == "ratio"
+    assert [row[-1] for row in tabled.rows] == ["1.50", "1.50"]
+    assert "1.50 times" in STUDY.findings(results)[0]
+
+
+# A table of one's own
+
+
+@pytest.fixture
+def own(tmp_path):
+    rows, schema = tmp_path / "people.parquet", tmp_path / "people.toml"
+    pq.write_table(datasets.census(400), rows)
+    schema.write_text(SCHEMA)
+    return {"data": rows, "schema": schema}
+
+
+def test_a_table_of_ones_own_becomes_a_stream(own):
+    table = OwnTable.read(own["data"], own["schema"])
+    stream = own_stream(table, columns="sex,education", steps=5)
+    assert stream.shape == (2, 6)
+    assert (stream.counts.sum(axis=1) == 200).all()
+    whole = own_stream(table, columns=2, people=399, steps=1).counts
+    assert np.abs(whole.reshape(-1, 2).sum(axis=0) - [208, 192]).sum() < 40
+    assert own_bins(table.schema, 3).names == ("age", "sex", "education")
+    with pytest.raises(InvalidParameter, match="sexes"):
+        own_bins(table.schema, "sexes")
+
+
+def test_a_table_of_ones_own_is_the_only_stream_of_a_run(tmp_path, own, stand_ins):
+    summary = run_experiment(
+        "streams",
+        repeats=1,
+        output=tmp_path / "out",
+        methods=("fixed-sampling", "per-snapshot"),
+        epsilons=("1",),
+        settings={"steps": 12, "columns": "sex", "people": 50},
+        **own,
+    )
+    assert {row[0] for row in summary.rows} == {"people"}
+    assert "Set here: people = 50, steps = 12, columns = sex." in summary.page.read_text()

@@ -7,7 +7,7 @@ counted once.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -101,6 +101,7 @@ class StreamSet:
         files: The files of the data folder that it needs.
         is_drawn: Whether another seed simulates another stream of the same kind.
         knobs: The parameters of `make` that users may set.
+        window: Steps of a window, where methods hide people within windows.
     """
 
     name: str
@@ -110,6 +111,7 @@ class StreamSet:
     files: tuple[str, ...] = ()
     is_drawn: bool = True
     knobs: tuple[str, ...] = ("steps",)
+    window: int = 40
 
     def missing_file(self, folder: Path | None) -> str | None:
         """Name a file that is needed and not in the folder; None if all are there."""
@@ -139,9 +141,17 @@ def _on_oldenburg(
     return moving_objects(oldenburg(folder), cells, objects, steps, seed)
 
 
+def _long_on_oldenburg(
+    folder: Path, objects: int = 20_000, steps: int = 1_000, cells: int = 32, seed: int = 2024
+) -> CountStream:
+    found = moving_objects(oldenburg(folder), cells, objects, steps, seed)
+    return replace(found, name="oldenburg-long")
+
+
 _SIMULATED_KNOBS = ("people", "steps")
 _ROAD_KNOBS = ("objects", "steps", "cells")
-_TABLE_KNOBS = ("people", "steps", "rate", "columns", "copies")
+TABLE_KNOBS = ("people", "steps", "rate", "columns", "copies")
+"""What may be set of a stream that exchanges the rows of a table with a pool."""
 STREAM_SETS = {
     chosen.name: chosen
     for chosen in (
@@ -180,7 +190,7 @@ STREAM_SETS = {
             "with a pool",
             make=census_pool_stream,
             files=(CENSUS_INCOME,),
-            knobs=_TABLE_KNOBS,
+            knobs=TABLE_KNOBS,
         ),
         StreamSet(
             name="grid-roads",
@@ -196,6 +206,16 @@ STREAM_SETS = {
             make=_on_oldenburg,
             knobs=_ROAD_KNOBS,
             files=(NODES, EDGES),
+        ),
+        StreamSet(
+            name="oldenburg-long",
+            kind="drift",
+            title="20,000 objects that travel on the roads of Oldenburg for 1,000 steps, in "
+            "32 x 32 squares, with windows of 800 steps",
+            make=_long_on_oldenburg,
+            knobs=_ROAD_KNOBS,
+            files=(NODES, EDGES),
+            window=800,
         ),
         StreamSet(
             name="tdrive",

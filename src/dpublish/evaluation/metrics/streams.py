@@ -94,3 +94,17 @@ class RangeQueries:
     def mean_error(self, estimate: FloatArray, truth: IntArray) -> float:
         """Compute the mean absolute error over all queries at one step."""
         return float(np.abs(self.answers(estimate - truth)).mean())
+
+    def mean_relative_error(self, estimate: FloatArray, truth: IntArray, sanity: float) -> float:
+        """Compute the mean relative error over all queries at one step.
+
+        Errors are divided by the true answer, or by the sanity bound where that is more.
+
+        >>> queries = RangeQueries((2,), np.array([[0], [1]]), np.array([[1], [2]]))
+        >>> queries.mean_relative_error(np.array([12.0, 3.0]), np.array([10, 0]), sanity=5)
+        0.4
+        """
+        if not sanity > 0:
+            raise InvalidParameter(f"the sanity bound ({sanity}) must be above 0")
+        errors = np.abs(self.answers(estimate - truth))
+        return float((errors / np.maximum(self.answers(truth), sanity)).mean())
