@@ -3,47 +3,62 @@
 Section 5 of D. Su, J. Cao, N. Li, M. Lyu, "PrivPfC: differentially private data publication
 for classification" (VLDB Journal, 2018), on the public tables that can be had: stratified
 folds, each measured by what was released from the other nine.  Its figures are error against
-epsilon (4 to 7), the size of the pool (8), the budget's shares (9), the sources of error (10),
-the number of predictors (11) and of rows (12); the running times (13) come with each of them.
+epsilon, all methods on one page (4 to 7), the size of the pool (8), the budget's shares (9), the
+sources of error (10), the number of predictors (11) and of rows (12), and the running times (13).
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from dpublish.core.method import Method
-from dpublish.core.registry import CATALOG, make_method, method_settings
+from dpublish.core.prediction import UNKNOWN, encode_rows
 from dpublish.core.released import Release
 from dpublish.data.schema import Schema
 from dpublish.data.sources import open_table
-from dpublish.datasets.benchmarks import BENCHMARKS, Benchmark
-from dpublish.errors import InvalidParameter
+from dpublish.datasets.benchmarks import ALL_BENCHMARKS, BENCHMARKS, Benchmark
+from dpublish.errors import InvalidParameter, require_known
 from dpublish.evaluation.classification import (
     DIRECT,
     MAJORITY,
     evaluate_release,
     evaluate_true_rows,
+    gives_rows,
     require_classifiers,
 )
 from dpublish.evaluation.classification import TITLES as CLASSIFIER_TITLES
 from dpublish.evaluation.sklearn_adapter import CLASSIFIERS, SVM_ROWS
-from dpublish.experiments.folds import FOLDS, Folds, Split, fold_words, require_folds
+from dpublish.experiments.classification_methods import (
+    KNOBS,
+    METHODS,
+    TITLES,
+    UNPAID,
+    counts_alone,
+    fits,
+    is_moved,
+    known_competitors,
+    make_run,
+    paid_twin,
+)
+from dpublish.experiments.folds import FOLDS, Folds, Split, fold_words, own_benchmark, require_folds
+from dpublish.experiments.own_table import OwnTable
 from dpublish.experiments.study import (
     EPSILON_AXIS,
     NOISE_FREE,
+    Dataset,
     Figure,
     Request,
     RunTrial,
     Setting,
     Study,
 )
-from dpublish.experiments.trials import FIGURE, SECONDS, Cell, Cells, Key, Result, Trial
+from dpublish.experiments.trials import FIGURE, REFUSED, SECONDS, Cell, Cells, Key, Result, Trial
+from dpublish.methods.privpfc.released import PrivPfCRelease
 from dpublish.plots.comparisons import Layout, Line, Panel
 from dpublish.plots.style import plain_number
 from dpublish.privacy.budget import Budget
@@ -53,36 +68,101 @@ NAME = "classification"
 REFERENCES = {NOISE_FREE: "No privacy: the same classifier trained on the true rows"}
 _MAJORITY_LINE = "No learning: always the majority class of the true rows"
 EPSILONS = ("0.05", "0.1", "0.2", "0.5", "1")
-METHODS = {
-    "privpfc": "PrivPfC: picks one grid of cells in one step, then counts in it",
-    "diffgen": "DiffGen: refines a grid step by step, then counts in it",
-    "pph": "PPH: picks a few columns, then counts in all their cells",
-    "privbayes": "PrivBayes: counts a few columns at a time, linked to a network",
-    "diffpid3": "DiffPID3: a decision tree grown privately",
-    "majority": "Majority: only publishes which class is the most frequent",
+EITHER = "tree or model"
+MEASURE_TITLES = CLASSIFIER_TITLES | {
+    EITHER: "a decision tree on synthetic rows, or the method's own model",
+    SECONDS: "seconds for one release",
 }
-UNPAID = {
-    "privpfc-unpaid": "PrivPfC with the grid picked without noise (not private)",
-    "diffgen-unpaid": "DiffGen with the steps chosen without noise (not private)",
-    "privbayes-unpaid": "PrivBayes with the network chosen without noise (not private)",
-}
-# A choice with so much budget is made without noise; no one may spend so much in earnest.
-_LAVISH = Fraction(10_000)
-TITLES = METHODS | UNPAID
+_USUAL = tuple(BENCHMARKS)
+_NEAR_THE_PAPER = ("simulated", "adult", "bank", "acs", "privbayes-acs")
 _CHOOSERS = ("privpfc", "diffgen", "privbayes")
 _PUBLISHERS = ("privpfc", "diffgen", "pph", "privbayes")
+_WITH_PRINTED = (
+    "privpfc",
+    "privpfc-paper",
+    "diffgen",
+    "diffgen-10",
+    "pph",
+    "privbayes",
+    "privbayes-paper",
+)
+_SEARCHES = ("privlocal", "privlocal-single", "privgene", "privgene-plain")
+_OTHER_MODELS = ("model", "private-erm", "output-perturbation", "functional", "private-svm")
+
+
+@dataclass(frozen=True)
+class OnePage(Figure):
+    """A figure with a line for every method, whatever it publishes.
+
+    A method that publishes rows is judged by a classifier trained on them, any other by its own
+    predictions.
+
+    Attributes:
+        classifier: That classifier; None if only time is measured.
+        model: The kind of linear models that are fitted.
+    """
+
+    epsilons: tuple[str, ...] = EPSILONS
+    datasets: tuple[str, ...] = _NEAR_THE_PAPER
+    classifier: str | None = "tree"
+    model: str | None = None
+
+
 _figure = partial(
     Figure,
     methods=tuple(METHODS),
     epsilons=EPSILONS,
+    datasets=_USUAL,
     measures=(DIRECT, *CLASSIFIERS, MAJORITY),
 )
-FIGURES = {
+_one_page = partial(OnePage, across=EPSILON_AXIS)
+_ONE_LINE_EACH = (
+    "From left to right privacy gets weaker. Every method has one line: one that publishes rows "
+    "is judged by a classifier trained on them, one that publishes a classifier by that."
+)
+FIGURES: dict[str, Figure] = {
     "epsilon": _figure(
         title="How well can one learn from what was published privately?",
         across=EPSILON_AXIS,
         reading="From left to right privacy gets weaker, so there is less noise, and errors "
         "usually fall.",
+    ),
+    "tree": _one_page(
+        title="Decision trees: rows to train on, or a tree grown privately?",
+        reading=_ONE_LINE_EACH,
+        methods=(*_WITH_PRINTED, "diffpid3", "diffpc45"),
+        measures=("tree", MAJORITY),
+    ),
+    "svm": _one_page(
+        title="Support vector machines: rows to train on, or a model fitted privately?",
+        reading=_ONE_LINE_EACH,
+        methods=(*_WITH_PRINTED, *_SEARCHES, *_OTHER_MODELS),
+        measures=("svm", MAJORITY),
+        classifier="svm",
+        model="svm",
+    ),
+    "logistic": _one_page(
+        title="Logistic regression: rows to train on, or a model fitted privately?",
+        reading=_ONE_LINE_EACH,
+        methods=(*_WITH_PRINTED, *_SEARCHES, *_OTHER_MODELS),
+        measures=("logistic", MAJORITY),
+        classifier="logistic",
+        model="logistic",
+    ),
+    "multiclass": _one_page(
+        title="More than two classes: rows to train on, or a model fitted privately?",
+        reading=_ONE_LINE_EACH + " Here rows train a decision tree, and models are logistic "
+        "regressions, one for each class.",
+        methods=(*_WITH_PRINTED, "diffpid3", *_SEARCHES, *_OTHER_MODELS),
+        datasets=(
+            "adult-marital",
+            "bank-poutcome",
+            "census-school",
+            "census-employment",
+            "simulated-multiclass",
+        ),
+        measures=(EITHER, MAJORITY),
+        model="logistic",
     ),
     "pool": _figure(
         title="How many grids should PrivPfC choose from?",
@@ -91,14 +171,15 @@ FIGURES = {
         methods=("privpfc",),
         epsilons=("0.05", "0.5"),
         key="pool",
-        values=(100, 1_000, 10_000, 100_000),
+        values=(100, 1_000, 10_000, 200_000),
     ),
     "shares": _figure(
         title="How should PrivPfC share out its budget?",
         across="percent of ε for choosing the grid",
         reading="The number of rows takes 3 percent of ε.  From left to right more of the rest is "
-        "spent on choosing the grid, and less on the counts in it.",
-        methods=("privpfc",),
+        "spent on choosing the grid, and less on the counts in it.  DiffGen, which always spends "
+        "half of ε on its choices, is drawn as a level line.",
+        methods=("privpfc", "diffgen"),
         epsilons=("0.05", "0.2", "1"),
         key="selection_percent",
         values=(10, 20, 37, 50, 67),
@@ -124,8 +205,8 @@ FIGURES = {
         methods=_PUBLISHERS,
         epsilons=("0.1",),
         key="rows",
-        values=(2_000, 5_000, 10_000, 20_000, 50_000, 100_000),
-        datasets=("simulated",),
+        values=(5_000, 10_000, 20_000, 50_000, 100_000, 200_000),
+        datasets=("simulated-binary", "simulated-multiclass"),
         moves_references=True,
     ),
     "errors": _figure(
@@ -136,136 +217,126 @@ FIGURES = {
         "the same method is what the private choice costs.",
         methods=tuple(name for kind in _CHOOSERS for name in (kind, f"{kind}-unpaid")),
     ),
+    "time": _one_page(
+        title="How long does a release take?",
+        reading="From left to right privacy gets weaker; some methods then publish more, and take "
+        "longer. Models are logistic regressions.",
+        methods=(*_PUBLISHERS, "diffpid3", "privlocal", "privgene", "private-erm", "functional"),
+        epsilons=("0.05", "0.5"),
+        datasets=("simulated", "adult", "census"),
+        measures=(SECONDS,),
+        classifier=None,
+        model="logistic",
+    ),
 }
 
 
-@dataclass(frozen=True)
-class Run:
-    """A method and its budget."""
+def chi_squared_order(rows: pa.Table, schema: Schema, target: str) -> list[str]:
+    """Sort the predictors by how strongly they go with the class (chi-squared), on true rows.
 
-    method: Method[Any]
-    epsilon: Fraction
-
-
-def make_run(trial: Trial, schema: Schema, target: str) -> Run:
-    """Build the method of a trial."""
-    method = trial.method.removesuffix("-unpaid")
-    epsilon = Fraction(trial.epsilon)
-    settings: dict[str, Any] = {"target": target}
-    if "pool" in trial.setting:
-        settings["pool"] = int(trial.setting["pool"])
-    if "selection_percent" in trial.setting:
-        settings |= _shares(int(trial.setting["selection_percent"]))
-    if "predictors" in trial.setting:
-        names = predictors_of(schema, target)[: int(trial.setting["predictors"])]
-        settings |= _limited_to(method, names, target)
-    if method == "privpfc" and trial.setting.get(FIGURE) == "errors":
-        settings["rounds"] = 0  # the grid alone, so that there is one choice to look at
-    if method != trial.method:
-        share, epsilon = _unpaid(method, epsilon)
-        settings |= share
-    return Run(make_method(method, settings), epsilon)
-
-
-def paid_twin(trial: Trial, release: Release) -> Trial | None:
-    """Return the private twin of an unpaid trial in which nothing was left to choose.
-
-    Then the budget of the choice goes to the counts, and they would hardly be noisy.
+    NOT PRIVATE: for drawing a published figure again on public data, and nothing else.
     """
-    amounts = [share for purpose, share in release.receipt.shares if "counts" in purpose]
-    if not trial.method.endswith("-unpaid") or max(amounts) <= Fraction(trial.epsilon):
-        return None
-    return replace(trial, method=trial.method.removesuffix("-unpaid"))
+    codes = encode_rows(rows, schema, schema.names)
+    classes = codes.pop(target)
+    found = {}
+    for name, values in codes.items():
+        known = (classes != UNKNOWN) & (values != UNKNOWN)
+        seen = np.zeros((schema[name].size, schema[target].size))
+        np.add.at(seen, (values[known], classes[known]), 1)
+        expected = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / max(seen.sum(), 1)
+        apart = (seen - expected)[expected > 0] ** 2 / expected[expected > 0]
+        found[name] = float(apart.sum())
+    return sorted(found, key=lambda name: -found[name])
 
 
-def predictors_of(schema: Schema, target: str) -> Sequence[str]:
+def predictors_of(schema: Schema, target: str) -> list[str]:
     """List the columns from which the class is predicted."""
     return [name for name in schema.names if name != target]
-
-
-def _shares(percent: int) -> dict[str, Any]:
-    return {
-        "size_share": Fraction(3, 100),
-        "selection_share": Fraction(percent, 100),
-        "counts_share": Fraction(97 - percent, 100),
-    }
-
-
-def _limited_to(method: str, names: Sequence[str], target: str) -> dict[str, Any]:
-    limited = {"predictors": tuple(names), "columns": (*names, target)}
-    known = [setting.name for setting in method_settings(method)]
-    return {name: columns for name, columns in limited.items() if name in known}
-
-
-def _unpaid(method: str, epsilon: Fraction) -> tuple[dict[str, Any], Fraction]:
-    """Set the budget of the structure as high as it can use, and leave the rest as it was.
-
-    So the very same method runs, its receipt states what was spent, and no one can mistake it
-    for a release at the epsilon of its private twin.
-    """
-    if method == "privpfc":
-        whole = epsilon * Fraction(63, 100) + _LAVISH
-        return {
-            "size_share": epsilon * Fraction(3, 100) / whole,
-            "selection_share": _LAVISH / whole,
-            "counts_share": epsilon * Fraction(60, 100) / whole,
-        }, whole
-    if method == "diffgen":
-        whole = epsilon / 2 + _LAVISH
-        return {"tree_share": _LAVISH / whole}, whole
-    if method == "privbayes":
-        after_size = epsilon * Fraction(97, 100) * Fraction(7, 10) + _LAVISH
-        share = {"structure_share": _LAVISH / after_size}
-        return share, after_size / Fraction(97, 100)
-    raise InvalidParameter(f"{method} has no variant with an unpaid structure")
 
 
 class ClassificationRunner(Folds):
     """Publishes from nine folds, and measures classifiers on the tenth."""
 
+    def __init__(
+        self, folder: Path | None, benchmarks: Mapping[str, Benchmark] = ALL_BENCHMARKS
+    ) -> None:
+        super().__init__(folder, benchmarks)
+        self.sort_columns = lru_cache(maxsize=8)(self._sort_columns)
+
     def run_trial(self, trial: Trial) -> dict[str, float]:
         """Release from nine folds, measure on the tenth; errors by classifier, and seconds."""
         given = trial.setting
         split = self.split(trial.dataset, int(given["fold"]), int(given.get("rows", 0)))
-        classifiers = str(given["classifiers"]).split(",")
+        figure = FIGURES[str(given[FIGURE])]
         if trial.method == NOISE_FREE:
-            scores = evaluate_true_rows(
-                _columns(split, trial),
-                split.held_out,
-                schema=split.schema,
-                target=split.target,
-                classifiers=classifiers,
-                seed=trial.seed,
-            )
-            return {score.classifier: score.misclassification for score in scores}
+            return self._without_privacy(trial, split, figure)
         begin = perf_counter()
-        release = _release(trial, split)
-        seconds = perf_counter() - begin
-        scores = evaluate_release(
-            release,
+        try:
+            release = self._release(trial, split, figure)
+        except InvalidParameter:
+            return {REFUSED: 1.0}
+        seconds = {SECONDS: round(perf_counter() - begin, 3)}
+        classifiers = str(given["classifiers"]).split(",") if given["classifiers"] else []
+        if isinstance(figure, OnePage):
+            if not gives_rows(release):
+                classifiers = [DIRECT] if classifiers else []
+            wrong = [*_measure(release, split, classifiers, trial.seed).values()]
+            return seconds | ({figure.measures[0]: wrong[0]} if wrong else {})
+        return seconds | _measure(release, split, classifiers, trial.seed)
+
+    def _without_privacy(self, trial: Trial, split: Split, figure: Figure) -> dict[str, float]:
+        scores = evaluate_true_rows(
+            split.train.select([*self._columns(trial, split), split.target]),
             split.held_out,
+            schema=split.schema,
             target=split.target,
-            classifiers=classifiers,
+            classifiers=str(trial.setting["classifiers"]).split(","),
             seed=trial.seed,
         )
         wrong = {score.classifier: score.misclassification for score in scores}
-        return wrong | {SECONDS: round(seconds, 3)}
+        if isinstance(figure, OnePage) and figure.classifier is not None:
+            wrong[figure.measures[0]] = wrong.pop(figure.classifier)
+        return wrong
+
+    def _release(self, trial: Trial, split: Split, figure: Figure) -> Release:
+        columns = self._columns(trial, split)
+        is_limited = len(columns) < len(split.schema.names) - 1
+        run = make_run(
+            trial,
+            split.schema,
+            split.target,
+            predictors=columns if is_limited else (),
+            model=figure.model if isinstance(figure, OnePage) else None,
+        )
+        table = open_table(split.train, split.schema)
+        release = run.method.release(table, budget=Budget.seeded(run.epsilon), rng=trial.rng())
+        twin = paid_twin(trial, release)
+        if twin is not None:
+            return self._release(twin, split, figure)
+        is_grid = run.by_counts and isinstance(release, PrivPfCRelease)
+        return counts_alone(release) if is_grid else release
+
+    def _columns(self, trial: Trial, split: Split) -> list[str]:
+        """List the predictors of a trial, in the order in which further ones are added."""
+        names = predictors_of(split.schema, split.target)
+        if trial.setting.get("order") == "chi2":
+            names = self.sort_columns(trial.dataset)
+        return names[: int(trial.setting.get("predictors", len(names)))]
+
+    def _sort_columns(self, dataset: str) -> list[str]:
+        schema, rows, _ = self.load(dataset)
+        return chi_squared_order(rows, schema, self._benchmarks[dataset].target)
 
 
-def _release(trial: Trial, split: Split) -> Release:
-    run = make_run(trial, split.schema, split.target)
-    table = open_table(split.train, split.schema)
-    release = run.method.release(table, budget=Budget.seeded(run.epsilon), rng=trial.rng())
-    twin = paid_twin(trial, release)
-    return release if twin is None else _release(twin, split)
-
-
-def _columns(split: Split, trial: Trial) -> pa.Table:
-    """Leave out the columns that the trial does without."""
-    if "predictors" not in trial.setting:
-        return split.train
-    names = predictors_of(split.schema, split.target)[: int(trial.setting["predictors"])]
-    return split.train.select([*names, split.target])
+def _measure(
+    release: Release, split: Split, classifiers: Sequence[str], seed: int
+) -> dict[str, float]:
+    if not classifiers:
+        return {}
+    scores = evaluate_release(
+        release, split.held_out, target=split.target, classifiers=classifiers, seed=seed
+    )
+    return {score.classifier: score.misclassification for score in scores}
 
 
 class ClassificationStudy(Study[Figure]):
@@ -273,45 +344,55 @@ class ClassificationStudy(Study[Figure]):
 
     name = NAME
     options = (*Study.options, "classifiers", "folds")
+    knobs = KNOBS
     figures = FIGURES
-    datasets = BENCHMARKS
+    datasets: Mapping[str, Benchmark] = ALL_BENCHMARKS
     references = REFERENCES
     headers = ("dataset", "classifier", "method")
     table_caption = "Misclassification: mean ± standard deviation over folds and repeats."
     no_plot = f"{NO_PLOT} Or none of the methods can serve the classifier."
 
     def known_methods(self, figure: Figure) -> Collection[str]:
-        """List the methods that this version has."""
-        return [name for name in TITLES if name.removesuffix("-unpaid") in CATALOG]
+        """List the methods that this version has, and that fit the models of the figure."""
+        model = figure.model if isinstance(figure, OnePage) else None
+        return [name for name in known_competitors() if fits(name, model)]
+
+    def usual_methods(self, figure: Figure) -> Collection[str]:
+        """List the figure's methods, less those that do not fit such models."""
+        known = self.known_methods(figure)
+        return [name for name in figure.methods if name in known]
 
     def known_datasets(self, figure: Figure) -> Collection[str]:
         """List all benchmarks: each can be used for each figure."""
-        return BENCHMARKS
+        return self.datasets
+
+    def own_dataset(self, table: OwnTable) -> Dataset:
+        """Make a benchmark of a user's own table."""
+        return own_benchmark(table)
 
     def trials(
         self,
         asked: Request[Figure],
         *,
-        classifiers: Sequence[str] = (DIRECT, "tree"),
+        classifiers: Sequence[str] | None = None,
         folds: int = FOLDS,
         **_: Any,
     ) -> Iterator[Trial]:
         """List fold by fold the references, then every method at every point."""
-        require_classifiers(classifiers)
+        chosen = _classifiers(asked.figure, classifiers)
         require_folds(folds)
-        for benchmark in (BENCHMARKS[name] for name in asked.figure.datasets):
+        require_known("order", str(asked.figure.fixed.get("order", "schema")), ("schema", "chi2"))
+        for benchmark in (self.datasets[name] for name in asked.figure.datasets):
             axis = _axis(asked.figure, benchmark, asked.folder)
             for seed in range(asked.repeats):
                 for fold in range(folds):
-                    setting = asked.setting(
-                        benchmark.name, classifiers=",".join(classifiers), fold=fold
-                    )
+                    setting = asked.setting(benchmark.name, classifiers=",".join(chosen), fold=fold)
                     for trial in _round(asked.figure, axis, seed):
                         yield replace(trial, setting={**setting, **trial.setting})
 
     def runner(self, folder: Path | None) -> RunTrial:
         """Build what runs a trial on the benchmarks of a data folder."""
-        return ClassificationRunner(folder).run_trial
+        return ClassificationRunner(folder, self.datasets).run_trial
 
     def names(self, key: Key) -> list[str]:
         """Name a line by dataset, classifier and method."""
@@ -322,8 +403,12 @@ class ClassificationStudy(Study[Figure]):
     def layout(self, results: Sequence[Result], dataset: str | None) -> Layout:
         """Draw the classifiers of one dataset to one scale."""
         usual = super().layout(results, dataset)
+        is_timed = SECONDS in self.figure_of(results).measures
         return usual._replace(
-            up="misclassification", has_one_scale=dataset is not None, width=3.1, height=2.9
+            up="seconds" if is_timed else "misclassification",
+            has_one_scale=dataset is not None,
+            width=3.1,
+            height=2.9,
         )
 
     def panels(self, results: Sequence[Result], dataset: str | None) -> list[Panel]:
@@ -341,7 +426,7 @@ class ClassificationStudy(Study[Figure]):
 
     def measure_title(self, measure: str) -> str:
         """Name a classifier."""
-        return CLASSIFIER_TITLES[measure].partition(" (")[0]
+        return MEASURE_TITLES[measure].partition(" (")[0]
 
     def label(self, key: Key) -> str:
         """Label a line by what its method does."""
@@ -390,11 +475,11 @@ class ClassificationStudy(Study[Figure]):
 
     def heading(self, dataset: str) -> str:
         """Write what is predicted."""
-        return f"{dataset}: {BENCHMARKS[dataset].predicts}"
+        return f"{dataset}: {self.datasets[dataset].predicts}"
 
     def about(self, dataset: str, results: Sequence[Result]) -> str:
         """Describe a benchmark."""
-        benchmark = BENCHMARKS[dataset]
+        benchmark = self.datasets[dataset]
         size = f"{benchmark.records:,} rows"
         if self.figure_of(results).key == "rows":
             size = "as many rows to learn from as the axis says, and the same ones to measure on"
@@ -403,14 +488,16 @@ class ClassificationStudy(Study[Figure]):
     def findings(self, results: Sequence[Result]) -> list[str]:
         """Name the private method and the classifier with the fewest errors."""
         figure, cells = self.figure_of(results), self.summarize(results)
-        private = {key: line for key, line in cells.items() if key.method in METHODS}
+        if SECONDS in figure.measures:
+            return []
+        private = {key: line for key, line in cells.items() if key.method not in UNPAID}
         said = []
         for point in self.ends(results):
             best = self.best_at(private, point)
             if best is not None:
                 said.append(
                     f"At {figure.axis} = {plain_number(point)} the fewest errors are made with "
-                    f"{best.short_name}, by {CLASSIFIER_TITLES[best.measure]}: "
+                    f"{best.short_name}, by {MEASURE_TITLES[best.measure]}: "
                     f"{100 * cells[best][point].mean:.1f} of 100 are predicted wrongly"
                     f"{_beside(cells, point)}."
                 )
@@ -426,8 +513,10 @@ class ClassificationStudy(Study[Figure]):
         said = [
             fold_words(results, "the release is made from") + " Rows that are measured on are "
             "never released from.",
-            "Classifiers: " + "; ".join(CLASSIFIER_TITLES[name] for name in classifiers) + ".",
         ]
+        named = [CLASSIFIER_TITLES[name] for name in classifiers if name]
+        if named:
+            said.append("Classifiers: " + "; ".join(named) + ".")
         if "svm" in classifiers:
             said.append(
                 f"The support vector machine is trained on at most {SVM_ROWS:,} rows, drawn."
@@ -435,15 +524,32 @@ class ClassificationStudy(Study[Figure]):
         return said
 
 
+def _classifiers(figure: Figure, given: Sequence[str] | None) -> Sequence[str]:
+    if isinstance(figure, OnePage):
+        if given is not None:
+            raise InvalidParameter("this figure has its classifier; choose another figure instead")
+        return () if figure.classifier is None else (figure.classifier,)
+    chosen = (DIRECT, "tree") if given is None else given
+    require_classifiers(chosen)
+    return chosen
+
+
 def _round(figure: Figure, axis: Sequence[Setting], seed: int) -> Iterator[Trial]:
-    """List one round of trials: the references first, then every method at every point."""
-    if seed == 0:
-        for moved in axis if figure.moves_references else [{}]:
+    """List one round of trials: the references first, then every method at every point.
+
+    A method that the axis does not move is run once, and drawn as a level line.
+    """
+    still: list[Setting] = [{}]
+    if seed == 0 and SECONDS not in figure.measures:
+        for moved in axis if figure.moves_references else still:
             yield Trial(NAME, NOISE_FREE, "none", 0, moved)
     for moved in axis:
         for epsilon in figure.epsilons:
             for method in figure.methods:
-                yield Trial(NAME, method, epsilon, seed, moved)
+                if is_moved(method, figure.key):
+                    yield Trial(NAME, method, epsilon, seed, moved)
+                elif moved == axis[0]:
+                    yield Trial(NAME, method, epsilon, seed, {})
 
 
 def _axis(figure: Figure, benchmark: Benchmark, folder: Path | None) -> list[Setting]:
