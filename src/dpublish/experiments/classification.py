@@ -272,7 +272,7 @@ class ClassificationRunner(Folds):
             return self._without_privacy(trial, split, figure)
         begin = perf_counter()
         try:
-            release = self._release(trial, split, figure)
+            release = self._publish(trial, split, figure)
         except InvalidParameter:
             return {REFUSED: 1.0}
         seconds = {SECONDS: round(perf_counter() - begin, 3)}
@@ -298,7 +298,7 @@ class ClassificationRunner(Folds):
             wrong[figure.measures[0]] = wrong.pop(figure.classifier)
         return wrong
 
-    def _release(self, trial: Trial, split: Split, figure: Figure) -> Release:
+    def _publish(self, trial: Trial, split: Split, figure: Figure) -> Release:
         columns = self._columns(trial, split)
         is_limited = len(columns) < len(split.schema.names) - 1
         run = make_run(
@@ -312,7 +312,7 @@ class ClassificationRunner(Folds):
         release = run.method.release(table, budget=Budget.seeded(run.epsilon), rng=trial.rng())
         twin = paid_twin(trial, release)
         if twin is not None:
-            return self._release(twin, split, figure)
+            return self._publish(twin, split, figure)
         is_grid = run.by_counts and isinstance(release, PrivPfCRelease)
         return counts_alone(release) if is_grid else release
 
