@@ -211,7 +211,11 @@ EXAMPLES = {
         },
     ],
     "privthr-em": [{"cells": 8}, {"columns": ("age",), "wavelet": "coif1", "adjacency": "face"}],
-    "wave-baseline": [{"cells": 8}, {"columns": ("height",), "cells": 8, "min_cells": 2}],
+    "wave-baseline": [
+        {"cells": 8},
+        {"columns": ("height",), "cells": 8, "min_cells": 2},
+        {"columns": ("age", "height"), "cells": (8, 4), "points": "drawn"},
+    ],
     "topk": [
         {"column": "town", "count": 2},
         {"column": "age", "count": 3, "with_counts": True},

@@ -48,6 +48,7 @@ _HOME = {
     "Partitioning": "dpublish.methods.personalized.partitioning",
     "PerSnapshot": "dpublish.methods.streams.per_snapshot",
     "PersonalizedEM": "dpublish.methods.personalized.exponential",
+    "PlainWaveCluster": "dpublish.methods.wavecluster.plain",
     "PrivBayes": "dpublish.methods.privbayes.privbayes",
     "PrivGene": "dpublish.methods.linear_models.privgene",
     "PrivLocal": "dpublish.methods.linear_models.privlocal",

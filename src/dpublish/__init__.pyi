@@ -65,6 +65,7 @@ from dpublish.methods.topk.topk import TopK as TopK
 from dpublish.methods.trees.diffpid3 import DiffPID3 as DiffPID3
 from dpublish.methods.trees.majority import Majority as Majority
 from dpublish.methods.wavecluster.baseline import WaveBaseline as WaveBaseline
+from dpublish.methods.wavecluster.plain import PlainWaveCluster as PlainWaveCluster
 from dpublish.methods.wavecluster.privqt import PrivQT as PrivQT
 from dpublish.methods.wavecluster.privthr import PrivTHR as PrivTHR
 from dpublish.methods.wavecluster.privthr_em import PrivTHREM as PrivTHREM

@@ -13,6 +13,7 @@ import pytest
 from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.core.method import setting
 from dpublish.core.registry import CATALOG, Entry
+from dpublish.core.settings import build
 from dpublish.data.box import Box
 from dpublish.data.sources import open_table
 from dpublish.datasets.benchmarks import VARIABLE
@@ -35,8 +36,9 @@ from dpublish.experiments.wavecluster import (
     stored_labels,
 )
 from dpublish.mechanisms.noise import add_geometric
+from dpublish.methods.wavecluster.plain import PlainWaveCluster
 from dpublish.methods.wavecluster.wavecluster import WaveTransform, wave_clusters
-from dpublish.plots.comparisons import Picture, draw_pictures
+from dpublish.plots.comparisons import NOISE, Picture, draw_pictures
 from dpublish.randomness import plain_generator
 
 
@@ -50,6 +52,7 @@ class StandIn:
     adjacency: str = setting("neighbors")
     variant: str = setting("variant", default="auto")
     counts_share: Fraction = setting("share", default=Fraction(1, 2))
+    points: str = setting("points", default="even")
 
     def release(self, table, *, budget, rng, progress=None):
         """Privacy: that of counts in disjoint cells."""
@@ -59,15 +62,18 @@ class StandIn:
         kept = np.where(noisy > 20, noisy, 0).reshape(sides)
         labels = wave_clusters(kept, WaveTransform(sides), self.percentile, self.adjacency)
         threshold = 12.0 if self.variant == "paper" else None
-        return SimpleNamespace(labels=labels, threshold=threshold)
+        significant = int(np.count_nonzero(labels != NONE))
+        return SimpleNamespace(labels=labels, threshold=threshold, significant=significant)
 
 
 @pytest.fixture(autouse=True)
-def stand_ins(monkeypatch):
-    for name in {method.method for method in METHODS.values()}:
+def stand_ins(monkeypatch, request):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    if request.node.get_closest_marker("usefixtures") is not None:  # the methods themselves
+        return
+    for name in {method.method for method in METHODS.values() if not method.is_plain}:
         entry = Entry(f"{__name__}:StandIn", task="", publishes="", prefer_when="")
         monkeypatch.setitem(CATALOG, name, entry)
-    monkeypatch.delenv(VARIABLE, raising=False)
 
 
 WITHOUT_NOISE = MEASURES["reached"].title
@@ -89,9 +95,8 @@ def test_a_run_leaves_results_a_table_a_plot_and_a_page_and_is_not_run_again(tmp
     assert len(lines) == 2 * (1 + 2 * 2)  # repeats; the plain algorithm, epsilons and methods
     assert all("NOT PRIVATE" in line for line in lines)
     assert summary.headers == ["dataset", "measure", "method", "epsilon 0.05", "epsilon 2"]
-    assert {row[1] for row in summary.rows} == {m.title for m in MEASURES.values()} - {
-        WITHOUT_NOISE
-    }
+    absent = {WITHOUT_NOISE, MEASURES["expected"].title}  # a stand-in has neither
+    assert {row[1] for row in summary.rows} == {m.title for m in MEASURES.values()} - absent
     assert "±" in summary.table.read_text()
     assert "<svg" in summary.plot.read_text()
     again = run_experiment("wavecluster", repeats=2, output=tmp_path, **SMALL)
@@ -109,7 +114,8 @@ def test_more_budget_brings_clusters_nearer_to_the_true_ones(summary):
 
 def test_the_plain_algorithm_is_compared_with_by_its_size_only(summary):
     assert means_of(summary, "clusters", PLAIN) == [5, 5]
-    assert [row[1] for row in summary.rows if row[2] == PLAIN] == ["clusters", "cells"]
+    titles = [MEASURES[name].title for name in ("clusters", "cells")]
+    assert [row[1] for row in summary.rows if row[2] == PLAIN] == titles
 
 
 def test_a_published_threshold_is_also_tried_on_values_without_noise():
@@ -149,7 +155,8 @@ def test_the_page_explains_itself_and_shows_the_shapes(summary):
 @pytest.mark.parametrize("figure", FIGURES)
 def test_every_figure_is_planned_tabled_and_explained(figure):
     chosen = FIGURES[figure]
-    planned = STUDY.plan(1, figure=figure, datasets=("simulated",), methods=("privqt",))
+    method = chosen.methods[-1]
+    planned = STUDY.plan(1, figure=figure, datasets=("simulated",), methods=(method,))
     points = {
         trial.setting[chosen.key] if chosen.key else trial.epsilon for trial in planned.trials
     }
@@ -183,7 +190,8 @@ def test_lines_of_several_budgets_are_kept_apart_where_something_else_varies():
 def test_sets_that_are_not_there_are_left_out_with_a_note(tmp_path):
     planned = STUDY.plan(1)
     assert {trial.setting["dataset"] for trial in planned.trials} == {"simulated"}
-    assert [note.split()[0] for note in planned.notes] == ["ds1", "ds2"]
+    left_out = ["ds1", "ds2", "ds3", "gowalla", "gowalla-grid"]
+    assert [note.split()[0] for note in planned.notes] == left_out
     with pytest.raises(InvalidParameter, match="ds2 was left out"):
         STUDY.plan(1, datasets=("ds2",))
     with pytest.raises(InvalidParameter, match="at least one dataset"):
@@ -283,3 +291,98 @@ def test_a_set_is_read_from_the_data_folder(tmp_path):
         shapes.rows(tmp_path)
     with pytest.raises(UnreadableData, match="needs a data folder"):
         shapes.rows(None)
+
+
+real = pytest.mark.usefixtures("tmp_path")
+
+
+@real
+def test_every_method_runs_and_its_number_of_cells_is_compared_with_the_true_one():
+    for figure in ("epsilon", "releases"):
+        planned = STUDY.plan(1, figure=figure, datasets=("simulated",), epsilons=("1",))
+        results = {trial.method: planned.run_trial(trial) for trial in planned.trials}
+        true = results.pop(PLAIN)["cells"]
+        assert set(results) == set(FIGURES[figure].methods)
+        for measured in results.values():
+            assert measured["k_error"] == pytest.approx(abs(measured["cells"] - true) / true)
+            assert measured["dsg"] >= 0
+    assert results["privthr"]["expected"] == pytest.approx(true, abs=1)
+    assert results["privqt"]["expected"] == pytest.approx(results["privqt"]["cells"], rel=0.15)
+    assert "expected" not in results["psd"]
+    # Counts of all cells are worth more to WaveCluster than a grid made for range queries.
+    assert results["privthr"]["dsg"] < min(results[name]["dsg"] for name in ("psd", "ug", "ag"))
+
+
+@real
+def test_a_budget_that_is_all_for_one_thing_is_worse_than_a_divided_one():
+    chosen = {"datasets": ("simulated",), "methods": ("privthr-paper",), "epsilons": ("0.5",)}
+    planned = STUDY.plan(3, figure="shares", values=("0.01", "0.9"), **chosen)
+    results = [Result(trial, planned.run_trial(trial)) for trial in planned.trials]
+    lines = STUDY.summarize(results)
+    means = next(line for key, line in lines.items() if key[1:3] == ("dsg", "privthr-paper"))
+    assert means[0.9].mean < means[0.01].mean
+
+
+@real
+def test_cells_for_each_column_and_other_settings_get_to_the_methods():
+    given = {"cells": "48,24", "percentile": "0.2", "levels": "1", "wavelet": "bior2.2"}
+    planned = STUDY.plan(
+        1, datasets=("simulated",), methods=("privthr",), epsilons=("1",), settings=given
+    )
+    plain, private = (planned.run_trial(trial) for trial in planned.trials)
+    for measured in (plain, private):
+        assert stored_labels(measured).shape == (24, 12)
+    assert "expected" not in private  # of Haar only
+    with pytest.raises(InvalidParameter, match="cells along each column"):
+        STUDY.plan(1, settings={"rows": "5"})
+
+
+@real
+def test_a_table_of_ones_own_is_compared_in_as_many_columns_as_it_has(tmp_path):
+    rng = plain_generator(4)
+    points = np.concatenate([rng.normal(c, 0.5, (900, 3)) for c in (2, 7)]).clip(0, 10)
+    table = {f"c{i}": points[:, i] for i in range(3)} | {"town": ["a", "b"] * 900}
+    pq.write_table(pa.table(table), tmp_path / "mine.parquet")
+    number = 'kind = "numeric"\nbounds = [0, 10]\nbins = 10\n'
+    words = 'kind = "category"\nvalues = ["a", "b"]\n'
+    schema = tmp_path / "mine.toml"
+    schema.write_text(
+        "".join(f"[columns.c{i}]\n{number}" for i in range(3)) + f"[columns.town]\n{words}"
+    )
+    own = {"data": tmp_path / "mine.parquet", "schema": schema, "settings": {"cells": "16"}}
+    done = run_experiment(
+        "wavecluster",
+        repeats=1,
+        output=tmp_path / "out",
+        methods=("privthr",),
+        epsilons=("2",),
+        **own,
+    )
+    assert {row[0] for row in done.rows} == {"mine"}
+    counts = {row[2]: row[3] for row in done.rows if row[1] == "clusters"}
+    assert counts[PLAIN].startswith("2.0")
+    assert "Your own table: 1,800 points" in done.page.read_text()
+    schema.write_text(f"[columns.c0]\n{number}[columns.town]\n{words}")
+    with pytest.raises(InvalidParameter, match="two or more columns of numbers"):
+        STUDY.plan(1, **own)
+
+
+@real
+def test_cells_that_hold_points_and_are_in_no_cluster_are_marked_as_noise():
+    planned = STUDY.plan(1, datasets=("simulated",), methods=("privqt",), epsilons=("1",))
+    stored = stored_labels(planned.run_trial(planned.trials[0]))
+    assert np.count_nonzero(stored == NOISE) > 10
+    drawn = draw_pictures([[Picture("true", stored)]])
+    assert drawn.count("h1v1h-1z") == np.count_nonzero(stored != NONE)
+    renamed = in_colors_of(np.where(stored >= 0, stored, NONE), stored)
+    assert renamed.min() == NONE
+
+
+@pytest.mark.parametrize("name", ["ds3", "gowalla", "gowalla-grid"])
+def test_the_sets_of_the_paper_are_read_as_it_describes_them(name, real_data):
+    shapes = SHAPES[name]
+    rows = shapes.rows(real_data)
+    assert rows.num_rows == shapes.records
+    settings = {"cells": shapes.cells, "percentile": shapes.percentile}
+    plain = build(PlainWaveCluster, "wavecluster", settings)
+    assert plain.of_rows(rows, shapes.schema).clusters == shapes.clusters

@@ -30,6 +30,10 @@ COMMANDS = {
     "count": ("dpublish.cli.use:count", "Count records in a release; free."),
     "predict": ("dpublish.cli.use:predict", "Classify rows with a release; free."),
     "choose-k": ("dpublish.cli.choose_k:choose_k", "Find how many clusters a release shows; free."),
+    "wavecluster": (
+        "dpublish.cli.wavecluster:wavecluster",
+        "Find clusters of any shape in a release; free.",
+    ),
     "report": ("dpublish.cli.use:report", "Write the report of a release again; free."),
     "verify": (
         "dpublish.cli.signing:verify",

@@ -1,8 +1,8 @@
 """Points in the plane whose clusters have shapes: rings, crescents, spirals, and round ones.
 
-Two sets are public and are read from the data folder; one is simulated, so that comparisons run
-anywhere.  Each comes with the grid and the share of cells to leave out for which WaveCluster
-without privacy finds the clusters that people see.
+One set is simulated, so that comparisons run anywhere; the others are public and are read from
+the data folder.  Each comes with the grid and the share of cells to leave out for which
+WaveCluster without privacy finds the clusters that people see.
 """
 
 from collections.abc import Callable
@@ -13,13 +13,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema, column
-from dpublish.datasets.parquet_files import missing_file, read_file
-from dpublish.errors import require_count
+from dpublish.datasets.parquet_files import missing_file, read_file, read_parquet
+from dpublish.errors import InvalidParameter, require_count
 from dpublish.randomness import plain_generator
 
 _PERTURB = 0.9
 _SHARES = (0.34, 0.08, 0.22, 0.22, 0.14)
+_COPIES = 40
+_SAMPLE = 1_000_000
 
 
 def simulated_shapes(records: int = 30_000, seed: int = 2024) -> pa.Table:
@@ -53,6 +56,32 @@ def _circle(
     return np.stack([x + radius * np.cos(turn), y + radius * np.sin(turn)])
 
 
+def _copies(folder: Path, file: str) -> pa.Table:
+    """Read the points of `aggregation`, each of them 40 times, as DS3 has them."""
+    read = read_parquet(folder / file, ("x", "y"), [("dataset", "==", "aggregation")])
+    return pa.concat_tables([read] * _COPIES)
+
+
+def _checkins(folder: Path, file: str) -> pa.Table:
+    """Read where people checked in: longitude and latitude."""
+    return read_parquet(folder / file, ("lon", "lat")).rename_columns(["x", "y"])
+
+
+def _sampled_grid(folder: Path, file: str) -> pa.Table:
+    """Draw a million check-ins without replacement from a grid of counts.
+
+    Each lies anywhere in its cell.
+    """
+    named = [("dataset", "==", "GOWALLA")]
+    read = read_parquet(folder / file, ("row", "col", "count"), named)
+    rng = plain_generator(2024)
+    counts = read["count"].to_numpy()
+    drawn = rng.multivariate_hypergeometric(counts, _SAMPLE, method="marginals")
+    cells = np.repeat(np.arange(counts.size), drawn)
+    up, across = (read[name].to_numpy()[cells] for name in ("row", "col"))
+    return pa.table({"x": across + rng.random(cells.size), "y": up + rng.random(cells.size)})
+
+
 @dataclass(frozen=True)
 class ShapeSet:
     """A public set of points, and how WaveCluster is best set for it.
@@ -63,11 +92,12 @@ class ShapeSet:
         source: Where the points come from, in words.
         records: How many points it has; public, like all of it.
         bounds: Lower and upper bound of each coordinate.
-        clusters: How many clusters people see.
-        cells: How many cells there are along each side of the grid.
+        clusters: How many clusters people see, or the plain algorithm finds.
+        cells: How many cells there are along each side of the grid, or along both ("128,64").
         percentile: Share of the cells with positive values that is left out as too sparse.
         file: Its Parquet file, or None if it is simulated.
         make: Simulates so many points from a seed, or None.
+        read: Reads the points of its file in the folder, if these are not its columns x and y.
     """
 
     name: str
@@ -76,10 +106,11 @@ class ShapeSet:
     records: int
     bounds: tuple[tuple[int, int], tuple[int, int]]
     clusters: int
-    cells: int
+    cells: int | str
     percentile: str
     file: str | None = None
     make: Callable[[int, int], pa.Table] | None = None
+    read: Callable[[Path, str], pa.Table] | None = None
 
     @property
     def schema(self) -> Schema:
@@ -97,11 +128,68 @@ class ShapeSet:
         """Read the points, or simulate them."""
         if self.make is not None:
             return self.make(self.records, 2024)
-        read = read_file(self.name, self.file, folder, ("x", "y"))
-        return read.cast(pa.schema([("x", pa.float64()), ("y", pa.float64())]))
+        if self.read is not None and self.file is not None and folder is not None:
+            found = self.read(folder, self.file)
+        else:
+            found = read_file(self.name, self.file, folder, ("x", "y"))
+        return found.cast(pa.schema([("x", pa.float64()), ("y", pa.float64())]))
 
 
-SHAPES = {
+@dataclass(frozen=True, eq=False)
+class OwnShapes:
+    """A public set of points that a user brings along, in two or more columns of numbers.
+
+    Attributes:
+        name: The name of the set.
+        points: The columns of numbers.
+        schema: Their public bounds.
+        cells: How many cells there are along each column; the method's own choice.
+        percentile: Share of the cells with positive values that is left out as too sparse.
+    """
+
+    name: str
+    points: pa.Table
+    schema: Schema
+    cells: int | str = "auto"
+    percentile: str = "0.1"
+
+    @classmethod
+    def of(cls, name: str, rows: pa.Table, schema: Schema) -> "OwnShapes":
+        """Take the columns of numbers, and the rows that have all of them."""
+        kept = tuple(one for one in schema.columns if isinstance(one, NumberColumn))
+        if len(kept) < 2:
+            raise InvalidParameter(
+                "wavecluster needs a table with two or more columns of numbers (kind numeric or "
+                f"integer); {name} has {len(kept)}"
+            )
+        points = rows.select([one.name for one in kept]).drop_null()
+        return cls(name, points, Schema(kept))
+
+    @property
+    def title(self) -> str:
+        """What it holds."""
+        return f"points in {len(self.schema.names)} columns"
+
+    @property
+    def source(self) -> str:
+        """Where it comes from."""
+        return "Your own table"
+
+    @property
+    def records(self) -> int:
+        """How many points it has."""
+        return int(self.points.num_rows)
+
+    def missing_file(self, folder: Path | None) -> str | None:
+        """Return nothing: the points are here."""
+        return None
+
+    def rows(self, folder: Path | None) -> pa.Table:
+        """Return the points."""
+        return self.points
+
+
+SHAPES: dict[str, ShapeSet | OwnShapes] = {
     shapes.name: shapes
     for shapes in (
         ShapeSet(
@@ -136,6 +224,44 @@ SHAPES = {
             cells=40,
             percentile="0.1",
             file="wavecluster_ds2.parquet",
+        ),
+        ShapeSet(
+            name="ds3",
+            title="five shapes, two of them with narrow bridges",
+            source="DS3 of the WaveCluster paper, as 40 copies of `aggregation`",
+            records=31_520,
+            bounds=((0, 40), (0, 30)),
+            clusters=5,
+            cells=32,
+            percentile="0.3",
+            file="clustering_shapes_2d.parquet",
+            read=_copies,
+        ),
+        ShapeSet(
+            name="gowalla",
+            title="the coasts and cities of a world map",
+            source="Check-ins of 1,000 users of Gowalla, in place of a million of its 6.4 million "
+            "(a point is a check-in: a user may have many)",
+            records=157_251,
+            bounds=((-180, 180), (-90, 90)),
+            clusters=10,
+            cells="128,64",
+            percentile="0.3",
+            file="gowalla_checkins_1000users.parquet",
+            read=_checkins,
+        ),
+        ShapeSet(
+            name="gowalla-grid",
+            title="the coasts and cities of a world map",
+            source="A million of the 6,442,863 check-ins of Gowalla, drawn from their counts on "
+            "DPBench's grid of 256 x 256 cells (a point is a check-in: a user may have many)",
+            records=_SAMPLE,
+            bounds=((0, 256), (0, 256)),
+            clusters=14,
+            cells=64,
+            percentile="0.3",
+            file="dpbench_2d.parquet",
+            read=_sampled_grid,
         ),
     )
 }

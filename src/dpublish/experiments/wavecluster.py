@@ -1,7 +1,7 @@
 """How well do private clusters keep the shapes of the true ones?
 
 Section 7 of L. Chen, T. Yu, R. Chirkova, "WaveCluster with differential privacy" (CIKM, 2015):
-its four methods and its measures, on its sets DS1 and DS2 and on shapes simulated here.
+its four methods and its measures, on its sets and on shapes simulated here.
 NOT PRIVATE: true clusters are computed from true counts, to compare with.
 """
 
@@ -16,12 +16,13 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import pyarrow as pa
 
-from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.core.registry import make_method
+from dpublish.core.settings import build
 from dpublish.data.box import Box
+from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.data.table import Table
-from dpublish.datasets.shapes import SHAPES
+from dpublish.datasets.shapes import SHAPES, OwnShapes, ShapeSet
 from dpublish.evaluation.metrics.cells import (
     NONE,
     Labels,
@@ -32,11 +33,25 @@ from dpublish.evaluation.metrics.cells import (
     pair_mismatch,
 )
 from dpublish.evaluation.sklearn_adapter import label_points, require_sklearn
+from dpublish.experiments.own_table import OwnTable
 from dpublish.experiments.study import Figure, Request, RunTrial, Setting, Study
 from dpublish.experiments.trials import SECONDS, Cells, Key, Result, Trial, how_often
-from dpublish.methods.wavecluster.released import WaveClusterRelease
-from dpublish.methods.wavecluster.wavecluster import WaveTransform, wave_clusters
-from dpublish.plots.comparisons import Layout, Picture, draw_pictures
+from dpublish.methods.wavecluster.bounds import (
+    sum_of_terms,
+    taken_by_privqt,
+    taken_by_privthr,
+)
+from dpublish.methods.wavecluster.plain import PlainWaveCluster
+from dpublish.methods.wavecluster.plan import WavePlan
+from dpublish.methods.wavecluster.privqt import PrivQT
+from dpublish.methods.wavecluster.privthr import PrivTHR
+from dpublish.methods.wavecluster.released import LabeledCells
+from dpublish.methods.wavecluster.wavecluster import (
+    Coefficients,
+    WaveTransform,
+    significant_cells,
+)
+from dpublish.plots.comparisons import NOISE, Layout, Picture, draw_pictures
 from dpublish.plots.style import plain_number
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator
@@ -51,6 +66,7 @@ FOLDS = 10
 ADJACENCY = "full"  # with corners: only so does the plain algorithm see three spirals in DS2
 SIDES = ("cells across", "cells up")
 CELL = "cell "  # and its two indices: the label of a cell, for pictures
+_LEAST_EPSILON, _RISK = Fraction(1, 100), 0.05
 
 
 class Method(NamedTuple):
@@ -59,6 +75,7 @@ class Method(NamedTuple):
     method: str
     title: str
     settings: Mapping[str, str] = {}
+    is_plain: bool = False  # publishes no clusters: the plain algorithm runs on its release
 
 
 METHODS = {
@@ -86,7 +103,23 @@ METHODS = {
         "Baseline: perturbs counts of a grid that is finer where there are more points, divides "
         "them over the cells, and clusters those as if they were true",
     ),
+    "wave-baseline-paper": Method(
+        "wave-baseline",
+        "Baseline as printed: rounds those perturbed counts and draws as many points, which it "
+        "clusters as if they were true",
+        {"points": "drawn"},
+    ),
 }
+RELEASES = {
+    name: Method(name, f"{title}, clustered as if it were true", is_plain=True)
+    for name, title in (
+        ("psd", "PSD: a tree of perturbed counts"),
+        ("privelet", "Privelet: counts of all cells from perturbed wavelet coefficients"),
+        ("ug", "UG: perturbed counts of equal cells, as many as the number of points suggests"),
+        ("ag", "AG: perturbed counts of a grid that is finer where there are more points"),
+    )
+}
+METHODS |= RELEASES
 TITLES = {name: method.title for name, method in METHODS.items()} | {
     PLAIN: "No privacy: plain WaveCluster on the true counts"
 }
@@ -121,7 +154,16 @@ MEASURES = {
         "for several. 1 is perfect",
     ),
     "clusters": Measure("clusters", "how many clusters there are"),
-    "cells": Measure("cells", "how many cells belong to a cluster"),
+    "cells": Measure("cells", "how many cells belong to a cluster (k')"),
+    "k_error": Measure(
+        "relative error of k'",
+        "how far the number of cells in clusters is from the true one, as a part of that",
+    ),
+    "expected": Measure(
+        "cells expected",
+        "how many cells noise should leave in clusters, from the distribution of the noise "
+        "(Theorems 4 and 5 with the right constants)",
+    ),
     "reached": Measure(
         "cells without noise",
         "of a method that publishes the value from which on it keeps cells: how many it would "
@@ -130,7 +172,8 @@ MEASURES = {
 }
 
 
-_figure = partial(Figure, methods=tuple(METHODS), measures=tuple(MEASURES), is_log=False)
+_USUAL = tuple(name for name in METHODS if name not in RELEASES)
+_figure = partial(Figure, methods=_USUAL, measures=tuple(MEASURES), is_log=False)
 FIGURES = {
     "epsilon": _figure(
         title="How well do private clusters keep the shapes of the true ones?",
@@ -155,72 +198,176 @@ FIGURES = {
         key="percentile",
         values=("0.05", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6"),
     ),
+    "shares": _figure(
+        title="How should PrivTHR divide its budget?",
+        across="part of ε that the counts spend (α)",
+        reading="Going to the right, the counts of the cells get less noise, and the number of "
+        "empty ones gets more.",
+        key="counts_share",
+        values=("0.01", "0.1", "0.3", "0.5", "0.7", "0.9", "0.95", "0.99"),
+        methods=("privthr-paper", "privthr"),
+        epsilons=("0.2", "1"),
+    ),
+    "releases": _figure(
+        title="Can WaveCluster run on what other methods publish?",
+        across="ε",
+        reading="Going to the right, privacy becomes weaker and clusters should become better.",
+        methods=("privthr", "privqt", "wave-baseline", *RELEASES),
+        epsilons=("0.1", "0.2", "0.5", "1", "2"),
+        is_log=True,
+    ),
 }
+KNOBS = {
+    "cells": "cells along each column: 64, or 64,32 for each of two",
+    "percentile": "part of the non-empty cells that is left out (p)",
+    "wavelet": "haar, db2, bior2.2 and so on",
+    "levels": "how often the wavelet halves each axis",
+    "adjacency": "full (corners connect) or face",
+    "counts_share": "part of ε that the counts of privthr and privthr-em spend",
+}
+SHARED = ("cells", "percentile", "wavelet", "levels", "adjacency")
 
 
 class Split(NamedTuple):
     """Nine tenths of the points to find clusters in, one tenth (in -1 .. 1) to measure on."""
 
     table: Table
+    rows: pa.Table
     box: Box
     held_out: FloatArray
 
 
 class Truth(NamedTuple):
-    """What the plain algorithm finds, and the values of the cells in which it finds it."""
+    """What the plain algorithm finds, and the coefficients in which it finds it."""
 
     labels: Labels
-    values: FloatArray
+    coefficients: Coefficients
+    transform: WaveTransform
+
+    @property
+    def marked(self) -> Labels:
+        """The labels, with coefficients that are filled and yet in no cluster as noise."""
+        is_thin = (self.labels == NONE) & (self.coefficients > 0)
+        return np.where(is_thin, NOISE, self.labels)
 
 
 class WaveRunner:
-    """Runs trials on the sets of points of a data folder."""
+    """Runs trials on sets of points, of a data folder or a user's own."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
+    def __init__(
+        self, folder: Path | None, datasets: Mapping[str, ShapeSet | OwnShapes] = SHAPES
+    ) -> None:
+        self._folder, self._datasets = folder, datasets
         self._rows = lru_cache(maxsize=1)(self._read)
         self._split = lru_cache(maxsize=1)(self.cut)
         self._true = lru_cache(maxsize=1)(self._cluster_plainly)
 
     def run_trial(self, trial: Trial) -> dict[str, float]:
         """Publish clusters of nine tenths of the points, and compare them with the true ones."""
-        dataset, fold = trial.dataset, trial.seed % FOLDS
-        cells, percentile = int(trial.setting["cells"]), str(trial.setting["percentile"])
-        split, truth = self._split(dataset, fold), self._true(dataset, fold, cells, percentile)
+        shared = tuple((name, trial.setting[name]) for name in SHARED if name in trial.setting)
+        fold = trial.seed % FOLDS
+        split, truth = self._split(trial.dataset, fold), self._true(trial.dataset, fold, shared)
         if trial.method == PLAIN:
-            return _sizes(truth.labels) | _pictured(trial, truth.labels)
-        method = METHODS[trial.method]
-        common = {"cells": cells, "percentile": percentile, "adjacency": ADJACENCY}
-        chosen = make_method(method.method, {**common, **method.settings})
+            return _sizes(truth.labels) | _pictured(trial, truth.marked)
+        plain, method = _plain(shared), _method(trial, dict(shared))
         begin = perf_counter()
-        made = chosen.release(split.table, budget=Budget.seeded(trial.epsilon), rng=trial.rng())
+        made = method.release(
+            self._input(trial, split, truth), budget=Budget.seeded(trial.epsilon), rng=trial.rng()
+        )
+        found = (
+            plain.of_release(made) if METHODS[trial.method].is_plain else cast("LabeledCells", made)
+        )
         measured = {SECONDS: round(perf_counter() - begin, 4)}
-        release = cast("WaveClusterRelease", made)
-        measured |= compare(truth.labels, release.labels, split.held_out) | _sizes(release.labels)
-        if release.threshold is not None:
-            measured["reached"] = float(np.count_nonzero(truth.values >= release.threshold))
-        return measured | _pictured(trial, release.labels)
+        measured |= compare(truth.labels, found.labels, split.held_out) | _sizes(found.labels)
+        measured |= _against_truth(method, Fraction(trial.epsilon), truth, found)
+        return measured | _pictured(trial, found.labels)
+
+    def _input(self, trial: Trial, split: Split, truth: Truth) -> Table:
+        """Return the points; for other methods their columns are cut where the cells are."""
+        if not METHODS[trial.method].is_plain:
+            return split.table
+        columns = tuple(
+            column(one.name, one.kind, bounds=list(one.bounds), bins=cells)
+            for one, cells in zip(split.box.columns, truth.transform.sizes, strict=True)
+        )
+        return open_table(split.rows, Schema(columns))
 
     def _read(self, dataset: str) -> pa.Table:
-        return SHAPES[dataset].rows(self._folder)
+        return self._datasets[dataset].rows(self._folder)
 
     def cut(self, dataset: str, fold: int) -> Split:
         """Leave one point in ten aside."""
-        rows, schema = self._rows(dataset), SHAPES[dataset].schema
+        rows, schema = self._rows(dataset), self._datasets[dataset].schema
         order = plain_generator(2024).permutation(rows.num_rows)
         is_held_out = order % FOLDS == fold
         box = Box.of(schema)
         away = rows.filter(pa.array(is_held_out))
         points = np.column_stack([away[name].to_numpy() for name in box.names])
-        table = open_table(rows.filter(pa.array(~is_held_out)), schema)
-        return Split(table, box, box.scale(points))
+        kept = rows.filter(pa.array(~is_held_out))
+        return Split(open_table(kept, schema), kept, box, box.scale(points.astype(np.float64)))
 
-    def _cluster_plainly(self, dataset: str, fold: int, cells: int, percentile: str) -> Truth:
-        split = self._split(dataset, fold)
-        transform = WaveTransform((cells, cells))
-        counts = split.table.sum(BoxGrid(split.box, transform.sizes))
-        labels = wave_clusters(counts, transform, Fraction(percentile), ADJACENCY)
-        return Truth(labels, transform.apply(counts) * transform.unit)
+    def _cluster_plainly(
+        self, dataset: str, fold: int, shared: tuple[tuple[str, int | str], ...]
+    ) -> Truth:
+        split, plain = self._split(dataset, fold), _plain(shared)
+        plan = WavePlan.of(split.table.schema, plain)
+        coefficients = plan.transform.apply(split.table.sum(plan.kernel))
+        labels = plan.connect(significant_cells(coefficients, plain.percentile))
+        return Truth(labels, coefficients, plan.transform)
+
+
+def _plain(shared: Collection[tuple[str, int | str]]) -> PlainWaveCluster:
+    """Build the plain algorithm with the settings that all methods share."""
+    found: PlainWaveCluster = build(
+        PlainWaveCluster, NAME, {"adjacency": ADJACENCY, **dict(shared)}
+    )
+    return found
+
+
+def _method(trial: Trial, shared: Mapping[str, int | str]) -> Any:
+    """Build the method of a trial; a share of the budget is for those that have it."""
+    method = METHODS[trial.method]
+    if method.is_plain:
+        return make_method(method.method, method.settings)
+    settings = {"adjacency": ADJACENCY, **shared, **method.settings}
+    if "counts_share" in trial.setting and method.method in ("privthr", "privthr-em"):
+        settings["counts_share"] = str(trial.setting["counts_share"])
+    return make_method(method.method, settings)
+
+
+def _against_truth(
+    method: Any, epsilon: Fraction, truth: Truth, found: LabeledCells
+) -> dict[str, float]:
+    """Compare the number of cells with the true one, and with what noise should make of it."""
+    true = int(np.count_nonzero(truth.labels != NONE))
+    measured = {"k_error": abs(found.significant - true) / true} if true else {}
+    threshold = getattr(found, "threshold", None)
+    if threshold is not None:
+        values = truth.coefficients * truth.transform.unit
+        measured["reached"] = float(np.count_nonzero(values >= threshold))
+    expected = _expected(method, epsilon, truth)
+    return measured if expected is None else {**measured, "expected": expected}
+
+
+def _expected(method: Any, epsilon: Fraction, truth: Truth) -> float | None:
+    """Compute how many cells Theorems 4 and 5 expect, where they apply."""
+    terms = sum_of_terms(truth.transform)
+    if terms is None or epsilon < _LEAST_EPSILON:
+        return None
+    exact = truth.coefficients
+    if isinstance(method, PrivQT):
+        return taken_by_privqt(exact, method.percentile, epsilon, terms, _RISK).expected
+    if isinstance(method, PrivTHR):
+        return taken_by_privthr(
+            exact,
+            method.percentile,
+            counts_rate=epsilon * method.counts_share,
+            rank_rate=epsilon * (1 - method.counts_share),
+            terms=terms,
+            risk=_RISK,
+            variant="direct" if method.is_direct(epsilon) else "paper",
+        ).expected
+    return None
 
 
 def compare(true: Labels, private: Labels, points: FloatArray) -> dict[str, float]:
@@ -262,7 +409,12 @@ def _pictured(trial: Trial, labels: Labels) -> dict[str, float]:
 
 
 def store_labels(labels: Labels) -> dict[str, float]:
-    """Write the labels of cells as measures, so that pictures can be drawn from results alone."""
+    """Write the labels of cells as measures, so that pictures can be drawn from results alone.
+
+    There are no pictures of grids with other than two sides.
+    """
+    if labels.ndim != len(SIDES):
+        return {}
     sides = dict(zip(SIDES, map(float, labels.shape), strict=True))
     cells = np.argwhere(labels != NONE).tolist()
     return sides | {f"{CELL}{x} {y}": float(labels[x, y]) for x, y in cells}
@@ -287,13 +439,13 @@ def in_colors_of(labels: Labels, model: Labels) -> Labels:
     names that the model does not have.
     """
     renamed = np.full_like(labels, NONE)
-    names, sizes = np.unique(labels[labels != NONE], return_counts=True)
+    names, sizes = np.unique(labels[labels >= 0], return_counts=True)
     free = int(max(model.max(initial=NONE), NONE)) + 1
     taken: set[int] = set()
     for name in names[np.argsort(-sizes, kind="stable")]:
         inside = labels == name
         shared = model[inside]
-        wanted, counts = np.unique(shared[shared != NONE], return_counts=True)
+        wanted, counts = np.unique(shared[shared >= 0], return_counts=True)
         choices = [int(w) for w in wanted[np.argsort(-counts, kind="stable")] if w not in taken]
         given = choices[0] if choices else free
         free += not choices
@@ -307,7 +459,8 @@ class WaveStudy(Study[Figure]):
 
     name = NAME
     figures = FIGURES
-    datasets = SHAPES
+    datasets: Mapping[str, ShapeSet | OwnShapes] = SHAPES
+    knobs = KNOBS
     references = REFERENCES
     headers = ("dataset", "measure", "method")
     drawing_caption = "Lines are means, bands one standard deviation."
@@ -320,11 +473,11 @@ class WaveStudy(Study[Figure]):
         """List at each point the plain algorithm on new points, then the methods."""
         require_sklearn()
         for dataset in asked.figure.datasets:
-            shapes = SHAPES[dataset]
+            shapes = self.datasets[dataset]
+            usual: Setting = {"cells": shapes.cells, "percentile": shapes.percentile}
             for seed in range(asked.repeats):
                 for moved in asked.axis():
-                    usual: Setting = {"cells": shapes.cells, "percentile": shapes.percentile}
-                    setting = asked.setting(dataset, **{**usual, **moved})
+                    setting = asked.setting(dataset, **{**usual, **asked.figure.fixed, **moved})
                     if seed < FOLDS:
                         yield Trial(NAME, PLAIN, "none", seed, setting)
                     for epsilon in asked.figure.epsilons:
@@ -333,7 +486,11 @@ class WaveStudy(Study[Figure]):
 
     def runner(self, folder: Path | None) -> RunTrial:
         """Build what runs a trial on the sets of points of a data folder."""
-        return WaveRunner(folder).run_trial
+        return WaveRunner(folder, self.datasets).run_trial
+
+    def own_dataset(self, table: OwnTable) -> OwnShapes:
+        """Take the columns of numbers of a user's own table."""
+        return OwnShapes.of(table.name, table.rows, table.schema)
 
     def names(self, key: Key) -> list[str]:
         """Name a line by dataset, measure and method."""
@@ -372,7 +529,8 @@ class WaveStudy(Study[Figure]):
         rows = self._pictures(results)
         caption = (
             "Cells of a cluster have one color. Each private cluster has the color of the true "
-            "cluster that it shares most cells with, as far as there are enough."
+            "cluster that it shares most cells with, as far as there are enough. Gray cells of "
+            "the true clusters hold points, but too few: noise."
         )
         shapes = Section(
             f"{dataset}: the clusters of one run",
@@ -411,7 +569,7 @@ class WaveStudy(Study[Figure]):
 
     def about(self, dataset: str, results: Sequence[Result]) -> str:
         """Describe a set of points."""
-        shapes = SHAPES[dataset]
+        shapes = self.datasets[dataset]
         return f"{shapes.source}: {shapes.records:,} points, in which people see {shapes.title}."
 
     def findings(self, results: Sequence[Result]) -> list[str]:
@@ -450,18 +608,19 @@ class WaveStudy(Study[Figure]):
             f"Each run leaves one point in {FOLDS} aside. True and private clusters are found in "
             "the others; those left aside are what OCM, 2CE and the F-measure are taken on. "
             f"Each is done {how_often(results)} with fresh noise.",
-            "The wavelet is Haar's, once. Bounds, grid and the part of cells left out are public "
-            "settings that were chosen so that the plain algorithm finds what people see.",
+            "The wavelet is Haar's, once, unless set otherwise. Bounds, grid and the part of cells "
+            "left out are public settings that were chosen so that the plain algorithm finds what "
+            "people see.",
         ]
 
     def costs(self, results: Sequence[Result]) -> list[Listing]:
         """List the settings of each dataset, and the mean time of a release."""
         figure = self.figure_of(results)
+        first = {trial.dataset: trial.setting for trial, _ in reversed(results)}
         settings = [
             [
                 name,
-                "varies" if figure.key == "cells" else str(SHAPES[name].cells),
-                "varies" if figure.key == "percentile" else SHAPES[name].percentile,
+                *("varies" if figure.key == one else str(first[name][one]) for one in SHARED[:2]),
             ]
             for name in dict.fromkeys(trial.dataset for trial, _ in results)
         ]

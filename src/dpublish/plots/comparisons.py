@@ -265,8 +265,13 @@ def draw_errors(panels: Sequence[tuple[str, IntArray, FloatArray]], sanity: floa
     return _render(len(panels), (3.3, 2.6), paint)
 
 
+_NO_LABEL = -1
+NOISE = -2
+"""Label of a cell that holds points and is in no cluster."""
+
+
 class Picture(NamedTuple):
-    """A grid of cells with labels (-1 for none), and what is written above it."""
+    """A grid of cells with labels (-1 for none, -2 for noise), and what is written above it."""
 
     title: str
     labels: NDArray[np.int64]
@@ -299,11 +304,12 @@ def _draw_cells(picture: Picture, left: int, top: int) -> str:
         f'<g transform="translate({left} {top + _TITLE}) '
         f'scale({_SIDE / across:.4f} {_SIDE / up:.4f})">',
     ]
-    for label in np.unique(picture.labels[picture.labels >= 0]).tolist():
+    for label in np.unique(picture.labels[picture.labels != _NO_LABEL]).tolist():
         path = "".join(
             f"M{x} {up - 1 - y}h1v1h-1z" for x, y in np.argwhere(picture.labels == label).tolist()
         )
-        drawn.append(f'<path d="{path}" fill="{_CELL_COLORS[label % len(_CELL_COLORS)]}"/>')
+        color = FRAME if label == NOISE else _CELL_COLORS[label % len(_CELL_COLORS)]
+        drawn.append(f'<path d="{path}" fill="{color}"/>')
     return "".join([*drawn, "</g>"])
 
 

@@ -10,13 +10,17 @@ import pytest
 from dpublish.accuracy.noise_distribution import noise_pmf
 from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.core import run as run_module
+from dpublish.core.registry import make_method
 from dpublish.errors import InvalidParameter
 from dpublish.methods.wavecluster import baseline
 from dpublish.methods.wavecluster.baseline import (
+    Pieces,
     WaveBaseline,
     combine,
+    distribute,
     distribute_cells,
-    distribute_parts,
+    draw_points,
+    pieces_of,
     split_sizes,
 )
 from dpublish.methods.wavecluster.plan import WavePlan
@@ -60,6 +64,14 @@ class TestEveryVariant:
             release = run(kind(cells=8, wavelet=wavelet, levels=levels), square(POINTS * 20))
             assert release.labels.shape == (8 >> levels,) * 2
 
+    def test_columns_may_have_different_numbers_of_cells(self, kind):
+        release = run(make_method(kind.name, {"cells": "8,4"}), square(POINTS * 20))
+        assert release.grid.sizes == (8, 4)
+        assert release.labels.shape == (4, 2)
+        again = make_method(kind.name, dict(release.receipt.settings))  # as a receipt keeps them
+        assert again.cells == (8, 4)
+        assert hash(again) == hash(kind(cells=(8, 4)))
+
     def test_the_budget_is_emptied(self, kind):
         budget = Budget.seeded("0.7")
         release = kind(cells=4).release(square(POINTS), budget=budget, rng=seeded(1))
@@ -73,6 +85,9 @@ class TestEveryVariant:
             {"cells": 5},
             {"cells": 0},
             {"cells": 4000},
+            {"cells": (4, 5)},
+            {"cells": (4,)},
+            {"cells": (4, 0)},
             {"levels": 0},
             {"levels": 4, "cells": 8},
             {"wavelet": "dbl2"},
@@ -236,13 +251,53 @@ class TestAdaptiveGrid:
     def test_distributing_keeps_every_record_and_its_position(self):
         splits = np.array([1, 3, 2, 5])
         parts = plain_generator(1).random(int((splits**2).sum()))
-        found = distribute_parts(parts, splits, 2, (8, 6))
+        found = distribute(pieces_of(parts, splits, 2), (8, 6))
         assert found.sum() == pytest.approx(parts.sum())
         assert found[:4, :3].sum() == pytest.approx(parts[0])
         assert found[4:, 3:].sum() == pytest.approx(parts[-25:].sum())
         fine = plain_generator(2).random((7, 3, 5))
         assert distribute_cells(fine, (2, 4, 10)).sum() == pytest.approx(fine.sum())
         assert distribute_cells(fine, (7, 3, 5)) == pytest.approx(fine)
+
+    def test_drawn_points_are_as_frequent_as_their_areas(self):
+        # Three pieces of a third of the box each, over four by two cells.
+        row, column = np.array([0, 1, 2]), np.array([0, 0, 0])
+        pieces = [Pieces(np.array([0.0, 899.6, 300.0]), (row, column), 3)]
+        drawn = [draw_points(pieces, (4, 2), plain_generator(seed)) for seed in range(400)]
+        assert {int(one.sum()) for one in drawn} == {1200}  # rounded, and none is lost
+        assert not np.any(drawn[0][0]) or drawn[0][0].sum() < 900
+        mean = np.mean(drawn, axis=0)
+        # The middle third covers the cells from 1/4 to 3/4 by halves; one third of the height.
+        expected = distribute([Pieces(np.array([0.0, 900.0, 300.0]), (row, column), 3)], (4, 2))
+        assert mean == pytest.approx(expected, abs=4)
+        assert np.std([one[1, 0] for one in drawn]) == pytest.approx(
+            (900 * 0.5 * 0.5) ** 0.5, rel=0.15
+        )
+
+    def test_drawn_points_are_counted_in_any_number_of_columns(self):
+        cube = np.unravel_index(np.arange(27), (3, 3, 3))
+        pieces = [Pieces(np.full(27, 50.0), cube, 3)]
+        found = draw_points(pieces, (2, 4, 3), plain_generator(1))
+        assert found.sum() == 27 * 50
+        assert np.all(found.sum(axis=(0, 1)) == 450)  # the same cells along the last column
+
+    def test_huge_estimates_are_drawn_without_drawing_every_point(self):
+        pieces = [Pieces(np.array([1e15]), (np.zeros(1, int), np.zeros(1, int)), 1)]
+        assert draw_points(pieces, (4, 4), plain_generator(1)).sum() == 1 << 40
+
+    def test_no_estimate_draws_nothing(self):
+        pieces = [Pieces(np.array([0.4]), (np.zeros(1, int), np.zeros(1, int)), 1)]
+        assert not draw_points(pieces, (4, 4), plain_generator(1)).any()
+
+    def test_the_baseline_as_printed_publishes_whole_points(self):
+        table = square(POINTS * 100)
+        drawn = run(WaveBaseline(cells=4, points="drawn"), table)
+        even = run(WaveBaseline(cells=4), table)
+        assert np.all(drawn.counts == np.rint(drawn.counts))
+        assert not np.all(even.counts == np.rint(even.counts))
+        assert drawn.counts.sum() == pytest.approx(even.counts.sum(), abs=60)  # rounding only
+        with pytest.raises(InvalidParameter, match="points"):
+            WaveBaseline(points="sampled")
 
     def test_a_huge_noisy_count_does_not_make_too_many_parts(self):
         splits = split_sizes(np.full(10_000, 10**15), Fraction(1))

@@ -7,7 +7,7 @@ other than two columns it is a uniform one (UG).
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -16,14 +16,17 @@ from dpublish.accuracy.intervals import half_width
 from dpublish.aggregates.box_grid import MOST_CELLS, BoxGrid
 from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
+from dpublish.errors import require_known
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.wavecluster.kernels import SplitGrid
 from dpublish.methods.wavecluster.plan import WaveMethod, WavePlan, require_share
 from dpublish.methods.wavecluster.released import WaveClusterRelease
-from dpublish.methods.wavecluster.wavecluster import significant_cells
+from dpublish.methods.wavecluster.wavecluster import MOST_PER_CELL, significant_cells
 from dpublish.privacy.budget import Budget
 from dpublish.types import FloatArray, IntArray
 
+Points = Literal["even", "drawn"]
+POINTS = ("even", "drawn")
 ALPHA = Fraction(1, 2)
 _PARTS = 1 << 10  # estimates are whole multiples of this part of a record
 _FIRST_CONSTANT, _SECOND_CONSTANT = 10, 5
@@ -35,9 +38,9 @@ _MOST_SPLIT = 64
 class WaveBaseline(WaveMethod):
     """Publish clusters of any shape, found by WaveCluster in a noisy adaptive grid.
 
-    The adaptive grid is finer where there are more records.  Its estimates are distributed
-    evenly over WaveCluster's own grid, where the plain algorithm runs.  Choose it to compare
-    with the paper's baseline; choose `PrivTHR` otherwise.
+    The adaptive grid is finer where there are more records.  Its estimates are distributed over
+    WaveCluster's own grid, evenly or as points that are drawn, and the plain algorithm runs
+    there.  Choose it to compare with the paper's baseline; choose `PrivTHR` otherwise.
 
     Guarantee:
         Pure epsilon-differential privacy for adding or removing one record.  The number of
@@ -47,6 +50,8 @@ class WaveBaseline(WaveMethod):
     Parameters:
         columns, cells, wavelet, levels: The grid and how it is smoothed, as for `PrivTHR`.
         percentile, adjacency, min_cells: What makes a cluster, as for `PrivTHR`.
+        points: How an estimate gets into WaveCluster's own grid: `"even"` divides it in
+            proportion to the area; `"drawn"` rounds it and draws as many points, as printed.
         size_share: Part of epsilon that the number of records spends.
 
     Returns:
@@ -64,19 +69,25 @@ class WaveBaseline(WaveMethod):
     Reference:
         L. Chen, T. Yu, R. Chirkova, "WaveCluster with Differential Privacy", CIKM 2015;
         W. Qardaji, W. Yang, N. Li, "Differentially Private Grids for Geospatial Data", ICDE
-        2013, with a noisy number of records.
+        2013, with a noisy number of records.  As printed with `points` drawn.
     """
 
     name: ClassVar[str] = "wave-baseline"
     publishes: ClassVar[str] = "clusters of any shape, found in an adaptive grid"
     prefer_when: ClassVar[str] = "you want the baseline that other shape methods have to beat"
 
+    points: Points = setting(
+        "How an estimate gets into WaveCluster's own grid: even divides it in proportion to the "
+        "area, drawn rounds it and draws as many points.",
+        default="even",
+    )
     size_share: Fraction = setting(
         "Part of epsilon that pays for the number of records.", default=Fraction(2, 100)
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require_known("points", self.points, POINTS)
         require_share("size_share", self.size_share)
 
     def _release(self, run: Run) -> WaveClusterRelease:
@@ -87,7 +98,8 @@ class WaveBaseline(WaveMethod):
             sequential composition: the number of records, the counts of the first cells and
             those of their parts each move by 1 in all and get noise of rate their share.  The
             first cells depend on the noisy number, their parts on the noisy counts; where
-            they lie is not learned from rows.  All else is computed from the noisy counts.
+            they lie is not learned from rows.  All else is computed from the noisy counts;
+            points are drawn from these, by a generator that no record decides.
         """
         plan = WavePlan.of(run.schema, self)
         # Opened before any row is read: a budget that is already used stops here.
@@ -96,10 +108,14 @@ class WaveBaseline(WaveMethod):
         size = run.noisy_size(int(run.sum(everyone)[0]), budget=budgets["size"])
         make = adaptive_estimates if plan.box.dimensions == 2 else uniform_estimates
         estimates = make(run, plan, size, budget=budgets["grid"])
-        whole = np.rint(estimates * _PARTS).astype(np.int64)
+        if self.points == "drawn":
+            whole, unit = draw_points(estimates, plan.transform.sizes, run.public_generator()), 1
+        else:
+            shares = distribute(estimates, plan.transform.sizes)
+            whole, unit = np.rint(shares * _PARTS).astype(np.int64), _PARTS
         significant = significant_cells(plan.transform.apply(whole), self.percentile)
         run.step(1, 1, "grid")
-        return plan.publish(run, significant, whole / _PARTS)
+        return plan.publish(run, significant, whole / unit)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction
@@ -130,8 +146,22 @@ class WaveBaseline(WaveMethod):
         return ExpectedError(summary, figures, target="one_part_95")
 
 
-def adaptive_estimates(run: Run, plan: WavePlan, size: int, *, budget: Budget) -> FloatArray:
-    """Estimate the counts of the plan's grid from an adaptive grid of two columns.
+class Pieces(NamedTuple):
+    """Estimates of pieces of the box, all equally large.
+
+    Attributes:
+        estimates: How many records each piece holds; at least 0.
+        positions: For each column, the number of each piece along it.
+        fine: Pieces that would lie along each column, were all of the box cut so.
+    """
+
+    estimates: FloatArray
+    positions: tuple[IntArray, ...]
+    fine: int
+
+
+def adaptive_estimates(run: Run, plan: WavePlan, size: int, *, budget: Budget) -> list[Pieces]:
+    """Estimate the parts of an adaptive grid of two columns, those of each size together.
 
     Privacy:
         `run.epsilon`-differentially private when one record is added or removed, for any
@@ -147,12 +177,11 @@ def adaptive_estimates(run: Run, plan: WavePlan, size: int, *, budget: Budget) -
     splits = split_sizes(first, epsilon)
     fine = SplitGrid(plan.box, along, splits)
     parts = run.add_noise(run.sum(fine), of=fine, budget=budgets["parts"])
-    estimates = np.maximum(combine(first, parts, splits), 0)
-    return distribute_parts(estimates, splits, along, plan.transform.sizes)
+    return pieces_of(np.maximum(combine(first, parts, splits), 0), splits, along)
 
 
-def uniform_estimates(run: Run, plan: WavePlan, size: int, *, budget: Budget) -> FloatArray:
-    """Estimate the counts of the plan's grid from an equal grid, for any number of columns.
+def uniform_estimates(run: Run, plan: WavePlan, size: int, *, budget: Budget) -> list[Pieces]:
+    """Estimate the cells of an equal grid, for any number of columns.
 
     Privacy:
         `run.epsilon`-differentially private when one record is added or removed, for any
@@ -162,8 +191,9 @@ def uniform_estimates(run: Run, plan: WavePlan, size: int, *, budget: Budget) ->
     along = uniform_size(size, budget.epsilon, plan.box.dimensions)
     cells = BoxGrid(plan.box, (along,) * plan.box.dimensions)
     counts = run.add_noise(run.sum(cells), of=cells, budget=budget)
-    estimates = np.maximum(counts, 0).astype(np.float64).reshape(cells.sizes)
-    return distribute_cells(estimates, plan.transform.sizes)
+    positions = np.unravel_index(np.arange(cells.cells), cells.sizes)
+    estimates = np.maximum(counts, 0).astype(np.float64)
+    return [Pieces(estimates, tuple(np.asarray(p, dtype=np.int64) for p in positions), along)]
 
 
 # --- Grids that are finer where there are more records ---------------------------------------
@@ -221,30 +251,39 @@ def combine(first: IntArray, parts: IntArray, splits: IntArray) -> FloatArray:
     return np.asarray(parts + surplus[of_cell], dtype=np.float64)
 
 
-def distribute_parts(
-    estimates: FloatArray, splits: IntArray, size: int, sizes: tuple[int, ...]
-) -> FloatArray:
-    """Distribute the parts of a grid of two columns over another grid, in proportion to the area.
+def pieces_of(estimates: FloatArray, splits: IntArray, along: int) -> list[Pieces]:
+    """Group the parts of a grid of two columns by their size.
 
     Args:
         estimates: Parts of all cells, cell by cell.
         splits: Parts along each side of each cell.
-        size: First cells along each column.
-        sizes: Cells of the other grid along each column.
+        along: First cells along each column.
     """
     starts = np.concatenate(([0], np.cumsum(splits**2)))
-    found = np.zeros(sizes)
+    found = []
     for split in np.unique(splits).tolist():
         cells = np.flatnonzero(splits == split)
         inside = np.arange(split * split)
-        rows = (cells // size * split)[:, None] + inside // split
-        columns = (cells % size * split)[:, None] + inside % split
-        fine = size * split
+        rows = (cells // along * split)[:, None] + inside // split
+        columns = (cells % along * split)[:, None] + inside % split
         values = estimates[starts[cells][:, None] + inside]
-        part = sparse.csr_array(
-            (values.ravel(), (rows.ravel(), columns.ravel())), shape=(fine, fine)
-        )
-        found += (overlaps(sizes[0], fine) @ part @ overlaps(sizes[1], fine).T).toarray()
+        found.append(Pieces(values.ravel(), (rows.ravel(), columns.ravel()), along * split))
+    return found
+
+
+def distribute(pieces: list[Pieces], sizes: tuple[int, ...]) -> FloatArray:
+    """Distribute pieces over the cells of a grid, in proportion to the volume."""
+    found = np.zeros(sizes)
+    for several in pieces:
+        if len(sizes) == 2:
+            shape = (several.fine, several.fine)
+            part = sparse.csr_array((several.estimates, several.positions), shape=shape)
+            across, up = (overlaps(size, several.fine) for size in sizes)
+            found += (across @ part @ up.T).toarray()
+        else:
+            dense = np.zeros((several.fine,) * len(sizes))
+            dense[several.positions] = several.estimates
+            found += distribute_cells(dense, sizes)
     return found
 
 
@@ -256,6 +295,56 @@ def distribute_cells(counts: FloatArray, sizes: tuple[int, ...]) -> FloatArray:
         flat = overlaps(size, along.shape[0]) @ along.reshape(along.shape[0], -1)
         found = np.moveaxis(flat.reshape(size, *along.shape[1:]), 0, axis)
     return found
+
+
+def draw_points(pieces: list[Pieces], sizes: tuple[int, ...], rng: np.random.Generator) -> IntArray:
+    """Round the estimate of each piece, draw as many points evenly in it, and count by cell.
+
+    A point's coordinates are independent, so counting the points of a piece along one column
+    after the other is the same as drawing each of them, and huge counts take no longer.
+    """
+    found = np.zeros(sizes, dtype=np.int64)
+    for several in pieces:
+        whole = np.minimum(np.rint(several.estimates), MOST_PER_CELL).astype(np.int64)
+        filled = np.flatnonzero(whole)
+        counts, cells = whole[filled], np.zeros(filled.size, dtype=np.int64)
+        positions = [along[filled] for along in several.positions]
+        for axis, size in enumerate(sizes):
+            cells, counts, source = _draw_along(
+                cells * size, counts, positions[axis], overlaps(size, several.fine), rng
+            )
+            positions = [along[source] for along in positions]
+        np.add.at(found.reshape(-1), cells, counts)
+    return found
+
+
+def _draw_along(
+    cells: IntArray, counts: IntArray, positions: IntArray, overlap: Any, rng: np.random.Generator
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Split counts over the cells that their pieces meet along one column, by their lengths.
+
+    Returns the cells, the counts, and from which of the given ones each comes.
+    """
+    table = overlap.tocsc()
+    starts = table.indptr[positions].astype(np.int64)
+    meets = table.indptr[positions + 1] - starts
+    left, rest = counts.copy(), np.ones(counts.size)
+    found: list[tuple[IntArray, IntArray, IntArray]] = []
+    for step in range(int(meets.max(initial=0))):
+        here = np.flatnonzero((step < meets) & (left > 0))
+        share = table.data[starts[here] + step]
+        is_last = meets[here] == step + 1
+        odds = np.where(is_last, 1.0, np.clip(share / np.maximum(rest[here], 1e-12), 0, 1))
+        drawn = rng.binomial(left[here], odds)
+        left[here] -= drawn
+        rest[here] -= share
+        kept = drawn > 0
+        target = cells[here] + table.indices[starts[here] + step]
+        found.append((target[kept], drawn[kept], here[kept]))
+    if not found:
+        return cells[:0], counts[:0], cells[:0]
+    targets, drawns, sources = zip(*found, strict=True)
+    return np.concatenate(targets), np.concatenate(drawns), np.concatenate(sources)
 
 
 def overlaps(coarse: int, fine: int) -> Any:

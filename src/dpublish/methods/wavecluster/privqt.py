@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpublish.accuracy.intervals import count_errors
 from dpublish.core.method import ExpectedError, Run
 from dpublish.data.schema import Schema
 from dpublish.mechanisms.exact.sampler import require_rate
@@ -72,14 +71,15 @@ class PrivQT(WaveMethod):
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
-        """Predict the error of one count, of all counts at once, and of the total."""
+        """Predict the errors of counts and coefficients, and how many empty ones get through."""
         require_rate(epsilon)
         plan = WavePlan.of(schema, self)
-        figures = plan.figures() | count_errors(epsilon, plan.kernel.cells, None)
+        figures = plan.figures() | plan.noise_figures(epsilon)
         if n_records:
             figures["records_per_cell"] = n_records / plan.kernel.cells
         summary = (
             f"{plan.kernel.cells:,} cells; each count within {figures['one_cell_95']:,.0f} of "
-            "the truth (95 %)"
+            f"the truth (95 %); noise makes {100 * figures['lifted_share']:.0f} of 100 empty "
+            "coefficients look filled"
         )
         return ExpectedError(summary, figures, target="one_cell_95")

@@ -1,12 +1,14 @@
 """PrivTHR: clusters of any shape, with a noisy number of significant coefficients."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpublish.accuracy.intervals import count_errors, half_width
+from dpublish.accuracy.intervals import half_width
 from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import require_known
@@ -22,6 +24,7 @@ from dpublish.methods.wavecluster.wavecluster import (
 
 Variant = Literal["auto", "direct", "paper"]
 _DIRECT_FROM = Fraction(3, 10)
+_TWO_SIDED = 1.96  # standard deviations that hold 95 % of a normal distribution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,14 +129,28 @@ class PrivTHR(WaveMethod):
     def count_significant(self, noisy: Coefficients, empty: int, epsilon: Fraction) -> int:
         """Compute how many coefficients to take (k'), from public numbers only."""
         empty = min(max(empty, 0), noisy.size)
-        is_direct = epsilon >= _DIRECT_FROM if self.variant == "auto" else self.variant == "direct"
-        if is_direct:
+        if self.is_direct(epsilon):
             return significant_count(noisy.size - empty, self.percentile)
         # Noise lifts about half of the empty coefficients above 0.  It is an integer and may
         # be 0: such a coefficient counts as half lifted.
         lifted = 2 * int(np.count_nonzero(noisy > 0)) + int(np.count_nonzero(noisy == 0))
         positive = (lifted - empty) // 2
         return max(significant_count(positive, self.percentile), 0)
+
+    def is_direct(self, epsilon: Fraction) -> bool:
+        """Whether the noisy number of empty coefficients is subtracted from all of them."""
+        return epsilon >= _DIRECT_FROM if self.variant == "auto" else self.variant == "direct"
+
+    def _missed(self, plan: WavePlan, figures: Mapping[str, float], epsilon: Fraction) -> float:
+        """Predict by how much k' is off: by noise in the number of empty coefficients.
+
+        The paper's variant takes half of that number off, and adds the deviation of how many
+        empty ones are lifted, which is largest if all are empty.
+        """
+        off = figures["positive_coefficients_95"]
+        if not self.is_direct(epsilon):
+            off = off / 2 + _TWO_SIDED * sqrt(plan.transform.size) / 2
+        return float(1 - self.percentile) * off
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction
@@ -144,13 +161,15 @@ class PrivTHR(WaveMethod):
         rank_rate = epsilon * (1 - self.counts_share) / positive_sensitivity(plan.transform)
         require_rate(rate)
         require_rate(rank_rate)
-        figures = plan.figures() | count_errors(rate, plan.kernel.cells, None)
+        figures = plan.figures() | plan.noise_figures(rate)
         figures["positive_coefficients_95"] = half_width(rank_rate, np.ones(1), 0.95)
+        figures["significant_95"] = self._missed(plan, figures, epsilon)
         if n_records:
             figures["records_per_cell"] = n_records / plan.kernel.cells
         summary = (
             f"{plan.kernel.cells:,} cells; each count within {figures['one_cell_95']:,.0f} and "
             f"the number of positive coefficients (of {plan.transform.size:,}) within "
-            f"{figures['positive_coefficients_95']:,.0f} of the truth (95 %)"
+            f"{figures['positive_coefficients_95']:,.0f} of the truth (95 %); a coefficient of "
+            f"{figures['all_coefficients_95']:,.0f} records stands out from all noise"
         )
         return ExpectedError(summary, figures, target="one_cell_95")

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpublish.accuracy.intervals import count_errors
 from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.data.schema import Schema
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.rank_threshold import rank_scale
 from dpublish.mechanisms.selection import selection_rate
+from dpublish.methods.wavecluster.bounds import rank_bound
 from dpublish.methods.wavecluster.plan import WaveMethod, WavePlan, require_share
 from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.methods.wavecluster.wavecluster import Coefficients, WaveTransform, rank_sensitivity
@@ -115,11 +115,22 @@ class PrivTHREM(WaveMethod):
         require_rate(rate)
         scale = rank_scale(rank_sensitivity(plan.transform, self.percentile), self.percentile)
         rank_rate = selection_rate(epsilon * (1 - self.counts_share), scale)
-        figures = plan.figures() | count_errors(rate, plan.kernel.cells, None)
+        figures = plan.figures() | plan.noise_figures(rate)
         # Ranks off by more than this have less than 5 % of the weight of the right one.
         figures["rank_95"] = log(1 / _OUTSIDE) / float(rank_rate * self.percentile.denominator)
         if n_records:
             figures["records_per_cell"] = n_records / plan.kernel.cells
+            # In records: none of the coefficients exceeds all records, and the wanted one is
+            # at least a record above the next.
+            above = highest_threshold(np.zeros(1, dtype=np.int64), plan.transform, rate)
+            most = n_records + figures["all_coefficients_95"] + above / plan.heaviest
+            figures["rank_bound_95"] = rank_bound(
+                epsilon * (1 - self.counts_share),
+                rank_sensitivity(plan.transform, self.percentile),
+                candidates=most,
+                right=1,
+                risk=_OUTSIDE,
+            )
         summary = (
             f"{plan.kernel.cells:,} cells; each count within {figures['one_cell_95']:,.0f} of the "
             f"truth (95 %); the threshold's rank off by some {figures['rank_95']:,.0f}"

@@ -138,8 +138,88 @@ WAVE_GRID = Codec(_write_grid, _read_grid)
 """A grid and its wavelet; the box is that of the schema."""
 
 
+class LabeledCells:
+    """Cells of a grid with counts, and the clusters of their coefficients.
+
+    Attributes:
+        grid: Cells, wavelet, and to which coefficient each cell belongs.
+        counts: Counts (or estimates) of all cells, row by row.
+        labels: Cluster of each coefficient, shaped by the axes; -1 where there is none.
+    """
+
+    grid: WaveGrid
+    counts: FloatArray
+    labels: IntArray
+
+    @property
+    def box(self) -> Box:
+        """The columns and their public bounds."""
+        return self.grid.box
+
+    @property
+    def clusters(self) -> int:
+        """Number of clusters; there may be none."""
+        return int(self.labels.max(initial=NO_CLUSTER)) + 1
+
+    @property
+    def significant(self) -> int:
+        """Number of coefficients that lie in a cluster."""
+        return int(np.count_nonzero(self.labels != NO_CLUSTER))
+
+    @cached_property
+    def cell_labels(self) -> IntArray:
+        """The cluster of every cell of the grid, row by row; -1 where there is none."""
+        return self.grid.of_cells(self.labels)
+
+    def masses(self) -> FloatArray:
+        """Add up the noisy counts of each cluster."""
+        inside = self.cell_labels != NO_CLUSTER
+        sums = np.zeros(self.clusters)
+        np.add.at(sums, self.cell_labels[inside], self.counts[inside])
+        return sums
+
+    def label(self, rows: Any) -> IntArray:
+        """Find the cluster of each of `rows`; -1 where there is none, or a value is missing.
+
+        `rows` is any Arrow-compatible object.  Labels are looked up in the published cells.
+        Labels of private rows would be private again: they are for their owner only.
+        """
+        table = rows if isinstance(rows, pa.Table) else pa.table(rows)
+        known = np.ones(table.num_rows, dtype=np.bool_)
+        values = {}
+        for column in self.box.columns:
+            if table.column_names.count(column.name) != 1:
+                raise InvalidQuery(f"the rows must have a column {column.name!r}, once")
+            values[column.name], keep = column.values(table[column.name])
+            known &= True if keep is None else keep
+        cells = self.grid.locate(values, table.num_rows)
+        return np.where(known, self.cell_labels[cells], NO_CLUSTER)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return the clusters, the labeled coefficients, and the cells by their middles."""
+        numbers = np.flatnonzero(self.labels.ravel() != NO_CLUSTER)
+        inside = self.labels.ravel()[numbers]
+        clusters = {
+            "cluster": np.arange(self.clusters, dtype=np.int64),
+            "coefficients": np.bincount(inside, minlength=self.clusters).astype(np.int64),
+            "noisy_count": self.masses(),
+        }
+        middles = np.ascontiguousarray(self.grid.centers().T)
+        cells = {
+            "cell_number": np.arange(self.counts.size, dtype=np.int64),
+            **dict(zip(self.box.names, middles, strict=True)),
+            "noisy_count": self.counts,
+            "cluster": pa.array(self.cell_labels, mask=self.cell_labels == NO_CLUSTER),
+        }
+        return {
+            "clusters": pa.table(clusters),
+            "coefficients": pa.table({"coefficient_number": numbers, "cluster": inside}),
+            "cells": pa.table(cells),
+        }
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class WaveClusterRelease(Release):
+class WaveClusterRelease(LabeledCells, Release):
     """Clusters of significant coefficients over a noisy grid.
 
     Attributes:
@@ -194,50 +274,6 @@ class WaveClusterRelease(Release):
         if not np.isfinite(self.counts).all():
             raise InvalidParameter("noisy counts must be finite")
 
-    @property
-    def box(self) -> Box:
-        """The columns and their public bounds."""
-        return self.grid.box
-
-    @property
-    def clusters(self) -> int:
-        """Number of clusters; there may be none."""
-        return int(self.labels.max(initial=NO_CLUSTER)) + 1
-
-    @property
-    def significant(self) -> int:
-        """Number of coefficients that lie in a cluster."""
-        return int(np.count_nonzero(self.labels != NO_CLUSTER))
-
-    @cached_property
-    def cell_labels(self) -> IntArray:
-        """The cluster of every cell of the grid, row by row; -1 where there is none."""
-        return self.grid.of_cells(self.labels)
-
-    def masses(self) -> FloatArray:
-        """Add up the noisy counts of each cluster."""
-        inside = self.cell_labels != NO_CLUSTER
-        sums = np.zeros(self.clusters)
-        np.add.at(sums, self.cell_labels[inside], self.counts[inside])
-        return sums
-
-    def label(self, rows: Any) -> IntArray:
-        """Find the cluster of each of `rows`; -1 where there is none, or a value is missing.
-
-        `rows` is any Arrow-compatible object.  Labels are looked up in the published cells.
-        Labels of private rows would be private again: they are for their owner only.
-        """
-        table = rows if isinstance(rows, pa.Table) else pa.table(rows)
-        known = np.ones(table.num_rows, dtype=np.bool_)
-        values = {}
-        for column in self.box.columns:
-            if table.column_names.count(column.name) != 1:
-                raise InvalidQuery(f"the rows must have a column {column.name!r}, once")
-            values[column.name], keep = column.values(table[column.name])
-            known &= True if keep is None else keep
-        cells = self.grid.locate(values, table.num_rows)
-        return np.where(known, self.cell_labels[cells], NO_CLUSTER)
-
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows from the grid: `n` of them, or as many as were counted.
 
@@ -269,28 +305,6 @@ class WaveClusterRelease(Release):
     @cached_property
     def _grid_counts(self) -> GridCounts:
         return GridCounts(self.box, self.grid.sizes, self.counts, self.noise_rate)
-
-    def tables(self) -> dict[str, pa.Table]:
-        """Return the clusters, the labeled coefficients, and the cells by their middles."""
-        numbers = np.flatnonzero(self.labels.ravel() != NO_CLUSTER)
-        inside = self.labels.ravel()[numbers]
-        clusters = {
-            "cluster": np.arange(self.clusters, dtype=np.int64),
-            "coefficients": np.bincount(inside, minlength=self.clusters).astype(np.int64),
-            "noisy_count": self.masses(),
-        }
-        middles = np.ascontiguousarray(self.grid.centers().T)
-        cells = {
-            "cell_number": np.arange(self.counts.size, dtype=np.int64),
-            **dict(zip(self.box.names, middles, strict=True)),
-            "noisy_count": self.counts,
-            "cluster": pa.array(self.cell_labels, mask=self.cell_labels == NO_CLUSTER),
-        }
-        return {
-            "clusters": pa.table(clusters),
-            "coefficients": pa.table({"coefficient_number": numbers, "cluster": inside}),
-            "cells": pa.table(cells),
-        }
 
     @classmethod
     def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:
