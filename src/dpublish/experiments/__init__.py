@@ -20,6 +20,7 @@ _STUDIES = {
         50,
     ),
     "classification": ("How often are classifiers wrong that learn from private releases", 1),
+    "grid-quality": ("How good is the score by which PrivPfC chooses its grid", 1),
     "kmeans": ("How far do records lie from centers that were found privately (NICV)", 10),
     "wavecluster": (
         "How well do private clusters keep the shapes of the true ones (WaveCluster)",

@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpublish.errors import InvalidParameter
-from dpublish.methods.privpfc.grid_quality import SMALLEST_EPSILON, GridQuality
+from dpublish.methods.privpfc.grid_quality import (
+    SMALLEST_EPSILON,
+    GridQuality,
+    best_lead,
+    largest_change,
+)
 from dpublish.testing import privacy_loss
 
 EPSILONS = ["0.01", "0.1", "0.5", "1", "2", "5"]
@@ -128,6 +133,36 @@ def probability_first(apart, others, epsilon):
 def test_counting_all_classes_would_change_by_more_than_the_paper_says(classes, least, most):
     told_right = [x * probability_first(x, classes - 1, 0.1) for x in range(80)]
     assert least <= np.diff(told_right).max() <= most
+
+
+def change(lead, epsilon):
+    """Eq. 4 as the paper prints it, over real leads."""
+
+    def lost(x):
+        return np.exp(-epsilon * x) / 2 * (1 + epsilon * x / 2)
+
+    return np.abs((lead - 1) * (lost(lead - 1) - lost(lead)) + (1 - lost(lead)))
+
+
+@pytest.mark.parametrize("epsilon", [1e-5, 0.01, 0.1, 0.5, 1, 2, 5, 20, 100])
+def test_the_best_lead_in_closed_form_is_where_the_printed_curve_is_highest(epsilon):
+    lead = best_lead(epsilon)
+    leads = np.linspace(1, max(3 * lead, 10), 200_001)
+    highest = change(leads, epsilon).max()
+    assert change(lead, epsilon) == pytest.approx(highest, abs=1e-7)
+    if epsilon <= 5:
+        assert change(lead * 0.98, epsilon) < change(lead, epsilon)
+        assert change(lead * 1.02, epsilon) < change(lead, epsilon)
+
+
+@pytest.mark.parametrize("text", [*EPSILONS, "0.0001", "20", "100"])
+def test_the_paper_and_the_table_have_the_same_sensitivity(text):
+    quality = quality_of(text)
+    tabulated = (quality.range_sensitivity / quality.unit + 1) / 2
+    assert largest_change(float(text)) == pytest.approx(tabulated, abs=3e-6)
+    whole = change(np.arange(1, 60 / float(text) + 3), float(text)).max()
+    assert largest_change(float(text)) == pytest.approx(whole, abs=1e-12)
+    assert tabulated <= 1.1
 
 
 # --- that a choice by it hides records ----------------------------------------------------------
