@@ -130,7 +130,7 @@ FIGURES: dict[str, Figure] = {
     "tree": _one_page(
         title="Decision trees: rows to train on, or a tree grown privately?",
         reading=_ONE_LINE_EACH,
-        methods=(*_WITH_PRINTED, "diffpid3", "diffpc45"),
+        methods=(*_WITH_PRINTED, "diffpid3", "diffpc45", "diffpc45-entropy"),
         measures=("tree", MAJORITY),
     ),
     "svm": _one_page(

@@ -98,6 +98,11 @@ VARIANTS = {
         "diffpid3",
         {"cuts": "staged", "prune": True},
     ),
+    "diffpc45-entropy": Variant(
+        "DiffP-C4.5 with C4.5's own score, the information gain, instead of the majority's records",
+        "diffpid3",
+        {"cuts": "staged", "prune": True, "score": "entropy", "max_records": 100_000},
+    ),
     "privgene-plain": Variant(
         "PrivGene with the plain exponential mechanism and ten parents",
         "privgene",
