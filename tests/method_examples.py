@@ -159,6 +159,11 @@ EXAMPLES = {
         {"target": "sex", "noise": "spherical", "regularization": Fraction(1, 100)},
     ],
     "output-perturbation": [{"target": "sex"}, {"target": "town", "predictors": ("age",)}],
+    "private-svm": [
+        {"target": "sex"},
+        {"target": "town", "predictors": ("age",), "cost": Fraction(10)},
+        {"target": "sex", "features": "random-fourier", "waves": 3, "bandwidth": Fraction(1)},
+    ],
     "functional": [
         {"target": "sex"},
         {"target": "town", "predictors": ("age", "height"), "bound": Fraction(1, 2)},
@@ -168,6 +173,7 @@ EXAMPLES = {
         {"target": "sex"},
         {"target": "age", "model": "linear", "predictors": ("sex", "town"), "blocks": 3},
         {"target": "town", "predictors": ("height",), "bound": Fraction(1, 4)},
+        {"target": "sex", "predictors": ("age",), "model": "svm", "blocks": 4},
     ],
     "kmeans": [{"n_clusters": 2}, {"n_clusters": 5, "columns": ("height",)}],
     "dplloyd": [

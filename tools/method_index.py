@@ -24,7 +24,7 @@ ORDER = [
     "histogram", "marginals", "privpfc", "diffgen", "pph", "privbayes", "dpcopula",
     "dpcopula-hybrid", "psd", "ug", "ag", "privelet", "p-hp", "filter-priority", "diffpid3",
     "majority", "model", "privgene", "privlocal", "private-erm", "output-perturbation",
-    "functional", "gupt",
+    "private-svm", "functional", "gupt",
     "kmeans", "dplloyd", "dplloyd-impr", "eugkm", "ugkm", "mkm", "hybrid", "gkm", "pgkm",
     "privthr", "privthr-em", "privqt", "wave-baseline", "topk",
     "partitioning", "weighting", "t-round", "minimum", "threshold", "sampling", "personalized-em",

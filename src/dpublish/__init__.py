@@ -57,6 +57,7 @@ _HOME = {
     "PrivTHR": "dpublish.methods.wavecluster.privthr",
     "PrivTHREM": "dpublish.methods.wavecluster.privthr_em",
     "PrivateERM": "dpublish.methods.linear_models.private_erm",
+    "PrivateSVM": "dpublish.methods.linear_models.private_svm",
     "Privelet": "dpublish.methods.privelet.privelet",
     "Release": "dpublish.core.released",
     "Run": "dpublish.core.run",

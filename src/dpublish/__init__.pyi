@@ -35,6 +35,7 @@ from dpublish.methods.linear_models.output_perturbation import (
     OutputPerturbation as OutputPerturbation,
 )
 from dpublish.methods.linear_models.private_erm import PrivateERM as PrivateERM
+from dpublish.methods.linear_models.private_svm import PrivateSVM as PrivateSVM
 from dpublish.methods.linear_models.privgene import PrivGene as PrivGene
 from dpublish.methods.linear_models.privlocal import PrivLocal as PrivLocal
 from dpublish.methods.marginals.marginals import Marginals as Marginals

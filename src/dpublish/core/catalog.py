@@ -182,6 +182,14 @@ CATALOG: Mapping[str, Entry] = {
         publishes="a logistic regression or support vector machine with noise on its weights",
         prefer_when="you want a simple baseline that tolerates an inexact solver",
     ),
+    "private-svm": Entry(
+        location="dpublish.methods.linear_models.private_svm:PrivateSVM",
+        task="model fitting",
+        publishes=(
+            "a support vector machine with noise on its weights, linear or with random features"
+        ),
+        prefer_when="you compare with PrivateSVM, or no plane divides the classes",
+    ),
     "functional": Entry(
         location="dpublish.methods.linear_models.functional:FunctionalMechanism",
         task="model fitting",
@@ -194,7 +202,10 @@ CATALOG: Mapping[str, Entry] = {
     "gupt": Entry(
         location="dpublish.methods.linear_models.gupt:GUPT",
         task="model fitting",
-        publishes="a linear or logistic regression, averaged over random blocks of records",
+        publishes=(
+            "a linear or logistic regression or a support vector machine, averaged over random "
+            "blocks of records"
+        ),
         prefer_when="you compare with sample-and-aggregate",
     ),
     "kmeans": Entry(

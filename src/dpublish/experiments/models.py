@@ -75,6 +75,7 @@ METHODS = {
     "privlocal": "PrivLocal: weights improved step by step by private choices",
     "private-erm": "PrivateERM: noise in the objective, which is then minimized",
     "output-perturbation": "Output perturbation: noise in the best weights",
+    "private-svm": "PrivateSVM: noise in the weights of a support vector machine",
     "functional": "Functional mechanism: noise in the objective's coefficients",
     "gupt": "GUPT: weights averaged over the fits of blocks of records",
     "privpfc": "PrivPfC: a noisy grid that predicts by itself",
@@ -281,8 +282,18 @@ class ModelStudy(Study[ModelFigure]):
         names, absent = known_methods(usual.methods if methods is None else methods)
         if not names:
             raise InvalidParameter("; ".join(["name at least one method and one epsilon", *absent]))
-        planned = super().plan(repeats, figure=figure, methods=names, **options)
-        return replace(planned, notes=(*planned.notes, *absent))
+        models = options.get("classifiers") or tuple(MODELS)
+        fitted = tuple(name for name in names if models_of(name, models))
+        lacking = [
+            f"{name} was left out of {MODELS[model]}: it does not fit one"
+            for name in names
+            for model in models
+            if model in MODELS and not models_of(name, (model,))
+        ]
+        if not fitted:
+            raise InvalidParameter("; ".join(lacking))
+        planned = super().plan(repeats, figure=figure, methods=fitted, **options)
+        return replace(planned, notes=(*planned.notes, *absent, *lacking))
 
     def known_methods(self, figure: ModelFigure) -> Collection[str]:
         """List all methods: each can be run for each figure."""

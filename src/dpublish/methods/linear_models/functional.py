@@ -43,22 +43,7 @@ _VECTOR_WEIGHTS = {"linear": 2, "logistic": 4}
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegressionMethod(Method[LinearModelRelease]):
-    """What methods share that publish a linear or logistic regression."""
-
-    task: ClassVar[str] = "model fitting"
-
-    target: str = setting(CLASSES_OR_NUMBER)
-    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
-    model: Literal["linear", "logistic"] = setting(REGRESSIONS, default="logistic")
-
-    def model_task(self, schema: Schema) -> ModelTask:
-        """Find what is predicted from what, by the settings and the schema alone."""
-        return ModelTask.of(schema, self.target, self.predictors, self.model, models=tuple(FACTORS))
-
-
-@dataclass(frozen=True, kw_only=True)
-class FunctionalMechanism(RegressionMethod):
+class FunctionalMechanism(Method[LinearModelRelease]):
     """Publish a linear or logistic model from the noisy sums of its objective.
 
     Adds noise once to the sums of which the objective consists, then minimizes it.  Choose it
@@ -96,12 +81,16 @@ class FunctionalMechanism(RegressionMethod):
     """
 
     name: ClassVar[str] = "functional"
+    task: ClassVar[str] = "model fitting"
     publishes: ClassVar[str] = (
         "a linear or logistic regression, fitted to a perturbed objective, with confidence "
         "intervals"
     )
     prefer_when: ClassVar[str] = "you predict a number, or need confidence intervals of the weights"
 
+    target: str = setting(CLASSES_OR_NUMBER)
+    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
+    model: Literal["linear", "logistic"] = setting(REGRESSIONS, default="logistic")
     bound: Fraction = setting(
         "Longest vector of weights, for features whose squares add up to at most 1.",
         default=Fraction(10),
@@ -109,6 +98,10 @@ class FunctionalMechanism(RegressionMethod):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bound", require_bound(self.bound))
+
+    def model_task(self, schema: Schema) -> ModelTask:
+        """Find what is predicted from what, by the settings and the schema alone."""
+        return ModelTask.of(schema, self.target, self.predictors, self.model, models=tuple(FACTORS))
 
     def _release(self, run: Run) -> LinearModelRelease:
         """Publish the weights that minimize the perturbed objective.

@@ -7,13 +7,13 @@ a block finds is moved into a public box before it counts.
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpublish.accuracy.rounding import format_number
-from dpublish.core.method import ExpectedError, Run, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.features import FEATURE_UNIT
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
@@ -21,13 +21,21 @@ from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.linear_models.functional import (
     FACTORS,
-    RegressionMethod,
     against_rest,
     moment_kernel,
 )
+from dpublish.methods.linear_models.kernel_gradients import Gradient, LinearGradients
 from dpublish.methods.linear_models.kernel_moments import RESPONSE_UNIT
+from dpublish.methods.linear_models.minimizer import LOSSES, minimize
 from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.linear_models.task import SIZE_SHARE, ModelTask, count_records, require_bound
+from dpublish.methods.linear_models.task import (
+    CLASSES_OR_NUMBER,
+    PREDICTORS,
+    SIZE_SHARE,
+    ModelTask,
+    count_records,
+    require_bound,
+)
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.types import FloatArray, IntArray
@@ -40,10 +48,12 @@ RIDGE = 1.0
 STEPS = 1 << 20
 """Steps of the lattice between the ends of the box, in each coordinate."""
 FEWEST_BLOCKS, MOST_BLOCKS = 2, 20_000
+KINDS = ("linear", "logistic", "svm")
+_NEAR, _PASSES = 1e-3, 60  # a block's search for a support vector machine ends there
 
 
 @dataclass(frozen=True, kw_only=True)
-class GUPT(RegressionMethod):
+class GUPT(Method[LinearModelRelease]):
     """Publish the noisy mean of the linear models of random blocks of the records.
 
     Choose it to compare with sample and aggregate, or for a few weights and very many records;
@@ -58,7 +68,7 @@ class GUPT(RegressionMethod):
         target: Column to predict: classes, or a number if the model is linear.
         predictors: Columns to predict it from; all others unless named.
         model: `"linear"` for linear regression of a number, `"logistic"` for logistic regression
-            of classes.
+            of classes, `"svm"` for a linear support vector machine with a smooth (Huber) loss.
         blocks: Number of blocks, from 2 to 20,000.  Unless given, 2 % of epsilon pays for the
             noisy number of records, from which it follows.
         bound: Largest size of a weight; a block's weights are clipped to it, and the noise is in
@@ -83,10 +93,19 @@ class GUPT(RegressionMethod):
 
     name: ClassVar[str] = "gupt"
     publishes: ClassVar[str] = (
-        "a linear or logistic regression, averaged over random blocks of records"
+        "a linear or logistic regression or a support vector machine, averaged over random "
+        "blocks of records"
     )
     prefer_when: ClassVar[str] = "you compare with sample-and-aggregate"
+    task: ClassVar[str] = "model fitting"
 
+    target: str = setting(CLASSES_OR_NUMBER)
+    predictors: tuple[str, ...] = setting(PREDICTORS, default=())
+    model: Literal["linear", "logistic", "svm"] = setting(
+        "What to fit: linear regression (of a number), logistic regression or a support vector "
+        "machine (of classes).",
+        default="logistic",
+    )
     blocks: int | None = setting(
         "Number of blocks; unless given, it follows from the noisy number of records.",
         default=None,
@@ -101,6 +120,10 @@ class GUPT(RegressionMethod):
         if self.blocks is not None:
             require_blocks(self.blocks)
             object.__setattr__(self, "blocks", int(self.blocks))  # a NumPy integer, too
+
+    def model_task(self, schema: Schema) -> ModelTask:
+        """Find what is predicted from what, by the settings and the schema alone."""
+        return ModelTask.of(schema, self.target, self.predictors, self.model, models=KINDS)
 
     def _release(self, run: Run) -> LinearModelRelease:
         """Publish the noisy mean of the blocks' weights.
@@ -149,7 +172,8 @@ class GUPT(RegressionMethod):
         If neither the blocks nor the records are known to be many, the fewest are assumed.
         """
         task = self.model_task(schema)
-        moment_kernel(task)
+        if task.model != "svm":
+            moment_kernel(task)
         shares = self._shares()
         mean = epsilon * shares["mean"] / sum(shares.values())
         coordinates = len(task.problems) * task.features.size
@@ -175,16 +199,45 @@ class GUPT(RegressionMethod):
 def fit_block(block: Table, task: ModelTask) -> FloatArray:
     """Fit the model to a block's records: least squares with a small ridge, a row a problem.
 
-    Logistic regression is fitted to the second order at 0, as in the functional mechanism.
-    The answer is exact and private: only what one record changes in all blocks together may
-    be published.
+    Logistic regression is fitted to the second order at 0, as in the functional mechanism; a
+    support vector machine by a search.  The answer is exact and private: only what one record
+    changes in all blocks together may be published.
     """
+    if task.model == "svm":
+        return np.array([_fit_svm(block, task, positive) for positive in task.problems])
     kernel = moment_kernel(task)
     size = task.features.size
     sums = block.sum(kernel) / (FEATURE_UNIT * RESPONSE_UNIT)
     matrix = sums[:, :size] + RIDGE * np.eye(size)
     vectors = against_rest(sums[:, size:].T)
     return np.asarray(FACTORS[task.model] * np.linalg.solve(matrix, vectors.T).T)
+
+
+def _fit_svm(block: Table, task: ModelTask, positive: tuple[int, ...]) -> FloatArray:
+    """Minimize the Huber losses of a block and a small ridge, in few passes."""
+
+    def sums(weights: FloatArray) -> Gradient:
+        kernel = LinearGradients(
+            task.schema,
+            task.features,
+            task.target.name,
+            positive,
+            weights,
+            LOSSES["svm"],
+            second=True,
+        )
+        return kernel.read(block.sum(kernel))
+
+    norms = task.features.norms
+    found = minimize(
+        sums,
+        ridge=RIDGE / norms**2,
+        pull=np.zeros(task.features.size),
+        tolerance=_NEAR,
+        passes=1,
+        most_passes=_PASSES,
+    )
+    return found / norms
 
 
 def count_blocks(records: int) -> int:

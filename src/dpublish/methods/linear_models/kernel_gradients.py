@@ -12,6 +12,7 @@ from dpublish.data.features import FEATURE_UNIT, Features
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter, require_known
+from dpublish.methods.linear_models.fourier_features import FourierFeatures
 from dpublish.methods.linear_models.signed_records import SignedBlock, SignedRecords
 from dpublish.types import FloatArray, IntArray
 
@@ -25,7 +26,7 @@ CURVATURE_BITS = 42
 """Curvatures of a record are integers of 2^-42, rounded up."""
 
 HUBER_WIDTH = 0.5
-"""The Huber loss is a parabola for margins within this of 1 (h)."""
+"""The Huber loss is a parabola for margins within this of 1 (h), unless another width is given."""
 
 LARGEST_MARGIN = float(1 << 20)
 SLOPE_ERROR = 2.0**-48
@@ -84,15 +85,18 @@ class LinearGradients(CodeSums):
     """
 
     schema: Schema
-    features: Features
+    features: Features | FourierFeatures
     target: str
     positive: tuple[int, ...]
     weights: FloatArray = field(repr=False)
     loss: Loss = "logistic"
     second: bool = False
+    width: float = HUBER_WIDTH
 
     def __post_init__(self) -> None:
         require_known("loss", self.loss, _SLOPES)
+        if not 0 < self.width <= HUBER_WIDTH:
+            raise InvalidParameter(f"width ({self.width}) must be above 0 and at most 1/2")
         _ = self._records  # refuses columns that do not fit
         if self.weights.dtype != np.float64 or self.weights.shape != (self.features.size,):
             raise InvalidParameter("there must be a weight for each feature")
@@ -115,7 +119,7 @@ class LinearGradients(CodeSums):
         """
         sizes = np.abs(self.weights).sum() / self.features.norms
         margin = (self.features.size + 4) * 2.0**-52 * float(sizes)
-        return curvature_bound(self.loss) * margin + SLOPE_ERROR
+        return curvature_bound(self.loss, self.width) * margin + SLOPE_ERROR
 
     def zero(self) -> IntArray:
         """Build the answer for no records."""
@@ -136,13 +140,15 @@ class LinearGradients(CodeSums):
         if self.second:
             parts = answer[2:, :-1].astype(np.float64).reshape(_PARTS, -1, self.features.size)
             scales = 2.0 ** (_PART * np.arange(_PARTS) - CURVATURE_BITS)
-            curvature = np.tensordot(scales, parts, axes=1) / scale**2
+            # A Huber loss is bent equally wherever it is bent: there the sum is of ones.
+            bend = curvature_bound(self.loss, self.width) if self.loss == "huber" else 1.0
+            curvature = np.tensordot(scales, parts, axes=1) * (bend / scale**2)
         return Gradient(
             float(whole[-1]) * 2.0**-LOSS_BITS, whole[:-1] * 2.0**-SLOPE_BITS / scale, curvature
         )
 
     def _add_block(self, block: SignedBlock, out: IntArray) -> None:
-        losses, slopes, curvatures = _SLOPES[self.loss](self._margins(block))
+        losses, slopes, curvatures = _SLOPES[self.loss](self._margins(block), self.width)
         matrix = self.features.matrix(block.codes)
         # A record's gradient is an integer (its slope) times integers (its features).
         steps = np.floor(slopes * 2.0**SLOPE_BITS + 0.5)
@@ -152,20 +158,30 @@ class LinearGradients(CodeSums):
         for row, part in enumerate(_halves(np.floor(losses * 2.0**LOSS_BITS + 0.5))):
             out[row, -1] += int(block.counts @ part)
         if self.second:
-            left = np.ceil(curvatures * 2.0**CURVATURE_BITS)
-            size = self.features.size
-            for digit in range(_PARTS):
-                rest = np.floor(left * 2.0**-_PART) if digit < _PARTS - 1 else np.zeros_like(left)
-                bent = (left - rest * 2.0**_PART) * block.counts
+            bent = np.flatnonzero(curvatures)  # of a hinge, few records
+            self._add_curvature(matrix[bent], curvatures[bent], block.counts[bent], out)
+
+    def _add_curvature(
+        self, matrix: FloatArray, curvatures: FloatArray, counts: FloatArray, out: IntArray
+    ) -> None:
+        left = np.ceil(curvatures * 2.0**CURVATURE_BITS)
+        size = self.features.size
+        for digit in range(_PARTS):
+            rest = np.floor(left * 2.0**-_PART) if digit < _PARTS - 1 else np.zeros_like(left)
+            bent = (left - rest * 2.0**_PART) * counts
+            left = rest
+            if bent.any():
                 rows = slice(2 + digit * size, 2 + (digit + 1) * size)
                 out[rows, :-1] += (matrix.T @ (matrix * bent[:, None])).astype(np.int64)
-                left = rest
 
     def _margins(self, block: SignedBlock) -> FloatArray:
-        *columns, (intercept,) = self._products
-        margins = np.full(len(block.signs), intercept)
-        for name, products in zip(self.features.columns, columns, strict=True):
-            margins += products[block.codes[name]]
+        if isinstance(self.features, FourierFeatures):
+            margins = self.features.sums(block.codes, self.weights / self.features.norms)
+        else:
+            *columns, (intercept,) = self._products
+            margins = np.full(len(block.signs), intercept)
+            for name, products in zip(self.features.columns, columns, strict=True):
+                margins += products[block.codes[name]]
         margins *= block.signs
         return margins
 
@@ -175,6 +191,8 @@ class LinearGradients(CodeSums):
 
     @cached_property
     def _products(self) -> tuple[FloatArray, ...]:
+        if isinstance(self.features, FourierFeatures):
+            raise TypeError("Fourier features are not found by look-up")
         return self.features.products(self.weights / self.features.norms)
 
     @cached_property
@@ -182,9 +200,9 @@ class LinearGradients(CodeSums):
         return float(self.features.largest_sum(self.weights)) / self.features.norms
 
 
-def curvature_bound(loss: Loss) -> float:
-    """Bound the second derivative of a loss by the margin (c)."""
-    return 0.25 if loss == "logistic" else 1 / (2 * HUBER_WIDTH)
+def curvature_bound(loss: Loss, width: float = HUBER_WIDTH) -> float:
+    """Bound the second derivative of a loss by the margin (c); `width` is that of a Huber loss."""
+    return 0.25 if loss == "logistic" else 1 / (2 * width)
 
 
 def _halves(steps: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -198,7 +216,7 @@ def _nodes() -> FloatArray:
     return np.exp(-np.arange(_NOTHING * _NODES + 1) / _NODES)
 
 
-def _logistic(margins: FloatArray) -> Slopes:
+def _logistic(margins: FloatArray, _width: float) -> Slopes:
     """Evaluate log(1 + exp(-margin)).
 
     The library's own exp might round differently at the end of an array than in its middle; a
@@ -228,14 +246,14 @@ def _log_of_more(share: FloatArray) -> FloatArray:
     return np.asarray(2 * part * found)
 
 
-def _huber(margins: FloatArray) -> Slopes:
-    """Evaluate the hinge max(0, 1 - margin) with its corner rounded off."""
-    short = 1 + HUBER_WIDTH - margins
-    inside = np.clip(short, 0, 2 * HUBER_WIDTH)
-    slopes = inside / (2 * HUBER_WIDTH)
-    losses = inside * slopes / 2 + np.maximum(short - 2 * HUBER_WIDTH, 0)
-    is_bent = (short > 0) & (short < 2 * HUBER_WIDTH)
-    return losses, slopes, np.where(is_bent, curvature_bound("huber"), 0.0)
+def _huber(margins: FloatArray, width: float = HUBER_WIDTH) -> Slopes:
+    """Evaluate the hinge max(0, 1 - margin) with its corner rounded off; 1 where it is bent."""
+    short = 1 + width - margins
+    inside = np.clip(short, 0, 2 * width)
+    slopes = inside / (2 * width)
+    losses = inside * slopes / 2 + np.maximum(short - 2 * width, 0)
+    is_bent = (short > 0) & (short < 2 * width)
+    return losses, slopes, np.where(is_bent, 1.0, 0.0)
 
 
-_SLOPES: dict[str, Callable[[FloatArray], Slopes]] = {"logistic": _logistic, "huber": _huber}
+_SLOPES: dict[str, Callable[[FloatArray, float], Slopes]] = {"logistic": _logistic, "huber": _huber}

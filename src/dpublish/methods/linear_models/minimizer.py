@@ -101,6 +101,8 @@ def minimize(
     pull: FloatArray,
     tolerance: float,
     passes: int,
+    start: FloatArray | None = None,
+    most_passes: int | None = None,
 ) -> FloatArray:
     """Minimize sum of losses + ridge / 2 * |w|^2 + pull * w, by damped Newton steps.
 
@@ -120,11 +122,13 @@ def minimize(
         pull: A linear term.
         tolerance: Longest gradient that is accepted.
         passes: Passes over the rows that are made however soon the search is done.
+        start: Where to begin; at 0 unless given.
+        most_passes: After so many the search is broken off; `MOST_PASSES` unless given.
     """
-    best = _evaluate(sums, np.zeros_like(pull), ridge, pull)
+    best = _evaluate(sums, np.zeros_like(pull) if start is None else start, ridge, pull)
     step, length = best.newton_step(), 1.0
     shortest = best.steepness
-    for done in range(1, MOST_PASSES):
+    for done in range(1, MOST_PASSES if most_passes is None else most_passes):
         if done >= passes and best.steepness <= tolerance:
             break
         trial = _evaluate(sums, _inside(best.weights + length * step), ridge, pull)

@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from dpublish.core.codecs import Codec
 from dpublish.core.prediction import encode_rows, label_rows
-from dpublish.core.released import Metadata, Release, Tables, in_metadata
+from dpublish.core.released import Metadata, Release, Tables, in_metadata, whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.column import MISSING_LABEL, NumberColumn
 from dpublish.data.features import FEATURE_UNIT, Features, Scale
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_known
+from dpublish.methods.linear_models.fourier_features import FourierFeatures
 from dpublish.privacy.receipt import Receipt
-from dpublish.types import FloatArray
+from dpublish.types import FloatArray, IntArray
 
 Model = Literal["logistic", "svm", "linear"]
 MODELS = {
@@ -46,6 +47,8 @@ class LinearModelRelease(Release):
         notes: What a user should know of how the model was fitted.
         standard_deviation: Of the noise of each weight, where theory gives it.
         by_cell: Whether a number of few cells has a feature for each of them.
+        frequencies: Of the random waves that are weighed instead of the columns, if any: a row
+            for each wave, a column for each feature, in 2^-20 turns.
     """
 
     kind: ClassVar[str] = "linear-model"
@@ -60,6 +63,7 @@ class LinearModelRelease(Release):
     notes: tuple[str, ...] = in_metadata(Codec(list, lambda plain, _: tuple(plain)), default=())
     standard_deviation: FloatArray | None = None
     by_cell: bool = in_metadata(default=False)
+    frequencies: IntArray | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no method would publish: a release may come from anywhere."""
@@ -80,9 +84,10 @@ class LinearModelRelease(Release):
             raise InvalidParameter("expected errors must be numbers")
 
     @cached_property
-    def features(self) -> Features:
+    def features(self) -> Features | FourierFeatures:
         """The features that the weights belong to."""
-        return Features.of(self.schema, self.target, by_cell=self.by_cell)
+        base = Features.of(self.schema, self.target, by_cell=self.by_cell)
+        return base if self.frequencies is None else FourierFeatures(base, self.frequencies)
 
     @property
     def classes(self) -> Axis:
@@ -171,6 +176,8 @@ class LinearModelRelease(Release):
         )
 
     def _own_weights(self, weights: FloatArray) -> FloatArray:
+        if isinstance(self.features, FourierFeatures):
+            return weights  # a wave has no unit
         own = np.array([weight for _, weight in self.features.explain(weights)])
         if self.model != "linear":
             return own
@@ -181,8 +188,11 @@ class LinearModelRelease(Release):
         return own / slope
 
     def tables(self) -> dict[str, pa.Table]:
-        """Return the weights with the names of features and classes."""
-        return {"weights": self.coefficients()}
+        """Return the weights with the names of features and classes, and waves if there are."""
+        found = {"weights": self.coefficients()}
+        if isinstance(self.features, FourierFeatures):
+            found["frequencies"] = _wave_table(self.features)
+        return found
 
     @classmethod
     def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:
@@ -191,7 +201,9 @@ class LinearModelRelease(Release):
         table = tables["weights"]
         if type(found["by_cell"]) is not bool:
             raise CorruptRelease("by_cell must be true or false")
-        size = Features.of(schema, found["target"], by_cell=found["by_cell"]).size
+        base = Features.of(schema, found["target"], by_cell=found["by_cell"])
+        frequencies = _read_waves(tables.get("frequencies"), base)
+        size = base.size if frequencies is None else 2 * len(frequencies) + 1
         if table.num_rows % size or table["weight"].null_count:
             raise CorruptRelease("the table of weights does not list every feature")
         deviations = table["standard_deviation"]
@@ -200,6 +212,7 @@ class LinearModelRelease(Release):
             "standard_deviation": (
                 None if deviations.null_count else deviations.to_numpy().reshape(-1, size)
             ),
+            "frequencies": frequencies,
         }
 
     def summary(self) -> dict[str, str]:
@@ -209,6 +222,8 @@ class LinearModelRelease(Release):
             "predicts": self._describe_target(),
             "from": f"{', '.join(self.features.columns)}; {self.features.size:,} weights",
         }
+        if self.frequencies is not None:
+            described["weighs"] = f"{len(self.frequencies):,} random waves over these columns"
         if self.notes:
             described["note"] = "; ".join(self.notes)
         return described
@@ -224,6 +239,27 @@ class LinearModelRelease(Release):
     def expected_error(self) -> dict[str, float]:
         """Return the error predicted from public facts, as figures by name."""
         return {name: float(figure) for name, figure in self.expected.items()}
+
+
+def _wave_table(features: FourierFeatures) -> pa.Table:
+    """List the frequency of every wave in every feature."""
+    waves, size = features.frequencies.shape
+    return pa.table(
+        {
+            "wave": pa.array(np.repeat(np.arange(1, waves + 1), size)),
+            "feature": pa.array(features.base.names * waves, pa.string()),
+            "frequency": pa.array(features.frequencies.ravel()),
+        }
+    )
+
+
+def _read_waves(table: pa.Table | None, base: Features) -> IntArray | None:
+    if table is None:
+        return None
+    found = whole_column(table, "frequency")
+    if not found.size or found.size % base.size:
+        raise CorruptRelease("the table of frequencies does not list every feature")
+    return found.reshape(-1, base.size)
 
 
 def _require_numbers(weights: FloatArray, shape: tuple[int, int]) -> None:

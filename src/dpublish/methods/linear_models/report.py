@@ -36,7 +36,7 @@ def section(release: Release, with_charts: bool) -> Section:
         python += "\nrelease.predict_proba(rows)"
     python += "\nrelease.coefficients().to_pandas()"
     return Section(
-        figures=_figures(release) if with_charts else (),
+        figures=_figures(release) if with_charts and release.frequencies is None else (),
         listings=[_coefficients(release)],
         python=python,
         shell="dpublish predict RELEASE rows.csv -o predicted.csv",
@@ -58,6 +58,11 @@ def _coefficients(release: LinearModelRelease) -> Listing:
         f"Coefficients of the {MODELS[release.model]}. Weights belong to features scaled to "
         "[-1, 1]; in own units a weight is what one unit more of the column adds."
     )
+    if release.frequencies is not None:
+        caption = (
+            "Weights of random waves over the columns, a cosine and a sine each; the table "
+            "frequencies lists what every wave runs over."
+        )
     if table.num_rows > _MAX_ROWS:
         caption += f" The first {_MAX_ROWS} of {table.num_rows:,} are shown."
     return Listing(headers, shown, caption)

@@ -18,6 +18,7 @@ from dpublish.data.features import Features
 from dpublish.data.schema import Schema
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter, require_known
+from dpublish.methods.linear_models.fourier_features import FourierFeatures
 from dpublish.types import FloatArray
 
 _FEW_CELLS = 1 << 13
@@ -50,7 +51,7 @@ class SignedRecords:
     """
 
     schema: Schema
-    features: Features
+    features: Features | FourierFeatures
     target: str
     positive: tuple[int, ...]
 
