@@ -60,7 +60,7 @@ NAMES = {
 
 ALLOWED = {
     r"margins?": r"linear_models|models|settings\.py|group\.py|plots/|\.html$|glossary"
-    r"|linear_losses|private_erm|privlocal|mixed_tables",  # hinge; aliases; CSS
+    r"|linear_losses|private_erm|private_svm|privlocal|mixed_tables",  # hinge; aliases; CSS
     r"(?<!d )topc": r"cli/|settings\.py|topk|test_help|test_commands",  # an alias
     r"bars?": r"plots/|charts|report|cli/output|page",  # charts and progress
 }

@@ -102,7 +102,7 @@ def one_share(task, budget):
 @pytest.mark.parametrize("name", BY_CLASS)
 def test_a_twin_that_charges_every_class_epsilon_is_caught_by_the_account(monkeypatch, name, twin):
     monkeypatch.setattr(ModelTask, "split", twin)
-    with pytest.raises((DPublishError, RuntimeError), match="spen|left|used"):
+    with pytest.raises((DPublishError, RuntimeError), match=r"spen|left|used"):
         release_of(name)
 
 

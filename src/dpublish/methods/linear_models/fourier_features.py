@@ -33,7 +33,7 @@ LARGEST_FREQUENCY = 1 << 30
 """Frequencies are at most this, so that floats hold the sums of all products."""
 
 AMPLITUDE = FEATURE_UNIT // 4
-"""A wave's height; the intercept is four times as high, so that it is not crowded out."""
+"""A wave's height; the intercept is four times as high, so that many waves leave it a share."""
 
 _TABLE_BITS = 12
 _STEPS = 1 << _TABLE_BITS  # angles that are told apart

@@ -36,7 +36,7 @@ def section(release: Release, with_charts: bool) -> Section:
         python += "\nrelease.predict_proba(rows)"
     python += "\nrelease.coefficients().to_pandas()"
     return Section(
-        figures=_figures(release) if with_charts and release.frequencies is None else (),
+        figures=_figures(release) if with_charts else (),
         listings=[_coefficients(release)],
         python=python,
         shell="dpublish predict RELEASE rows.csv -o predicted.csv",
