@@ -32,6 +32,7 @@ _HOME = {
     "GkM": "dpublish.methods.kmeans.gkm",
     "Histogram": "dpublish.methods.histogram.histogram",
     "HybridKMeans": "dpublish.methods.kmeans.hybrid",
+    "InteractiveRun": "dpublish.publishing.svt.run",
     "KMeans": "dpublish.methods.kmeans.kmeans",
     "Ledger": "dpublish.ledger.ledger",
     "LinearModel": "dpublish.methods.linear_models.model",

@@ -74,6 +74,7 @@ from dpublish.privacy.budget import Budget as Budget
 from dpublish.publishing import publish as publish
 from dpublish.publishing.plan import plan as plan
 from dpublish.publishing.streams.operator import StreamOperator as StreamOperator
+from dpublish.publishing.svt.run import InteractiveRun as InteractiveRun
 from dpublish.randomness import secure as secure
 from dpublish.randomness import seeded as seeded
 

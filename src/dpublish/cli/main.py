@@ -26,6 +26,7 @@ COMMANDS = {
     "plan": ("dpublish.cli.plan:plan", "Predict cost and error; reads no data."),
     "release": ("dpublish.cli.release:release", "Publish from a table; the ledger pays."),
     "stream": ("dpublish.cli.stream:stream", "Publish a changing table step by step."),
+    "svt": ("dpublish.cli.svt:svt", "Ask which counts are above a threshold, one by one."),
     "rows": ("dpublish.cli.use:rows", "Draw synthetic rows from a release; free."),
     "count": ("dpublish.cli.use:count", "Count records in a release; free."),
     "predict": ("dpublish.cli.use:predict", "Classify rows with a release; free."),

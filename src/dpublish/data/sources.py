@@ -122,11 +122,11 @@ def find_source(
     if table is not None:
         raise InvalidParameter("table goes with a DuckDB file only; remove it")
     if path is not None:
-        return [_open_file(file, wanted) for file in _expand(path)]
+        return [_open_file(file, wanted) for file in find_files(path)]
     return [_open_object(source, wanted)]
 
 
-def _expand(path: str) -> list[str]:
+def find_files(path: str) -> list[str]:
     """List the files that a path, a pattern or a folder stands for.
 
     No row may come twice: a file that is found under several names counts once, and files of

@@ -3,9 +3,10 @@
 import json
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
-from dpublish.errors import BudgetAlreadyUsed
+from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.mechanisms.sparse_vector.calibration import Calibration, calibrate
 from dpublish.mechanisms.sparse_vector.stored import StoredVector, comparison_deviation
 from dpublish.privacy.budget import Budget
@@ -39,6 +40,38 @@ def test_outcomes_are_as_frequent_as_the_proof_assumes(rng):
     )
     narrower = variant_of(calibration, 2, answer_rate=2 * calibration.answer_rate)
     assert frequency_p_value(samples, distribution(narrower, in_turn(ANSWERS))) < 1e-9
+
+
+@pytest.mark.parametrize("monotonic", [False, True])
+def test_a_run_that_pays_for_values_tells_outcomes_and_values_with_the_noise_of_its_shares(
+    rng, monotonic
+):
+    terms = TERMS | {"monotonic": monotonic, "values_share": Fraction(1, 2)}
+    calibration = calibrate(**terms, budget=Budget.seeded(2))
+    samples, errors = [], []
+    for _ in range(4000):
+        vector = StoredVector.draw(**terms, budget=Budget.seeded(2), rng=rng)
+        told = ()
+        for answer in ANSWERS:
+            if vector.positives_left:
+                is_above, vector = vector.above(answer, 0, rng)
+                told = (*told, True if is_above else None)
+                errors.append(vector.value(answer, rng) - answer)
+        samples.append(told)
+    expected = distribution(variant_of(calibration, 2), in_turn(ANSWERS))
+    assert frequency_p_value(samples, expected) > 1e-3
+    rate = float(calibration.value_rate)
+    assert rate == 2 / 2 / 2  # half of epsilon 2, for two values
+    noise = {k: np.tanh(rate / 2) * np.exp(-rate * abs(k)) for k in range(-60, 61)}
+    assert frequency_p_value(errors, noise) > 1e-3
+    narrower = {k: np.tanh(rate) * np.exp(-2 * rate * abs(k)) for k in range(-60, 61)}
+    assert frequency_p_value(errors, narrower) < 1e-9
+
+
+def test_values_that_were_not_paid_for_are_refused(rng):
+    vector = StoredVector.draw(**TERMS, budget=Budget.seeded(1), rng=rng)
+    with pytest.raises(InvalidParameter, match="values_share"):
+        vector.value(3, rng)
 
 
 def test_a_vector_that_was_stored_answers_as_one_that_was_not():

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from dpublish.errors import BudgetAlreadyUsed
+from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
+from dpublish.mechanisms.exact.sampler import discrete_laplace
 from dpublish.mechanisms.sparse_vector.calibration import SAMPLERS, Calibration, calibrate
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
@@ -33,30 +34,44 @@ class StoredVector:
         answer_rate: Rate of each answer's noise (public).
         threshold_noise: What is added to every threshold.  Secret.
         positives_left: Positives that are still paid for (public).
+        value_rate: Rate of the noise on a value that is published (public); None if none is paid.
     """
 
     threshold_rate: Fraction
     answer_rate: Fraction
     threshold_noise: int
     positives_left: int
+    value_rate: Fraction | None = None
 
     def __repr__(self) -> str:
         return f"StoredVector(positives_left={self.positives_left})"
 
     @classmethod
     def draw(
-        cls, *, sensitivity: int, max_positives: int, budget: Budget, rng: RandomSource
+        cls,
+        *,
+        sensitivity: int,
+        max_positives: int,
+        monotonic: bool = False,
+        values_share: Fraction | None = None,
+        budget: Budget,
+        rng: RandomSource,
     ) -> "StoredVector":
-        """Pay for a run of comparisons and perturb its threshold.
+        """Pay for a run of comparisons and perturb its threshold; settings as for `calibrate`.
 
         Privacy:
             All outcomes together are `budget.epsilon`-differentially private for neighbors
-            that move no answer by more than `sensitivity`: `SparseVector`'s argument, which
-            is about rates and outcomes and not about where the noisy threshold is kept.
-            One-sided noise; answers and thresholds may depend on earlier outcomes.
+            that move no answer by more than `sensitivity` (and all one way if `monotonic`):
+            `SparseVector`'s argument, which is about rates and outcomes and not about where
+            the noisy threshold is kept.  One-sided noise; answers and thresholds may depend on
+            earlier outcomes.  With `values_share`, one value for each positive is paid for.
         """
         calibration = calibrate(
-            sensitivity=sensitivity, max_positives=max_positives, monotonic=False, budget=budget
+            sensitivity=sensitivity,
+            max_positives=max_positives,
+            monotonic=monotonic,
+            values_share=values_share,
+            budget=budget,
         )
         noise = int(SAMPLERS[calibration.noise](calibration.threshold_rate, 1, rng)[0])
         return cls(
@@ -64,6 +79,7 @@ class StoredVector:
             answer_rate=calibration.answer_rate,
             threshold_noise=noise + calibration.offset,
             positives_left=max_positives,
+            value_rate=calibration.value_rate,
         )
 
     def above(self, answer: int, threshold: int, rng: RandomSource) -> "tuple[bool, StoredVector]":
@@ -75,13 +91,25 @@ class StoredVector:
         is_above = gap + noise >= self.threshold_noise
         return is_above, replace(self, positives_left=self.positives_left - is_above)
 
+    def value(self, answer: int, rng: RandomSource) -> int:
+        """Perturb the answer to a query that was found above; once for each positive.
+
+        The noise is fresh: that of the comparison would tell where the noisy threshold is.
+        """
+        if self.value_rate is None:
+            raise InvalidParameter("no values were paid for; set values_share")
+        return int(answer) + int(discrete_laplace(self.value_rate, 1, rng)[0])
+
     def to_dict(self) -> dict[str, Any]:
         """Turn the vector into plain values for a file that only the owner can read."""
+        rate = self.value_rate
+        values = {} if rate is None else {"value_rate": format_epsilon(rate)}
         return {
             "threshold_rate": format_epsilon(self.threshold_rate),
             "answer_rate": format_epsilon(self.answer_rate),
             "threshold_noise": self.threshold_noise,
             "positives_left": self.positives_left,
+            **values,
         }
 
     @classmethod
@@ -92,6 +120,7 @@ class StoredVector:
             answer_rate=parse_epsilon(plain["answer_rate"]),
             threshold_noise=int(plain["threshold_noise"]),
             positives_left=int(plain["positives_left"]),
+            value_rate=parse_epsilon(plain["value_rate"]) if "value_rate" in plain else None,
         )
 
 

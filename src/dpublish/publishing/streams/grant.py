@@ -28,7 +28,8 @@ from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.neighbors import Neighbors
 from dpublish.privacy.receipt import Receipt
-from dpublish.publishing.streams.state import RUNNING, STARTING, STOPPED, StreamFile
+from dpublish.publishing.state_file import RUNNING, STARTING, STOPPED, StateFile
+from dpublish.publishing.streams.state import StreamFile
 from dpublish.randomness import secure
 
 
@@ -139,19 +140,19 @@ def _differing(file: StreamFile, request: Request) -> list[str]:
     return [*names, *inner] if "method" not in names else names
 
 
-def obtain_budget(file: StreamFile, hides: Neighbors) -> Budget:
+def obtain_budget(file: StateFile, hides: Neighbors, noun: str = "stream") -> Budget:
     """Debit the ledger for a stream that is being started, unless that was done before.
 
     `hides` is what the stream hides.  The caller holds the stream's lock, and the state file
-    holds no stream yet.
+    holds no stream yet.  What is started may be called otherwise: `noun`.
     """
     dataset, epsilon = file.text("dataset"), parse_epsilon(file.text("epsilon"))
-    purpose = f"{file.text('purpose')} [stream {file.text('token')}]"
+    purpose = f"{file.text('purpose')} [{noun} {file.text('token')}]"
     with Ledger(file.text("ledger")) as ledger:
         for grant in ledger.status(dataset).grants:
             if grant.purpose == purpose and grant.epsilon == epsilon:
                 if grant.release_id is not None:
-                    raise _is_taken(file.path)
+                    raise _is_taken(file.path, noun)
                 entry = ledger.entries()[grant.entry - 1]
                 return ledger.reopen(Grant(dataset, entry.number, entry.hash, entry.time))
         return ledger.grant(
@@ -164,41 +165,41 @@ def obtain_budget(file: StreamFile, hides: Neighbors) -> Budget:
         )
 
 
-def check_grant(path: Path, receipt: Receipt) -> None:
+def check_grant(path: Path, receipt: Receipt, noun: str = "stream") -> None:
     """Refuse to go on with a stream that the ledger did not pay for."""
-    grant = _grant(receipt, path)
+    grant = _grant(receipt, path, noun)
     with Ledger(path) as ledger:
         try:
             status = ledger.grant_status(grant)
         except InvalidParameter:
             raise InvalidParameter(
-                f"the ledger {path} has no grant for this stream; name the one that paid for it"
+                f"the ledger {path} has no grant for this {noun}; name the one that paid for it"
             ) from None
     if (status.epsilon, status.hides) != (receipt.epsilon, receipt.neighbors):
-        raise LedgerTampered(f"the ledger {path} did not debit what this stream costs")
+        raise LedgerTampered(f"the ledger {path} did not debit what this {noun} costs")
     if status.release_id not in (None, receipt.release_id):
-        raise _is_taken(path)
+        raise _is_taken(path, noun)
 
 
-def record_stream(path: Path, receipt: Receipt, head_hash: str) -> None:
+def record_stream(path: Path, receipt: Receipt, head_hash: str, noun: str = "stream") -> None:
     """Enter the stream in the ledger, if it is not there yet; refused if another one is."""
-    grant = _grant(receipt, path)
+    grant = _grant(receipt, path, noun)
     with Ledger(path) as ledger:
         known = ledger.grant_status(grant).release_id
         if known is None:
             ledger.publish(grant, receipt.release_id, head_hash)
         elif known != receipt.release_id:
-            raise _is_taken(path)
+            raise _is_taken(path, noun)
 
 
-def _grant(receipt: Receipt, path: Path) -> Grant:
+def _grant(receipt: Receipt, path: Path, noun: str) -> Grant:
     if receipt.dataset is None or receipt.anchor is None:
-        raise InvalidParameter(f"no grant of the ledger {path} paid for this stream")
+        raise InvalidParameter(f"no grant of the ledger {path} paid for this {noun}")
     return Grant(receipt.dataset, *receipt.anchor)
 
 
-def _is_taken(path: Path) -> InvalidParameter:
+def _is_taken(path: Path, noun: str) -> InvalidParameter:
     return InvalidParameter(
-        f"{path}: the grant has paid for another stream already, so this state file is an older "
-        "copy; put the newest back, or start a new stream under another name"
+        f"{path}: the grant has paid for another {noun} already, so this state file is an older "
+        f"copy; put the newest back, or start a new {noun} under another name"
     )

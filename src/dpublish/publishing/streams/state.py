@@ -9,28 +9,33 @@ only, what is replaced is overwritten, and no message repeats what it holds.
 """
 
 import json
-import os
-import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpublish.data import schema_file
-from dpublish.errors import BudgetError, CorruptRelease, DPublishError, InputError
+from dpublish.errors import InputError
 from dpublish.methods.streams.listing import StepRecord
 from dpublish.methods.streams.method import make_stream_method
 from dpublish.methods.streams.stream import Stream, StreamState
-from dpublish.privacy.receipt import Receipt
-from dpublish.storage.files import PARTIAL, sync
+from dpublish.publishing.state_file import (
+    METADATA,
+    RUNNING,
+    STARTING,
+    STOPPED,
+    StateFile,
+    put_metadata,
+)
 from dpublish.storage.lock import FileLock
-from dpublish.storage.sqlite import Database, FileKind, remove
+from dpublish.storage.sqlite import FileKind
 
-STARTING, RUNNING, STOPPED = "starting", "running", "stopped"  # the phases of a stream
+__all__ = ["RUNNING", "STARTING", "STOPPED", "StreamFile", "Undelivered", "hold"]
+
 _TABLES = (
-    "CREATE TABLE metadata (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    METADATA,
     "CREATE TABLE arrays (name TEXT PRIMARY KEY, type TEXT, shape TEXT, data BLOB)",
     """CREATE TABLE steps (number INTEGER PRIMARY KEY, time TEXT NOT NULL UNIQUE,
         line BLOB NOT NULL, stop INTEGER NOT NULL)""",
@@ -47,17 +52,6 @@ _STATE = FileKind(
     is_secret=True,
     older="of dpublish 0.1, which this version does not read: go on with dpublish 0.1",
 )
-_DAMAGE = (
-    BudgetError,
-    CorruptRelease,
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-)
-"""What reading back raises if the file does not hold what was written; refusals are among it."""
 
 
 class Undelivered(NamedTuple):
@@ -70,63 +64,10 @@ class Undelivered(NamedTuple):
     file: str
 
 
-class StreamFile(Database):
+class StreamFile(StateFile):
     """An open state file."""
 
     kind = _STATE
-
-    @classmethod
-    def create(cls, path: Path, metadata: Mapping[str, Any]) -> "StreamFile":
-        """Make a new state file, whole or not at all; the caller holds the stream's lock."""
-        draft = path.with_name(path.name + PARTIAL)
-        try:
-            remove(draft)  # left by a start that was killed
-            _STATE.create(draft, lambda connection: _put(connection, metadata))
-            os.rename(draft, path)
-            sync(path.parent)
-        except OSError as error:
-            remove(draft)
-            raise _STATE.unusable(path, f"cannot be created: {error.strerror}") from None
-        return cls(path)
-
-    def metadata(self, name: str, default: Any = None) -> Any:
-        """Read what was written under a name."""
-        with self.checked():
-            row = self.first("SELECT value FROM metadata WHERE name = ?", name)
-            return default if row is None else json.loads(row[0])
-
-    def text(self, name: str) -> str:
-        """Read a text that was written under a name."""
-        value = self.metadata(name)
-        if not isinstance(value, str):
-            raise self.damaged()
-        return value
-
-    def put(self, **metadata: Any) -> None:
-        """Write values under their names; on the disk when it returns."""
-        with self.writing():
-            _put(self._connection, metadata)
-
-    @contextmanager
-    def checked(self) -> Iterator[None]:
-        """Turn errors while the file is read into advice; the original text may hold a secret."""
-        with self.explained():
-            try:
-                yield
-            except _DAMAGE:
-                raise self.damaged() from None
-
-    def damaged(self) -> DPublishError:
-        """Build the error for a file that does not hold what was written."""
-        return self.unusable("is damaged")
-
-    @property
-    def phase(self) -> str:
-        """Whether the stream is being started, runs, or was stopped for good."""
-        phase = self.text("phase")
-        if phase not in (STARTING, RUNNING, STOPPED):
-            raise self.damaged()
-        return phase
 
     def operator(self) -> dict[str, Any]:
         """Return who opened the stream last; empty if no one did."""
@@ -156,16 +97,11 @@ class StreamFile(Database):
             raise self.damaged()
         return stream
 
-    def receipt(self) -> Receipt:
-        """Read the receipt of the stream."""
-        with self.checked():
-            return Receipt.from_dict(self.metadata("receipt"))
-
     def begin(self, state: StreamState, **metadata: Any) -> None:
         """Write the state of a stream that is paid for and has no step yet."""
         with self.writing():
             self._put_state(state)
-            _put(self._connection, metadata)
+            put_metadata(self._connection, metadata)
 
     def commit_step(
         self, state: StreamState, *, number: int, time: str, line: bytes, content: bytes, owner: str
@@ -231,7 +167,7 @@ class StreamFile(Database):
             return self.first("SELECT 1 FROM steps WHERE time = ?", time) is not None
 
     def _put_state(self, state: StreamState) -> None:
-        _put(self._connection, {"public": state.public, "secret": state.secret})
+        put_metadata(self._connection, {"public": state.public, "secret": state.secret})
         self.change("DELETE FROM arrays")
         for name, array in state.arrays.items():
             row = (name, array.dtype.str, json.dumps(array.shape), array.tobytes())
@@ -261,12 +197,6 @@ def _holder(path: Path) -> str:
     except InputError:
         return ""
     return ": process {pid} on {host}, since {since}".format(**about) if about else ""
-
-
-def _put(connection: sqlite3.Connection, metadata: Mapping[str, Any]) -> None:
-    for name, value in metadata.items():
-        text = json.dumps(value, ensure_ascii=False)
-        connection.execute("INSERT OR REPLACE INTO metadata VALUES (?, ?)", (name, text))
 
 
 def _require_bytes(*contents: object) -> None:
