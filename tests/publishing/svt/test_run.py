@@ -296,8 +296,8 @@ def test_a_moved_table_and_a_moved_ledger_are_found_again(world):
     (world / "books.db").rename(world / "moved.db")
     with pytest.raises(DPublishError):
         InteractiveRun.open(world / "run")
-    places = {"ledger": world / "moved.db", "data": world / "moved.parquet"}
-    with InteractiveRun.open(world / "run", **places) as run:
+    moved = {"ledger": world / "moved.db", "data": world / "moved.parquet"}
+    with InteractiveRun.open(world / "run", **moved) as run:
         run.ask("age >= 85")
     with InteractiveRun.open(world / "run") as run:
         run.ask("age >= 80")
