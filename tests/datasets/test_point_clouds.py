@@ -3,13 +3,24 @@
 from itertools import combinations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from dpublish.data.check import check_table
 from dpublish.datasets import point_clouds
-from dpublish.datasets.point_clouds import POINT_SETS, cloud_schema, point_cloud
+from dpublish.datasets.point_clouds import (
+    POINT_SETS,
+    cloud_schema,
+    point_cloud,
+    sample_cells,
+    separated_cloud,
+    uniform_cubes,
+)
 from dpublish.errors import InvalidParameter, UnreadableData
-from dpublish.evaluation.metrics.clustering import normalized_intra_cluster_variance
+from dpublish.evaluation.metrics.clustering import (
+    cluster_fit,
+    normalized_intra_cluster_variance,
+)
 from dpublish.evaluation.plain_clusters import plain_centers
 from dpublish.randomness import plain_generator
 
@@ -81,3 +92,35 @@ def test_a_file_that_is_not_there_or_no_table_is_named(tmp_path):
     (tmp_path / "adult.parquet").write_text("no table")
     with pytest.raises(UnreadableData, match="Parquet"):
         POINT_SETS["adult-num"].rows(tmp_path)
+
+
+def test_clouds_for_tuning_are_equally_large_and_well_separated():
+    rows = separated_cloud(4, 3, 1000)
+    assert rows == separated_cloud(4, 3, 1000)
+    assert rows != separated_cloud(4, 3, 1000, seed=1)
+    assert check_table(cloud_schema(3), rows) == []
+    points = points_of(rows)
+    fit = cluster_fit(points, plain_centers(points, 4))
+    assert fit.sizes.tolist() == [250] * 4
+    overlapping = points_of(point_cloud(4, 3, 1000))
+    nearer = cluster_fit(overlapping, plain_centers(overlapping, 4))
+    assert fit.nicv < nearer.nicv
+    with pytest.raises(InvalidParameter):
+        separated_cloud(0, 2)
+
+
+def test_cubes_are_filled_evenly():
+    points = points_of(uniform_cubes(2, 4000))
+    quarters = np.bincount((points > 0) @ [1, 2], minlength=4)
+    assert quarters.min() > 900
+    assert np.abs(points.mean(axis=0)).max() < 0.05
+
+
+def test_points_are_drawn_from_cells_by_their_counts():
+    cells = pa.table({"row": [0, 0, 1], "col": [0, 1, 1], "count": [100, 0, 300]})
+    points = points_of(sample_cells(cells, 8000))
+    found = np.bincount((np.floor(points) @ [2, 1]).astype(int), minlength=4) / 8000
+    assert found == pytest.approx([0.25, 0, 0, 0.75], abs=0.02)
+    within = points - np.floor(points)
+    assert within.mean(axis=0) == pytest.approx([0.5, 0.5], abs=0.02)
+    assert sample_cells(cells, 10) == sample_cells(cells, 10)

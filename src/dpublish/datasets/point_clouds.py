@@ -20,10 +20,11 @@ from dpublish.data.schema import Schema, column
 from dpublish.datasets.parquet_files import missing_file, read_file
 from dpublish.errors import require_count
 from dpublish.randomness import plain_generator
-from dpublish.types import FloatArray
+from dpublish.types import FloatArray, IntArray
 
 _TAIL = 1.96  # deviations from the mean that hold 95 % of a cluster
 _SEPARATIONS = (0.16, 0.26)
+_WELL_SEPARATED = 0.342
 _VARIANCE_RATIO = 10.0  # between the largest and the smallest variance of a cluster
 _MOST_OUTLIERS = 100
 _TRIES = 100
@@ -43,22 +44,63 @@ def point_cloud(
     >>> point_cloud(2, 3, 5).column_names
     ['x1', 'x2', 'x3']
     """
-    require_count(clusters=clusters, dimensions=dimensions)
-    require_count(records=records, at_least=0)
+    _require_sizes(clusters, dimensions, records)
     rng = plain_generator(seed)
     shapes = [_shape(dimensions, rng) for _ in range(clusters)]
     means = _means(shapes, rng.uniform(*_SEPARATIONS), rng)
     sizes = np.arange(1, clusters + 1) / (clusters * (clusters + 1) / 2)
-    chosen = rng.choice(clusters, size=records, p=sizes)
+    points = _draw(shapes, means, rng.choice(clusters, size=records, p=sizes), rng)
+    outliers = min(int(rng.integers(_MOST_OUTLIERS + 1)), records // 10)
+    points[:outliers] = rng.uniform(-1, 1, (outliers, dimensions))
+    return _cloud_table(points)
+
+
+def separated_cloud(
+    clusters: int, dimensions: int, records: int = 10_000, *, seed: int = 2025
+) -> pa.Table:
+    """Simulate equally large, well separated Gaussian clusters in the box from -1 to 1.
+
+    The clouds on which parameters are tuned (Synthe-PT): the nearest two clusters are separated
+    by 0.342, which R's clusterGeneration calls well separated, and there are no outliers.
+
+    >>> separated_cloud(2, 3, 5).column_names
+    ['x1', 'x2', 'x3']
+    """
+    _require_sizes(clusters, dimensions, records)
+    rng = plain_generator(seed)
+    shapes = [_shape(dimensions, rng) for _ in range(clusters)]
+    means = _means(shapes, _WELL_SEPARATED, rng)
+    return _cloud_table(_draw(shapes, means, np.arange(records) % clusters, rng))
+
+
+def uniform_cubes(dimensions: int, records: int = 10_000, *, seed: int = 2026) -> pa.Table:
+    """Simulate points that fill the box from -1 to 1 evenly.
+
+    They are what models of grids assume: 2^d clusters, each of which fills a cube.
+    """
+    _require_sizes(1, dimensions, records)
+    return _cloud_table(plain_generator(seed).uniform(-1, 1, (records, dimensions)))
+
+
+def _require_sizes(clusters: int, dimensions: int, records: int) -> None:
+    require_count(clusters=clusters, dimensions=dimensions)
+    require_count(records=records, at_least=0)
+
+
+def _draw(
+    shapes: Sequence[FloatArray], means: FloatArray, chosen: IntArray, rng: np.random.Generator
+) -> FloatArray:
+    """Draw a point of each chosen cluster, and scale all of them to the box."""
     points = means[chosen]
     for number, shape in enumerate(shapes):
         own = chosen == number
-        points[own] += rng.standard_normal((own.sum(), dimensions)) @ shape.T
+        points[own] += rng.standard_normal((own.sum(), len(shape))) @ shape.T
     outer = np.abs(points).max(axis=0, initial=1e-9)
-    outliers = min(int(rng.integers(_MOST_OUTLIERS + 1)), records // 10)
-    scaled = points / (1.02 * outer)
-    scaled[:outliers] = rng.uniform(-1, 1, (outliers, dimensions))
-    return pa.table({f"x{number}": values for number, values in enumerate(scaled.T, start=1)})
+    return np.asarray(points / (1.02 * outer))
+
+
+def _cloud_table(points: FloatArray) -> pa.Table:
+    return pa.table({f"x{number}": values for number, values in enumerate(points.T, start=1)})
 
 
 def cloud_schema(dimensions: int) -> Schema:
@@ -113,6 +155,7 @@ class PointSet:
         file: Its Parquet file, or None if it is simulated.
         part: Which value of the file's column `dataset` marks its rows; None for all rows.
         make: Simulates its rows, or None.
+        convert: Makes points of the rows of the file, or None if they are points already.
     """
 
     name: str
@@ -125,6 +168,7 @@ class PointSet:
     file: str | None = None
     part: str | None = None
     make: Callable[[], pa.Table] | None = None
+    convert: Callable[[pa.Table], pa.Table] | None = None
 
     @property
     def schema(self) -> Schema:
@@ -145,13 +189,33 @@ class PointSet:
         if self.make is not None:
             return self.make()
         names = list(self.bounds)
-        wanted = [*names, *(["dataset"] if self.part else [])]
+        wanted = [*names, *(["dataset"] if self.part else []), *(["count"] if self.convert else [])]
         read = read_file(self.name, self.file, folder, wanted)
         if self.part is not None:
             read = read.filter(pc.equal(read["dataset"].cast(pa.string()), self.part))
+        if self.convert is not None:
+            read = self.convert(read)
         return read.select(names)
 
 
+def sample_cells(counted: pa.Table, records: int, *, seed: int = 2027) -> pa.Table:
+    """Draw points from counts of the cells of a grid: cells by their counts, evenly within them.
+
+    >>> cells = pa.table({"row": [0, 3], "col": [1, 2], "count": [0, 9]})
+    >>> points = sample_cells(cells, 4)
+    >>> bool(pc.all(pc.equal(pc.floor(points["row"]), 3.0)).as_py()), points.num_rows
+    (True, 4)
+    """
+    rng = plain_generator(seed)
+    counts = counted["count"].to_numpy()
+    cells = rng.choice(len(counts), size=records, p=counts / counts.sum())
+    drawn = {}
+    for name in ("row", "col"):
+        drawn[name] = counted[name].to_numpy()[cells] + rng.random(records)
+    return pa.table(drawn)
+
+
+GOWALLA_RECORDS = 107_091
 POINT_SETS = {
     points.name: points
     for points in (
@@ -191,6 +255,27 @@ POINT_SETS = {
             },
             kind="integer",
             file="adult.parquet",
+        ),
+        PointSet(
+            name="gowalla",
+            title="locations of check-ins: points drawn from the counts of a grid of 256 x 256 "
+            "cells, as many as the thesis has (one location of each user)",
+            source="Gowalla, a social network of places, as counted by DPBench",
+            records=GOWALLA_RECORDS,
+            clusters=5,
+            bounds={"row": (0, 256), "col": (0, 256)},
+            file="dpbench_2d.parquet",
+            part="GOWALLA",
+            convert=partial(sample_cells, records=GOWALLA_RECORDS),
+        ),
+        PointSet(
+            name="gowalla-checkins",
+            title="latitude and longitude of all check-ins of 1,000 users",
+            source="Gowalla, a social network of places",
+            records=157_251,
+            clusters=5,
+            bounds={"lat": (-90, 90), "lon": (-180, 180)},
+            file="gowalla_checkins_1000users.parquet",
         ),
     )
 }

@@ -8,14 +8,13 @@ from typing import ClassVar
 from dpublish.core.method import ExpectedError, Run
 from dpublish.data.schema import Schema
 from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.methods.kmeans.error_model import MEAN_COORDINATE
 from dpublish.methods.kmeans.lloyd_round import describe_round, lloyd_round, round_errors
 from dpublish.methods.kmeans.method import SIZE_SHARE, CenterMethod, count_records, publish_centers
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.kmeans.starting_centers import separated_centers
 from dpublish.privacy.epsilon import rational_weight
 
-MEAN_COORDINATE = 0.225
-"""How far from the middle of the box a cluster's mean lies, as a rule (rho)."""
 LEAST_ROUNDS, MOST_ROUNDS = 2, 7
 
 

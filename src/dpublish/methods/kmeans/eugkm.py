@@ -6,6 +6,7 @@ from math import ceil, log, sqrt
 from typing import ClassVar, Literal
 
 from dpublish.accuracy.noise_distribution import sum_quantile
+from dpublish.accuracy.rounding import format_number
 from dpublish.aggregates.box_grid import MOST_CELLS, BoxGrid
 from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.core.noisy_size import NoisySize
@@ -14,6 +15,7 @@ from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.kmeans.clustering import cluster_grid
+from dpublish.methods.kmeans.error_model import grid_bias, grid_variance
 from dpublish.methods.kmeans.method import (
     SIZE_SHARE,
     CenterMethod,
@@ -103,7 +105,18 @@ class UniformGridMethod(GridMethod):
         require_rate(epsilon * SIZE_SHARE)
         rate = epsilon * (1 - SIZE_SHARE)
         side = self._side(n_records or 0, box.dimensions, rate)
-        return ExpectedError(*grid_errors(box, side, rate, n_records), target="cell_count_95")
+        summary, figures = grid_errors(box, side, rate, n_records)
+        if n_records:
+            spent, cells = n_records * float(rate), figures["cells"]
+            noise = grid_variance(spent, cells, box.dimensions, self.n_clusters)
+            figures["center_squared_error"] = min(noise, 4.0 * box.dimensions)
+            figures["center_squared_bias"] = grid_bias(cells, box.dimensions)
+            shift, width = (
+                format_number(sqrt(figures[f"center_squared_{kind}"]), 2)
+                for kind in ("error", "bias")
+            )
+            summary += f"; noise moves a center by about {shift}, cells by at most {width}"
+        return ExpectedError(summary, figures, target="cell_count_95")
 
     def _side(self, size: int, dimensions: int, epsilon: Fraction) -> int:
         """Choose the number of cells along each column from a noisy number of records."""

@@ -8,7 +8,8 @@ from dpublish.core.method import ExpectedError, Run
 from dpublish.data.schema import Schema
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.kmeans.clustering import cluster_grid
-from dpublish.methods.kmeans.dplloyd_impr import MEAN_COORDINATE, count_weight
+from dpublish.methods.kmeans.dplloyd_impr import count_weight
+from dpublish.methods.kmeans.error_model import grid_error, round_error
 from dpublish.methods.kmeans.eugkm import (
     RECORDS_PER_CELL,
     ThetaMethod,
@@ -160,25 +161,6 @@ def share_out(
     }
     best = min(errors, key=errors.__getitem__)
     return Split(best, errors[best]) if errors[best] < whole else Split(PERCENT, whole)
-
-
-def grid_error(
-    records: float, dimensions: int, clusters: int, theta: Fraction | int = RECORDS_PER_CELL
-) -> float:
-    """Model the squared error of centers in a grid; `records` are multiplied by epsilon.
-
-    >>> round(grid_error(10_000.0, 2, 5), 9)
-    1.3333e-05
-    """
-    power = 2 / (2 + dimensions)
-    shape = 2 * dimensions * clusters ** ((dimensions - 2) / dimensions)
-    return float(shape / (3 * float(theta) ** (power * dimensions) * records ** (2 * power)))
-
-
-def round_error(records: float, dimensions: int, clusters: int) -> float:
-    """Model the squared error that the noise of one round makes."""
-    noise = 2 * dimensions * (1 + 4 * MEAN_COORDINATE**2)
-    return float(noise * (clusters * (dimensions + 1) / records) ** 2)
 
 
 def _reason(percent: int, size: int) -> str:

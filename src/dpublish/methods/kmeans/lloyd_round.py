@@ -6,9 +6,11 @@ from math import sqrt
 import numpy as np
 
 from dpublish.accuracy.noise_distribution import noise_variance, sum_quantile
+from dpublish.accuracy.rounding import format_number
 from dpublish.core.method import Run
 from dpublish.data.box import UNIT, Box
 from dpublish.mechanisms.exact.sampler import require_rate
+from dpublish.methods.kmeans.error_model import round_error
 from dpublish.methods.kmeans.kernels import ClusterSums
 from dpublish.privacy.budget import Budget
 from dpublish.types import FloatArray, IntArray
@@ -65,7 +67,8 @@ def round_errors(
     """Predict the noise of one round that spends `epsilon`, from public facts.
 
     The shift of a center is the noise of its mean, for a cluster of an average number of
-    records whose mean is near the middle of the box; it is measured there, from -1 to 1.
+    records whose mean is near the middle of the box; it is measured there, from -1 to 1.  The
+    squared error of a center is summed over the columns (`error_model.round_error`).
     """
     part = epsilon / (box.dimensions + count_weight)
     rates = {"counts": part * count_weight, "sums": part / UNIT}
@@ -77,12 +80,19 @@ def round_errors(
     }
     if n_records:
         figures["center_shift_95"] = min(figures["coordinate_sum_95"] * clusters / n_records, 2.0)
+        spent = n_records * float(epsilon)
+        error = round_error(spent, box.dimensions, clusters, count_weight=count_weight)
+        figures["center_squared_error"] = min(error, 4.0 * box.dimensions)
     return figures
 
 
 def describe_round(figures: dict[str, float]) -> str:
     """Describe the noise of a round in words, from what `round_errors` predicted."""
-    return (
+    described = (
         f"the count of a cluster is within {figures['cluster_count_95']:,.0f} and the sum of a "
         f"coordinate (from -1 to 1) within {figures['coordinate_sum_95']:,.1f} (95 %)"
     )
+    if "center_squared_error" not in figures:
+        return described
+    shift = format_number(sqrt(figures["center_squared_error"]), 2)
+    return f"{described}, which moves a center by about {shift}"
