@@ -260,7 +260,7 @@ POINT_SETS = {
             name="gowalla",
             title="locations of check-ins: points drawn from the counts of a grid of 256 x 256 "
             "cells, as many as the thesis has (one location of each user)",
-            source="Gowalla, a social network of places, as counted by DPBench",
+            source="Gowalla, a location-based social network, as counted by DPBench",
             records=GOWALLA_RECORDS,
             clusters=5,
             bounds={"row": (0, 256), "col": (0, 256)},
@@ -271,7 +271,7 @@ POINT_SETS = {
         PointSet(
             name="gowalla-checkins",
             title="latitude and longitude of all check-ins of 1,000 users",
-            source="Gowalla, a social network of places",
+            source="Gowalla, a location-based social network",
             records=157_251,
             clusters=5,
             bounds={"lat": (-90, 90), "lon": (-180, 180)},

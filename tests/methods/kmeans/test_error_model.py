@@ -129,7 +129,7 @@ def test_the_mean_over_blocks_has_the_noise_of_its_model():
 
 
 class _Nothing:
-    """A table that nobody reads."""
+    """A table that is not read."""
 
 
 def test_blocks_have_the_noise_of_rounds_at_about_records_over_rounds():
