@@ -89,6 +89,7 @@ EXAMPLES = {
         {"columns": ("age", "height", "sex"), "correlation": "kendall", "marginal": "hierarchical"},
         {"columns": ("age", "height"), "correlation": "mle", "ratio": Fraction(2), "shrink": False},
         {"columns": ("town",)},
+        {"columns": ("age", "height", "sex"), "correlation": "kendall", "sample": 3},
     ],
     "dpcopula-hybrid": [
         {"design": "auto"},

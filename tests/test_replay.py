@@ -15,6 +15,7 @@ from dpublish.core.registry import CATALOG, make_method
 from dpublish.core.run import Run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
+from dpublish.methods.dpcopula import dpcopula
 from dpublish.methods.dpcopula.kendall import release_kendall
 from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.kmeans import kmeans as default_kmeans
@@ -206,6 +207,39 @@ def test_replay_of_an_amplified_sample(monkeypatch):
         assert watch(partial(run, rows), Tape(played)) == seen
     for last in LAST:
         assert removal_loss(run, _and_last(BASE, last), played, seen) <= float(EPSILON) + ROUNDING
+
+
+EXCHANGED = [
+    {"correlation": "spearman"},
+    {"correlation": "kendall"},
+    {"correlation": "mle"},
+]
+
+
+def _exchanged(settings):
+    """Publish where the number of records is public, and exchange the last one."""
+    given = {"columns": ("age", "height"), "public_records": BASE.num_rows + 1, **settings}
+    run = runner(make_method("dpcopula", given))
+    return [
+        exchange_loss(run, *(_and_last(BASE, last | change) for change in ({}, OTHERWISE)))
+        for last in LAST
+    ]
+
+
+@pytest.mark.parametrize("settings", EXCHANGED, ids=["spearman", "kendall", "mle"])
+def test_replay_of_a_public_number_of_records(settings):
+    method = {"columns": ("age", "height"), "public_records": BASE.num_rows, **settings}
+    run = runner(make_method("dpcopula", method))
+    played = Tape()
+    seen = watch(partial(run, BASE), played)
+    assert watch(partial(run, _strangers(BASE.num_rows)), Tape(played)) == seen
+    assert max(_exchanged(settings)) <= float(EPSILON) + ROUNDING
+
+
+@pytest.mark.parametrize("settings", EXCHANGED[::2], ids=["spearman", "mle"])
+def test_an_exchange_at_the_price_of_an_addition_is_noticed(monkeypatch, settings):
+    monkeypatch.setattr(dpcopula, "half_for_exchange", lambda budget: budget)
+    assert max(_exchanged(settings)) > float(EPSILON)
 
 
 def test_replay_of_kmeans_with_many_columns(monkeypatch):

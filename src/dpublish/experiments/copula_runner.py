@@ -68,7 +68,13 @@ class Competitor(NamedTuple):
     settings: Mapping[str, str] = {}
 
 
-_PAPER = {"marginal": "efpa", "correlation": "kendall", "ratio": "8", "shrink": "false"}
+_PAPER = {
+    "marginal": "efpa",
+    "correlation": "kendall",
+    "ratio": "8",
+    "shrink": "false",
+    "sample": "paper",
+}
 METHODS: Mapping[str, Competitor] = {
     "dpcopula": Competitor("dpcopula"),
     "dpcopula-paper": Competitor("dpcopula", _PAPER),

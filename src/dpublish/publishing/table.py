@@ -141,7 +141,7 @@ def _grant(
             dataset,
             epsilon=epsilon,
             purpose=purpose,
-            hides=table.neighbors,
+            hides=method.neighbors_of(table),
             rng=rng,
             all_have_levels=all_have_levels,
         )

@@ -185,10 +185,16 @@ def test_a_sample_is_paid_for_by_its_own_rate(monkeypatch):
         return honest(self, rate, rng, columns)
 
     monkeypatch.setattr(type(table), "sample", note)
-    _, _, epsilon = heard(monkeypatch, "kendall", table, marginals, 400, most_work=300)
-    assert sampled == [Fraction(100, 400)]
-    assert epsilon == amplified_epsilon(Fraction(1), sampled[0])
+    for options, wanted in (
+        ({"most_work": 300}, 100),
+        ({"sample": 40}, 40),
+        ({"sample": "paper"}, 299),
+    ):
+        _, _, epsilon = heard(monkeypatch, "kendall", table, marginals, 400, **options)
+        assert sampled.pop() == Fraction(wanted, 400)
+        assert epsilon == amplified_epsilon(Fraction(1), Fraction(wanted, 400))
     assert heard(monkeypatch, "kendall", table, marginals, 400)[2] == 1
+    assert heard(monkeypatch, "kendall", table, marginals, 400, sample=1000)[2] == 1
 
 
 @pytest.mark.parametrize("columns", [2, 3, 5])

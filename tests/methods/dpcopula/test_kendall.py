@@ -13,6 +13,8 @@ from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidParameter
 from dpublish.methods.dpcopula.kendall import (
     count_agreement,
+    exchange_sensitivity,
+    sample_records,
     tau_sensitivity,
     tau_values,
 )
@@ -137,6 +139,36 @@ def test_random_tables_of_many_columns_stay_within_the_bound():
                 assert moved <= tau_sensitivity(columns, fewest)
 
 
+@pytest.mark.parametrize(
+    ("columns", "values", "records"), [(2, 3, 2), (2, 3, 3), (3, 2, 3), (3, 3, 2), (4, 2, 2)]
+)
+def test_exchanging_a_record_moves_no_small_table_farther(columns, values, records):
+    cells = list(product(range(values), repeat=columns))
+    kernel = kernel_for(columns, values)
+    single = {cell: tables_of([cell], kernel) for cell in cells}
+    farthest = Fraction(0)
+    for others in product(cells, repeat=records - 1):
+        counts = sum(single[cell] for cell in others)
+        found = [tau_values(counts + single[cell], records) for cell in cells]
+        farthest = max(farthest, *(distance(found[0], other) for other in found))
+    assert farthest <= exchange_sensitivity(columns, records)
+
+
+@pytest.mark.parametrize("columns", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("records", [2, 3, 7])
+def test_the_sensitivity_of_an_exchange_is_attained_and_that_of_an_addition_is_not_enough(
+    columns, records
+):
+    # All others are equal; the record moves from above them to below in half of the columns.
+    others = np.ones((records - 1, columns), dtype=np.int64)
+    here = np.full(columns, 2)
+    there = np.where(np.arange(columns) < columns // 2, 0, 2)
+    found = [taus(np.vstack([others, last]), records, 3) for last in (here, there)]
+    assert distance(*found) == exchange_sensitivity(columns, records)
+    if records >= columns:
+        assert distance(*found) > tau_sensitivity(columns, records)
+
+
 def test_too_few_records_for_the_proof_are_refused():
     with pytest.raises(InvalidParameter, match="fewest"):
         tau_sensitivity(5, 4)
@@ -158,3 +190,12 @@ def test_a_record_changes_one_cell_of_every_pair(columns):
     assert np.abs(moved).sum() == kernel.sensitivity(AddRemoveRecord()) == comb(columns, 2)
     with pytest.raises(InvalidParameter):
         kernel.sensitivity(ReplaceRecord())
+
+
+def test_a_sample_has_as_many_records_as_the_rule_says_and_never_too_much_work():
+    assert sample_records("auto", 3, Fraction(1), most_work=30) == 10
+    assert sample_records("paper", 2, Fraction(1, 9)) == 899  # 50 * 2 * 1 / (1 / 9) - 1
+    assert sample_records("paper", 8, Fraction(2, 3)) == 4199
+    assert sample_records(500, 8, Fraction(1)) == 500
+    assert sample_records(500, 3, Fraction(1), most_work=30) == 10
+    assert sample_records(2, 8, Fraction(1)) == 8  # the proof needs as many records as columns

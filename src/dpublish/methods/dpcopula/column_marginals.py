@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.aggregates.complete_counts import CompleteCounts
+from dpublish.aggregates.counts import Counts
 from dpublish.core.method import Run
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.column import Column
@@ -27,6 +28,9 @@ from dpublish.methods.marginals.one_marginal import (
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import rational_weight
 from dpublish.privacy.neighbors import AddRemoveRecord
+
+NO_NOISE = Fraction(64)
+"""The rate that stands beside a number without noise: such noise would be 0 but for 10^-27."""
 
 
 def marginal_shares(columns: Sequence[Column], method: MarginalMethod) -> dict[str, Fraction]:
@@ -84,6 +88,52 @@ def count_records(
     total, *marginals = kernel.split(run.sum(kernel))
     size = NoisySize(run.noisy_size(int(total), budget=budget), budget.epsilon)
     return size, {column.name: counts for column, counts in zip(counted, marginals, strict=True)}
+
+
+def count_public_records(
+    run: Run, columns: Sequence[Column], records: int
+) -> tuple[NoisySize, dict[str, NDArray[np.int64]]]:
+    """Return the public number of records, and exact marginals; refuse another number.
+
+    Privacy:
+        Only where one record is exchanged for another: the number of all rows, whatever is
+        missing in them, is then the same on all neighbors, so that whether it is `records`
+        tells nothing that is hidden.  How many rows are complete decides nothing.  The exact
+        marginals are private: callers pass them to mechanisms and keep none.
+    """
+    every = Counts(run.schema, ((),))
+    if int(run.sum(every).sum()) != records:
+        raise InvalidParameter(
+            f"the table does not have {records:,} records, as public_records says; give their "
+            "exact number"
+        )
+    kernel = marginal_kernel(run.schema, columns, columns)
+    _, *marginals = kernel.split(run.sum(kernel))
+    size = NoisySize(records, NO_NOISE)
+    return size, {column.name: counts for column, counts in zip(columns, marginals, strict=True)}
+
+
+def require_whole(columns: Sequence[Column]) -> None:
+    """Refuse columns whose missing rule leaves records out: the public number would not be theirs.
+
+    Privacy does not rest on it: a record that is left out all the same moves no count.
+    """
+    leaving = [column.name for column in columns if column.missing == "drop"]
+    if leaving:
+        raise InvalidParameter(
+            f"public_records needs columns that keep all records; {', '.join(leaving)} may leave "
+            'some out (missing = "drop"), and how many is private'
+        )
+
+
+def half_for_exchange(budget: Budget) -> Budget:
+    """Return what a mechanism that hides one record in or out may spend if one is exchanged.
+
+    Privacy:
+        An exchange takes one record out and puts another one in.  A mechanism that is
+        e-private for either step is 2 e-private for both, so e is half of `budget`.
+    """
+    return budget.at_most(budget.epsilon / 2, hides=AddRemoveRecord())
 
 
 def release_marginals(

@@ -8,20 +8,30 @@ from typing import ClassVar, get_args
 
 import numpy as np
 
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Method, Run, setting, settings_of
+from dpublish.core.noisy_size import NoisySize
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema
-from dpublish.errors import InvalidParameter, require_known, require_positive
+from dpublish.data.table import Table
+from dpublish.errors import InvalidParameter, require_count, require_known, require_positive
 from dpublish.mechanisms.exact.lattice import choose_exponent, lattice_sensitivity
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.dpcopula.column_marginals import (
+    count_public_records,
     count_records,
+    half_for_exchange,
     marginal_kernel,
     release_marginals,
     require_marginals,
+    require_whole,
 )
 from dpublish.methods.dpcopula.correlation import CorrelationMethod, NoisyCorrelation
-from dpublish.methods.dpcopula.kendall import release_kendall, tau_sensitivity
+from dpublish.methods.dpcopula.kendall import (
+    SampleSize,
+    release_kendall,
+    sample_records,
+    tau_sensitivity,
+)
 from dpublish.methods.dpcopula.latent_correlation import (
     SCORE_UNIT,
     best_steepness,
@@ -33,7 +43,12 @@ from dpublish.methods.dpcopula.mle import correlation_sensitivity, count_blocks,
 from dpublish.methods.dpcopula.released import DPCopulaRelease
 from dpublish.methods.dpcopula.spearman import release_spearman
 from dpublish.methods.histogram.domain import counted_columns, require_names
+from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.methods.marginals.one_marginal import MarginalMethod
+from dpublish.privacy.amplification import amplified_epsilon
+from dpublish.privacy.budget import Budget
+from dpublish.privacy.neighbors import Neighbors, ReplaceRecord
+from dpublish.privacy.receipt import Receipt
 
 SIZE_SHARE = Fraction(1, 50)
 """Part of epsilon that the noisy number of records costs."""
@@ -44,7 +59,6 @@ USUAL_RECORDS = 10_000
 _VALUES = 256
 _METHODS: Mapping[CorrelationMethod, Callable[..., NoisyCorrelation]] = {
     "spearman": release_spearman,
-    "kendall": release_kendall,
     "mle": release_mle,
 }
 
@@ -59,7 +73,8 @@ class DPCopula(Method[DPCopulaRelease]):
     categories, `PrivBayes` for categories, and `PSD` for range counts over two or three columns.
 
     Guarantee:
-        Pure epsilon-differential privacy for adding or removing one record.
+        Pure epsilon-differential privacy for adding or removing one record, or, with
+        `public_records`, for exchanging one record for another.
         Proof: docs/proofs/correlation.md.
 
     Parameters:
@@ -70,6 +85,10 @@ class DPCopula(Method[DPCopulaRelease]):
         ratio: How many times more of epsilon marginals get than correlations; by the number of
             columns unless given.
         shrink: Whether correlations are moved toward 0 by what is likely to be noise.
+        sample: Of how many records "kendall" counts agreement, drawn at random: "auto", all but
+            of huge tables; "paper", the fewest that the authors ask for; or a number.
+        public_records: The number of records, if everyone may know it.  Nothing is then spent on
+            it, and the release hides which values a record has, not that it is there.
 
     Returns:
         A `DPCopulaRelease` with `rows(n)`, `count(query)`, `matrix`, `tables()`.
@@ -117,6 +136,16 @@ class DPCopula(Method[DPCopulaRelease]):
     shrink: bool = setting(
         "Whether correlations are moved toward 0 by what is likely to be noise.", default=True
     )
+    sample: SampleSize = setting(
+        "Of how many records kendall counts agreement, drawn at random. auto: all but of huge "
+        "tables; paper: 50 m (m - 1) / epsilon of m columns, the fewest that its authors ask for.",
+        default="auto",
+    )
+    public_records: int | None = setting(
+        "The exact number of records, if it is public: the release then hides one record's values, "
+        "not that it is there.",
+        default=None,
+    )
 
     def __post_init__(self) -> None:
         require_names(self.columns)
@@ -126,6 +155,23 @@ class DPCopula(Method[DPCopulaRelease]):
             if not isinstance(self.ratio, Fraction):
                 raise InvalidParameter("ratio must be an exact Fraction")
             require_positive(ratio=self.ratio)
+        self._check_sample()
+        if self.public_records is not None:
+            require_count(public_records=self.public_records, at_least=2)
+
+    def neighbors_of(self, table: Table) -> Neighbors:
+        """Return the change that is hidden: an exchange, if the number of records is public."""
+        return table.neighbors if self.public_records is None else ReplaceRecord()
+
+    def _check_sample(self) -> None:
+        if self.sample == "auto":
+            return
+        if self.correlation != "kendall":
+            raise InvalidParameter(
+                "sample is for correlation kendall; the others count all records"
+            )
+        if self.sample != "paper":
+            require_count(sample=self.sample, at_least=2)
 
     def _release(self, run: Run) -> DPCopulaRelease:
         """Publish the marginals, and the correlations of the columns with an order.
@@ -136,28 +182,81 @@ class DPCopula(Method[DPCopulaRelease]):
             (`release_spearman`, `release_kendall` or `release_mle`, given what was released
             before) each cost their share; sequential composition adds them up to epsilon.
             Which columns have an order follows from the schema.  Rows and counts follow from
-            what was released.
+            what was released.  With `public_records` it is private when one record is
+            exchanged: nothing is spent on the size, and whatever hides one record in or out
+            gets half of its share (`half_for_exchange`), but Kendall's taus all of it.
         """
         columns = self._columns(run.schema)
         ordered = ordered_columns(columns)
         budgets = run.split(**self._shares(ordered))
-        size, counts = count_records(run, columns, columns, budget=budgets["size"])
+        if self.public_records is None:
+            size, counts = count_records(run, columns, columns, budget=budgets["size"])
+        else:
+            size, counts = count_public_records(run, columns, self.public_records)
         marginals = release_marginals(
-            run, counts, columns, method=self.marginal, budget=budgets["marginals"]
+            run, counts, columns, method=self.marginal, budget=self._half(budgets["marginals"])
         )
         correlation = None
         if ordered:
-            release_correlation = _METHODS[self.correlation]
-            correlation = release_correlation(
+            correlation = self._release_correlation(
                 run, ordered, marginals, size, budget=budgets["correlations"]
             )
         return DPCopulaRelease(
-            receipt=run.receipt(),
+            receipt=self._receipt(run),
             schema=replace(run.schema, columns=columns),
             marginals=tuple(marginals.values()),
             correlation=correlation,
             size=size,
             shrink=self.shrink,
+        )
+
+    def _release_correlation(
+        self,
+        run: Run,
+        ordered: tuple[str, ...],
+        marginals: Mapping[str, NoisyMarginal],
+        size: NoisySize,
+        *,
+        budget: Budget,
+    ) -> NoisyCorrelation:
+        """Publish the statistic that the settings name.
+
+        Privacy:
+            As argued in `release_spearman`, `release_kendall` or `release_mle`.
+        """
+        if self.correlation == "kendall":
+            return release_kendall(
+                run,
+                ordered,
+                marginals,
+                size,
+                budget=budget,
+                sample=self.sample,
+                public_records=self.public_records,
+            )
+        half = self._half(budget)
+        return _METHODS[self.correlation](run, ordered, marginals, size, budget=half)
+
+    def _half(self, budget: Budget) -> Budget:
+        """Return what may be spent on hiding one record in or out.
+
+        Privacy:
+            All, or half if one record is exchanged (`half_for_exchange`).
+        """
+        return budget if self.public_records is None else half_for_exchange(budget)
+
+    def _receipt(self, run: Run) -> Receipt:
+        """Write the receipt, with the change that this release hides.
+
+        Privacy:
+            Reads no rows and spends nothing (`Receipt.issue`).
+        """
+        return Receipt.issue(
+            method=self.name,
+            settings=settings_of(self),
+            budget=run.budget,
+            neighbors=self.neighbors_of(run.table),
+            rng=run.rng,
         )
 
     def expected_error(
@@ -166,6 +265,7 @@ class DPCopula(Method[DPCopulaRelease]):
         """Predict the error of a range count in one column, and of a correlation."""
         columns = self._columns(schema)
         ordered = ordered_columns(columns)
+        n_records = self.public_records or n_records
         width, deviation = self._predict(columns, ordered, n_records or USUAL_RECORDS, epsilon)
         figures = {"range_count_95": width, "columns": float(len(columns))}
         summary = (
@@ -188,26 +288,39 @@ class DPCopula(Method[DPCopulaRelease]):
                 f"{len(ordered):,} columns are too many to be correlated (at most "
                 f"{MOST_ORDERED:,}); name fewer with --columns"
             )
-        shares = self._shares(ordered)
-        require_rate(epsilon * shares["size"])
-        width = require_marginals(columns, self.marginal, epsilon * shares["marginals"])
+        shares = {name: epsilon * share for name, share in self._shares(ordered).items()}
+        steps = 1 if self.public_records is None else 2  # one record out, another one in
+        if "size" in shares:
+            require_rate(shares["size"])
+        width = require_marginals(columns, self.marginal, shares["marginals"] / steps)
         if not ordered:
             return width, 0.0
-        share = epsilon * shares["correlations"]
-        return width, expected_deviation(self.correlation, len(ordered), records, share)
+        share = shares["correlations"]
+        if (
+            self.correlation != "kendall"
+            or sample_records(self.sample, len(ordered), share) < records
+        ):
+            share /= steps
+        return width, expected_deviation(
+            self.correlation, len(ordered), records, share, sample=self.sample
+        )
 
     def _shares(self, ordered: tuple[str, ...]) -> dict[str, Fraction]:
+        size = {"size": SIZE_SHARE} if self.public_records is None else {}
+        rest = 1 - sum(size.values(), Fraction(0))
         if not ordered:
-            return {"size": SIZE_SHARE, "marginals": 1 - SIZE_SHARE}
+            return {**size, "marginals": rest}
         ratio = best_ratio(len(ordered)) if self.ratio is None else self.ratio
-        left = (1 - SIZE_SHARE) / (ratio + 1)
-        return {"size": SIZE_SHARE, "marginals": left * ratio, "correlations": left}
+        left = rest / (ratio + 1)
+        return {**size, "marginals": left * ratio, "correlations": left}
 
     def _columns(self, schema: Schema) -> tuple[Column, ...]:
         if not schema.columns:
             raise InvalidParameter("the schema has no column to publish")
         columns = counted_columns(schema, self.columns or schema.names)
         marginal_kernel(schema, columns, columns)  # refuses what cannot be counted
+        if self.public_records is not None:
+            require_whole(columns)
         return columns
 
 
@@ -237,13 +350,17 @@ def ordered_columns(columns: tuple[Column, ...]) -> tuple[str, ...]:
 
 
 def expected_deviation(
-    method: CorrelationMethod, columns: int, records: int, epsilon: Fraction
+    method: CorrelationMethod,
+    columns: int,
+    records: int,
+    epsilon: Fraction,
+    *,
+    sample: SampleSize = "auto",
 ) -> float:
     """Predict the standard deviation of the published correlation of two independent columns.
 
-    It is due to the noise and to the sampling of records, for columns with many values and
-    for a whole table, not a sample.  An epsilon so small that its noise would not fit is
-    refused.
+    It is due to the noise and to the sampling of records, for columns with many values.  An
+    epsilon so small that its noise would not fit is refused.
 
     >>> for method in ("spearman", "kendall", "mle"):
     ...     print(method, round(expected_deviation(method, 8, 50_000, Fraction(1, 9)), 4))
@@ -258,8 +375,11 @@ def expected_deviation(
         return _join(float(noise / epsilon), 1.0, 1.0, records)
     _require_noise(columns, epsilon)
     if method == "kendall":
-        noise = tau_sensitivity(columns, records)
-        return _join(float(noise / epsilon), 2 / pi, 2 / 3, records)
+        counted = max(min(sample_records(sample, columns, epsilon), records), columns)
+        rate = Fraction(counted, records)
+        amplified = epsilon if rate == 1 else amplified_epsilon(epsilon, rate)
+        noise = tau_sensitivity(columns, counted)
+        return _join(float(noise / amplified), 2 / pi, 2 / 3, counted)
     steepness = best_steepness(float(records), float(epsilon), columns)
     probabilities = np.full(_VALUES, 1 / _VALUES)
     table = score_table(probabilities, steepness)

@@ -7,7 +7,8 @@ over quadrants, without sorting: the work per pair of columns grows with the rec
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import comb, floor, isqrt, sqrt
+from math import ceil, comb, floor, isqrt, sqrt
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from dpublish.mechanisms.exact.lattice import lattice_sensitivity
 from dpublish.methods.dpcopula.column_marginals import (
     complete_columns,
     fewest_records,
+    half_for_exchange,
     require_correlated,
     value_distributions,
 )
@@ -29,6 +31,8 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.types import IntArray
 
+SampleSize = int | Literal["auto", "paper"]
+"""Of how many records agreement is counted: as many as time allows, or as the thesis asks for."""
 MOST_WORK = 2_000_000_000
 """Records times pairs of columns that are counted; of more, a sample is drawn."""
 _HALF = 20
@@ -41,12 +45,14 @@ def release_kendall(
     size: NoisySize,
     *,
     budget: Budget,
+    sample: SampleSize = "auto",
     most_work: int = MOST_WORK,
+    public_records: int | None = None,
 ) -> NoisyCorrelation:
     """Publish tau, ties counted as neither, of every two columns cut into classes.
 
-    `columns`, `marginals` and `size` are those of `release_spearman`.  A random sample is taken
-    if records times pairs of columns would be more than `most_work`.
+    `columns`, `marginals` and `size` are those of `release_spearman`.  A random sample of about
+    `sample_records` is taken if there are more records.
 
     Privacy:
         `budget.epsilon`-differentially private when one record is added or removed.  The
@@ -54,8 +60,10 @@ def release_kendall(
         released before.  Divided by the pairs among max(n, n_lo) records, all taus together
         move by at most 4 floor(m^2 / 4) / (n_lo + 1) in L1, whatever n_lo >= m and n are, and
         get noise for that.  On a sample that keeps each record with probability q, an epsilon
-        of ln(1 + (e^epsilon - 1) / q) costs `budget.epsilon`; it is rounded down.
-        Proof: docs/proofs/correlation.md.
+        of ln(1 + (e^epsilon - 1) / q) costs `budget.epsilon`; it is rounded down.  With
+        `public_records` it is private when one record is exchanged: taus divided by the pairs
+        among all n records move by at most 4 floor(m^2 / 4) / n; on a sample, half of the budget
+        pays for each of a removal and an addition.  Proof: docs/proofs/correlation.md.
     """
     require_correlated(run, columns)
     share = budget.split(agreement=1)["agreement"]  # opened before any row is read
@@ -65,15 +73,21 @@ def release_kendall(
     classes = tuple(x.pad(class_of_values(x.listed_probabilities, most), -1) for x in found)
     used = complete_columns(columns, marginals)
     fewest = fewest_records(size, len(columns))
-    rate = min(Fraction(1), Fraction(max(most_work // pairs, 1), max(size.value, 1)))
+    wanted = sample_records(sample, len(columns), budget.epsilon, most_work=most_work)
+    rate = min(Fraction(1), Fraction(wanted, max(size.value, 1)))
+    is_exchange = public_records is not None and rate == 1
     if rate < 1:
+        share = share if public_records is None else half_for_exchange(share)
         share = share.amplified(rate)
         run = run.sample(rate, used)
         expected = float(rate) * fewest
         fewest = max(len(columns), floor(expected - 3 * sqrt(expected)))
     tables = run.sum(PairTables(run.schema, tuple(columns), classes, used))
     run.step(1, 1, "correlations")
-    sensitivity = tau_sensitivity(len(columns), fewest)
+    if is_exchange:
+        fewest, sensitivity = size.value, exchange_sensitivity(len(columns), size.value)
+    else:
+        sensitivity = tau_sensitivity(len(columns), fewest)
     taus = np.array(tau_values(tables, fewest), dtype=object)
     noisy = run.add_laplace(taus, sensitivity=sensitivity, budget=share)
     return NoisyCorrelation(
@@ -89,6 +103,24 @@ def release_kendall(
             "kept": [x.kept for x in found],
         },
     )
+
+
+def sample_records(
+    sample: SampleSize, columns: int, epsilon: Fraction, *, most_work: int = MOST_WORK
+) -> int:
+    """Return of how many records agreement is counted, if there are as many: public.
+
+    "auto": as many as `most_work` allows; "paper": 50 m (m - 1) / epsilon - 1 for m columns, the
+    fewest that the thesis asks for; a number: so many.  Never more than `most_work` allows.
+
+    >>> [sample_records(one, 8, Fraction(1, 9)) for one in ("auto", "paper", 1_000)]
+    [71428571, 25199, 1000]
+    """
+    most = max(most_work // comb(columns, 2), 1)
+    if sample == "auto":
+        return most
+    wanted = ceil(50 * columns * (columns - 1) / epsilon) - 1 if sample == "paper" else sample
+    return min(max(wanted, columns), most)
 
 
 def count_agreement(counts: IntArray) -> int:
@@ -131,3 +163,17 @@ def tau_sensitivity(columns: int, fewest: int) -> Fraction:
     require_count(columns=columns, at_least=2)
     require_count(fewest=fewest, at_least=columns)
     return Fraction(4 * (columns**2 // 4), fewest + 1)
+
+
+def exchange_sensitivity(columns: int, records: int) -> Fraction:
+    """Bound how much all `tau_values` together change (L1) when one of `records` is exchanged.
+
+    A record is in n - 1 of the n (n - 1) / 2 pairs of records, and the products of the signs of
+    a pair move by at most 2 floor(m^2 / 4) in all (docs/proofs/correlation.md).
+
+    >>> exchange_sensitivity(5, 100)
+    Fraction(6, 25)
+    """
+    require_count(columns=columns, at_least=2)
+    require_count(records=records, at_least=2)
+    return Fraction(4 * (columns**2 // 4), records)

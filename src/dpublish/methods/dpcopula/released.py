@@ -30,6 +30,7 @@ from dpublish.methods.dpcopula.gaussian_copula import (
 from dpublish.methods.dpcopula.intervals import TotalEvidence, count_half_width
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.methods.marginals.released import SMOOTHED, marginal_table
+from dpublish.privacy.neighbors import ReplaceRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.types import FloatArray
 
@@ -53,7 +54,7 @@ class DPCopulaRelease(Release):
         schema: The columns.
         marginals: Their marginals, in the same order.
         correlation: The correlations of the columns it names; the others are independent.
-        size: Noisy number of records.
+        size: Noisy number of records; without noise, if it is public.
         shrink: Whether correlations are moved toward 0 by what is likely to be noise.
     """
 
@@ -101,6 +102,11 @@ class DPCopulaRelease(Release):
     def records(self) -> float:
         """Best estimate of the number of records."""
         return self.evidence.records
+
+    @property
+    def is_size_public(self) -> bool:
+        """Whether the number of records is public: the release then hides values alone."""
+        return isinstance(self.receipt.neighbors, ReplaceRecord)
 
     @property
     def ordered(self) -> tuple[str, ...]:
@@ -275,7 +281,9 @@ class DPCopulaRelease(Release):
             "dependence": f"{pairs:,} correlations between {len(self.ordered)} columns"
             if pairs
             else "none; columns are independent",
-            "records": f"about {self.records:,.0f}",
+            "records": f"{self.size.value:,}, which is public"
+            if self.is_size_public
+            else f"about {self.records:,.0f}",
         }
         if "half_of_a_column_95" in (errors := self.expected_error()):
             width = errors["half_of_a_column_95"]
