@@ -148,6 +148,17 @@ EXAMPLES = {
             "population": 30,
         },
         {"target": "sex", "choice": "plain", "population": 30},
+        {
+            "target": "sex",
+            "predictors": ("age",),
+            "model": "svm",
+            "choice": "candidates",
+            "parents": 2,
+            "population": 20,
+            "rounds": 3,
+            "cost": Fraction(2),
+            "bound": Fraction(2),
+        },
     ],
     "privlocal": [
         {"target": "sex"},
@@ -169,6 +180,7 @@ EXAMPLES = {
         {"target": "sex"},
         {"target": "town", "predictors": ("age", "height"), "bound": Fraction(1, 2)},
         {"target": "age", "model": "linear"},
+        {"target": "sex", "predictors": ("age", "height"), "calibration": "paper"},
     ],
     "gupt": [
         {"target": "sex"},

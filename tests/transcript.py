@@ -71,14 +71,17 @@ class Transcript:
     def select(
         self, scores, *, sensitivity_range, budget, rng, method=PERMUTE_AND_FLIP, weights=None
     ):
-        assert method == PERMUTE_AND_FLIP
         assert weights is None
         rate = selection_rate(budget.epsilon, sensitivity_range)
+        given = {"sensitivity_range": sensitivity_range, "method": method, "budget": budget}
         output = self._answer(
-            ("choice", rate, scores.shape),
-            lambda: select(scores, sensitivity_range=sensitivity_range, budget=budget, rng=rng),
+            ("choice", method, rate, scores.shape), lambda: select(scores, **given, rng=rng)
         )
-        self.likelihood += log(choice_distribution(scores, float(rate))[output])
+        if method == PERMUTE_AND_FLIP:
+            self.likelihood += log(choice_distribution(scores, float(rate))[output])
+        else:
+            odds = float(rate) * (scores - scores.max()).astype(float)
+            self.likelihood += float(odds[output] - np.log(np.exp(odds).sum()))
         return output
 
     def run(self, release: Callable[[], Any], modules, monkeypatch):

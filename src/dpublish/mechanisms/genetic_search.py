@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpublish.errors import InvalidParameter, require_count
+from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact.sampler import uniform_below
-from dpublish.mechanisms.selection import select
-from dpublish.mechanisms.top_k import top_k
+from dpublish.mechanisms.selection import EXPONENTIAL, PERMUTE_AND_FLIP, select
+from dpublish.mechanisms.top_k import ONE_SHOT, top_k
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
 from dpublish.types import IntArray
@@ -33,6 +33,8 @@ FEWEST_ROUNDS, MOST_ROUNDS = 8, 500
 RECORDS_PER_ROUND = 800  # at epsilon 1: the paper's constant c = 1 / 800
 SHRINK = Fraction(95, 100)
 _FIRST_STEP = Fraction(1, 20)
+_SEVERAL = {PERMUTE_AND_FLIP: ONE_SHOT, EXPONENTIAL: "peel-exponential"}
+"""How several are chosen, by how one is."""
 
 
 class Scores(NamedTuple):
@@ -51,12 +53,15 @@ class Breeding:
         rounds: Number of private choices (r).
         population: Candidates in a generation (m).
         parents: How many are chosen of each but the last (m').
+        mechanism: How each is chosen: "permute-and-flip", several in one shot, or
+            "exponential", one after the other, as in the paper.
     """
 
     bound: int
     rounds: int
     population: int = 200
     parents: int = 1
+    mechanism: str = PERMUTE_AND_FLIP
 
     def __post_init__(self) -> None:
         require_count(
@@ -64,6 +69,7 @@ class Breeding:
         )
         if self.parents > self.population:
             raise InvalidParameter("there cannot be more parents than candidates")
+        require_known("mechanism", self.mechanism, _SEVERAL)
 
     def step(self, number: int) -> int:
         """Return how far a coordinate is moved after round `number` (from 1), at least 1.
@@ -74,19 +80,28 @@ class Breeding:
         return max(round(2 * self.bound * _FIRST_STEP * SHRINK ** (number - 1)), 1)
 
 
-def count_rounds(records: int, epsilon: Fraction, parents: int) -> int:
+def count_rounds(
+    records: int, epsilon: Fraction, parents: int, per_round: int = RECORDS_PER_ROUND
+) -> int:
     """Choose the number of rounds from a public or noisy number of records.
+
+    At epsilon 1, `per_round` records pay for a round of one parent.
 
     >>> count_rounds(-3, Fraction(1), 1), count_rounds(48_842, Fraction(1), 1)
     (8, 62)
     """
-    wanted = ceil(Fraction(max(records, 0)) * epsilon / (RECORDS_PER_ROUND * parents))
+    wanted = ceil(Fraction(max(records, 0)) * epsilon / (per_round * parents))
     return min(max(wanted, FEWEST_ROUNDS), MOST_ROUNDS)
 
 
-def predict_rounds(records: int, epsilon: Fraction | float, parents: int) -> float:
+def predict_rounds(
+    records: int,
+    epsilon: Fraction | float,
+    parents: int,
+    per_round: int = RECORDS_PER_ROUND,
+) -> float:
     """Compute the number of rounds unrounded, so that more budget never predicts a larger error."""
-    wanted = records * float(epsilon) / (RECORDS_PER_ROUND * parents)
+    wanted = records * float(epsilon) / (per_round * parents)
     return min(max(wanted, float(FEWEST_ROUNDS)), float(MOST_ROUNDS))
 
 
@@ -127,7 +142,11 @@ def search(
         scores = score(generation)
         if number == plan.rounds:
             best = select(
-                scores.values, sensitivity_range=scores.sensitivity_range, budget=share, rng=rng
+                scores.values,
+                sensitivity_range=scores.sensitivity_range,
+                budget=share,
+                rng=rng,
+                method=plan.mechanism,
             )
             break
         chosen = top_k(
@@ -136,6 +155,7 @@ def search(
             sensitivity_range=scores.sensitivity_range,
             budget=share,
             rng=rng,
+            method=_SEVERAL[plan.mechanism],
         )
         generation = breed(generation[chosen], plan, number, rng)
         if watcher is not None:

@@ -1,5 +1,6 @@
 """Functional mechanism: what a record can change is paid for, and the weights are the minimum."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -19,6 +20,7 @@ from dpublish.methods.linear_models.functional import (
     NoisyMoments,
     moment_kernel,
     product_noise,
+    published_sensitivities,
     release_moments,
     solve,
     trimmed_inverse,
@@ -26,6 +28,7 @@ from dpublish.methods.linear_models.functional import (
 from dpublish.methods.linear_models.kernel_moments import LinearMoments
 from dpublish.methods.linear_models.task import ModelTask
 from dpublish.privacy.budget import Budget
+from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import plain_generator, seeded
 from transcript import privacy_loss
 
@@ -302,3 +305,76 @@ def test_the_task_says_which_sums_are_needed():
     assert moment_kernel(ModelTask.of(SCHEMA, "town")).responses.trace() == 3 * 1024
     task = ModelTask.of(SCHEMA, "pay", (), "linear", models=("linear",))
     assert moment_kernel(task).responses[[0, 20, 40], 0].tolist() == [-1024, 0, 1024]
+
+
+# --- As published ---------------------------------------------------------------------------------
+
+
+PUBLISHED = pytest.mark.parametrize(
+    "method",
+    [replace(method, calibration="paper") for method in (LINEAR, TWO, MANY)],
+    ids=["linear", "two", "many"],
+)
+
+
+@PUBLISHED
+def test_the_papers_noise_tells_neighbors_apart_by_no_more_than_the_budget(method, monkeypatch):
+    """Its bound is loose: the loss stays far below epsilon, and never above."""
+    found = worst_loss(monkeypatch, method, draw(20).tolist())
+    assert 0 < found <= float(EPSILON)
+
+
+@PUBLISHED
+def test_the_audit_notices_noise_for_less_than_a_record_changes(method, monkeypatch):
+    monkeypatch.setattr(
+        functional, "published_sensitivities", lambda kernel, *_: {"vector": 9, "matrix": 9}
+    )
+    assert worst_loss(monkeypatch, method, draw(20).tolist()) > float(EPSILON)
+
+
+@PUBLISHED
+def test_every_coefficient_has_the_noise_of_the_papers_bound(method):
+    """Delta / epsilon for features divided by sqrt(d), in features from -1 to 1."""
+    kernel = moment_kernel(method.model_task(SCHEMA))
+    shares = method._shares(kernel)
+    noise, total, size = method._noise(kernel), sum(shares.values()), kernel.features.size
+    unit = FEATURE_UNIT**2
+    scales = {name: float(noise[name] * total) / shares[name] / unit for name in noise}
+    if method.model == "linear":
+        delta = 2 * (1 + 2 * size + size**2)
+        coefficients = {"vector": 2 * scales["vector"], "matrix": scales["matrix"]}
+    else:
+        delta = size**2 / 4 + 3 * size
+        coefficients = {"vector": scales["vector"] / 2, "matrix": scales["matrix"] / 8}
+    assert coefficients["vector"] == pytest.approx(delta * size**0.5, rel=1e-3)
+    assert coefficients["matrix"] == pytest.approx(delta * size, rel=1e-3)
+
+
+@PUBLISHED
+def test_the_papers_bound_is_never_less_than_what_a_record_changes(method):
+    kernel = moment_kernel(method.model_task(SCHEMA))
+    noise = published_sensitivities(kernel, method.model, {"vector": 1, "matrix": 10**9})
+    assert noise["vector"] >= kernel.vector_sensitivity(AddRemoveRecord())
+    other = published_sensitivities(kernel, method.model, {"vector": 10**9, "matrix": 1})
+    size = kernel.features.size
+    changed = []
+    for record in draw(300).tolist():
+        sums = np.abs(table_of([record]).sum(kernel))
+        changed.append(sums[:, :size][np.triu_indices(size)].sum())
+    assert max(changed) <= other["matrix"]
+
+
+def test_without_noise_the_published_form_predicts_as_ours():
+    method = replace(TWO, calibration="paper")
+    records = draw(500).tolist()
+    rough, tight = (
+        release_of(one, table_of(records), epsilon=Fraction(10**9)) for one in (method, TWO)
+    )
+    assert rough.standard_deviation is None
+    codes = {
+        name: draw(500)[:, index].astype(np.int64)
+        for index, name in enumerate(("age", "rent", "town"))
+    }
+    assert (rough.predict_codes(codes) == tight.predict_codes(codes)).mean() > 0.95
+    with pytest.raises(InvalidParameter):
+        replace(TWO, calibration="loose")

@@ -42,11 +42,12 @@ def replayable(monkeypatch):
     """Breed by a source of its own, so that a replay breeds the same, and choose by `select`."""
     real = genetic_search.breed
 
-    def choose(scores, *, count, sensitivity_range, budget, rng):
+    def choose(scores, *, count, sensitivity_range, method, budget, rng):
         assert count == 1
+        by = "exponential" if method == "peel-exponential" else "permute-and-flip"
         return [
             genetic_search.select(
-                scores, sensitivity_range=sensitivity_range, budget=budget, rng=rng
+                scores, sensitivity_range=sensitivity_range, method=by, budget=budget, rng=rng
             )
         ]
 
@@ -202,3 +203,98 @@ def test_what_cannot_be_done_is_refused_before_anything_is_spent():
     used.spend()
     with pytest.raises(BudgetAlreadyUsed):
         method_of().release(table, budget=used, rng=seeded(1))
+
+
+# --- As published: the exponential mechanism, its range over the candidates -----------------------
+
+
+@pytest.mark.usefixtures("replayable")
+@pytest.mark.parametrize("model", ["logistic", "svm"])
+def test_the_papers_mechanism_tells_neighbors_apart_by_no_more_than_the_budget(model, monkeypatch):
+    method = method_of(model=model, choice="candidates", parents=1, cost=Fraction(3))
+    found = worst_loss(monkeypatch, method, EPSILON, MODULES, runs=12)
+    assert float(EPSILON) / 20 < found <= float(EPSILON) * (1 + 1e-6)
+
+
+@pytest.mark.usefixtures("replayable")
+def test_the_audit_notices_a_loss_of_the_candidates_taken_too_small(monkeypatch):
+    scaled_range(monkeypatch, privgene, 0.05)
+    method = method_of(choice="candidates", parents=1)
+    assert worst_loss(monkeypatch, method, EPSILON, MODULES, runs=12) > float(EPSILON)
+
+
+@pytest.mark.parametrize("model", ["logistic", "svm"])
+def test_the_largest_loss_of_the_candidates_is_attained_by_a_record_of_the_domain(model):
+    task = ModelTask.of(SCHEMA, "ill", (), model)
+    for size in (50, 1000, 5000):
+        candidates = run_on([]).draw_uniform(6, task.features.size, size)
+        stated = score_models(run_on([]), task, (1,), by_candidates=True)(candidates)
+        losses = [
+            stated.values - score_models(run_on([record]), task, (1,))(candidates).values
+            for record in DOMAIN
+        ]
+        assert np.max(losses) <= stated.sensitivity_range <= np.max(losses) + 2
+        in_box = largest_score(task)
+        assert stated.sensitivity_range < in_box
+
+
+def spied(monkeypatch, **settings):
+    seen = []
+    real = run_module.search
+
+    def spy(score, first, plan, **more):
+        def noted(generation):
+            scores = score(generation)
+            seen.append((generation, scores.sensitivity_range))
+            return scores
+
+        seen.append(plan)
+        return real(noted, first, plan, **more)
+
+    monkeypatch.setattr(run_module, "search", spy)
+    release = method_of(**settings).release(
+        make_table(random_records(1, 900)), budget=Budget.seeded(1), rng=seeded(1)
+    )
+    return seen[0], seen[1:], release
+
+
+def test_parents_mechanism_box_and_records_per_round_reach_the_search(monkeypatch):
+    plan, generations, release = spied(
+        monkeypatch, choice="candidates", parents=2, bound=Fraction(1, 2), rounds=4
+    )
+    assert (plan.parents, plan.mechanism, plan.bound) == (2, "exponential", WEIGHT_UNIT // 2)
+    assert max(np.abs(one).max() for one, _ in generations) <= WEIGHT_UNIT // 2
+    assert np.abs(release.weights).max() <= 0.5
+    assert PrivGene(target="ill", choice="candidates")._parents == 10
+    assert PrivGene(target="ill")._parents == 1
+    monkeypatch.undo()
+    plan, _, _ = spied(monkeypatch, rounds=None, records_per_round=20)
+    assert 20 < plan.rounds < 70  # about 900 records, 20 a round
+    monkeypatch.undo()
+    plan, _, _ = spied(monkeypatch, rounds=None)
+    assert plan.rounds == 8
+
+
+def test_the_cost_of_a_support_vector_machine_sets_what_weights_cost():
+    task = ModelTask.of(SCHEMA, "ill", (), "svm")
+    one = np.full((1, task.features.size), WEIGHT_UNIT)
+    for cost in (Fraction(10), Fraction(1, 3), Fraction(7)):
+        value = score_models(run_on([]), task, (1,), cost=cost)(one).values[0]
+        wanted = (task.features.size - 1) / 2 / float(cost) * LOSS_UNIT
+        assert -value == pytest.approx(wanted, abs=1)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"parents": 0},
+        {"parents": 25},
+        {"records_per_round": 0},
+        {"cost": Fraction(0)},
+        {"bound": Fraction(100)},
+        {"bound": Fraction(1, 100)},
+    ],
+)
+def test_new_settings_without_sense_are_refused(bad):
+    with pytest.raises(InvalidParameter):
+        method_of(**bad)

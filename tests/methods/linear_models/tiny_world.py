@@ -66,8 +66,8 @@ def scaled_range(monkeypatch, module, factor):
     """Make `module` use a range that is `factor` of the true one."""
     real = module.score_models
 
-    def scaled(run, task, positive):
-        score = real(run, task, positive)
+    def scaled(run, task, positive, **settings):
+        score = real(run, task, positive, **settings)
 
         def smaller(candidates):
             scores = score(candidates)
@@ -82,8 +82,8 @@ def range_of_records_present(monkeypatch, module):
     """Take the range over the records of the table, as the thesis writes it."""
     real = module.score_models
 
-    def local(run, task, positive):
-        score = real(run, task, positive)
+    def local(run, task, positive, **settings):
+        score = real(run, task, positive, **settings)
         alone = [real(run_on([r]), task, positive) for r in set(RECORDS_OF[id(run.table)])]
 
         def present(candidates):

@@ -5,11 +5,12 @@ directions that are still not positive are left out (spectral trimming).  Nothin
 again until it fits: no budget would pay for that choice.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import sqrt
-from typing import ClassVar, Literal
+from math import ceil, sqrt
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ from dpublish.accuracy.rounding import format_number
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.features import FEATURE_UNIT, scaled_leaves
 from dpublish.data.schema import Schema
+from dpublish.errors import require_known
+from dpublish.mechanisms.continuous_noise import root_above
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.linear_models.kernel_moments import RESPONSE_UNIT, LinearMoments
 from dpublish.methods.linear_models.released import LinearModelRelease
@@ -60,6 +63,9 @@ class FunctionalMechanism(Method[LinearModelRelease]):
         model: `"linear"` for linear regression of a number, `"logistic"` for logistic regression
             of classes, whose loss is taken to the second order.
         bound: Longest vector of weights that is published.
+        calibration: `"tight"` adds noise for what one record can really change; `"paper"` for the
+            bound of the paper, to all products, and neither shrinks them nor raises the ridge
+            for many features.
 
     Returns:
         A `LinearModelRelease` with `predict(rows)`, `predict_proba(rows)` (logistic regression),
@@ -95,9 +101,14 @@ class FunctionalMechanism(Method[LinearModelRelease]):
         "Longest vector of weights, for features whose squares add up to at most 1.",
         default=Fraction(10),
     )
+    calibration: Literal["tight", "paper"] = setting(
+        "Noise for what one record can really change, or for the paper's larger bound.",
+        default="tight",
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bound", require_bound(self.bound))
+        require_known("calibration", self.calibration, ("tight", "paper"))
 
     def model_task(self, schema: Schema) -> ModelTask:
         """Find what is predicted from what, by the settings and the schema alone."""
@@ -119,12 +130,14 @@ class FunctionalMechanism(Method[LinearModelRelease]):
         kernel = moment_kernel(task)
         # Opened before any row is read: a share that is already used stops here.
         budgets = run.split(**self._shares(kernel))
-        moments = release_moments(run, kernel, vector=budgets["vector"], matrix=budgets["matrix"])
-        found = solve(
-            moments,
-            factor=FACTORS[self.model],
-            longest=float(self.bound) / task.features.norms,
-        )
+        longest = float(self.bound) / task.features.norms
+        if self.calibration == "paper":
+            noise = self._noise(kernel)
+            rough = release_all_moments(run, kernel, noise, **budgets)
+            found = solve_as_published(rough, factor=FACTORS[self.model], longest=longest)
+        else:
+            moments = release_moments(run, kernel, **budgets)
+            found = solve(moments, factor=FACTORS[self.model], longest=longest)
         run.step(1, 1, "model")
         return LinearModelRelease(
             receipt=run.receipt(),
@@ -133,7 +146,11 @@ class FunctionalMechanism(Method[LinearModelRelease]):
             target=self.target,
             weights=found.weights,
             expected=run.expected,
-            notes=("standard deviations cover the noise, not what the ridge takes away",),
+            notes=(
+                ("calibrated as in the paper",)
+                if self.calibration == "paper"
+                else ("standard deviations cover the noise, not what the ridge takes away",)
+            ),
             standard_deviation=found.standard_deviation,
         )
 
@@ -145,7 +162,7 @@ class FunctionalMechanism(Method[LinearModelRelease]):
         shares = self._shares(kernel)
         unit = epsilon / sum(shares.values())
         deviations = {}
-        for name, most in _sensitivities(kernel).items():
+        for name, most in self._noise(kernel).items():
             rate = unit * shares[name] / most
             require_rate(rate)
             deviations[f"{name}_deviation"] = sqrt(noise_variance(rate)) / _UNIT
@@ -156,6 +173,13 @@ class FunctionalMechanism(Method[LinearModelRelease]):
             f"by target of {by_target} records (standard deviations)"
         )
         return ExpectedError(summary, deviations, target="matrix_deviation")
+
+    def _noise(self, kernel: LinearMoments) -> dict[str, int]:
+        """Return for which changes noise is added; with the paper's bound, never for less."""
+        if self.calibration == "tight":
+            return _sensitivities(kernel)
+        shares = self._shares(kernel)
+        return published_sensitivities(kernel, self.model, shares)
 
     def _shares(self, kernel: LinearMoments) -> dict[str, int]:
         """Share so that all coefficients of the objective get the same noise."""
@@ -206,6 +230,55 @@ def release_moments(
         matrix_variance=variances[1],
         vector_variance=variances[0] * len(vectors.T),
     )
+
+
+def published_sensitivities(
+    kernel: LinearMoments, model: str, shares: Mapping[str, int]
+) -> dict[str, int]:
+    """Find the sensitivities that give every coefficient the noise of the paper's bound.
+
+    The paper scales d features by 1 / sqrt(d) and adds Laplace noise of Delta / epsilon to each
+    coefficient of the objective: Delta = 2 (d + 1)^2 for linear and d^2 / 4 + 3 d for logistic
+    regression.  In features from -1 to 1 that is sqrt(d) and d times as much.  A record may
+    change every product of two features, so that is the least there is.
+    """
+    size, columns = kernel.features.size, len(kernel.features.columns) + 1
+    total = sum(shares.values())
+    delta = 2 * (size + 1) ** 2 if model == "linear" else Fraction(size * size, 4) + 3 * size
+    by_vector, by_matrix = (Fraction(1, 2), 1) if model == "linear" else (2, 8)
+    paper = {
+        "vector": by_vector * delta * root_above(size) * Fraction(shares["vector"], total),
+        "matrix": by_matrix * delta * size * Fraction(shares["matrix"], total),
+    }
+    least = {
+        "vector": kernel.vector_sensitivity(AddRemoveRecord()),
+        "matrix": _UNIT * columns * (columns + 1) // 2,
+    }
+    return {name: max(ceil(paper[name] * _UNIT), least[name]) for name in paper}
+
+
+def release_all_moments(
+    run: Run, kernel: LinearMoments, noise: Mapping[str, int], *, vector: Budget, matrix: Budget
+) -> "RoughMoments":
+    """Publish the sums of a kernel with noise for every product of two features.
+
+    Privacy:
+        `vector.epsilon + matrix.epsilon`-differentially private when one record is added or
+        removed: integers with geometric noise.  `noise` is at least what a record changes: it
+        has one feature of each of c columns that is not 0, the intercept's included, each at
+        most 1, so the upper triangle changes by at most c (c + 1) / 2 (`LinearMoments` bounds
+        the vectors).  Which sums are published follows from the schema.
+    """
+    variance = noise_variance(matrix.epsilon / noise["matrix"]) / _UNIT**2
+    sums = run.sum(kernel)
+    size = kernel.features.size
+    vectors = run.add_noise(sums[:, size:], sensitivity=noise["vector"], budget=vector)
+    upper = np.triu_indices(size)
+    products = run.add_noise(sums[:, :size][upper], sensitivity=noise["matrix"], budget=matrix)
+    found = np.zeros((size, size))
+    found[upper] = products / _UNIT
+    whole = found + np.triu(found, 1).T
+    return RoughMoments(whole, against_rest(vectors.T / _UNIT), variance)
 
 
 def against_rest(vectors: FloatArray) -> FloatArray:
@@ -302,12 +375,28 @@ class NoisyMoments:
         return np.asarray(np.add.reduceat(rows, starts, axis=1))
 
 
+class RoughMoments(NamedTuple):
+    """Sums of x xᵀ and of r x as the paper publishes them, and the variance of a product."""
+
+    matrix: FloatArray
+    vectors: FloatArray
+    matrix_variance: float
+
+
+def solve_as_published(moments: RoughMoments, *, factor: float, longest: float) -> "Solution":
+    """Minimize the noisy objective with the paper's ridge, trimmed; no error is known."""
+    ridge = RIDGE_DEVIATIONS * sqrt(moments.matrix_variance)
+    weights = factor * moments.vectors @ trimmed_inverse(moments.matrix, ridge)
+    lengths = np.linalg.norm(weights, axis=1, keepdims=True)
+    return Solution(weights * (longest / np.maximum(lengths, longest)), None)
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """Weights, a row for each response, and the standard deviation that noise gives them."""
 
     weights: FloatArray
-    standard_deviation: FloatArray
+    standard_deviation: FloatArray | None
 
 
 def solve(moments: NoisyMoments, *, factor: float, longest: float) -> Solution:

@@ -111,6 +111,18 @@ class LinearLosses(CodeSums):
         bounds = np.minimum(apart, np.floor(drop + 1.001))
         return max(int(bounds.max()), 1)
 
+    def largest_loss(self, neighbors: Neighbors) -> int:
+        """Return the largest loss of any record under any candidate (R1), in whole units.
+
+        An added record lowers every score by its loss, which is not negative: two changes differ
+        by at most this.  It is the range of the plain exponential mechanism.
+        """
+        if not isinstance(neighbors, AddRemoveRecord):
+            raise unbounded(neighbors, "add up losses of single records")
+        worst = -np.ceil(np.array(self._largest_margin))
+        largest = LOSS_UNIT * _LOSSES[self.loss](worst / LOSS_UNIT)
+        return max(int(np.floor(largest + 0.501)), 1)  # a look-up rounds by half a unit
+
     @cached_property
     def _records(self) -> SignedRecords:
         return SignedRecords(self.schema, self.features, self.target, self.positive)

@@ -20,18 +20,31 @@ Scorer = Callable[[IntArray], Scores]
 LossName = Literal["logistic", "hinge"]
 
 LARGEST_WEIGHT = 5 * WEIGHT_UNIT
-"""Weights lie between -5 and 5: the public box that is searched."""
+"""Weights lie between -5 and 5 unless another public box is to be searched."""
 
+BOX = Fraction(5)
+SVM_COST = Fraction(10)
+BOX_HELP = "Weights lie between minus this and this: the box that is searched."
+COST_HELP = (
+    "What a loss of 1 weighs against half the squared weights of a support vector machine (C)."
+)
 LOSSES: dict[str, LossName] = {"logistic": "logistic", "svm": "hinge"}
-_SVM_COST = 10  # what a loss of 1 weighs against half the squared length of the weights (C)
 
 
-def score_models(run: Run, task: ModelTask, positive: tuple[int, ...]) -> Scorer:
+def score_models(
+    run: Run,
+    task: ModelTask,
+    positive: tuple[int, ...],
+    *,
+    cost: Fraction = SVM_COST,
+    by_candidates: bool = False,
+) -> Scorer:
     """Make a function that scores models of one two-class problem; higher is better.
 
     The score is minus the sum of losses; for a support vector machine also minus the squared
     length of the weights over 2 C, which is public.  Its range sensitivity is that of the
-    losses, over the whole domain (`LinearLosses.range_sensitivity`).
+    losses, over the whole domain (`LinearLosses.range_sensitivity`), or their largest under one
+    of the candidates (`LinearLosses.largest_loss`).
     """
 
     def score(candidates: IntArray) -> Scores:
@@ -43,18 +56,20 @@ def score_models(run: Run, task: ModelTask, positive: tuple[int, ...]) -> Scorer
             candidates,
             LOSSES[task.model],
         )
-        most = kernel.range_sensitivity(run.neighbors)
-        return Scores(-run.sum(kernel) - _ridge(candidates, task.model), most)
+        bound = kernel.largest_loss if by_candidates else kernel.range_sensitivity
+        most = bound(run.neighbors)
+        return Scores(-run.sum(kernel) - _ridge(candidates, task.model, cost), most)
 
     return score
 
 
-def largest_score(task: ModelTask) -> int:
+def largest_score(task: ModelTask, largest_weight: int = LARGEST_WEIGHT) -> int:
     """Bound a record's loss under any model of the box, in units of the scores (R1).
 
-    Each column and the intercept add at most 5 to a margin.  A look-up rounds by half a unit.
+    Each column and the intercept add at most the largest weight to a margin.  A look-up rounds
+    by half a unit.
     """
-    farthest = LARGEST_WEIGHT / WEIGHT_UNIT * len(task.features.groups)
+    farthest = largest_weight / WEIGHT_UNIT * len(task.features.groups)
     loss = np.logaddexp(0.0, farthest) if task.model == "logistic" else 1 + farthest
     return ceil(LOSS_UNIT * float(loss)) + 1
 
@@ -115,8 +130,23 @@ def watch_rounds(run: Run, problem: int, problems: int) -> Watcher:
     return watch
 
 
-def _ridge(candidates: IntArray, model: str) -> IntArray:
+def require_box(bound: Fraction) -> int:
+    """Return the largest weight of a box as an integer, or refuse the box."""
+    if not isinstance(bound, Fraction) or not Fraction(1, 16) <= bound <= 64:
+        raise InvalidParameter(f"bound ({bound}) must lie between 1/16 and 64")
+    return int(bound * WEIGHT_UNIT)
+
+
+def require_cost(cost: Fraction) -> None:
+    """Refuse a cost that is not above 0, or absurdly large or small."""
+    if not isinstance(cost, Fraction) or not Fraction(1, 1 << 10) <= cost <= 1 << 10:
+        raise InvalidParameter(f"cost ({cost}) must lie between 1/1024 and 1024")
+
+
+def _ridge(candidates: IntArray, model: str, cost: Fraction) -> IntArray:
     if model != "svm":
         return np.zeros(len(candidates), dtype=np.int64)
     squares = np.square(candidates[:, :-1]).sum(axis=1)
-    return np.asarray(squares // (2 * _SVM_COST * WEIGHT_UNIT**2 // LOSS_UNIT))
+    unit = 2 * cost * WEIGHT_UNIT**2 / LOSS_UNIT
+    wholes = [int(square * unit.denominator // unit.numerator) for square in squares.tolist()]
+    return np.array(wholes, dtype=np.int64)

@@ -25,8 +25,13 @@ from dpublish.mechanisms.genetic_search import (
 from dpublish.mechanisms.selection import selection_rate
 from dpublish.methods.linear_models.kernel_losses import LOSS_UNIT, WEIGHT_UNIT
 from dpublish.methods.linear_models.model_scores import (
-    LARGEST_WEIGHT,
+    BOX,
+    BOX_HELP,
+    COST_HELP,
+    SVM_COST,
     publish_models,
+    require_box,
+    require_cost,
     require_rounds,
     require_search,
     score_models,
@@ -77,6 +82,8 @@ class PrivLocal(ClassifierMethod):
             as in the thesis.
         rounds: Number of rounds, at most 500.  Unless given, 2 % of epsilon pays for the noisy
             number of records, from which it follows.
+        cost: C of a support vector machine.
+        bound: Weights lie between minus this and this.
 
     Returns:
         A `LinearModelRelease` with `predict(rows)`, `predict_proba(rows)` (logistic regression),
@@ -111,10 +118,14 @@ class PrivLocal(ClassifierMethod):
     rounds: int | None = setting(
         "Number of rounds; by the noisy number of records unless given.", default=None
     )
+    cost: Fraction = setting(COST_HELP, default=SVM_COST)
+    bound: Fraction = setting(BOX_HELP, default=BOX)
 
     def __post_init__(self) -> None:
         require_known("way to move", self.moves, _STEPS)
         require_rounds(self.rounds)
+        require_box(self.bound)
+        require_cost(self.cost)
 
     def _release(self, run: Run) -> LinearModelRelease:
         """Publish the weights of a model that fits the records.
@@ -136,7 +147,8 @@ class PrivLocal(ClassifierMethod):
             records = count_records(run, task, budget=budgets["size"])
             rounds = self._count_rounds(records, task.share(budgets["search"].epsilon))
         first, shrink = _STEPS[self.moves]
-        plan = Climb(bound=LARGEST_WEIGHT, rounds=rounds, first_step=first, shrink=shrink)
+        bound = require_box(self.bound)
+        plan = Climb(bound=bound, rounds=rounds, first_step=first, shrink=shrink)
         found = [
             self._search(run, task, plan, number, budget=share)
             for number, share in enumerate(task.split(budgets["search"]))
@@ -176,7 +188,7 @@ class PrivLocal(ClassifierMethod):
         Privacy:
             That of `climb` or `climb_by_groups`.
         """
-        score = score_models(run, task, task.problems[problem])
+        score = score_models(run, task, task.problems[problem], cost=self.cost)
         start = np.zeros(task.features.size, dtype=np.int64)
         watcher = watch_rounds(run, problem, len(task.problems))
         if self.moves == "single":
