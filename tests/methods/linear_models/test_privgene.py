@@ -258,7 +258,7 @@ def spied(monkeypatch, **settings):
     return seen[0], seen[1:], release
 
 
-def test_parents_mechanism_box_and_records_per_round_reach_the_search(monkeypatch):
+def test_parents_mechanism_box_and_records_per_round_enter_the_search(monkeypatch):
     plan, generations, release = spied(
         monkeypatch, choice="candidates", parents=2, bound=Fraction(1, 2), rounds=4
     )
