@@ -69,7 +69,7 @@ BLOCK_MODEL = "model-blocks"
 SHARE = "hybrid-share"
 _NO_NOISE = Fraction(10**9)
 """What takes the noise out of GkM: at this epsilon it is below the last digit shown."""
-_GENE = {"population": 200, "parents": 10}
+_GENE: dict[str, Any] = {"population": 200, "parents": 10}
 
 PUBLISHED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "dplloyd-uniform": ("dplloyd", {"start": "uniform"}),
