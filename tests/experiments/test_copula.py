@@ -93,6 +93,7 @@ def test_methods_are_those_whose_method_is_there():
     assert available_methods() == (
         "dpcopula",
         "dpcopula-paper",
+        "dpcopula-paper-all",
         "dpcopula-spearman",
         "dpcopula-kendall",
         "dpcopula-mle",

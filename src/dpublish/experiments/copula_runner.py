@@ -78,6 +78,7 @@ _PAPER = {
 METHODS: Mapping[str, Competitor] = {
     "dpcopula": Competitor("dpcopula"),
     "dpcopula-paper": Competitor("dpcopula", _PAPER),
+    "dpcopula-paper-all": Competitor("dpcopula", {**_PAPER, "sample": "auto"}),
     **{
         f"dpcopula-{name}": Competitor("dpcopula", {"correlation": name})
         for name in ("spearman", "kendall", "mle")
