@@ -489,6 +489,27 @@ def test_hindsight_has_a_table_of_its_own():
     assert "1.50 times" in STUDY.findings(results)[0]
 
 
+def test_a_page_says_what_psd_inside_brings():
+    def errors(lines):
+        return [
+            Result(
+                Trial("streams", name, str(e), 0, {"part": "static", "dataset": "census-pool"}),
+                {ERROR: mean},
+            )
+            for name, means in lines.items()
+            for e, mean in means.items()
+        ]
+
+    lines = {"fixed-sampling": {0.1: 4.0, 1: 2.0}, "fixed-psd": {0.1: 3.0, 1: 5.0}}
+    first, second, *_ = STUDY.findings(errors(lines))
+    assert first == (
+        "fixed-psd has so many times the error of noise in each bin: 0.75 at 0.1, 2.50 at 1."
+    )
+    assert second.startswith("PSD helps where a bin holds less than its noise")
+    alone = STUDY.findings(errors({"fixed-sampling": {0.1: 4.0, 1: 2.0}}))
+    assert not any("PSD" in sentence for sentence in alone)
+
+
 # A table of one's own
 
 
