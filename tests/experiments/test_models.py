@@ -1,32 +1,39 @@
 """The comparison of private models: planned, resumed, explained; with stand-in methods."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from dpublish.core.method import setting, settings_of
-from dpublish.core.registry import CATALOG, Entry, make_method
+from dpublish.core.registry import CATALOG, Entry, make_method, method_settings
 from dpublish.data.features import Features
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.datasets.benchmarks import BENCHMARKS, VARIABLE
+from dpublish.datasets.loans import SCHEMA as LOANS_SCHEMA
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.metrics.classification import area_under_curve, mean_area_under_curve
 from dpublish.experiments.models import (
     ANY,
     FIGURES,
     KMEANS_METHODS,
+    KNOBS,
     METHODS,
     STUDY,
     VARIANTS,
+    ModelRunner,
     class_scores,
     method_for,
     models_of,
 )
 from dpublish.experiments.models_baselines import fit_plain_model
+from dpublish.experiments.models_regression import number_column
+from dpublish.experiments.models_search import trace_search
 from dpublish.experiments.study import run_experiment
 from dpublish.experiments.trials import Key, Result, Trial
 from dpublish.methods.linear_models.released import LinearModelRelease
@@ -35,6 +42,16 @@ from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
 
 REAL = ("majority", "privpfc")
+REAL_SETTINGS = {name: method_settings(name) for name in METHODS}
+REAL_CLASSES = {name: type(make_method(name, {"target": "w"})) for name in METHODS}
+
+
+def make_real(name, settings):
+    """Make a method although a stand-in has taken its name."""
+    kind = REAL_CLASSES[name]
+    entry = Entry(f"{kind.__module__}:{kind.__name__}", task="", publishes="", prefer_when="")
+    with patch.dict(CATALOG, {name: entry}):
+        return make_method(name, settings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +61,9 @@ class StandIn:
     name: ClassVar[str] = "stand-in"
     target: str = setting("class")
     model: Literal["logistic", "svm"] = setting("model", default="logistic")
-    choice: Literal["range", "plain"] = setting("choice", default="range")
+    choice: Literal["range", "candidates", "plain"] = setting("choice", default="range")
+    parents: int | None = setting("parents", default=None)
+    cost: int = setting("C", default=1)
     rounds: int | None = setting("rounds", default=None)
 
     def release(self, table, *, budget, rng, progress=None):
@@ -167,16 +186,25 @@ def test_the_page_explains_itself(tmp_path, small):
 @pytest.mark.parametrize("figure", FIGURES)
 def test_every_figure_is_planned_tabled_and_explained(figure):
     chosen = FIGURES[figure]
-    options = {"datasets": ("simulated",), "classifiers": ("logistic",), "folds": 1}
+    options = {"datasets": ("simulated",), "classifiers": chosen.models[:1], "folds": 1}
     planned = STUDY.plan(1, figure=figure, **options)
-    assert {t.method for t in planned.trials if t.epsilon != "none"} == set(chosen.methods)
-    measured = {"misclassification": 0.25, "auc": 0.75, "seconds": 2.0}
+    fitted = {name for name in chosen.methods if models_of(name, chosen.models[:1])}
+    assert {t.method for t in planned.trials if t.epsilon != "none"} == fitted
+    measured = {
+        "misclassification": 0.25,
+        "auc": 0.75,
+        "seconds": 2.0,
+        "largest loss": 5.0,
+        "range": 0.5,
+        "error": 0.125,
+    }
     results = [Result(trial, measured) for trial in planned.trials]
     tabled = STUDY.table(results)
     points = chosen.values or chosen.epsilons
     assert len(tabled.headers) == 4 + len(points)
     assert {row[1] for row in tabled.rows} == set(chosen.measures)
-    assert all(cell == f"{measured[row[1]]:.4f} ±0.0000" for row in tabled.rows for cell in row[4:])
+    shown = {**measured, "ratio": 1.0}
+    assert all(cell == f"{shown[row[1]]:.4f} ±0.0000" for row in tabled.rows for cell in row[4:])
     page = STUDY.page(results, ["a note"])
     assert page.title == chosen.title
     assert "a note" in page.sections[-1].paragraphs
@@ -201,10 +229,11 @@ def test_methods_and_datasets_that_are_not_there_are_left_out_with_a_note(monkey
     planned = STUDY.plan(1, figure="choice", folds=1)
     assert {trial.method for trial in planned.trials if trial.epsilon != "none"} == {"privlocal"}
     assert [note.partition(":")[0] for note in planned.notes] == [
+        "acs was left out",
         "adult was left out",
         "bank was left out",
-        "census was left out",
         "privgene was left out",
+        "privgene-em was left out",
         "privgene-plain was left out",
     ]
     with pytest.raises(InvalidParameter, match="no such method"):
@@ -233,18 +262,33 @@ def test_options_that_make_no_sense_are_refused_before_anything_is_run(tmp_path,
 
 def method(method, epsilon="1", **given):
     given = {"model": "svm", "dataset": "adult", **given}
-    return method_for(Trial("model-fitting", method, epsilon, 0, given), "w")
+    trial = Trial("model-fitting", method, epsilon, 0, given)
+    return method_for(trial, "w", BENCHMARKS["adult"].records)
 
 
 def test_a_trial_sets_what_its_figure_varies_and_nothing_else():
     assert method("privgene") == StandIn(target="w", model="svm")
     assert method("privgene-plain") == StandIn(target="w", model="svm", choice="plain")
     fitted = BENCHMARKS["adult"].records * 9 // 10
-    assert method("privgene", records_per_round=800).rounds == -(-fitted // 800)
-    assert method("privgene", "0.1", records_per_round=800).rounds == -(-fitted // 8_000)
-    assert method("privgene", "0.001", records_per_round=6_400).rounds == 1
-    assert method("privgene", "100", records_per_round=200).rounds == 500
-    assert set(VARIANTS) == {"privgene-plain"}
+    assert method("privgene", rounds_per_1000="1.25").rounds == -(-fitted // 800)
+    assert method("privgene", "0.1", rounds_per_1000="1.25").rounds == -(-fitted // 8_000)
+    assert method("privgene", "0.001", rounds_per_1000="0.125").rounds == 1
+    assert method("privgene", "100", rounds_per_1000="5").rounds == 500
+    em = StandIn(target="w", model="svm", choice="candidates")
+    assert method("privgene-em") == em
+    assert method("privgene-em1") == replace(em, parents=1)
+    assert method("privgene-em", parents=3, cost=7) == replace(em, parents=3, cost=7)
+    assert method("privgene", waves=3) == StandIn(target="w", model="svm")  # it has no such setting
+
+
+def test_variants_are_methods_with_settings_that_they_have():
+    settings = {name: {one.name for one in REAL_SETTINGS[name]} for name in REAL_SETTINGS}
+    for name, variant in VARIANTS.items():
+        assert variant.method in METHODS
+        assert set(variant.settings) <= settings[variant.method], name
+        make_real(variant.method, {"target": "w", **variant.settings})
+    for knob in set(KNOBS) - {"number"}:
+        assert any(knob in known for known in settings.values())
 
 
 def test_a_method_is_run_only_for_models_that_it_fits():
@@ -375,3 +419,109 @@ def test_one_kind_of_rows_has_no_curve(count):
         area_under_curve(np.zeros(count + 1), np.ones(count, dtype=bool))
     with pytest.raises(InvalidParameter, match="as many"):
         mean_area_under_curve(np.zeros((count + 1, 2)), np.zeros(count, dtype=np.int64))
+
+
+# --- Rounds, ratios, regression, tables of one's own ----------------------------------------------
+
+
+def test_a_method_that_fits_none_of_the_models_is_left_out_with_a_note():
+    options = {"datasets": ("simulated",), "folds": 1, "classifiers": ("svm",)}
+    planned = STUDY.plan(1, methods=("gupt", "functional"), **options)
+    assert {t.method for t in planned.trials if t.epsilon != "none"} == {"gupt"}
+    note = "functional was left out of linear support vector machine: it does not fit one"
+    assert planned.notes == (note,)
+    with pytest.raises(InvalidParameter, match="does not fit one"):
+        STUDY.plan(1, methods=("functional",), **options)
+
+
+def test_ratios_are_to_the_error_at_half_a_round_for_1000_records():
+    def result(value, error):
+        given = {"part": "rounds", "dataset": "simulated", "fold": 0, "model": "svm"}
+        trial = Trial("model-fitting", "privgene", "1", 0, given | {"rounds_per_1000": value})
+        return Result(trial, {"misclassification": error, "auc": 0.5})
+
+    cells = STUDY.summarize([result("0.25", 0.3), result("0.5", 0.2), result("1.25", 0.1)])
+    ratios = cells[Key("simulated", "ratio", "privgene", "1", ("svm",))]
+    assert {point: cell.mean for point, cell in ratios.items()} == pytest.approx(
+        {0.25: 1.5, 0.5: 1.0, 1.25: 0.5}
+    )
+
+
+def test_a_search_is_followed_round_by_round(tmp_path):
+    options = {"datasets": ("simulated",), "folds": 1, "classifiers": ("logistic",)}
+    with patch.dict(CATALOG, {"privgene": real_entry("privgene")}):
+        summary = run_experiment(
+            "model-fitting",
+            figure="iterations",
+            output=tmp_path,
+            values=("1", "6", "99"),
+            settings={"population": "60"},
+            **options,
+        )
+    found = {(row[1], row[3].partition(",")[0]): row[4:] for row in summary.rows}
+    first, _, last = (float(cell.split()[0]) for cell in found["misclassification", "privgene"])
+    assert last < first
+    apart = [float(cell.split()[0]) for cell in found["range", "privgene"]]
+    largest = [float(cell.split()[0]) for cell in found["largest loss", "privgene"]]
+    assert apart[0] > 20 > 1.1 > apart[1] > apart[2]
+    assert largest[2] > 2 * apart[2]
+    assert found["misclassification", "privgene-em1"] != found["misclassification", "privgene"]
+
+
+def real_entry(name):
+    kind = REAL_CLASSES[name]
+    return Entry(f"{kind.__module__}:{kind.__name__}", task="", publishes="", prefer_when="")
+
+
+def test_the_last_step_of_a_search_is_the_model_that_it_would_publish():
+    split = ModelRunner(None, BENCHMARKS).split("simulated", 0, 0)
+    small = split._replace(train=split.train.slice(0, 500))
+    method = REAL_CLASSES["privgene"](target=split.target, population=40)
+    steps = trace_search(small, method, rounds=5, epsilon="2", rng=seeded(4))
+    assert len(steps) == 5
+    published = replace(method, rounds=5).release(
+        open_table(small.train, split.schema), budget=Budget.seeded("2"), rng=seeded(4)
+    )
+    predicted = np.array(published.predict(split.held_out.rows))
+    wrong = np.mean(predicted != np.array(split.held_out.rows[split.target]))
+    assert steps[-1].wrong == pytest.approx(wrong)
+
+
+def test_linear_regression_is_measured_in_parts_of_the_bounds(tmp_path):
+    with patch.dict(CATALOG, {name: real_entry(name) for name in ("functional", "model")}):
+        summary = run_experiment(
+            "model-fitting",
+            figure="regression",
+            output=tmp_path,
+            datasets=("simulated",),
+            methods=("functional", "functional-paper"),
+            epsilons=("1",),
+            folds=1,
+            settings={"number": "years_employed"},
+        )
+    error = {row[3]: float(row[4].split()[0]) for row in summary.rows}
+    assert error["noise-free"] < error["functional"] < error["majority class"]
+    assert error["functional"] < error["functional-paper"]
+    page = summary.page.read_text()
+    assert "a number is predicted" in page
+    with pytest.raises(InvalidParameter, match="no column of numbers"):
+        number_column(BENCHMARKS["simulated"].schema(None), "region")
+
+
+def test_a_table_of_ones_own_is_cut_into_folds(tmp_path):
+    benchmark = BENCHMARKS["simulated"]
+    rows = benchmark.rows(None).slice(0, 400)
+    parquet.write_table(rows, tmp_path / "mine.parquet")
+    (tmp_path / "mine.toml").write_text(LOANS_SCHEMA)
+    summary = run_experiment(
+        "model-fitting",
+        output=tmp_path / "out",
+        data=tmp_path / "mine.parquet",
+        schema=tmp_path / "mine.toml",
+        target="repaid",
+        methods=("privgene",),
+        epsilons=("1",),
+        folds=1,
+    )
+    assert {row[0] for row in summary.rows} == {"mine"}
+    assert "400 rows" in summary.page.read_text()

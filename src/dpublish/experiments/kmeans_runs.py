@@ -283,7 +283,7 @@ def gene_steps(task: Task, seed: int) -> Iterator[FloatArray]:
     """Breed sets of centers from the best ten of each generation; the best of each is yielded."""
     rng = seeded(seed)
     box, run = Box.of(task.schema), Run(task.table(), rng=rng)
-    plan = Breeding(bound=UNIT, rounds=1, **_GENE)
+    plan = Breeding(bound=UNIT, rounds=1, population=_GENE["population"], parents=_GENE["parents"])
     shape = (task.clusters, box.dimensions)
     generation = draw_uniform(plan.population, task.clusters * box.dimensions, UNIT, rng)
     number = 0

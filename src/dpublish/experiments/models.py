@@ -5,18 +5,18 @@ Private Model Fitting Using Genetic Algorithms" (SIGMOD 2013), and those of D. S
 M. Lyu, "PrivPfC" (VLDB Journal, 2018), that output a classifier: stratified folds, each measured
 by what was fitted on the other nine.  The figures are those of the PrivGene paper (2 to 7):
 quality against epsilon for logistic regression and support vector machines, the constant that
-sets the number of rounds, the enhanced exponential mechanism against the plain one, k-means, and
-the time it all takes.
+sets the number of rounds, the enhanced exponential mechanism against the plain one, by budget and
+round by round, k-means, and the time it all takes; and linear regression beside them.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import ceil
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ from dpublish.core.prediction import encode_rows
 from dpublish.core.registry import CATALOG, make_method, method_settings
 from dpublish.core.released import Release
 from dpublish.data.sources import open_table
-from dpublish.datasets.benchmarks import BENCHMARKS
+from dpublish.datasets.benchmarks import ALL_BENCHMARKS, Benchmark
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.evaluation.classification import DIRECT, HeldOut, evaluate_release
 from dpublish.evaluation.features import encode_classes
@@ -34,8 +34,23 @@ from dpublish.evaluation.metrics.classification import mean_area_under_curve, mi
 from dpublish.evaluation.sklearn_adapter import majority_class
 from dpublish.experiments import kmeans
 from dpublish.experiments.classification import EPSILONS
-from dpublish.experiments.folds import FOLDS, Folds, Split, fold_words, require_folds
+from dpublish.experiments.folds import (
+    FOLDS,
+    Folds,
+    Split,
+    fold_words,
+    own_benchmark,
+    require_folds,
+)
 from dpublish.experiments.models_baselines import fit_plain_model
+from dpublish.experiments.models_regression import (
+    mean_error,
+    number_column,
+    plain_error,
+    private_error,
+)
+from dpublish.experiments.models_search import Step, trace_search
+from dpublish.experiments.own_table import OwnTable
 from dpublish.experiments.study import (
     EPSILON_AXIS,
     NOISE_FREE,
@@ -46,7 +61,8 @@ from dpublish.experiments.study import (
     Setting,
     Study,
 )
-from dpublish.experiments.trials import SECONDS, Cells, Key, Result, Trial, means_by
+from dpublish.experiments.trials import SECONDS, Cell, Cells, Key, Result, Trial, means_by
+from dpublish.methods.linear_models.privgene import PrivGene
 from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.privpfc.released import PrivPfCRelease
 from dpublish.plots.comparisons import Layout
@@ -58,17 +74,24 @@ NAME = "model-fitting"
 MOST_FREQUENT = "majority class"
 REFERENCES = {
     NOISE_FREE: "No privacy: the same model fitted to the true rows",
-    MOST_FREQUENT: "No learning: always the majority class of the true rows",
+    MOST_FREQUENT: "No learning: always the majority class, or the mean, of the true rows",
 }
 WRONG, CURVE = "misclassification", "auc"
+RATIO, LARGEST_LOSS, RANGE, DISTANCE = "ratio", "largest loss", "range", "error"
 MEASURES = {
     WRONG: "misclassification (lower is better)",
     CURVE: "area under the curve (higher is better)",
     SECONDS: "seconds for one fit (lower is better)",
+    RATIO: "misclassification, as a ratio to that of c = 0.0005 (lower is better)",
+    LARGEST_LOSS: "largest loss of a record under a candidate, Δ1 (noise of the plain mechanism)",
+    RANGE: "how far a record moves two candidates apart, Δ2 (noise of the enhanced mechanism)",
+    DISTANCE: "root of the mean squared error, as a part of the bounds (lower is better)",
 }
 ANY = "any"
 """The model of a method that has no such setting: it is compared with all of them."""
 MODELS = {"logistic": "logistic regression", "svm": "linear support vector machine"}
+LINEAR = "linear"
+KINDS = {**MODELS, LINEAR: "linear regression"}
 METHODS = {
     "model": "Model: our default, chosen from public facts",
     "privgene": "PrivGene: weights bred by private choices",
@@ -81,11 +104,67 @@ METHODS = {
     "privpfc": "PrivPfC: a noisy grid that predicts by itself",
     "majority": "Majority: only publishes which class is the most frequent",
 }
-_PLAIN = "-plain"
+
+
+class Variant(NamedTuple):
+    """A method with settings of its own, as a line beside the others."""
+
+    method: str
+    settings: Mapping[str, str | int]
+    title: str
+
+
 VARIANTS = {
-    "privgene-plain": "PrivGene as before the enhanced mechanism: 10 parents, plain choices",
+    "privgene-em": Variant(
+        "privgene",
+        {"choice": "candidates"},
+        "PrivGene before the enhanced mechanism, as published: exponential mechanism, 10 parents",
+    ),
+    "privgene-em1": Variant(
+        "privgene",
+        {"choice": "candidates", "parents": 1},
+        "PrivGene with the exponential mechanism and 1 parent, as published",
+    ),
+    "privgene-plain": Variant(
+        "privgene",
+        {"choice": "plain"},
+        "PrivGene with noise for the largest loss of the whole box: 10 parents",
+    ),
+    "privlocal-paper": Variant(
+        "privlocal", {"moves": "single"}, "PrivLocal as published: one weight moves at a time"
+    ),
+    "private-erm-paper": Variant(
+        "private-erm",
+        {"noise": "spherical", "regularization": "1e-12"},
+        "PrivateERM as published: noise of uniform direction, λ = 1e-12",
+    ),
+    "functional-paper": Variant(
+        "functional",
+        {"calibration": "paper"},
+        "Functional mechanism as published: noise for the bound of its paper",
+    ),
+    "private-svm-paper": Variant(
+        "private-svm", {"cost": 10}, "PrivateSVM with C = 10, as the PrivGene paper has it"
+    ),
+    "private-svm-waves": Variant(
+        "private-svm", {"features": "random-fourier"}, "PrivateSVM with random Fourier features"
+    ),
+    "gupt-paper": Variant(
+        "gupt", {"bound": 5}, "GUPT with weights from -5 to 5, as the PrivGene paper has it"
+    ),
 }
-TITLES = METHODS | VARIANTS
+TITLES = METHODS | {name: variant.title for name, variant in VARIANTS.items()}
+KNOBS = {
+    "parents": "how many models privgene chooses of a generation (m')",
+    "population": "models in a generation of privgene",
+    "records_per_round": "records for each round of privgene at ε = 1 (1/c)",
+    "cost": "C of support vector machines (privgene, privlocal, private-svm)",
+    "bound": "largest size of a weight (privgene, privlocal, gupt, functional)",
+    "waves": "random waves of private-svm-waves",
+    "number": "column that linear regression predicts",
+}
+REFERENCE_C = 0.5
+"""Errors of the figure `rounds` are divided by that of so many rounds for 1,000 records."""
 KMEANS = "kmeans"
 KMEANS_METHODS = ("pgkm", "gkm", "dplloyd")
 _MOST_ROUNDS = 500
@@ -101,6 +180,7 @@ class ModelFigure(Figure):
     datasets: tuple[str, ...] = ("simulated", "adult", "bank", "census")
     measures: tuple[str, ...] = (WRONG, CURVE)
     folds: int = FOLDS
+    models: tuple[str, ...] = tuple(MODELS)
 
 
 FIGURES = {
@@ -113,14 +193,15 @@ FIGURES = {
     ),
     "rounds": ModelFigure(
         title="How many rounds should a private search make?",
-        across="records for each round at ε = 1 (1/c)",
-        reading="A search of n records makes c n ε rounds. From left to right there are fewer of "
-        "them: each gets more of ε and chooses better, but the search does not come as far.",
+        across="rounds for 1,000 records at ε = 1 (1,000 c)",
+        reading="A search of n records makes c n ε rounds. From left to right there are more of "
+        "them: the search comes farther, but each round gets less of ε and chooses worse.",
         methods=("privgene", "privlocal"),
         epsilons=("0.1", "1"),
         datasets=("simulated", "adult", "bank"),
-        key="records_per_round",
-        values=(200, 400, 800, 1_600, 3_200, 6_400),
+        measures=(WRONG, RATIO, CURVE),
+        key="rounds_per_1000",
+        values=("0.125", "0.25", "0.5", "0.75", "1.25", "2.5", "5"),
     ),
     "choice": ModelFigure(
         title="What does the enhanced exponential mechanism bring to PrivGene?",
@@ -128,7 +209,30 @@ FIGURES = {
         reading="The enhanced mechanism has noise only for how differently one record can score "
         "two candidates of the same round; the plain one for the whole range of a record's score "
         "of any model.",
-        methods=("privgene", "privgene-plain", "privlocal"),
+        methods=("privgene", "privgene-em", "privgene-plain", "privlocal"),
+        datasets=("simulated", "acs", "adult", "bank"),
+    ),
+    "iterations": ModelFigure(
+        title="How does the error of PrivGene fall, round by round?",
+        across="rounds made",
+        reading="From left to right a search makes more of its rounds. Both have one parent and "
+        "the same number of rounds in all; only the noise of their choices differs.",
+        methods=("privgene", "privgene-em1"),
+        epsilons=("1",),
+        datasets=("acs", "privbayes-acs"),
+        measures=(WRONG, LARGEST_LOSS, RANGE),
+        key="iteration",
+        values=(1, 2, 4, 8, 12, 16, 20, 25),
+        is_log=False,
+    ),
+    "regression": ModelFigure(
+        title="How good is linear regression that was fitted privately?",
+        across=EPSILON_AXIS,
+        reading="From left to right privacy gets weaker, so there is less noise.",
+        methods=("functional", "functional-paper", "gupt", "model"),
+        datasets=("simulated", "adult", "bank"),
+        measures=(DISTANCE,),
+        models=(LINEAR,),
     ),
     "cost": ModelFigure(
         title="How long does it take to fit a model privately?",
@@ -148,7 +252,7 @@ FIGURES = {
 
 def method_of(method: str) -> str:
     """Return the method of a competitor, which may be a variant of it."""
-    return method.removesuffix(_PLAIN) if method in VARIANTS else method
+    return VARIANTS[method].method if method in VARIANTS else method
 
 
 def known_methods(names: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
@@ -168,42 +272,96 @@ def models_of(method: str, asked: Iterable[str]) -> tuple[str, ...]:
     return tuple(model for model in asked if model in types["model"].split(" | "))
 
 
-def method_for(trial: Trial, target: str) -> Method[Any]:
+def settings_for(trial: Trial) -> dict[str, Any]:
+    """List the settings of a trial's method: its variant's, then those that users gave."""
+    known = {setting.name for setting in method_settings(method_of(trial.method))}
+    variant = VARIANTS[trial.method].settings if trial.method in VARIANTS else {}
+    given = {knob: trial.setting[knob] for knob in KNOBS if knob in trial.setting}
+    return {**variant, **{knob: value for knob, value in given.items() if knob in known}}
+
+
+def method_for(trial: Trial, target: str, records: int) -> Method[Any]:
     """Build the method of a trial; the size of a benchmark is public, so rounds may follow it."""
-    given = trial.setting
-    settings: dict[str, Any] = {"target": target}
-    if given["model"] != ANY:
-        settings["model"] = given["model"]
-    if trial.method in VARIANTS:
-        settings["choice"] = "plain"
-    if "records_per_round" in given:
-        records = BENCHMARKS[str(given["dataset"])].records * (FOLDS - 1) // FOLDS
-        wanted = ceil(records * Fraction(trial.epsilon) / int(given["records_per_round"]))
-        settings["rounds"] = min(max(wanted, 1), _MOST_ROUNDS)
+    settings: dict[str, Any] = {"target": target, **settings_for(trial)}
+    if trial.setting["model"] != ANY:
+        settings["model"] = trial.setting["model"]
+    if "rounds_per_1000" in trial.setting:
+        settings["rounds"] = rounds_for(trial, records)
     return make_method(method_of(trial.method), settings)
+
+
+def rounds_for(trial: Trial, records: int) -> int:
+    """Compute c n ε rounds for a public number of records, from 1 to 500."""
+    per_1000 = Fraction(str(trial.setting.get("rounds_per_1000", "1.25")))
+    fitted = records * (FOLDS - 1) // FOLDS
+    wanted = ceil(fitted * Fraction(trial.epsilon) * per_1000 / 1000)
+    return min(max(wanted, 1), _MOST_ROUNDS)
 
 
 class ModelRunner(Folds):
     """Fits on nine folds, and measures on the tenth."""
 
+    def __init__(self, folder: Path | None, benchmarks: Mapping[str, Benchmark]) -> None:
+        super().__init__(folder, benchmarks)
+        self._records = {name: benchmark.records for name, benchmark in benchmarks.items()}
+        self._searches: dict[str, list[Step]] = {}
+
     def run_trial(self, trial: Trial) -> dict[str, float]:
         """Fit on nine folds, measure on the tenth: errors, area under the curve, and seconds."""
         given = trial.setting
         split = self.split(trial.dataset, int(given["fold"]), int(given.get("rows", 0)))
+        if given["model"] == LINEAR:
+            return self._regression(trial, split)
         if trial.method == MOST_FREQUENT:
             return _of_most_frequent(split)
+        if "iteration" in given:
+            return self._step(trial)
         begin = perf_counter()
         if trial.method == NOISE_FREE:
             model = fit_plain_model(split.train, split.schema, split.target, str(given["model"]))
             seconds = perf_counter() - begin
             measured = score_rows(model.scores(split.held_out.rows), split.held_out)
         else:
-            method = method_for(trial, split.target)
+            method = method_for(trial, split.target, self._records[trial.dataset])
             table = open_table(split.train, split.schema)
             release = method.release(table, budget=Budget.seeded(trial.epsilon), rng=trial.rng())
             seconds = perf_counter() - begin
             measured = _measure(release, split)
         return measured | {SECONDS: round(seconds, 3)}
+
+    def _step(self, trial: Trial) -> dict[str, float]:
+        """Look up how far a search has come; all points of a line are of the same search."""
+        given = {name: value for name, value in trial.setting.items() if name != "iteration"}
+        whole = replace(trial, setting=given)
+        if whole.key not in self._searches:
+            self._searches[whole.key] = self._run_search(whole)
+        steps = self._searches[whole.key]
+        step = steps[min(int(trial.setting["iteration"]), len(steps)) - 1]
+        return {WRONG: step.wrong, LARGEST_LOSS: step.largest_loss, RANGE: step.range}
+
+    def _run_search(self, trial: Trial) -> list[Step]:
+        split = self.split(trial.dataset, int(trial.setting["fold"]), 0)
+        if split.schema[split.target].size != 2:
+            raise InvalidParameter("rounds are followed for two classes only")
+        records = self._records[trial.dataset]
+        method = method_for(trial, split.target, records)
+        if not isinstance(method, PrivGene):
+            raise InvalidParameter("only searches of PrivGene are followed round by round")
+        rounds = rounds_for(trial, records)
+        return trace_search(split, method, rounds=rounds, epsilon=trial.epsilon, rng=trial.rng())
+
+    def _regression(self, trial: Trial, split: Split) -> dict[str, float]:
+        named = trial.setting.get("number")
+        number = number_column(split.schema, None if named is None else str(named))
+        begin = perf_counter()
+        if trial.method == NOISE_FREE:
+            error = plain_error(split, number)
+        elif trial.method == MOST_FREQUENT:
+            return {DISTANCE: mean_error(split, number)}
+        else:
+            name, settings = method_of(trial.method), settings_for(trial)
+            error = private_error(split, number, name, settings, trial.epsilon, trial.rng())
+        return {DISTANCE: error, SECONDS: round(perf_counter() - begin, 3)}
 
 
 def class_scores(release: Release, rows: pa.Table, target: str) -> FloatArray:
@@ -252,8 +410,9 @@ class ModelStudy(Study[ModelFigure]):
 
     name = NAME
     options = (*Study.options, "classifiers", "folds")
+    knobs = KNOBS
     figures = FIGURES
-    datasets = BENCHMARKS
+    datasets: Mapping[str, Benchmark] = ALL_BENCHMARKS
     references = REFERENCES
     headers = ("dataset", "measure", "model", "method")
     drawing_caption = (
@@ -282,13 +441,13 @@ class ModelStudy(Study[ModelFigure]):
         names, absent = known_methods(usual.methods if methods is None else methods)
         if not names:
             raise InvalidParameter("; ".join(["name at least one method and one epsilon", *absent]))
-        models = options.get("classifiers") or tuple(MODELS)
+        models = options.get("classifiers") or usual.models
         fitted = tuple(name for name in names if models_of(name, models))
         lacking = [
-            f"{name} was left out of {MODELS[model]}: it does not fit one"
+            f"{name} was left out of {KINDS[model]}: it does not fit one"
             for name in names
             for model in models
-            if model in MODELS and not models_of(name, (model,))
+            if model in KINDS and not models_of(name, (model,))
         ]
         if not fitted:
             raise InvalidParameter("; ".join(lacking))
@@ -301,7 +460,11 @@ class ModelStudy(Study[ModelFigure]):
 
     def known_datasets(self, figure: ModelFigure) -> Collection[str]:
         """List all benchmarks: each can be used for each figure."""
-        return BENCHMARKS
+        return self.datasets
+
+    def own_dataset(self, table: OwnTable) -> Benchmark:
+        """Cut a user's own table into folds; its class is the column that the user named."""
+        return own_benchmark(table)
 
     def trials(
         self,
@@ -312,9 +475,9 @@ class ModelStudy(Study[ModelFigure]):
         **_: Any,
     ) -> Iterator[Trial]:
         """List round by round and fold by fold the references, then all methods."""
-        models = tuple(MODELS if classifiers is None else classifiers)
+        models = tuple(asked.figure.models if classifiers is None else classifiers)
         for model in models:
-            require_known("classifier", model, MODELS)
+            require_known("classifier", model, asked.figure.models)
         if not models:
             raise InvalidParameter("name at least one classifier")
         count = asked.figure.folds if folds is None else folds
@@ -327,7 +490,21 @@ class ModelStudy(Study[ModelFigure]):
 
     def runner(self, folder: Path | None) -> RunTrial:
         """Build what runs a trial on the benchmarks of a data folder."""
-        return ModelRunner(folder).run_trial
+        return ModelRunner(folder, self.datasets).run_trial
+
+    def summarize(self, results: Sequence[Result]) -> Cells:
+        """Average every measure; ratios are those of the averages."""
+        cells = super().summarize(results)
+        if RATIO not in self.figure_of(results).measures:
+            return cells
+        ratios = {
+            key._replace(measure=RATIO): {
+                point: Cell.of([cell.mean / line[REFERENCE_C].mean]) for point, cell in line.items()
+            }
+            for key, line in cells.items()
+            if key.measure == WRONG and REFERENCE_C in line and key.method not in REFERENCES
+        }
+        return cells | ratios
 
     def key(self, trial: Trial, figure: ModelFigure, measure: str) -> Key:
         """Return which line a trial belongs to; models are kept apart."""
@@ -354,14 +531,14 @@ class ModelStudy(Study[ModelFigure]):
 
     def groups(self, cells: Cells) -> list[Cells]:
         """Compare methods that have no setting for the model with each of the models."""
-        models = [model for model in MODELS if any(key.variant == (model,) for key in cells)]
+        models = [model for model in KINDS if any(key.variant == (model,) for key in cells)]
         kinds = dict.fromkeys((key.dataset, key.measure) for key in cells)
         groups = []
         for (dataset, measure), model in product(kinds, models or [ANY]):
             own = [k for k in cells if (k.dataset, k.measure) == (dataset, measure)]
             both = [k for kind in (model, ANY) for k in own if k.variant == (kind,)]
             groups.append({k: cells[k] for k in both})
-        return groups
+        return [group for group in groups if group]
 
     def drawn(self, group: Cells) -> list[Key]:
         """Leave out lines that would flatten all others: useless, and far from them."""
@@ -375,7 +552,7 @@ class ModelStudy(Study[ModelFigure]):
 
     def panel_title(self, key: Key, dataset: str | None) -> str:
         """Name a panel by measure and model."""
-        title = f"{self.measure_title(key.measure)}, {MODELS.get(key.variant[0], 'all')}"
+        title = f"{self.measure_title(key.measure)}, {KINDS.get(key.variant[0], 'all')}"
         return title if dataset else f"{key.dataset}: {title}"
 
     def label(self, key: Key) -> str:
@@ -408,18 +585,21 @@ class ModelStudy(Study[ModelFigure]):
 
     def heading(self, dataset: str) -> str:
         """Write what is predicted."""
-        return f"{dataset}: {BENCHMARKS[dataset].predicts}"
+        return f"{dataset}: {self.datasets[dataset].predicts}"
 
     def about(self, dataset: str, results: Sequence[Result]) -> str:
         """Describe a benchmark."""
-        benchmark = BENCHMARKS[dataset]
-        has_axis_rows = self.figure_of(results).key == "rows"
-        size = "as many rows as the axis says" if has_axis_rows else f"{benchmark.records:,} rows"
+        benchmark = self.datasets[dataset]
+        figure = self.figure_of(results)
+        rows = f"{benchmark.records:,} rows"
+        size = "as many rows as the axis says" if figure.key == "rows" else rows
+        if figure.models == (LINEAR,):
+            return f"{benchmark.source}: {size}; a number is predicted, not the class."
         return f"{benchmark.source}: {size}; the class is {benchmark.target}."
 
     def finding(self, best: Key, point: float, cells: Cells) -> str:
         """Name the best method and its model."""
-        model = "" if best.variant == (ANY,) else f", {MODELS[best.variant[0]]}"
+        model = "" if best.variant == (ANY,) else f", {KINDS[best.variant[0]]}"
         return (
             f"{best.short_name}{model} has the best {self.measure_title(best.measure)}: "
             f"{cells[best][point].mean:.3f}"
@@ -459,7 +639,8 @@ def _round(asked: Request[ModelFigure], models: Sequence[str], seed: int) -> Ite
         for moved, model in product(axis if figure.moves_references else still, models):
             yield Trial(NAME, NOISE_FREE, "none", 0, {"model": model, **moved})
         if SECONDS not in figure.measures:  # to predict the majority class takes no time
-            yield Trial(NAME, MOST_FREQUENT, "none", 0, {"model": ANY})
+            model = LINEAR if figure.models == (LINEAR,) else ANY
+            yield Trial(NAME, MOST_FREQUENT, "none", 0, {"model": model})
     for moved, epsilon, method in product(axis, figure.epsilons, figure.methods):
         for model in models_of(method, models):
             yield Trial(NAME, method, epsilon, seed, {"model": model, **moved})

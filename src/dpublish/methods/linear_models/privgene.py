@@ -132,7 +132,7 @@ class PrivGene(ClassifierMethod):
         require_box(self.bound)
         require_cost(self.cost)
         require_count(records_per_round=self.records_per_round)
-        self._breeding(self.rounds or 1)
+        self.breeding(self.rounds or 1)
         if self.population > LARGEST_POPULATION:
             raise InvalidParameter(
                 f"population ({self.population:,}) must be at most {LARGEST_POPULATION:,}"
@@ -160,7 +160,7 @@ class PrivGene(ClassifierMethod):
             records = count_records(run, task, budget=budgets["size"])
             share = task.share(budgets["search"].epsilon)
             rounds = count_rounds(records, share, self._parents, self.records_per_round)
-        plan = self._breeding(rounds)
+        plan = self.breeding(rounds)
         found = [
             run.genetic_search(
                 self._scorer(run, task, positive),
@@ -213,7 +213,8 @@ class PrivGene(ClassifierMethod):
         largest = largest_score(task, require_box(self.bound))
         return lambda generation: Scores(score(generation).values, largest)
 
-    def _breeding(self, rounds: int) -> Breeding:
+    def breeding(self, rounds: int) -> Breeding:
+        """Return the public settings of a search of so many rounds."""
         return Breeding(
             bound=require_box(self.bound),
             rounds=rounds,
