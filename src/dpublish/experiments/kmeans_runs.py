@@ -28,7 +28,10 @@ from dpublish.datasets.point_clouds import (
     uniform_cubes,
 )
 from dpublish.errors import InvalidParameter
-from dpublish.evaluation.metrics.clustering import normalized_intra_cluster_variance
+from dpublish.evaluation.metrics.clustering import (
+    cluster_fit,
+    normalized_intra_cluster_variance,
+)
 from dpublish.evaluation.plain_clusters import plain_centers
 from dpublish.experiments.study import NOISE_FREE
 from dpublish.experiments.trials import FIGURE, REFUSED, SECONDS, Trial
@@ -57,6 +60,8 @@ from dpublish.types import FloatArray
 NICV = "nicv"
 CHOSEN, VALIDITY = "k", "validity"
 MSE = "mse"
+LARGEST, SMALLEST = "largest", "smallest"
+"""Sizes of the clusters without privacy."""
 STARTS = 30
 """How many runs of k-means the reference is the best of, as in the thesis."""
 CLOUDS, TUNING, CUBES = "clouds", "clouds-pt", "cubes"
@@ -187,7 +192,8 @@ _CLOUD_ROWS: Mapping[str, Callable[[int, int], pa.Table]] = {
 def measure_centers(task: Task, trial: Trial) -> dict[str, float]:
     """Release centers, and measure their distance from the true points; and seconds."""
     if trial.method == NOISE_FREE:
-        return {NICV: task.nicv(task.best)}
+        fit = cluster_fit(task.points, task.best)
+        return {NICV: fit.nicv, LARGEST: float(fit.sizes.max()), SMALLEST: float(fit.sizes.min())}
     if trial.method == NOISE:
         return {NICV: task.nicv(noisy_best(task, trial))}
     name, epsilon = ("gkm", _NO_NOISE) if trial.method == SAG else (trial.method, trial.epsilon)
