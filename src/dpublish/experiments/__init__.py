@@ -19,6 +19,7 @@ _STUDIES = {
         "Which private choice of the c most frequent values misses least (Zipf, Kosarak, ...)",
         50,
     ),
+    "svt-variants": ("What published sparse vector algorithms really cost that claim ε", 1),
     "classification": ("How often are classifiers wrong that learn from private releases", 1),
     "grid-quality": ("How good is the score by which PrivPfC chooses its grid", 1),
     "kmeans": ("How far do records lie from centers that were found privately (NICV)", 10),
