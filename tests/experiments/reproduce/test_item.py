@@ -13,7 +13,7 @@ RUN = Run("svt-vs-em", repeats=2, options={"methods": ("EM", "SVT-S 1:1"), "epsi
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory):
     study = study_of("svt-vs-em")
-    plan = study.plan(2, methods=("EM", "SVT-S 1:1"), epsilons=("0.5",))
+    plan = study.plan(2, datasets=("zipf",), methods=("EM", "SVT-S 1:1"), epsilons=("0.5",))
     folder = tmp_path_factory.mktemp("item")
     return Outcome(plan.study, plan.run(folder / "results.jsonl"))
 
