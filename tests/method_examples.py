@@ -83,6 +83,7 @@ EXAMPLES = {
         {"columns": ("age", "height"), "marginal": "hierarchical"},
         {"columns": ("town", "age"), "marginal": "efpa"},
         {"columns": ("height",), "marginal": "noise-first"},
+        {"columns": ("age", "height"), "marginal": "structure-first"},
     ],
     "dpcopula": [
         {"correlation": "spearman"},

@@ -23,6 +23,7 @@ from dpublish.methods.linear_models import minimizer
 from dpublish.methods.linear_models import model as synopsis_model
 from dpublish.methods.linear_models.output_perturbation import OutputPerturbation
 from dpublish.methods.linear_models.released import LinearModelRelease
+from dpublish.methods.marginals import structure_first
 from dpublish.methods.streams.method import make_stream_method
 from dpublish.methods.streams.stream import StreamState
 from dpublish.privacy.budget import Budget
@@ -207,6 +208,13 @@ def test_replay_of_an_amplified_sample(monkeypatch):
         assert watch(partial(run, rows), Tape(played)) == seen
     for last in LAST:
         assert removal_loss(run, _and_last(BASE, last), played, seen) <= float(EPSILON) + ROUNDING
+
+
+def test_replay_of_chosen_buckets(monkeypatch):
+    """Buckets of three values here, so that there is something to choose."""
+    monkeypatch.setattr(structure_first, "VALUES_PER_BUCKET", 3)
+    method = make_method("marginals", {"columns": ("age", "height"), "marginal": "structure-first"})
+    _replay_presence(method, runner(method))
 
 
 EXCHANGED = [

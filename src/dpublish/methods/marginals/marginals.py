@@ -37,6 +37,7 @@ class Marginals(Method[MarginalsRelease]):
         marginal: How to count.  `"identity"`: value by value; `"hierarchical"`: runs of values,
             too, for range counts in large columns; `"efpa"`: the lowest Fourier coefficients,
             for smooth marginals; `"noise-first"`: merge neighbors with like noisy counts;
+            `"structure-first"`: choose buckets of like neighbors, then count them;
             `"auto"`: identity up to 128 values, hierarchical beyond.
 
     Returns:
@@ -57,8 +58,9 @@ class Marginals(Method[MarginalsRelease]):
         Hierarchical counts: M. Hay, V. Rastogi, G. Miklau, D. Suciu, "Boosting the Accuracy of
         Differentially Private Histograms Through Consistency", VLDB 2010.  EFPA: G. Ács,
         C. Castelluccia, R. Chen, "Differentially Private Histogram Publishing through Lossy
-        Compression", ICDM 2012.  NoiseFirst: J. Xu, Z. Zhang, X. Xiao, Y. Yang, G. Yu,
-        M. Winslett, "Differentially Private Histogram Publication", The VLDB Journal 22(6), 2013.
+        Compression", ICDM 2012.  NoiseFirst and StructureFirst (with another cost of buckets):
+        J. Xu, Z. Zhang, X. Xiao, Y. Yang, G. Yu, M. Winslett, "Differentially Private Histogram
+        Publication", The VLDB Journal 22(6), 2013.
     """
 
     name: ClassVar[str] = "marginals"
@@ -74,7 +76,8 @@ class Marginals(Method[MarginalsRelease]):
     marginal: MarginalMethod = setting(
         "How to count. identity: value by value; hierarchical: runs of values, too, for range "
         "counts in large columns; efpa: the lowest waves, for smooth marginals; noise-first: "
-        "merge like neighbors; auto: identity up to 128 values, hierarchical beyond.",
+        "merge like neighbors; structure-first: choose buckets of like neighbors, then count them; "
+        "auto: identity up to 128 values, hierarchical beyond.",
         default="auto",
     )
 
@@ -121,7 +124,7 @@ class Marginals(Method[MarginalsRelease]):
         if n_records:
             figures["range_count_95_per_record"] = width / n_records
         what = f"{len(columns)} marginals; a count of half of a column's values is"
-        if self.marginal in ("efpa", "noise-first"):
+        if self.marginal in ("efpa", "noise-first", "structure-first"):
             claim = (
                 f"by noise alone within {width:,.0f} of the truth (95 %); smoothing adds an error "
                 "that is not known"

@@ -1,13 +1,15 @@
 """The marginal of one column as it was published: noisy integers, and what follows from them.
 
-Four ways of counting lead to one: value by value (identity), a tree of counts (hierarchical),
-the lowest Fourier coefficients (EFPA), and runs of noisy counts (NoiseFirst).
+Five ways of counting lead to one: value by value (identity), a tree of counts (hierarchical),
+the lowest Fourier coefficients (EFPA), runs of noisy counts (NoiseFirst), and counts of buckets
+that were chosen before (StructureFirst).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from math import sqrt
 from typing import Any, Literal, get_args
 
@@ -24,7 +26,7 @@ from dpublish.methods.marginals.hierarchical import CountHierarchy, count_hierar
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.types import FloatArray, IntArray
 
-PublishedMethod = Literal["identity", "hierarchical", "efpa", "noise-first"]
+PublishedMethod = Literal["identity", "hierarchical", "efpa", "noise-first", "structure-first"]
 BRANCHING = 16
 MOST_MERGED = 4096
 """Most values whose marginal is merged or transformed: the work grows with their square."""
@@ -40,11 +42,13 @@ class NoisyMarginal:
         leaves: Number of values or bins of the column, special ones included.
         units: The published integers; each stands for `units * 2**exponent`.  Counts by value
             (identity, noise-first); counts of all nodes below the root, level by level from
-            the top (hierarchical); the lowest coefficients, times sqrt(leaves) (efpa).
+            the top (hierarchical); the lowest coefficients, times sqrt(leaves) (efpa); counts
+            of buckets (structure-first).
         rate: Rate of the two-sided geometric noise of each unit.
         exponent: Fineness of the units, 0 for counts.
         kept: Number of coefficients; None where EFPA chose to count value by value.
         branching: Most children of a node of the tree.
+        ends: Where each bucket of neighboring values ends, the last one with all values.
     """
 
     method: PublishedMethod
@@ -54,6 +58,7 @@ class NoisyMarginal:
     exponent: int = 0
     kept: int | None = None
     branching: int = BRANCHING
+    ends: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no method would publish: a marginal may come from anywhere."""
@@ -67,16 +72,37 @@ class NoisyMarginal:
                 raise InvalidParameter("only efpa keeps coefficients, at most as many as values")
         if self.method in ("efpa", "noise-first") and self.leaves > MOST_MERGED:
             raise InvalidParameter(f"{self.method} takes at most {MOST_MERGED:,} values")
+        self._require_ends()
         whole = isinstance(self.exponent, int) and -60 <= self.exponent <= 0
         if not whole or (self.exponent and not self.is_transformed):
             raise InvalidParameter("counts have the exponent 0, coefficients one from -60 to 0")
         if self.units.dtype != np.int64 or self.units.shape != (self._size,):
             raise InvalidParameter(f"this marginal is made of {self._size:,} integers")
 
+    def _require_ends(self) -> None:
+        """Refuse buckets that are empty or do not hold all values."""
+        if self.method != "structure-first":
+            if self.ends:
+                raise InvalidParameter("only structure-first has buckets")
+            return
+        cuts = (0, *self.ends)
+        is_whole = all(type(end) is int for end in self.ends) and cuts[-1] == self.leaves
+        if not is_whole or any(stop <= start for start, stop in pairwise(cuts)):
+            raise InvalidParameter("buckets follow each other and hold all values")
+
     def __eq__(self, other: object) -> bool:
         return is_same(self, other)
 
     __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def _starts(self) -> IntArray:
+        return np.array((0, *self.ends[:-1]), dtype=np.int64)
+
+    @property
+    def _lengths(self) -> IntArray:
+        """Number of values of each bucket."""
+        return np.diff((0, *self.ends))
 
     @property
     def is_transformed(self) -> bool:
@@ -91,6 +117,8 @@ class NoisyMarginal:
     def _size(self) -> int:
         if self.method == "hierarchical":
             return self._tree.nodes
+        if self.method == "structure-first":
+            return len(self.ends)
         return self.leaves if self.kept is None else self.kept
 
     @cached_property
@@ -101,6 +129,8 @@ class NoisyMarginal:
             return self._tree.estimate(numbers)
         if self.method == "noise-first":
             return segment_means(numbers, noise_variance(self.rate))
+        if self.method == "structure-first":
+            return np.repeat(numbers / self._lengths, self._lengths)
         if self.is_transformed:
             return from_coefficients(numbers / sqrt(self.leaves), self.leaves)
         return numbers
@@ -128,7 +158,7 @@ class NoisyMarginal:
         """Compute the half-width of the confidence interval of `weights @ bins`.
 
         It is None where an estimate has an unknown bias: sums that need other coefficients
-        than were kept, and runs chosen by their noise.
+        than were kept, runs chosen by their noise, and parts of buckets.
         """
         return joint_half_width([self], [weights], confidence)
 
@@ -139,6 +169,10 @@ class NoisyMarginal:
         every = bool(np.all(weights == weights[0]))
         if self.method == "noise-first" and not every:
             return None
+        if self.method == "structure-first" and not every:
+            means = np.repeat(self._bucket_means(weights), self._lengths)
+            if not np.allclose(means, weights, rtol=0, atol=_NEGLIGIBLE):
+                return None
         if self.is_transformed:
             lost = coefficients(weights)[self.kept :]
             if lost @ lost > _NEGLIGIBLE**2 * (weights @ weights):
@@ -149,6 +183,8 @@ class NoisyMarginal:
         """Compute how much each published unit weighs in `weights @ bins`."""
         if self.method == "hierarchical":
             return self._tree.adjoint(weights)
+        if self.method == "structure-first":
+            return self._bucket_means(weights)
         if self.is_transformed:
             kept = coefficients(weights)[: self.kept] / sqrt(self.leaves)
             # What rounding left of a coefficient that is zero would count as a weight.
@@ -156,9 +192,13 @@ class NoisyMarginal:
             return np.asarray(np.ldexp(np.where(tiny, 0, kept), self.exponent))
         return weights
 
+    def _bucket_means(self, weights: FloatArray) -> FloatArray:
+        return np.asarray(np.add.reduceat(weights, self._starts) / self._lengths)
+
     def metadata(self) -> dict[str, Any]:
         """Return all but the units, as plain values."""
-        return {
+        buckets = {"ends": list(self.ends)} if self.ends else {}
+        return buckets | {
             "method": self.method,
             "leaves": self.leaves,
             "rate": format_epsilon(self.rate),
@@ -178,6 +218,7 @@ class NoisyMarginal:
             exponent=metadata["exponent"],
             kept=metadata["kept"],
             branching=metadata["branching"],
+            ends=tuple(metadata.get("ends", ())),
         )
 
 

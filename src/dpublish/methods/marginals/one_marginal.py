@@ -19,14 +19,30 @@ from dpublish.methods.marginals.efpa import WHOLE_BITS, spectrum
 from dpublish.methods.marginals.hierarchical import best_branching, count_hierarchy
 from dpublish.methods.marginals.noisy_marginal import MOST_MERGED, NoisyMarginal, PublishedMethod
 from dpublish.methods.marginals.released import middle_half
+from dpublish.methods.marginals.structure_first import (
+    CHOICE_RANGE,
+    LARGEST_COUNT,
+    MOST_STRUCTURED,
+    best_costs,
+    count_buckets,
+    deviations,
+    last_cut_costs,
+)
 from dpublish.privacy.budget import Budget
 from dpublish.types import IntArray
 
-MarginalMethod = Literal["auto", "identity", "hierarchical", "efpa", "noise-first"]
+MarginalMethod = Literal[
+    "auto", "identity", "hierarchical", "efpa", "noise-first", "structure-first"
+]
 MOST_SINGLE = 128
 """Most values that are counted one by one unless another method is named."""
 CHOICE, NUMBERS = 3, 7
 """EFPA's weights of the choice of how many coefficients are kept, and of the coefficients."""
+_MOST_VALUES = {
+    "efpa": MOST_MERGED,
+    "noise-first": MOST_MERGED,
+    "structure-first": MOST_STRUCTURED,
+}
 _NORMAL = 1.96
 _FEW = 64  # sums of more terms are as good as normal
 
@@ -41,9 +57,10 @@ def choose_marginal(method: MarginalMethod, size: int) -> PublishedMethod:
     require_count(size=size)
     if method == "auto":
         return "identity" if size <= MOST_SINGLE else "hierarchical"
-    if method in ("efpa", "noise-first") and size > MOST_MERGED:
+    most = _MOST_VALUES.get(method, size)
+    if size > most:
         raise InvalidParameter(
-            f"{method} takes at most {MOST_MERGED:,} values of a column, not {size:,}; "
+            f"{method} takes at most {most:,} values of a column, not {size:,}; "
             "use hierarchical, or coarser bins"
         )
     return method
@@ -58,6 +75,8 @@ def require_marginal(method: MarginalMethod, size: int, epsilon: Fraction) -> No
         plan = spectrum(size)
         require_rate(epsilon * NUMBERS / (CHOICE + NUMBERS) / max(plan.sensitivities.values()))
         require_rate(epsilon * CHOICE / (CHOICE + NUMBERS) / plan.choice_range)
+    elif chosen == "structure-first":
+        require_rate(epsilon / 2 / max(count_buckets(size) - 1, 1) / CHOICE_RANGE)
     else:
         require_rate(epsilon)
 
@@ -72,7 +91,7 @@ def release_marginal(
         one value.  Which method is used depends on the number of values only.  Counts value
         by value (identity, noise-first) move by 1 in all and get two-sided geometric noise of
         rate epsilon; runs are then chosen from noisy counts alone.  The others argue for
-        themselves: `release_hierarchical`, `release_efpa`.
+        themselves: `release_hierarchical`, `release_efpa`, `release_structure_first`.
     """
     require_marginal(method, counts.size, budget.epsilon)
     chosen = choose_marginal(method, counts.size)
@@ -80,6 +99,8 @@ def release_marginal(
         return release_hierarchical(run, counts, budget=budget)
     if chosen == "efpa":
         return release_efpa(run, counts, budget=budget)
+    if chosen == "structure-first":
+        return release_structure_first(run, counts, budget=budget)
     rate = budget.epsilon
     noisy = run.add_noise(counts, sensitivity=1, budget=budget)
     return NoisyMarginal(chosen, counts.size, noisy, rate)
@@ -135,11 +156,56 @@ def release_efpa(run: Run, counts: IntArray, *, budget: Budget) -> NoisyMarginal
     return NoisyMarginal("efpa", counts.size, noisy, rate, exponent=-WHOLE_BITS, kept=kept)
 
 
+def release_structure_first(run: Run, counts: IntArray, *, budget: Budget) -> NoisyMarginal:
+    """Publish noisy counts of buckets of values that were chosen before, to be alike.
+
+    Privacy:
+        `budget.epsilon`-differentially private when one record is added to or removed from
+        one value.  Half pays for the cuts, in equal shares, from the last to the first.  A
+        cut's cost is the least sum, over the buckets of a partition that has it, of the
+        absolute deviations of counts from their bucket's median.  One record moves one
+        count by 1, hence the deviation from any fixed numbers by at most 1, and so their
+        minimum: two costs move by at most `CHOICE_RANGE` apart.  Half pays for the counts of
+        the buckets, which move by 1 in all.  The number of buckets is public.  All are
+        integers.  Proof: docs/proofs/marginals.md.
+    """
+    buckets = count_buckets(counts.size)
+    if buckets == 1:
+        rate = budget.epsilon
+        total = run.add_noise(counts.sum(keepdims=True), sensitivity=1, budget=budget)
+        return NoisyMarginal("structure-first", counts.size, total, rate, ends=(counts.size,))
+    budgets = budget.split(cuts=1, counts=1)
+    ends = choose_ends(run, counts, buckets, budget=budgets["cuts"])
+    rate = budgets["counts"].epsilon
+    sums = np.add.reduceat(counts, (0, *ends[:-1]))
+    noisy = run.add_noise(sums, sensitivity=1, budget=budgets["counts"])
+    return NoisyMarginal("structure-first", counts.size, noisy, rate, ends=ends)
+
+
+def choose_ends(run: Run, counts: IntArray, buckets: int, *, budget: Budget) -> tuple[int, ...]:
+    """Choose where so many buckets of like counts end, from the last cut to the first.
+
+    Privacy:
+        As argued in `release_structure_first`; each cut gets an equal share.  Where earlier
+        choices leave only one possibility, it is paid for all the same.
+    """
+    shares = iter(budget.split_evenly(buckets - 1, "cut"))
+    costs = deviations(np.minimum(counts, LARGEST_COUNT))
+    best = best_costs(costs, buckets)
+    ends = [counts.size]
+    for left in range(buckets, 1, -1):
+        found = last_cut_costs(costs, best, left, ends[-1])
+        chosen = run.select(-found, sensitivity_range=CHOICE_RANGE, budget=next(shares))
+        ends.append(left - 1 + chosen)
+    return tuple(reversed(ends))
+
+
 def marginal_half_width(method: MarginalMethod, size: int, epsilon: Fraction) -> float:
     """Predict the error (95 %) of counting the records in the middle half of the values.
 
     Noise alone is predicted.  For noise-first and efpa it is that of counting value by
     value with what they leave for the numbers; on marginals that suit them they do better.
+    For structure-first it is that of half of its buckets.
     """
     require_marginal(method, size, epsilon)
     chosen = choose_marginal(method, size)
@@ -147,7 +213,9 @@ def marginal_half_width(method: MarginalMethod, size: int, epsilon: Fraction) ->
         levels = count_hierarchy(size, best_branching(size)).levels
         return _NORMAL * sqrt(_middle_weight(size) * noise_variance(epsilon / levels))
     rate = epsilon * NUMBERS / (CHOICE + NUMBERS) if chosen == "efpa" else epsilon
-    terms = -(-size // 2)
+    if chosen == "structure-first" and count_buckets(size) > 1:
+        rate /= 2
+    terms = -(-(count_buckets(size) if chosen == "structure-first" else size) // 2)
     if terms <= _FEW:
         return float(sum_quantile(rate, terms, 0.95))
     return _NORMAL * sqrt(terms * noise_variance(rate))
