@@ -98,6 +98,7 @@ EXAMPLES = {
         {"design": "network", "theta": Fraction(1, 50), "max_degree": 2},
         {"design": "cells", "columns": ("age", "sex")},
         {"design": "cells", "least_records": 1},
+        {"design": "cells", "least_records": 1, "least_values": 3, "copulas": "per-cell"},
     ],
     "psd": [
         {"columns": ("age", "height")},

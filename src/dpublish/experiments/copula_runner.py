@@ -84,7 +84,9 @@ METHODS: Mapping[str, Competitor] = {
         for name in ("spearman", "kendall", "mle")
     },
     "dpcopula-hybrid": Competitor("dpcopula-hybrid"),
-    "dpcopula-hybrid-paper": Competitor("dpcopula-hybrid", {"design": "cells", "marginal": "efpa"}),
+    "dpcopula-hybrid-paper": Competitor(
+        "dpcopula-hybrid", {"design": "cells", "marginal": "efpa", "copulas": "per-cell"}
+    ),
     **{
         f"dpcopula-hybrid-{name}": Competitor("dpcopula-hybrid", {"design": name})
         for name in ("cells", "network", "numbers-first")

@@ -174,27 +174,33 @@ class Twins:
         return found
 
 
-def losses(rows, record, epsilon, seed):
+def losses(rows, record, epsilon, seed, copulas="shared"):
     """What each step gives away about one more record, given all released before it."""
     twins = Twins(rows, record)
-    release = publish(twins, epsilon, seed, numbers=("age", "pay", "days"))
+    release = publish(twins, epsilon, seed, numbers=("age", "pay", "days"), copulas=copulas)
     (_, cells), (kernel, marginals), (_, products) = twins.moves
     rates = [marginal.rate for marginal in release.groups.marginals[0]]
     by_column = zip(rates, kernel.split(marginals), strict=True)
-    units = np.abs(products[np.triu_indices(3, 1)]) / 2.0**release.correlation.exponent
+    published = release.correlations or (release.correlation,)
+    matrices = products if copulas == "per-cell" else [products]
     return (
         float(release.groups.rate) * np.abs(cells).sum(),
         sum(float(rate) * np.abs(moved).sum() for rate, moved in by_column),
-        float(release.correlation.rate) * np.ceil(units).sum(),
+        sum(
+            float(one.rate)
+            * np.ceil(np.abs(moved[np.triu_indices(3, 1)]) / 2.0**one.exponent).sum()
+            for one, moved in zip(published, matrices, strict=True)
+        ),
     )
 
 
+@pytest.mark.parametrize("copulas", ["shared", "per-cell"])
 @pytest.mark.parametrize("seed", range(3))
-def test_all_steps_together_give_away_no_more_than_epsilon(seed):
+def test_all_steps_together_give_away_no_more_than_epsilon(seed, copulas):
     rows = [["a", 0, 0, 0]] * 4 + [["a", 1, 2, 1]] * 5 + [["b", 0, 1, 1]] * 2
     worst = 0.0
     for record in product("ab", range(2), range(3), range(2)):
-        cells, marginals, products = losses(rows, list(record), 12, seed)
+        cells, marginals, products = losses(rows, list(record), 12, seed, copulas)
         assert cells == pytest.approx(1.2)
         assert marginals == pytest.approx(9.6)
         worst = max(worst, cells + marginals + products)
@@ -286,6 +292,51 @@ def test_correlations_are_those_inside_groups():
     inside = [part[["age", "pay"]].corr().iloc[0, 1] for _, part in drawn.groupby("sex")]
     assert np.allclose(inside, 0.6, atol=0.05)
     assert drawn[["age", "pay"]].corr().iloc[0, 1] < -0.5
+
+
+def test_each_cell_may_have_correlations_of_its_own():
+    """Pay rises with age in one cell and falls in the other, which no shared matrix can say."""
+    draw = plain_generator(6)
+    normals = draw.standard_normal((2, 20_000))
+    sex = draw.integers(0, 2, 20_000)
+    both = np.where(sex == 0, 0.7, -0.7) * normals[0] + np.sqrt(0.51) * normals[1]
+    ages, pays = (np.clip(np.rint(20 + 6 * x), 0, 39).astype(int) for x in (normals[0], both))
+    schema = Schema(
+        (
+            column("sex", "category", values=["a", "b"]),
+            column("age", "integer", bounds=[0, 39]),
+            column("pay", "integer", bounds=[0, 39]),
+        )
+    )
+    rows = [["ab"[s], int(a), int(p)] for s, a, p in zip(sex, ages, pays, strict=True)]
+    settings = {"numbers": ("age", "pay"), "least_records": 200}
+    each = publish(table(rows, schema), 2, 1, copulas="per-cell", **settings)
+    shared = publish(table(rows, schema), 2, 1, **settings)
+    found = [reading.matrix[0, 1] for reading in each.readings]
+    assert found == pytest.approx([0.7, -0.7], abs=0.06)
+    assert abs(shared.matrix[0, 1]) < 0.1
+    assert abs(each.matrix[0, 1]) < 0.1  # their mean
+    drawn = each.rows(10_000, seed=3).to_pandas()
+    inside = [part[["age", "pay"]].corr().iloc[0, 1] for _, part in drawn.groupby("sex")]
+    assert inside == pytest.approx([0.7, -0.7], abs=0.08)
+    truth = int(((sex == 1) & (ages >= 25) & (pays >= 25)).sum())
+    query = "sex = b and age >= 25 and pay >= 25"
+    lows, highs = np.array([[1, 25, 25]]), np.array([[2, 40, 40]])
+    [boxed] = each.count_boxes(("sex", "age", "pay"), lows, highs)
+    assert boxed == pytest.approx(each.count(query).value, rel=0.05, abs=5)
+    assert abs(boxed - truth) < 0.3 * abs(shared.count(query).value - truth)
+
+
+def test_groups_share_the_budget_of_their_own_correlations():
+    budget = Budget.seeded("12.5")
+    rows = [["a", 0, 0, 0]] * 60 + [["b", 1, 1, 1]] * 60
+    numbers = ("age", "pay")
+    release = publish(rows, None, 2, numbers=numbers, budget=budget, copulas="per-cell")
+    assert budget.cost() == budget.epsilon == release.receipt.epsilon
+    assert all(share.is_used for share in budget.account())
+    assert len(budget.parallel_purposes()) == len(numbers) + 1
+    with pytest.raises(InvalidParameter, match="design cells"):
+        DPCopulaHybrid(copulas="per-cell")
 
 
 def test_few_cells_are_kept_and_ties_go_to_the_first():

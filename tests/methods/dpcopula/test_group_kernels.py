@@ -8,7 +8,12 @@ import pytest
 from dpublish.data.schema import Schema, column
 from dpublish.data.table import Batch
 from dpublish.errors import InvalidParameter
-from dpublish.methods.dpcopula.kernels import Grouping, GroupMarginals, GroupScoreProducts
+from dpublish.methods.dpcopula.kernels import (
+    EachGroupProducts,
+    Grouping,
+    GroupMarginals,
+    GroupScoreProducts,
+)
 from dpublish.privacy.neighbors import AddRemoveRecord, ReplaceRecord
 from dpublish.randomness import plain_generator
 
@@ -89,6 +94,21 @@ def test_the_sensitivity_of_products_is_attained_and_never_exceeded(seed):
     above = np.triu_indices(3, 1)
     moved = max(int(np.abs(answer(kernel, [record])[above]).sum()) for record in ALL)
     assert moved == kernel.sensitivity(AddRemoveRecord())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_record_moves_the_products_of_its_own_group_alone(seed):
+    kernel = EachGroupProducts(GROUPING, NUMBERS, scores(seed))
+    above = np.triu_indices(3, 1)
+    moved = np.zeros(GROUPING.groups, dtype=np.int64)
+    for record in ALL:
+        by_group = np.array([np.abs(one[above]).sum() for one in answer(kernel, [record])])
+        assert np.count_nonzero(by_group) <= 1
+        moved = np.maximum(moved, by_group)
+    assert moved.tolist() == [kernel.change_in(group) for group in range(GROUPING.groups)]
+    records = ALL[:: seed + 1]
+    whole = GroupScoreProducts(GROUPING, NUMBERS, scores(seed))
+    assert np.array_equal(answer(kernel, records).sum(axis=0), answer(whole, records))
 
 
 def test_the_bound_of_one_group_alone_is_passed_by_another():

@@ -54,7 +54,14 @@ FRAME = ROWS.to_pandas()
 TABLE = open_table(ROWS, SCHEMA)
 
 
-def publish(seed=1, epsilon=4, numbers=("age", "pay"), least_records=100, marginal="auto"):
+def publish(
+    seed=1,
+    epsilon=4,
+    numbers=("age", "pay"),
+    least_records=100,
+    marginal="auto",
+    copulas="shared",
+):
     run = Run(TABLE, rng=seeded(seed), method=DPCopulaHybrid(), budget=Budget.seeded(epsilon))
     return release_cells(
         run,
@@ -62,6 +69,7 @@ def publish(seed=1, epsilon=4, numbers=("age", "pay"), least_records=100, margin
         categories=tuple(name for name in SCHEMA.names if name not in ("age", "pay")),
         marginal=marginal,
         least_records=least_records,
+        copulas=copulas,
     )
 
 
@@ -166,7 +174,8 @@ def test_the_number_of_records_is_weighed_from_all_that_was_counted():
 
 
 def test_it_is_rebuilt_from_its_parts():
-    for release in (publish(), publish(numbers=("age",)), publish(numbers=())):
+    each = publish(copulas="per-cell")
+    for release in (publish(), publish(numbers=("age",)), publish(numbers=()), each):
         again = rebuilt(release)
         assert again == release
         assert again.rows(40, seed=2).equals(release.rows(40, seed=2))
@@ -180,6 +189,19 @@ def rebuilt(release, metadata=None, tables=None):
         metadata=json.loads(json.dumps(release.metadata())) | (metadata or {}),
         tables=release.tables() | (tables or {}),
     )
+
+
+def test_odd_correlations_of_groups_are_refused():
+    release = publish(copulas="per-cell")
+    table = release.tables()["correlations"]
+    assert table.num_rows == release.groups.groups
+    assert "correlations of their own" in release.summary()["groups"]
+    with pytest.raises(CorruptRelease, match="not those of the groups"):
+        rebuilt(release, tables={"correlations": table[::-1]})
+    with pytest.raises(InvalidParameter, match="together or of each"):
+        replace(release, correlations=release.correlations[:1])
+    with pytest.raises(InvalidParameter, match="together or of each"):
+        replace(release, correlation=release.correlations[0])
 
 
 def test_odd_parts_are_refused():

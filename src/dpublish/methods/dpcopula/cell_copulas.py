@@ -1,12 +1,13 @@
 """DPCopula-Hybrid by cells: noisy counts of the cells of categories, and copulas inside groups.
 
 Each cell with many records is a group of its own, with marginals of the numbers; all other cells
-are one group.  One correlation matrix is shared by all groups.
+are one group.  One correlation matrix is shared by all groups, or each has its own.
 """
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, prod
+from typing import Literal
 
 import numpy as np
 
@@ -21,16 +22,23 @@ from dpublish.methods.dpcopula.cell_groups import CellGroups, group_scores, grou
 from dpublish.methods.dpcopula.column_marginals import require_marginals, split_marginals
 from dpublish.methods.dpcopula.correlation import NoisyCorrelation
 from dpublish.methods.dpcopula.dpcopula import USUAL_RECORDS, expected_deviation
-from dpublish.methods.dpcopula.kernels import Grouping, GroupMarginals, GroupScoreProducts
+from dpublish.methods.dpcopula.kernels import (
+    EachGroupProducts,
+    Grouping,
+    GroupMarginals,
+    GroupScoreProducts,
+)
 from dpublish.methods.dpcopula.latent_correlation import best_steepness
 from dpublish.methods.dpcopula.released_cells import RESERVED, CellCopulasRelease
-from dpublish.methods.dpcopula.spearman import release_products
+from dpublish.methods.dpcopula.spearman import noisy_products, release_products
 from dpublish.methods.histogram.domain import counted_columns, require_few
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.methods.marginals.one_marginal import MarginalMethod, release_marginal
 from dpublish.privacy.budget import Budget
 from dpublish.types import IntArray
 
+Copulas = Literal["shared", "per-cell"]
+"""Whether all groups share their correlations, or each has its own."""
 MOST_CELLS = 1_000_000
 MOST_GROUPS = 64
 """Most cells that have marginals of their own."""
@@ -163,6 +171,7 @@ def release_cells(
     categories: tuple[str, ...],
     marginal: MarginalMethod,
     least_records: int,
+    copulas: Copulas = "shared",
 ) -> CellCopulasRelease:
     """Publish noisy counts of all cells of `categories` and copulas of `numbers` inside.
 
@@ -172,6 +181,7 @@ def release_cells(
         categories: Columns whose combinations are the cells, at least one.
         marginal: How marginals are counted.
         least_records: Least noisy count at which a cell gets marginals of its own.
+        copulas: Whether all groups share their correlations, or each has its own.
 
     Privacy:
         `run.epsilon`-differentially private when one record is added or removed.  All cells
@@ -180,8 +190,8 @@ def release_cells(
         groups are disjoint, and the marginals of a column cost their share once for all groups;
         columns share by sequential composition.  Scores follow from released marginals and a
         record's own group, so products of scores are sums over records of bounded terms
-        (`GroupScoreProducts.sensitivity`, the largest over groups).  Proof:
-        docs/proofs/cell_copulas.md.
+        (`GroupScoreProducts.sensitivity`, the largest over groups); products of each group by
+        itself cost their share once for all groups.  Proof: docs/proofs/cell_copulas.md.
     """
     plan = make_cell_plan(run.schema, numbers, categories)
     figures = plan.predict(marginal, USUAL_RECORDS, run.epsilon)
@@ -213,11 +223,20 @@ def release_cells(
         marginals=marginals,
     )
     correlation = None
+    each: tuple[NoisyCorrelation, ...] = ()
     if "correlations" in budgets:
-        correlation = _release_correlation(run, grouping, groups, budget=budgets["correlations"])
+        share = budgets["correlations"]
+        if copulas == "per-cell":
+            each = _release_each_correlation(run, grouping, groups, budget=share)
+        else:
+            correlation = _release_correlation(run, grouping, groups, budget=share)
     run.step(3, 3, "correlations")
     return CellCopulasRelease(
-        receipt=run.receipt(), schema=plan.schema, groups=groups, correlation=correlation
+        receipt=run.receipt(),
+        schema=plan.schema,
+        groups=groups,
+        correlation=correlation,
+        correlations=each,
     )
 
 
@@ -269,3 +288,37 @@ def _release_correlation(
     steepness = best_steepness(groups.records, float(budget.epsilon), len(columns))
     kernel = GroupScoreProducts(grouping, columns, group_scores(groups.distributions, steepness))
     return release_products(run, kernel, steepness, [1.0] * len(columns), budget=budget)
+
+
+def _release_each_correlation(
+    run: Run, grouping: Grouping, groups: CellGroups, *, budget: Budget
+) -> tuple[NoisyCorrelation, ...]:
+    """Publish the sums of products of scores of each group by itself.
+
+    Privacy:
+        `budget.epsilon`-differentially private when one record is added or removed.  Scores
+        and groups were released before.  A record is in one group, so the groups compose in
+        parallel, and it moves the sums of that group by at most `change_in` it, in L1.
+    """
+    columns = tuple(axis.column for axis in groups.numbers)
+    parts = budget.share_disjoint([f"group {group + 1}" for group in range(groups.groups)])
+    steep = [
+        best_steepness(max(float(size), 0.0), float(budget.epsilon), len(columns))
+        for size in groups.sizes
+    ]
+    made = [group_scores([row], s) for row, s in zip(groups.distributions, steep, strict=True)]
+    scores = tuple(np.concatenate(tables) for tables in zip(*made, strict=True))
+    kernel = EachGroupProducts(grouping, columns, scores)
+    sums = run.sum(kernel)
+    return tuple(
+        noisy_products(
+            run,
+            columns,
+            sums[group],
+            steep[group],
+            [1.0] * len(columns),
+            sensitivity=Fraction(max(kernel.change_in(group), 1)),
+            budget=part,
+        )
+        for group, part in enumerate(parts.values())
+    )

@@ -12,7 +12,7 @@ from dpublish.data.column import Column
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known, require_positive
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.dpcopula.cell_copulas import cells_error, release_cells
+from dpublish.methods.dpcopula.cell_copulas import Copulas, cells_error, release_cells
 from dpublish.methods.dpcopula.column_marginals import (
     count_records,
     marginal_kernel,
@@ -112,6 +112,8 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
         max_degree: Most parents of a column in the network.
         least_records: Noisy count from which a cell has marginals of its own, in the design
             "cells"; more if the noise needs it.
+        copulas: In the design "cells": "shared", one matrix of correlations for all cells;
+            "per-cell", one for each full cell, as its authors have it.
 
     Returns:
         A `DPCopulaHybridRelease`, or a `CellCopulasRelease` for the design "cells"; both with
@@ -166,11 +168,19 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
         "noise needs it.",
         default=200,
     )
+    copulas: Copulas = setting(
+        "Whether all cells of the design cells share their correlations (shared), or each full "
+        "cell has its own (per-cell).",
+        default="shared",
+    )
 
     def __post_init__(self) -> None:
         require_names(self.columns)
         require_known("design", self.design, get_args(Design))
         require_known("marginal", self.marginal, get_args(MarginalMethod))
+        require_known("copulas", self.copulas, get_args(Copulas))
+        if self.copulas == "per-cell" and self.design != "cells":
+            raise InvalidParameter("copulas per-cell needs the design cells")
         require_count(least_records=self.least_records, max_degree=self.max_degree)
         require_count(least_values=self.least_values, at_least=3)
         if self.max_degree > _MOST_DEGREE:
@@ -200,6 +210,7 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
             categories=categories,
             marginal=self.marginal,
             least_records=self.least_records,
+            copulas=self.copulas,
         )
 
     def _release_network(self, run: Run, parts: MixedColumns) -> DPCopulaHybridRelease:

@@ -297,12 +297,36 @@ class GroupScoreProducts(ProductKernel):
         its values are free, so the sum is largest where every score is the farthest from 0;
         and the record may be in any group.
         """
-        return max(self._change_in(group) for group in range(self.grouping.groups))
+        return max(self.change_in(group) for group in range(self.grouping.groups))
 
-    def _change_in(self, group: int) -> int:
+    def change_in(self, group: int) -> int:
+        """The most by which one record of a group changes the products of all pairs, in sum."""
         farthest = [int(np.abs(table[group]).max(initial=0)) for table in self.scores]
         # Twice the sum over pairs is the square of the sum without the squares.
         return (sum(farthest) ** 2 - sum(score**2 for score in farthest)) // 2
+
+
+@dataclass(frozen=True, eq=False)
+class EachGroupProducts(GroupScoreProducts):
+    """Kernel: add up the products of scores in each group by itself.
+
+    The answer is a symmetric matrix for each group.  A record changes that of its own group
+    alone, by at most `change_in` that group.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """A matrix for each group."""
+        return self.grouping.groups, len(self.columns), len(self.columns)
+
+    def add(self, batch: Batch, out: IntArray) -> None:
+        """Add the records of `batch` to `out`."""
+        tables = [table.astype(np.float64) for table in self.scores]
+        for part in batch.cut(_PART):
+            groups, rows = self.grouping.of(part), self.look_up(part, tables)
+            for group in np.unique(groups):
+                own = rows[:, groups == group]
+                out[group] += (own @ own.T).astype(np.int64)
 
 
 # --- Pairs of columns, for Kendall's tau ----------------------------------------------------------

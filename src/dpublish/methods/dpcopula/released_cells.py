@@ -49,15 +49,16 @@ class CellCopulasRelease(Release):
 
     Behind every column with many values is a normal variable that chooses among its values by
     the marginal of the record's group.  One matrix of correlations joins these variables in
-    all groups.  Inside the group of all small cells, the small columns and the others are
-    independent.
+    all groups, or each group has one.  Inside the group of all small cells, the small columns
+    and the others are independent.
 
     Attributes:
         receipt: What was guaranteed and paid.
         schema: The columns.
         groups: Cells, groups and marginals.
         correlation: Sums of products of the groups' scores; None for fewer than two columns
-            with many values.
+            with many values, or if each group has its own.
+        correlations: Those of each group, if it has its own.
     """
 
     kind: ClassVar[str] = "cell-copulas"
@@ -67,14 +68,18 @@ class CellCopulasRelease(Release):
     schema: Schema
     groups: CellGroups
     correlation: NoisyCorrelation | None
+    correlations: tuple[NoisyCorrelation, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no method would publish: a release may come from anywhere."""
         names = {axis.column for axis in (*self.groups.categories, *self.groups.numbers)}
         if names != set(self.schema.names):
             raise InvalidParameter("the columns of cells and marginals must be those of the schema")
-        joined = () if self.correlation is None else self.correlation.columns
-        if joined != (self.numbers if len(self.numbers) > 1 else ()):
+        shared = () if self.correlation is None else (self.correlation,)
+        if self.correlations and (shared or len(self.correlations) != self.groups.groups):
+            raise InvalidParameter("correlations are those of all groups together or of each")
+        joined = {one.columns for one in (*shared, *self.correlations)}
+        if joined != ({self.numbers} if len(self.numbers) > 1 else set()):
             raise InvalidParameter("correlations must join all columns that have marginals")
 
     @property
@@ -93,8 +98,27 @@ class CellCopulasRelease(Release):
         return self.groups.records
 
     @cached_property
+    def readings(self) -> tuple[GroupReading, ...]:
+        """Correlations inside each group, and their deviations."""
+        if not self.correlations:
+            return (self.reading,) * self.groups.groups
+        parts = zip(self.correlations, self.groups.distributions, self.groups.sizes, strict=True)
+        return tuple(
+            read_group_correlation(one, [row], np.array([size])) for one, row, size in parts
+        )
+
+    @cached_property
     def reading(self) -> GroupReading:
-        """Correlations of the columns with many values inside groups, and their deviations."""
+        """Correlations of the columns with many values inside groups, and their deviations.
+
+        If each group has its own, their mean, weighted by the groups' sizes.
+        """
+        if self.correlations:
+            sizes = np.maximum(self.groups.sizes, 0) + 1e-9
+            parts = sizes / sizes.sum()
+            matrices, deviations = (np.array(part) for part in zip(*self.readings, strict=True))
+            squares = np.tensordot(parts**2, np.minimum(deviations, 1) ** 2, axes=1)
+            return GroupReading(np.tensordot(parts, matrices, axes=1), np.sqrt(squares))
         if self.correlation is None:
             few = len(self.numbers)
             return GroupReading(np.eye(few), np.zeros((few, few)))
@@ -140,10 +164,13 @@ class CellCopulasRelease(Release):
             return self._one_column(each, *next(iter(limited.items())), confidence)
         masses = np.bincount(groups.group_of, cells * groups.estimates, groups.groups)
         columns = [self.numbers.index(name) for name in limited]
-        matrix = self.matrix[np.ix_(columns, columns)]
         value = sum(
             masses[g]
-            * CopulaQuery(matrix, [distribution[j] for j in columns], list(limited.values())).share
+            * CopulaQuery(
+                self.readings[g].matrix[np.ix_(columns, columns)],
+                [distribution[j] for j in columns],
+                list(limited.values()),
+            ).share
             for g, distribution in enumerate(groups.distributions)
             if masses[g] > 0
         )
@@ -174,11 +201,11 @@ class CellCopulasRelease(Release):
             return np.asarray(masses.sum(axis=1))
         indices = [large[j] for j in numbers]
         low, high = boxes.lows[:, indices], boxes.highs[:, indices]
-        matrix = self.matrix[np.ix_(numbers, numbers)]
         found = np.zeros(len(low))
         for group, distribution in enumerate(self.groups.distributions):
             some = np.flatnonzero(masses[:, group] > 0)
             if some.size:
+                matrix = self.readings[group].matrix[np.ix_(numbers, numbers)]
                 distributions = [distribution[j] for j in numbers]
                 shares = box_shares(matrix, distributions, low[some], high[some])
                 found[some] += masses[some, group] * shares
@@ -224,7 +251,8 @@ class CellCopulasRelease(Release):
         for group, row in enumerate(groups.distributions):
             here = np.flatnonzero(own == group)
             distributions = dict(zip(self.numbers, row, strict=True))
-            for name, drawn in draw_codes(self.matrix, distributions, here.size, rng).items():
+            matrix = self.readings[group].matrix
+            for name, drawn in draw_codes(matrix, distributions, here.size, rng).items():
                 codes[name][here] = drawn
         return codes
 
@@ -234,10 +262,21 @@ class CellCopulasRelease(Release):
             "cells": _cells(self.groups),
             "marginals": _marginals(self.groups),
             "probabilities": _probabilities(self.groups),
-            "correlations": correlation_table(
-                self.numbers, self.correlation, self.matrix, self.reading.deviations
-            ),
+            "correlations": self._correlation_table(),
         }
+
+    def _correlation_table(self) -> pa.Table:
+        """List the noisy numbers of all groups together, or group by group."""
+        if not self.correlations:
+            return correlation_table(
+                self.numbers, self.correlation, self.matrix, self.reading.deviations
+            )
+        each = [
+            correlation_table(self.numbers, one, *reading)
+            for one, reading in zip(self.correlations, self.readings, strict=True)
+        ]
+        owners = np.repeat(np.arange(len(each)), each[0].num_rows)
+        return pa.concat_tables(each).append_column("group_number", pa.array(owners))
 
     def metadata(self) -> dict[str, Any]:
         """Return how cells, marginals and correlations were counted."""
@@ -249,7 +288,11 @@ class CellCopulasRelease(Release):
             "kept": groups.kept.tolist(),
             "marginals": [[marginal.metadata() for marginal in row] for row in groups.marginals],
             "correlation": None if self.correlation is None else self.correlation.metadata(),
-        }
+        } | (
+            {"correlations": [one.metadata() for one in self.correlations]}
+            if self.correlations
+            else {}
+        )
 
     @classmethod
     def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:
@@ -265,6 +308,9 @@ class CellCopulasRelease(Release):
             kept=np.array(metadata["kept"], dtype=np.int64),
             marginals=_read_marginals(metadata["marginals"], tables["marginals"]),
         )
+        if "correlations" in metadata:
+            each = _read_each(metadata["correlations"], tables["correlations"])
+            return {"groups": groups, "correlation": None, "correlations": each}
         correlation = read_correlation(metadata["correlation"], tables["correlations"])
         return {"groups": groups, "correlation": correlation}
 
@@ -288,7 +334,8 @@ class CellCopulasRelease(Release):
         if self.numbers:
             rest = " and one for all other cells" if groups.groups > groups.kept.size else ""
             found["marginals of"] = ", ".join(self.numbers)
-            found["groups"] = f"{groups.kept.size:,} cells with marginals of their own{rest}"
+            own = "marginals and correlations" if self.correlations else "marginals"
+            found["groups"] = f"{groups.kept.size:,} cells with {own} of their own{rest}"
         return found
 
 
@@ -371,3 +418,20 @@ def _read_marginals(
     return tuple(
         tuple(NoisyMarginal.from_metadata(one, next(left)) for one in row) for row in metadata
     )
+
+
+def _read_each(
+    metadata: Sequence[Mapping[str, Any]], table: pa.Table
+) -> tuple[NoisyCorrelation, ...]:
+    """Rebuild the correlations of each group."""
+    owners = whole_column(table, "group_number")
+    size = table.num_rows // max(len(metadata), 1)
+    if not np.array_equal(owners, np.repeat(np.arange(len(metadata)), size)):
+        raise CorruptRelease("the correlations are not those of the groups")
+    found = []
+    for group, plain in enumerate(metadata):
+        one = read_correlation(plain, table.slice(group * size, size))
+        if one is None:
+            raise CorruptRelease("a group has no correlations")
+        found.append(one)
+    return tuple(found)

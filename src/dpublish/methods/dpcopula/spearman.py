@@ -18,6 +18,7 @@ from dpublish.methods.dpcopula.kernels import GroupScoreProducts, ScoreProducts
 from dpublish.methods.dpcopula.latent_correlation import best_steepness, score_table
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.privacy.budget import Budget
+from dpublish.types import IntArray
 
 
 def release_spearman(
@@ -75,11 +76,38 @@ def release_products(
     """
     # All scores may be 0, if marginals are concentrated on one value.
     sensitivity = Fraction(max(kernel.sensitivity(run.neighbors), 1))
-    exact = run.sum(kernel)[np.triu_indices(len(kernel.columns), 1)]
+    return noisy_products(
+        run,
+        kernel.columns,
+        run.sum(kernel),
+        steepness,
+        kept,
+        sensitivity=sensitivity,
+        budget=budget,
+    )
+
+
+def noisy_products(
+    run: Run,
+    columns: tuple[str, ...],
+    sums: IntArray,
+    steepness: float,
+    kept: Sequence[float],
+    *,
+    sensitivity: Fraction,
+    budget: Budget,
+) -> NoisyCorrelation:
+    """Publish a matrix of sums of products of scores.
+
+    Privacy:
+        `budget.epsilon`-differentially private if one record moves the sums of all pairs
+        together by at most `sensitivity`, which callers argue.
+    """
+    exact = sums[np.triu_indices(len(columns), 1)]
     noisy = run.add_laplace(exact, sensitivity=sensitivity, budget=budget)
     return NoisyCorrelation(
         method="spearman",
-        columns=kernel.columns,
+        columns=columns,
         units=noisy.units,
         exponent=noisy.exponent,
         rate=budget.epsilon / lattice_sensitivity(sensitivity, noisy.exponent, exact.size),
