@@ -289,6 +289,10 @@ def test_methods_take_the_settings_that_they_have():
         "static": "psd",
     }
     assert METHODS["fixed-psd"].settings(500, {"static": "ag"})["static"] == "psd"
+    gains = {"proportional_gain": 2, "burn_in": 5}
+    tuned = METHODS["dsat-schedule"].settings(500, gains)
+    assert (tuned["proportional_gain"], tuned["burn_in"]) == ("2", "5")
+    assert not gains.keys() & METHODS["bd"].settings(500, gains).keys()
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from math import ceil
 from typing import Any, Literal
 
@@ -19,12 +20,20 @@ LEVELS: dict[Level, str] = {
     "stream": "each person is hidden in the whole stream",
     "window": "each person is hidden within every window of steps",
 }
-METHOD_KNOBS = {
+_OWN_KNOBS = {
     "window": "steps of a window within which people are hidden (w)",
     "releases": "publications in a stream or window (C), or a part of its steps, such as 1%",
     "static": "how one histogram is published: identity, grouped, psd, ag, privelet, ...",
     "threshold": "DSFT's threshold (T), as a part of the first total",
     "decision_share": "share of epsilon for comparisons (k)",
+}
+_NO_KNOBS = ("columns", "horizon", "interval", "controller", "contribution", "trust_rows")
+_OPEN_METHODS = ("dsft", "dsat", "dsat-w", "fixed-sampling", "bd", "ba")
+METHOD_KNOBS = _OWN_KNOBS | {
+    known.name: known.help
+    for name in _OPEN_METHODS
+    for known in stream_settings(name)
+    if known.name not in (*_NO_KNOBS, *_OWN_KNOBS)
 }
 """Settings of methods that users may choose; a method takes those that it has."""
 
@@ -66,8 +75,8 @@ class Competitor:
             found["releases"] = min(count_releases(wanted, length), length)
         if self.controller is not None:
             found["controller"] = self.controller
-        for name in ("threshold", "decision_share", "static"):
-            if self.takes(name, changes):
+        for name in METHOD_KNOBS:
+            if name not in ("window", "releases") and self.takes(name, changes):
                 found[name] = str(changes[name])
         if self.static is not None:
             found["static"] = self.static
@@ -85,7 +94,12 @@ class Competitor:
             return self.level == "window"
         if name == "static" and self.static is not None:
             return False
-        return name in {known.name for known in stream_settings(self.method)}
+        return name in _setting_names(self.method)
+
+
+@cache
+def _setting_names(method: str) -> frozenset[str]:
+    return frozenset(known.name for known in stream_settings(method))
 
 
 def count_releases(wanted: int | str, length: int) -> int:
