@@ -2,17 +2,19 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import erf
 from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.datasets.benchmarks import BENCHMARKS, VARIABLE
+from dpublish.datasets.benchmarks import ALL_BENCHMARKS, VARIABLE
 from dpublish.errors import InvalidParameter
 from dpublish.experiments import personalized
 from dpublish.experiments.personalized import (
@@ -21,6 +23,8 @@ from dpublish.experiments.personalized import (
     ERROR,
     FIGURES,
     FITTING,
+    LEFT,
+    LEFT_BOUND,
     METHODS,
     OWN,
     QUERY,
@@ -35,7 +39,9 @@ from dpublish.experiments.personalized import (
 from dpublish.experiments.personalized_population import (
     DISTRIBUTIONS,
     PREFERENCE,
+    SUBSETS,
     Population,
+    chosen_columns,
     draw_queries,
 )
 from dpublish.experiments.study import NOISE_FREE, run_experiment
@@ -43,6 +49,7 @@ from dpublish.experiments.trials import SECONDS, Result, Trial
 from dpublish.methods.personalized.exponential import asked_codes
 from dpublish.methods.personalized.method import level_counts
 from dpublish.methods.personalized.minimum import Minimum
+from dpublish.randomness import plain_generator
 
 PEOPLE = 1_500
 HISTOGRAM = make_method("histogram", {"columns": (ASKED,)})
@@ -51,7 +58,8 @@ HISTOGRAM = make_method("histogram", {"columns": (ASKED,)})
 @pytest.fixture(autouse=True)
 def few_people(monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setitem(BENCHMARKS, "simulated", replace(BENCHMARKS["simulated"], records=PEOPLE))
+    few = replace(ALL_BENCHMARKS["simulated"], records=PEOPLE)
+    monkeypatch.setitem(ALL_BENCHMARKS, "simulated", few)
     monkeypatch.setattr(personalized, "QUERIES", 3)
     for name, figure in FIGURES.items():
         if figure.key == "threshold":
@@ -112,7 +120,7 @@ def test_every_figure_is_planned_tabled_and_explained(figure, tmp_path, monkeypa
     chosen = replace(FIGURES[figure], datasets=("simulated",))
     monkeypatch.setitem(FIGURES, figure, chosen)
     planned = STUDY.plan(2, figure=figure)
-    measured = {ERROR: 0.0025, WRONG: 0.2, CURVE: 0.8, SECONDS: 0.5}
+    measured = {ERROR: 0.0025, WRONG: 0.2, CURVE: 0.8, LEFT: 0.1, LEFT_BOUND: 0.9, SECONDS: 0.5}
     results = [Result(trial, measured) for trial in planned.trials]
     tabled = STUDY.table(results)
     named = {row[3 if chosen.key == "threshold" else 2].partition(",")[0] for row in tabled.rows}
@@ -147,6 +155,14 @@ def test_people_accept_what_the_distributions_say():
     normal = Population.draw("normal", 20, 50_000, seed=0).numbers
     assert np.median(normal) == pytest.approx(0.1, abs=0.002)
     assert np.mean(normal == 0.01) == pytest.approx(0.184, abs=0.01)  # clipped
+    truncated = Population.draw("truncated-normal", 20, 50_000, seed=0).numbers
+    assert truncated.min() >= 0.01
+    assert truncated.max() <= 1
+    assert truncated.mean() == pytest.approx(0.47, abs=0.005)  # the thesis: about 0.5
+    tail = 0.5 * (1 - erf(0.4 / 2**0.5)), 0.5 * (1 - erf(0.9 / 2**0.5))
+    below = 0.5 * (1 + erf(-0.09 / 2**0.5))
+    inside = 1 - tail[1] - below
+    assert np.mean(truncated > 0.5) == pytest.approx((tail[0] - tail[1]) / inside, abs=0.01)
     assert not np.array_equal(uniform, Population.draw("uniform-0.1", 20, 50_000, seed=1).numbers)
 
 
@@ -325,3 +341,103 @@ def test_options_that_make_no_sense_are_refused_before_anything_is_run(tmp_path,
 
 def test_every_method_that_fits_models_takes_an_inner_method():
     assert not any(METHODS[name].counts_only for name in FITTING)
+
+
+def test_a_query_may_be_about_every_column_that_is_named(real_data):
+    schema = ALL_BENCHMARKS["adult"].schema(real_data)
+    assert chosen_columns("adult", schema, 4) == ("age", "sex", "education", "income")
+    assert chosen_columns("adult", schema, "sex, race") == ("sex", "race")
+    assert len(chosen_columns("adult", schema, 8)) == 8
+    with pytest.raises(InvalidParameter, match="income"):
+        chosen_columns("adult", schema, "incomes")
+    for name, columns in SUBSETS.items():
+        known = ALL_BENCHMARKS[name].schema(real_data).names
+        assert len(set(columns)) == 8
+        assert set(columns) <= set(known)
+    every = Schema(tuple(column(n, "integer", bounds=[0, 3]) for n in "abc"))
+    domain = pa.table(
+        dict(zip("abc", np.array(np.meshgrid(*[range(4)] * 3)).reshape(3, -1), strict=True))
+    )
+    for satisfied in draw_queries(domain, every, 20, seed=1, every=("a", "b", "c")):
+        assert 0 < satisfied.sum() <= 27  # never all four values of any of the three
+
+
+def test_fewer_people_and_columns_are_taken_for_models_too():
+    given = {"rows": "400", "columns": "income,debt", "preferences": "truncated-normal"}
+    planned = STUDY.plan(
+        1, figure="logistic", datasets=("simulated",), methods=("partitioning",), settings=given
+    )
+    assert {trial.setting["preferences"] for trial in planned.trials} == {"truncated-normal"}
+    runner = PersonalRunner(None)
+    split = runner._narrowed("simulated", 0, 400, "income,debt")
+    assert split.train.column_names == ["income", "debt", "repaid"]
+    assert split.train.num_rows == 400
+    assert split.schema.names == ("income", "debt", "repaid")
+    measured = [planned.run_trial(trial) for trial in planned.trials]
+    assert all(0 <= one[WRONG] <= 0.7 for one in measured)
+    with pytest.raises(InvalidParameter, match="truncated-normal"):
+        STUDY.plan(1, settings={"preferences": "normal-truncated"})
+    with pytest.raises(InvalidParameter, match="a column to predict"):
+        runner._narrowed("simulated", 0, 400, "repaid")
+
+
+def test_the_second_term_of_the_risk_is_planned_with_where_it_is_given():
+    people = Population.draw("uniform-1", 20, 40_000, seed=0)
+
+    def groups(name, **given):
+        method = METHODS[name].make(people, HISTOGRAM, given, fits_model=True)
+        return method.plan(method.levels[-1], method.public_sizes())
+
+    assert METHODS["partitioning"].make(
+        people, HISTOGRAM, {"person_variance": "0.01"}, fits_model=True
+    ).person_variance == Fraction(1, 100)
+    noise_only = groups("partitioning-least")
+    with_records = groups("partitioning-least", person_variance="1")
+    used = [{m for group in plan for m in group.members} for plan in (noise_only, with_records)]
+    assert len(used[0]) < len(used[1])  # more people are worth their noise
+
+
+def test_what_is_left_after_rounds_is_measured_beside_its_bound():
+    planned = STUDY.plan(
+        1, figure="rounds", datasets=("simulated",), settings={"preferences": "uniform-1"}
+    )
+    results = [Result(trial, planned.run_trial(trial)) for trial in planned.trials]
+    lines = {
+        (key.measure, key.method): {p: cell.mean for p, cell in line.items()}
+        for key, line in STUDY.summarize(results).items()
+    }
+    left, bound = lines[LEFT, "t-round-privacy"], lines[LEFT_BOUND, "t-round-privacy"]
+    assert all(left[point] <= bound[point] <= 1 for point in left)
+    assert left[3.0] <= left[1.0]
+    assert lines[LEFT, "partitioning-privacy"][1.0] == lines[LEFT, "partitioning-privacy"][3.0]
+
+
+def test_a_table_of_ones_own_is_counted_and_fitted(tmp_path):
+    rng = plain_generator(2)
+    age = rng.integers(0, 100, 800)
+    pq.write_table(
+        pa.table({"age": age, "buys": np.where(age + rng.normal(0, 5, 800) > 50, "yes", "no")}),
+        tmp_path / "shop.parquet",
+    )
+    (tmp_path / "shop.toml").write_text(
+        '[columns.age]\nkind = "integer"\nbounds = [0, 99]\nbins = 10\n'
+        '[columns.buys]\nkind = "category"\nvalues = ["yes", "no"]\n'
+    )
+    own = {"data": tmp_path / "shop.parquet", "schema": tmp_path / "shop.toml"}
+    options = {"methods": ("minimum", "partitioning"), "settings": {"preferences": "uniform-1"}}
+    done = run_experiment("personalized", repeats=1, output=tmp_path / "a", **own, **options)
+    assert {row[0] for row in done.rows} == {"shop"}
+    assert "A table of the user" in done.page.read_text()
+    with pytest.raises(InvalidParameter, match="--target"):
+        STUDY.plan(1, figure="logistic", **own, **options)
+    fitted = run_experiment(
+        "personalized",
+        repeats=1,
+        output=tmp_path / "b",
+        figure="logistic",
+        target="buys",
+        **own,
+        **options,
+    )
+    curve = {row[3]: row[4] for row in fitted.rows if "area" in row[2]}
+    assert float(curve[NOISE_FREE].split()[0]) > 0.9

@@ -8,7 +8,7 @@ that `threshold` and `sampling` need and partitioning does without.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import exp
@@ -25,21 +25,25 @@ from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.data.table import Table
-from dpublish.datasets.benchmarks import BENCHMARKS
+from dpublish.datasets.benchmarks import ALL_BENCHMARKS, Benchmark, GivenBenchmark
 from dpublish.errors import InvalidParameter, require_known
-from dpublish.experiments.folds import FOLDS, Folds
+from dpublish.experiments.folds import FOLDS, Folds, Split, own_benchmark
 from dpublish.experiments.models import class_scores, score_rows
 from dpublish.experiments.models_baselines import fit_plain_model
+from dpublish.experiments.own_table import OwnTable
 from dpublish.experiments.personalized_population import (
     DISTRIBUTIONS,
     PREFERENCE,
     RANGES,
     Population,
+    chosen_columns,
     draw_queries,
 )
 from dpublish.experiments.study import NOISE_FREE, Figure, Request, RunTrial, Setting, Study
 from dpublish.experiments.trials import FIGURE, SECONDS, Cell, Cells, Key, Result, Trial, how_often
 from dpublish.methods.personalized.exponential import PersonalizedEM
+from dpublish.methods.personalized.groups.method import GroupMethod
+from dpublish.methods.personalized.groups.plan import left_over, left_over_bound
 from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.methods.personalized.minimum import Minimum
 from dpublish.methods.personalized.partitioning import Partitioning
@@ -55,10 +59,13 @@ from dpublish.report.section import Listing
 
 NAME = "personalized"
 ERROR, WRONG, CURVE = "error", "misclassification", "auc"
+LEFT, LEFT_BOUND = "left_over", "left_over_bound"
 MEASURES = {
     ERROR: "relative frequency error",
     WRONG: "wrong predictions",
     CURVE: "area under the curve",
+    LEFT: "what is left of people's numbers (part of their squares)",
+    LEFT_BOUND: "the bound on what is left",
 }
 REFERENCES = {NOISE_FREE: "noise-free"}
 OWN = "own"
@@ -71,6 +78,8 @@ INNERS = ("model", "private-erm")
 MINIMUM = "minimum"
 ANY = "any"
 """The preferences of a figure that has them on its axis."""
+_OF_PEOPLE = ("levels", "rows", "columns")
+_OF_METHODS = ("threshold", "groups", "person_variance", "rounds")
 _ASKED = Schema((column(ASKED, "category", values=["yes", "no"]),))
 Group = dict[float, Cell]
 
@@ -114,11 +123,22 @@ class Competitor:
             made["inner"] = inner
         if self.has_threshold:
             made["threshold"] = people.levels[int(given["threshold"])]
-        if self.forms_groups and fits_model:
-            made |= {"noise": Fraction(1), "person_variance": Fraction(0)}
-        if self.forms_groups and "groups" in given:
-            made["groups"] = int(given["groups"])
+        if self.forms_groups:
+            made |= self._grouping(given, fits_model=fits_model)
         return self.method(**made)
+
+    def _grouping(self, given: Mapping[str, int | str], *, fits_model: bool) -> dict[str, Any]:
+        """Return how groups are formed; a model's risk has a term 1/n only if it is given."""
+        made: dict[str, Any] = {}
+        if fits_model:
+            made |= {"noise": Fraction(1), "person_variance": Fraction(0)}
+        if "person_variance" in given:
+            made["person_variance"] = Fraction(str(given["person_variance"]))
+        if "groups" in given:
+            made["groups"] = int(given["groups"])
+        if "rounds" in given and self.method is TRound:
+            made["rounds"] = int(given["rounds"])
+        return made
 
 
 def _grouped(method: type[PersonalSettings], title: str, **settings: Any) -> Competitor:
@@ -185,10 +205,17 @@ METHODS: dict[str, Competitor] = {
         objective="privacy",
     ),
     "t-round": _grouped(TRound, "utility-based groups in up to three rounds"),
+    "t-round-privacy": _grouped(
+        TRound, "privacy-aware groups in up to three rounds", objective="privacy", groups=4
+    ),
 }
+_FURTHER = ("t-round-privacy",)
+"""Run for figures that name them only."""
 GRAY = (MINIMUM, "personalized-em", NOISE_FREE)
 """Drawn in gray: they do not assume that people who are used represent others."""
-COUNTING = tuple(name for name in METHODS if name != "sampling-max")  # sampling ends with it
+COUNTING = tuple(  # sampling ends with sampling-max
+    name for name in METHODS if name not in ("sampling-max", *_FURTHER)
+)
 FITTING = (
     "minimum",
     "threshold",
@@ -198,7 +225,18 @@ FITTING = (
     "partitioning-privacy",
     "t-round",
 )
-_PLAIN = tuple(name for name, method in METHODS.items() if not method.has_threshold)
+_PLAIN = tuple(
+    name for name, method in METHODS.items() if not method.has_threshold and name not in _FURTHER
+)
+KNOBS = {
+    "rows": "how many people there are; all of the table if absent",
+    "columns": "queries and models about so many columns, or those named (age,sex)",
+    "preferences": "what people accept: uniform-0.1, uniform-1, normal, truncated-normal",
+    "levels": f"number of levels ({LEVELS} if absent)",
+    "groups": "most groups of methods that form them",
+    "person_variance": "b of the variance a/(nε)² + b/n by which groups are planned",
+    "rounds": "most rounds of t-round",
+}
 
 
 @dataclass(frozen=True)
@@ -217,7 +255,7 @@ class PersonalFigure(Figure):
     key: str | None = "threshold"
     values: tuple[int | str, ...] = tuple(range(LEVELS))
     is_log: bool = False
-    preferences: tuple[str, ...] = ("uniform-0.1", "uniform-1", "normal")
+    preferences: tuple[str, ...] = ("uniform-0.1", "uniform-1", "normal", "truncated-normal")
     model: str | None = None
     inners: tuple[str, ...] = ()
 
@@ -225,6 +263,10 @@ class PersonalFigure(Figure):
         """Whether what is on the axis changes anything for a method."""
         if self.key == "threshold":
             return method in METHODS and METHODS[method].has_threshold
+        if self.key == "person_variance":
+            return method in METHODS and METHODS[method].forms_groups
+        if self.key == "rounds":
+            return method in METHODS and METHODS[method].method is TRound
         return self.key != "groups" or method == "partitioning-privacy"
 
 
@@ -260,9 +302,8 @@ FIGURES = {
         across="upper end of the range (lower end: 0.01)",
         reading="From left to right the range of what people accept gets wider.",
         key="preferences",
-        values=(),
+        values=RANGES,
         methods=_PLAIN,
-        preferences=tuple(f"uniform-{high}" for high in RANGES),
         is_log=True,
     ),
     "count-levels": PersonalFigure(
@@ -296,6 +337,39 @@ FIGURES = {
         values=(1, 2, 3, 4, 6, 8, 12, 16, 20),
         methods=("minimum", "partitioning", "partitioning-privacy"),
     ),
+    "count-columns": PersonalFigure(
+        title="What if queries are about more columns?",
+        across="number of columns",
+        reading="From left to right every query limits more columns, so that fewer people "
+        "satisfy it.",
+        key="columns",
+        values=(1, 2, 4, 8),
+        methods=_PLAIN,
+        is_log=True,
+    ),
+    "rounds": PersonalFigure(
+        title="How much of people's numbers is left after T rounds?",
+        across="number of rounds (T)",
+        reading="From left to right what people have left is grouped and spent again. The bound "
+        "is that of the thesis for as many people and groups.",
+        key="rounds",
+        values=(1, 2, 3),
+        methods=("partitioning-privacy", "t-round", "t-round-privacy"),
+        measures=(ERROR, LEFT, LEFT_BOUND),
+    ),
+    "risk": PersonalFigure(
+        title="Does it help to plan groups with the second term of a model's risk?",
+        across="weight of the term 1/n (b of a/(nε)² + b/n)",
+        reading="From left to right groups are planned as if more of a model's risk came from "
+        "few records, and less from noise. Methods without groups are level lines.",
+        key="person_variance",
+        values=("0", "0.0001", "0.01", "1"),
+        methods=("minimum", "sampling-mean", "partitioning", "t-round"),
+        datasets=("simulated", "adult"),
+        measures=(WRONG, CURVE),
+        model="logistic",
+        inners=INNERS[:1],
+    ),
     "logistic": _fit("logistic", "logistic regression"),
     "svm": _fit("svm", "a support vector machine"),
 }
@@ -312,8 +386,11 @@ class Queries(NamedTuple):
 class PersonalRunner(Folds):
     """Publishes from people with levels of their own, and compares with the truth."""
 
-    def __init__(self, folder: Path | None) -> None:
-        super().__init__(folder)
+    def __init__(
+        self, folder: Path | None, benchmarks: Mapping[str, Benchmark] = ALL_BENCHMARKS
+    ) -> None:
+        super().__init__(folder, benchmarks)
+        self._table = lru_cache(maxsize=1)(self._read)
         self._queries = lru_cache(maxsize=1)(self._draw)
 
     def run_trial(self, trial: Trial) -> dict[str, float]:
@@ -329,6 +406,7 @@ class PersonalRunner(Folds):
             int(given.get("levels", LEVELS)),
             int(given.get("rows", 0)),
             trial.seed,
+            given.get("columns", 0),
         )
         people = asked.people
         inner = make_method("histogram", {"columns": (ASKED,)})
@@ -338,11 +416,14 @@ class PersonalRunner(Folds):
         answers = [_answer(method, table, rng) for table in asked.tables]
         seconds = (perf_counter() - begin) / len(answers)
         errors = [abs(a - truth) for a, truth in zip(answers, asked.truths, strict=True)]
-        return {ERROR: fmean(errors) / len(people.numbers), SECONDS: round(seconds, 3)}
+        measured = {ERROR: fmean(errors) / len(people.numbers), SECONDS: round(seconds, 3)}
+        return measured | _left_over(method)
 
     def _fit(self, trial: Trial, model: str) -> dict[str, float]:
         given = trial.setting
-        split = self.split(trial.dataset, trial.seed % FOLDS, 0)
+        split = self._narrowed(
+            trial.dataset, trial.seed, int(given.get("rows", 0)), given.get("columns", 0)
+        )
         begin = perf_counter()
         if trial.method == NOISE_FREE:
             plain = fit_plain_model(split.train, split.schema, split.target, model)
@@ -350,7 +431,8 @@ class PersonalRunner(Folds):
             measured = score_rows(plain.scores(split.held_out.rows), split.held_out)
             return measured | {SECONDS: round(seconds, 3)}
         preferences, count = str(given["preferences"]), split.train.num_rows
-        people = Population.draw(preferences, LEVELS, count, trial.seed)
+        levels = int(given.get("levels", LEVELS))
+        people = Population.draw(preferences, levels, count, trial.seed)
         inner = make_method(str(given["inner"]), {"target": split.target, "model": model})
         method = METHODS[trial.method].make(people, inner, given, fits_model=True)
         table = open_table(people.join(split.train), method.prepare(split.schema))
@@ -359,19 +441,58 @@ class PersonalRunner(Folds):
         scores = class_scores(release.model, split.held_out.rows, split.target)
         return score_rows(scores, split.held_out) | {SECONDS: round(seconds, 3)}
 
-    def _draw(self, dataset: str, preferences: str, levels: int, limit: int, seed: int) -> Queries:
-        schema, rows, _ = self.load(dataset)
+    def _narrowed(self, dataset: str, seed: int, limit: int, columns: int | str) -> Split:
+        """Take some of the rows to learn from, and some of the columns."""
+        split = self.split(dataset, seed % FOLDS, limit)
+        if not columns:
+            return split
+        names = [n for n in chosen_columns(dataset, split.schema, columns) if n != split.target]
+        kept = [*names, split.target]
+        if not names:
+            raise InvalidParameter("a model needs a column to predict the class from")
+        schema = replace(split.schema, columns=tuple(split.schema[name] for name in kept))
+        return Split(schema, split.target, split.train.select(kept), split.held_out)
+
+    def _read(self, dataset: str) -> tuple[Schema, pa.Table]:
+        benchmark = self._benchmarks[dataset]
+        return benchmark.schema(self._folder), benchmark.rows(self._folder)
+
+    def _draw(
+        self,
+        dataset: str,
+        preferences: str,
+        levels: int,
+        limit: int,
+        seed: int,
+        columns: int | str = 0,
+    ) -> Queries:
+        schema, rows = self._table(dataset)
         if limit:
             order = plain_generator(seed).permutation(rows.num_rows)
             rows = rows.take(pa.array(order[:limit]))
+        every = chosen_columns(dataset, schema, columns) if columns else ()
         people = Population.draw(preferences, levels, rows.num_rows, seed)
         grid = Preferences(column=PREFERENCE, levels=people.levels)
         tables, truths = [], []
-        for satisfied in draw_queries(rows, schema, QUERIES, seed):
+        for satisfied in draw_queries(rows, schema, QUERIES, seed, every):
             listed = people.join(pa.table({ASKED: np.where(satisfied, "yes", "no")}))
             tables.append(open_table(listed, grid.schema(_ASKED)))
             truths.append(int(satisfied.sum()))
         return Queries(people, tables, truths)
+
+
+def _left_over(method: PersonalSettings) -> dict[str, float]:
+    """Compute what a method that forms groups leaves of people's numbers, and its bound."""
+    if not isinstance(method, GroupMethod) or method.runs is not method:
+        return {}
+    sizes = method.public_sizes()
+    plan = method.plan(method.levels[-1], sizes)
+    amounts = method.available(method.levels[-1])
+    each = method.groups or max(len(plan) // method.round_limit, 1)
+    return {
+        LEFT: left_over(plan, amounts, sizes),
+        LEFT_BOUND: left_over_bound(sum(sizes), each, method.round_limit),
+    }
 
 
 def _answer(method: PersonalSettings, table: Table, rng: RandomSource) -> float:
@@ -390,9 +511,10 @@ class PersonalStudy(Study[PersonalFigure]):
     """Counts and models for people with epsilons of their own."""
 
     name = NAME
-    options = ("figure", "data_folder", "datasets", "methods", "classifiers")
+    options = (*(name for name in Study.options if name != "epsilons"), "classifiers")
     figures = FIGURES
-    datasets = BENCHMARKS
+    datasets: Mapping[str, Benchmark] = ALL_BENCHMARKS
+    knobs = KNOBS
     references = REFERENCES
     headers = ("dataset", "preferences", "method")
     digits = 5
@@ -409,7 +531,11 @@ class PersonalStudy(Study[PersonalFigure]):
 
     def known_datasets(self, figure: PersonalFigure) -> Collection[str]:
         """List all benchmarks: each can be used for each figure."""
-        return BENCHMARKS
+        return self.datasets
+
+    def known_methods(self, figure: PersonalFigure) -> Collection[str]:
+        """List all methods of counts, and of models those that fit them."""
+        return METHODS if figure.model is None else (*FITTING, "sampling-max", *_FURTHER)
 
     def trials(
         self,
@@ -425,15 +551,31 @@ class PersonalStudy(Study[PersonalFigure]):
         figure = asked.figure
         inners = _inners(figure, classifiers)
         for dataset in figure.datasets:
-            for preferences in figure.preferences:
-                for moved in asked.axis() if figure.key in ("levels", "rows") else [{}]:
+            if figure.model is not None and not self.datasets[dataset].target:
+                raise InvalidParameter("name the class column with --target COLUMN")
+            for preferences in _preferences(figure):
+                for moved in asked.axis() if figure.key in _OF_PEOPLE else [{}]:
                     setting = asked.setting(dataset, preferences=preferences, **moved)
                     for seed in range(asked.repeats):
                         yield from _round(asked, inners, setting, seed)
 
     def runner(self, folder: Path | None) -> RunTrial:
         """Build what runs a trial on the benchmarks of a data folder."""
-        return PersonalRunner(folder).run_trial
+        return PersonalRunner(folder, self.datasets).run_trial
+
+    def own_dataset(self, table: OwnTable) -> Benchmark:
+        """Take a user's own table; counts need no class column."""
+        if table.target is not None:
+            return own_benchmark(table)
+        return GivenBenchmark(
+            name=table.name,
+            predicts="",
+            source="A table of the user",
+            target="",
+            records=table.rows.num_rows,
+            given_schema=table.schema,
+            given_rows=table.rows,
+        )
 
     def point(self, trial: Trial, figure: PersonalFigure) -> float | None:
         """Return where on the axis a trial is; None if it is the same everywhere."""
@@ -442,11 +584,10 @@ class PersonalStudy(Study[PersonalFigure]):
         chosen = DISTRIBUTIONS[str(trial.setting["preferences"])]
         if figure.key == "preferences":
             return float(chosen.high)
-        value = int(trial.setting[figure.key])
         if figure.key == "threshold":
-            levels = chosen.levels(LEVELS)
-            return round(float(levels[value] / levels[-1]), 4)
-        return float(value)
+            levels = chosen.levels(int(trial.setting.get("levels", LEVELS)))
+            return round(float(levels[int(trial.setting["threshold"])] / levels[-1]), 4)
+        return float(Fraction(str(trial.setting[figure.key])))
 
     def points(self, results: Sequence[Result]) -> list[float]:
         """List the points on the axis; if nothing moves along it, one."""
@@ -590,7 +731,7 @@ class PersonalStudy(Study[PersonalFigure]):
 
     def about(self, dataset: str, results: Sequence[Result]) -> str:
         """Name the source of a benchmark."""
-        return f"{BENCHMARKS[dataset].source}."
+        return f"{self.datasets[dataset].source}."
 
     def findings(self, results: Sequence[Result]) -> list[str]:
         """Write what partitioning gains, beside minimum and the best threshold."""
@@ -661,6 +802,20 @@ def _gain(group: Cells, key: Key) -> str:
     return f"{text}."
 
 
+def _preferences(figure: PersonalFigure) -> tuple[str, ...]:
+    """Return the distributions of what people accept: those of the figure, or those given."""
+    given = figure.fixed.get("preferences")
+    if figure.key == "preferences":
+        names = tuple(f"uniform-{high}" for high in figure.values)
+    elif given is None:
+        return figure.preferences
+    else:
+        names = tuple(name.strip() for name in str(given).split(","))
+    for name in names:
+        require_known("preferences", name, DISTRIBUTIONS)
+    return names
+
+
 def _name(key: Key) -> str:
     inner = key.variant[1]
     return f"{key.method} ({inner})" if inner else key.method
@@ -688,7 +843,7 @@ def _round(
     for inner in inners or ("",):
         fitted: Setting = {"inner": inner} if inner else {}
         for method in figure.methods:
-            is_moved = figure.key in ("threshold", "groups") and figure.moves(method)
+            is_moved = figure.key in _OF_METHODS and figure.moves(method)
             for moved in asked.axis() if is_moved else [{}]:
                 yield Trial(NAME, method, OWN, seed, {**setting, **fitted, **moved})
 

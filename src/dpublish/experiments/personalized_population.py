@@ -4,7 +4,7 @@ What each person accepts is drawn independently of their record, so that levels 
 about the other values.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -12,9 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from scipy import special
 
 from dpublish.core.prediction import encode_rows
 from dpublish.data.schema import Schema
+from dpublish.errors import require_count, require_known
 from dpublish.randomness import plain_generator
 from dpublish.types import FloatArray
 
@@ -57,14 +59,67 @@ def _clipped_normal(rng: np.random.Generator, count: int) -> FloatArray:
     return np.asarray(np.clip(rng.normal(0.1, 0.1, count), float(_LOWEST), 1.0))
 
 
+def _truncated_normal(rng: np.random.Generator, count: int) -> FloatArray:
+    """Draw from N(0.1, 1), given that it lies between 0.01 and 1."""
+    low, high = special.ndtr([float(_LOWEST) - 0.1, 1.0 - 0.1])
+    return np.asarray(0.1 + special.ndtri(rng.uniform(low, high, count)))
+
+
 RANGES = ("0.02", "0.05", "0.1", "0.2", "0.5", "1")
 DISTRIBUTIONS = {f"uniform-{high}": _uniform(high) for high in RANGES} | {
     "normal": Distribution(
         "normal with mean 0.1 and standard deviation 0.1, clipped to lie between 0.01 and 1",
         Fraction("0.3"),
         _clipped_normal,
-    )
+    ),
+    "truncated-normal": Distribution(
+        "normal with mean 0.1 and standard deviation 1, given that it lies between 0.01 and 1",
+        Fraction(1),
+        _truncated_normal,
+    ),
 }
+SUBSETS = {
+    "adult": (
+        "age",
+        "sex",
+        "education",
+        "income",
+        "marital_status",
+        "native_country",
+        "hours_per_week",
+        "occupation",
+    ),
+    "census": (
+        "age",
+        "sex",
+        "education",
+        "income",
+        "marital_stat",
+        "citizenship",
+        "weeks_worked_in_year",
+        "family_members_under_18",
+    ),
+    "acs": ("AGEP", "SEX", "EDU", "income", "MSP", "RAC1P", "OWN_RENT", "NOC"),
+}
+"""Columns like the four and eight that the thesis takes, in their order."""
+
+
+def chosen_columns(dataset: str, schema: Schema, wanted: int | str) -> tuple[str, ...]:
+    """Return the columns that are queried: so many, or those that are named.
+
+    >>> from dpublish.datasets import schema
+    >>> chosen_columns("people", schema("census"), 2)
+    ('age', 'sex')
+    """
+    if isinstance(wanted, str):
+        names = tuple(name.strip() for name in wanted.split(","))
+        for name in names:
+            require_known("column", name, schema.names)
+        return names
+    known = SUBSETS.get(dataset, ())
+    order = [*known, *(name for name in schema.names if name not in known)]
+    require_count(columns=wanted)
+    return tuple(order[:wanted])
 
 
 class Population(NamedTuple):
@@ -90,20 +145,20 @@ class Population(NamedTuple):
 
 
 def draw_queries(
-    rows: pa.Table, schema: Schema, count: int, seed: int
+    rows: pa.Table, schema: Schema, count: int, seed: int, every: Sequence[str] = ()
 ) -> Iterator[NDArray[np.bool_]]:
-    """Draw predicates on one or two columns; return for each which rows satisfy it.
+    """Draw predicates on one or two columns, or on `every` one of those that are named.
 
-    Of an ordered column a range of values is queried, of another a set of them; never all.
+    Return for each which rows satisfy it.  Of an ordered column a range of values is queried,
+    of another a set of them; never all.
     """
     rng = plain_generator(_FIRST_SEED + seed)
     names = [name for name in schema.names if schema[name].size > 1]
     seen: dict[str, NDArray[np.int64]] = {}
     for _ in range(count):
-        chosen = rng.choice(
-            len(names), size=min(int(rng.integers(1, 3)), len(names)), replace=False
-        )
-        queried = [names[index] for index in chosen]
+        size = min(int(rng.integers(1, 3)), len(names))
+        drawn = () if every else rng.choice(len(names), size=size, replace=False)
+        queried = list(every) or [names[index] for index in drawn]
         seen |= encode_rows(rows, schema, [name for name in queried if name not in seen])
         yield np.logical_and.reduce([_satisfied(seen, name, schema, rng) for name in queried])
 

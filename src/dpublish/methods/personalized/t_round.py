@@ -1,11 +1,14 @@
 """T-round: publish group by group in rounds, until little is left of any level's number."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 from dpublish.core.method import Run, setting
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.methods.personalized.groups.method import GroupMethod, publish_groups
+from dpublish.methods.personalized.groups.method import GroupMethod, Plan, publish_groups
+from dpublish.methods.personalized.groups.plan import left_over
 from dpublish.methods.personalized.released import PersonalizedRelease
 
 MOST_ROUNDS = 3
@@ -88,6 +91,11 @@ class TRound(GroupMethod):
     def round_limit(self) -> int:
         """The most rounds that a plan has."""
         return self.rounds
+
+    def figures(self, plan: Plan, sizes: Sequence[float], epsilon: Fraction) -> Mapping[str, float]:
+        """Predict the error of a count, and what is left of people's numbers after all rounds."""
+        left = left_over(plan, self.available(epsilon), sizes)
+        return {**super().figures(plan, sizes, epsilon), "left_over": left}
 
     def _release(self, run: Run) -> PersonalizedRelease:
         """Publish from each group of levels, round by round.

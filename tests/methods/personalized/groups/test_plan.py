@@ -15,9 +15,17 @@ from dpublish.methods.personalized.groups.optimizer import (
     drawing_rates,
     drawing_table,
     precision_table,
+    privacy_aware,
     utility_based,
 )
-from dpublish.methods.personalized.groups.plan import Grouping, PlannedGroup, plan_rounds, weigh
+from dpublish.methods.personalized.groups.plan import (
+    Grouping,
+    PlannedGroup,
+    left_over,
+    left_over_bound,
+    plan_rounds,
+    weigh,
+)
 from dpublish.randomness import plain_generator
 
 LEVELS = (0.05, 0.1, 0.3, 0.7, 1.0)
@@ -133,3 +141,61 @@ def test_probability_is_what_a_coin_toss_adds():
         variance = GroupVariance(2.0, share * (1 - share))
         assert variance.person + variance.drawn == pytest.approx(share)
     assert GroupVariance(1.0, 3.0).drawn == 3.0
+
+
+class TestLeftOver:
+    """Theorem of section 5.2.3: what is left after T rounds of k privacy-aware groups."""
+
+    @staticmethod
+    def spend_least(levels, groups, rounds):
+        """Group people by what they have left, spend the least of each group, and go on."""
+        left = np.sort(np.asarray(levels, dtype=np.float64))
+        squares = [float(np.square(left).sum())]
+        for _ in range(rounds):
+            left = np.sort(left[left > 1e-15])
+            if not left.size:
+                squares.append(0.0)
+                continue
+            starts = privacy_aware(left.tolist(), [1.0] * left.size, min(groups, left.size))
+            ends = (*starts[1:], left.size)
+            for start, end in zip(starts, ends, strict=True):
+                left[start:end] -= left[start]
+            squares.append(float(np.square(left).sum()))
+        return np.array(squares) / squares[0]
+
+    @pytest.mark.parametrize("groups", [2, 3, 5])
+    @pytest.mark.parametrize("people", [6, 40, 200])
+    def test_it_falls_at_least_as_fast_as_the_bound(self, people, groups):
+        rng = plain_generator(people + groups)
+        for numbers in (
+            rng.uniform(0.01, 1, people),
+            rng.exponential(0.1, people),
+            np.r_[np.full(people - 1, 0.01), 1.0],
+        ):
+            left = self.spend_least(numbers, groups, 5)
+            bounds = [left_over_bound(people, groups, t) for t in range(6)]
+            assert np.all(left <= np.array(bounds) + 1e-12)
+
+    def test_a_bound_for_more_groups_than_there_are_would_not_hold(self):
+        numbers = plain_generator(1).uniform(0.01, 1, 6)
+        left = self.spend_least(numbers, 1, 1)
+        assert left[1] > left_over_bound(6, 5, 1)
+
+    def test_it_is_counted_from_what_levels_pay(self):
+        amounts, sizes = (Fraction(1, 10), Fraction(2, 10), Fraction(1)), (10.0, 20.0, 5.0)
+        plan = plan_rounds(amounts, sizes, Grouping(summed=True))
+        before = 10 * 0.01 + 20 * 0.04 + 5 * 1
+        after = 20 * 0.01 + 5 * 0.81
+        assert left_over(plan, amounts, sizes) == pytest.approx(after / before)
+        assert left_over((), amounts, (0.0, 0.0, 0.0)) == 0
+
+    def test_further_rounds_leave_less(self):
+        amounts = tuple(Fraction(i, 20) for i in range(1, 21))
+        sizes = (1000.0,) * 20
+        grouping = Grouping(objective="privacy", groups=3)
+        left = [
+            left_over(plan_rounds(amounts, sizes, grouping, rounds), amounts, sizes)
+            for rounds in (1, 2, 3)
+        ]
+        assert left[0] >= left[1] >= left[2]
+        assert left[0] < left_over_bound(20, 3, 1)
