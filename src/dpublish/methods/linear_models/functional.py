@@ -41,6 +41,8 @@ FACTORS = {"linear": 1.0, "logistic": 2.0}
 RIDGE_DEVIATIONS = 4.0
 """The ridge is at least so many standard deviations of the noise of a product."""
 _UNIT = FEATURE_UNIT * RESPONSE_UNIT
+_ROUGH = 1 << 16
+"""The paper's noise is of thousands of records: sums are floored to multiples of 1/16 first."""
 # The objective's vector is 2 Σ r x beside Σ x xᵀ, or half of Σ r x beside an eighth of Σ x xᵀ.
 _VECTOR_WEIGHTS = {"linear": 2, "logistic": 4}
 
@@ -165,7 +167,8 @@ class FunctionalMechanism(Method[LinearModelRelease]):
         for name, most in self._noise(kernel).items():
             rate = unit * shares[name] / most
             require_rate(rate)
-            deviations[f"{name}_deviation"] = sqrt(noise_variance(rate)) / _UNIT
+            unit_of_sums = _UNIT if self.calibration == "tight" else _UNIT // _ROUGH
+            deviations[f"{name}_deviation"] = sqrt(noise_variance(rate)) / unit_of_sums
         products = format_number(deviations["matrix_deviation"], 3)
         by_target = format_number(deviations["vector_deviation"], 3)
         summary = (
@@ -240,7 +243,8 @@ def published_sensitivities(
     The paper scales d features by 1 / sqrt(d) and adds Laplace noise of Delta / epsilon to each
     coefficient of the objective: Delta = 2 (d + 1)^2 for linear and d^2 / 4 + 3 d for logistic
     regression.  In features from -1 to 1 that is sqrt(d) and d times as much.  A record may
-    change every product of two features, so that is the least there is.
+    change every product of two features, so that is the least there is.  Sums are counted in
+    multiples of `_ROUGH` units.
     """
     size, columns = kernel.features.size, len(kernel.features.columns) + 1
     total = sum(shares.values())
@@ -250,11 +254,14 @@ def published_sensitivities(
         "vector": by_vector * delta * root_above(size) * Fraction(shares["vector"], total),
         "matrix": by_matrix * delta * size * Fraction(shares["matrix"], total),
     }
-    least = {
+    touched = {"vector": columns, "matrix": columns * (columns + 1) // 2}
+    changes = {
         "vector": kernel.vector_sensitivity(AddRemoveRecord()),
-        "matrix": _UNIT * columns * (columns + 1) // 2,
+        "matrix": _UNIT * touched["matrix"],
     }
-    return {name: max(ceil(paper[name] * _UNIT), least[name]) for name in paper}
+    # A floor moves by at most the change in multiples, rounded up: one more for each sum touched.
+    least = {name: changes[name] // _ROUGH + touched[name] for name in changes}
+    return {name: max(ceil(paper[name] * _UNIT / _ROUGH), least[name]) for name in paper}
 
 
 def release_all_moments(
@@ -264,21 +271,23 @@ def release_all_moments(
 
     Privacy:
         `vector.epsilon + matrix.epsilon`-differentially private when one record is added or
-        removed: integers with geometric noise.  `noise` is at least what a record changes: it
-        has one feature of each of c columns that is not 0, the intercept's included, each at
-        most 1, so the upper triangle changes by at most c (c + 1) / 2 (`LinearMoments` bounds
-        the vectors).  Which sums are published follows from the schema.
+        removed: floored integers with geometric noise.  `noise` is at least what a record
+        changes: it has one feature of each of c columns that is not 0, the intercept's
+        included, each at most 1, so c (c + 1) / 2 products change, each by at most 1
+        (`LinearMoments` bounds the vectors), and a floor by no more than rounded up.  Which
+        sums are published follows from the schema.
     """
-    variance = noise_variance(matrix.epsilon / noise["matrix"]) / _UNIT**2
-    sums = run.sum(kernel)
+    unit = _UNIT // _ROUGH
+    variance = noise_variance(matrix.epsilon / noise["matrix"]) / unit**2
+    sums = run.sum(kernel) // _ROUGH
     size = kernel.features.size
     vectors = run.add_noise(sums[:, size:], sensitivity=noise["vector"], budget=vector)
     upper = np.triu_indices(size)
     products = run.add_noise(sums[:, :size][upper], sensitivity=noise["matrix"], budget=matrix)
     found = np.zeros((size, size))
-    found[upper] = products / _UNIT
+    found[upper] = products / unit
     whole = found + np.triu(found, 1).T
-    return RoughMoments(whole, against_rest(vectors.T / _UNIT), variance)
+    return RoughMoments(whole, against_rest(vectors.T / unit), variance)
 
 
 def against_rest(vectors: FloatArray) -> FloatArray:
