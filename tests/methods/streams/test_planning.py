@@ -9,6 +9,7 @@ from dpublish.methods.streams.planning import (
     best_interval,
     change_rate,
     comparison_noise_bound,
+    expected_parts,
     learn_change,
     threshold,
 )
@@ -56,6 +57,27 @@ def test_the_rate_of_change_is_what_publications_showed_by_the_time_between_them
         history.jump = history.shift = 40.0
         assert not learn_change(history)
     assert change_rate(history) == pytest.approx(4.0)
+
+
+def test_fewer_publications_are_planned_for_more_bins_or_fewer_people_or_less_budget():
+    def parts(bins, people, budget, contribution=1):
+        model = NoiseModel(bins=bins, contribution=contribution, epsilon=Fraction(1))
+        return expected_parts(History(None, total=people), model, budget, 0.15)
+
+    usual = parts(100, 100_000, 1.0)
+    assert usual == pytest.approx((0.15 * 100_000 / 10 / 2) ** 0.5)
+    assert parts(27_648, 100_000, 1.0) < usual / 3
+    assert parts(100, 10_000, 1.0) < usual / 3
+    assert parts(100, 100_000, 0.1) < usual / 3
+    assert parts(100, 100_000, 1.0, contribution=10) < usual / 3
+    assert parts(10**6, 0, 0.01) == 4  # never fewer
+
+
+def test_a_second_publication_at_once_says_nothing_about_change():
+    history = History(None, number=1, last=1, published=1)
+    history.jump = history.shift = 1e6
+    assert not learn_change(history)
+    assert change_rate(history) == 0
 
 
 def test_a_jump_is_not_taken_for_drift():

@@ -103,7 +103,8 @@ def test_a_finite_stream_spends_all_of_its_budget_and_then_is_over(name):
         assert not opened.is_over
         opened.next_counts(counts, rng=rng)
     assert opened.is_over
-    assert opened.spent == pytest.approx(20, rel=1e-4)
+    # The default leaves a remainder that would publish little but noise beside the last one.
+    assert opened.spent == pytest.approx(20, rel=0.05 if name == "dsat, planned" else 1e-4)
     with pytest.raises(BudgetExhausted, match="24 steps are published"):
         opened.next_counts(snapshots()[0], rng=rng)
 

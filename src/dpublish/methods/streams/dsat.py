@@ -26,7 +26,8 @@ from dpublish.methods.streams.planning import (
 from dpublish.methods.streams.policy import Comparisons, History, Policy, Publication
 from dpublish.methods.streams.snapshot import Bins
 
-PLANNED_SHARE = Fraction(1, 30)
+JUMPS_ONLY = 4  # comparisons that look for jumps only get so small a part of the best share
+LEAST_SHARE = Fraction(1, 100)
 PLANNED_POSITIVES = 8
 USUAL_RELEASES = 10
 MOST_GAIN = 1000  # thresholds move by factors of e to the gain, so more makes no difference
@@ -190,7 +191,7 @@ class AdaptiveSampling(StreamMethod):
     def comparisons(self, bins: Bins, epsilon: Fraction) -> Comparisons | None:
         """Return the terms of the sparse vector."""
         if self.controller == "planned":
-            return self.planned_comparisons(epsilon)
+            return self.planned_comparisons(bins, epsilon)
         return self.controlled_policy(bins, epsilon).comparisons
 
     def policy(self, bins: Bins, epsilon: Fraction) -> Policy:
@@ -203,13 +204,30 @@ class AdaptiveSampling(StreamMethod):
         """Return the policy of the default controller."""
         raise NotImplementedError
 
-    def planned_comparisons(self, epsilon: Fraction) -> Comparisons:
+    def planned_comparisons(self, bins: Bins, epsilon: Fraction) -> Comparisons:
         """Return the terms on which the default controller compares."""
         raise NotImplementedError
 
+    def planned_share(self, bins: Bins) -> Fraction:
+        """Return the share of epsilon for comparisons of the default controller.
+
+        Comparisons only have to notice jumps, so they get a part of what would measure
+        distances best; with many bins that is little.
+        """
+        if self.decision_share is not None:
+            return self.decision_share
+        best = share_for_decisions(
+            None,
+            bins=bins.size,
+            releases=USUAL_RELEASES,
+            horizon=self.horizon,
+            window=self.window,
+        )
+        return max(best / JUMPS_ONLY, LEAST_SHARE)
+
     def planned_terms(self, bins: Bins, epsilon: Fraction) -> dict[str, Any]:
         """Return what the default controllers of both forms are made from."""
-        terms = self.planned_comparisons(epsilon)
+        terms = self.planned_comparisons(bins, epsilon)
         return {
             "model": NoiseModel(bins.size, self.contribution, epsilon),
             "noise_bound": comparison_noise_bound(
@@ -289,7 +307,7 @@ class DSAT(AdaptiveSampling):
         >>> tables = (open_table(rows, people.schema) for rows in snapshots(people))
         >>> steps = [stream.next(table, rng=rng) for table in tables]
         >>> [step.number for step in steps if step.action == "published"]  # half move at 17
-        [1, 3, 8, 17, 20]
+        [1, 2, 3, 7, 15, 17, 20]
 
     Reference:
         H. Li, L. Xiong, X. Jiang, J. Liu (2015), "Differentially Private Histogram Publication
@@ -306,14 +324,14 @@ class DSAT(AdaptiveSampling):
 
     horizon: int = setting("Number of steps of the stream; users are hidden in all of them.")
 
-    def planned_comparisons(self, epsilon: Fraction) -> Comparisons:
+    def planned_comparisons(self, bins: Bins, epsilon: Fraction) -> Comparisons:
         """Return the terms on which the default controller compares."""
-        share = self.decision_share or PLANNED_SHARE
+        share = self.planned_share(bins)
         return Comparisons(share * epsilon, self.releases or PLANNED_POSITIVES)
 
     def planned_policy(self, bins: Bins, epsilon: Fraction) -> PlannedHorizon:
         """Return the policy of the default controller."""
-        terms = self.planned_comparisons(epsilon)
+        terms = self.planned_comparisons(bins, epsilon)
         return PlannedHorizon(
             **self.planned_terms(bins, epsilon),
             horizon=self.horizon,

@@ -19,7 +19,6 @@ from dpublish.methods.streams.planning import PlannedWindow
 from dpublish.methods.streams.policy import Comparisons
 from dpublish.methods.streams.snapshot import Bins
 
-PLANNED_SHARE = Fraction(3, 100)
 PLANNED_POSITIVES = 2
 STEPS_OF_A_POSITIVE = 30  # long windows may see more jumps
 
@@ -60,7 +59,7 @@ class DSATw(AdaptiveSampling):
         ... )
         >>> steps = [stream.next_counts(counts, rng=rng) for counts in people.counts]
         >>> [step.number for step in steps if step.action == "published"]  # half move at 17
-        [1, 4, 10, 17]
+        [1, 2, 4, 8, 12, 16, 17]
         >>> stream.worst <= 2
         True
 
@@ -80,14 +79,14 @@ class DSATw(AdaptiveSampling):
 
     window: int = setting("Users are hidden within any so many consecutive steps (w).")
 
-    def planned_comparisons(self, epsilon: Fraction) -> Comparisons:
+    def planned_comparisons(self, bins: Bins, epsilon: Fraction) -> Comparisons:
         """Return the terms on which the default controller compares: one positive ends a run."""
-        share = self.decision_share or PLANNED_SHARE
+        share = self.planned_share(bins)
         return Comparisons(share * epsilon / self._positives, 1)
 
     def planned_policy(self, bins: Bins, epsilon: Fraction) -> PlannedWindow:
         """Return the policy of the default controller."""
-        share = self.decision_share or PLANNED_SHARE
+        share = self.planned_share(bins)
         return PlannedWindow(
             **self.planned_terms(bins, epsilon),
             window=self.window,

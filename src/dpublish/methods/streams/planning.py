@@ -11,7 +11,7 @@ Everything here is arithmetic on public numbers; `docs/methods/dsat.md` explains
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor, inf, log
+from math import floor, inf, log, sqrt
 
 import numpy as np
 
@@ -31,11 +31,16 @@ _EXPECTED_FALSE = 0.02  # false alarms that a stretch of comparisons may cause
 _JUMP = 4.0  # a change so many times what the alarm stands for is a jump, not a drift
 _CALM = 2.0  # an alarm needs so many times the error that a publication would leave
 
-FIRST_PARTS = 10  # before anything is known, the stream is planned to need so many publications
+FIRST_PARTS = 30  # the first publication gets so small a part: it is to show how many there are
+DRIFT = 0.15  # part of all people by which counts are expected to drift, before anything is known
+WINDOW_DRIFT = 0.2  # the same for a window
+LEAST_PARTS = 4.0  # but at least so many publications are planned
+_AT_ONCE = 2  # step of a second publication that follows the first at once
+_MUCH_MORE = 1.5  # a second publication follows at once if it is to get so many times the first's
 MOST_OF_HORIZON = 0.4  # of what is left; the rest is kept for jumps
+_WORTH = 0.2  # a publication with less than so much of the last one would be noise beside it
 _FEW_STEPS = 3  # with so few steps to go, nothing needs to be kept
 
-FIRST_SHARE = 0.35  # of a window's budget, for the first publication
 MOST_AT_ONCE, LEAST_AT_ONCE = 0.6, 0.3  # of what a window has left, after an alarm
 MOST_RESERVE = 0.4  # part of a window's budget that plans leave for jumps
 _FEW_JUMPS = 3  # jumps expected in a window before anything is known
@@ -78,6 +83,19 @@ def best_interval(budget: float, steps: float, change: float, contribution: int)
     return float(intervals[np.argmin(cost)])
 
 
+def expected_parts(history: History, model: NoiseModel, budget: float, drift: float) -> float:
+    """Return how many publications are best if counts drift as they are expected to.
+
+    Noise of the whole budget moves all bins together by about sqrt(bins) s / budget people, and
+    that of one of C publications by C times as much.  If counts drift by a part g of all people
+    meanwhile, a publication is on average g / 2C stale; both are equal at
+    C = sqrt(g / 2 / noise).
+    """
+    noise = model.contribution * model.bins**0.5 / budget
+    people = max(history.total, (model.bins * history.noise) ** 0.5)
+    return max(LEAST_PARTS, sqrt(drift * people / noise / 2))
+
+
 def change_rate(history: History, name: str = "shift") -> float:
     """Return the variance by which a bin moves in one step, as far as publications show."""
     seen = history.memory.get("lag", 0.0)
@@ -92,11 +110,19 @@ def learn_change(history: History) -> bool:
     """
     memory, lag = history.memory, history.age
     alarm = memory.pop("alarm", 0.0)
+    if history.published == 1 and history.step == _AT_ONCE:
+        return False  # the first publication is too noisy to show what one step has changed
     if alarm and history.jump > _JUMP * alarm:
         return True
     for name, seen in (("jump", history.jump), ("shift", history.shift), ("lag", lag)):
         memory[name] = _FORGET * memory.get(name, 0.0) + seen
     return False
+
+
+def rate_after_alarm(history: History) -> float:
+    """Return the rate of change if an alarm were steady change, not a jump."""
+    lag = history.memory.get("lag", 0.0)
+    return (lag * change_rate(history) + history.memory["alarm"]) / (lag + history.age)
 
 
 def threshold(
@@ -157,8 +183,15 @@ class PlannedHorizon:
     positives: int
     noise_bound: float
 
+    @property
+    def first(self) -> Fraction:
+        """What the first publication costs, before anything is known."""
+        return self.model.exact(float(self.publications) / min(FIRST_PARTS, self.horizon))
+
     def plan(self, history: History) -> Plan:
         """Publish when the last publication's time is up, and compare before."""
+        if not history.published:
+            return Publish(self.first)
         left = float(self.publications - history.spent)
         steps = self.horizon - history.number
         life = self._life(history, left, steps)
@@ -166,7 +199,8 @@ class PlannedHorizon:
         if not epsilon:
             return Repeat()
         limit = threshold(self.model, history, float(epsilon), life, self.noise_bound)
-        if history.step >= history.memory.get("next", 0):
+        is_worth = float(epsilon) > _WORTH * history.memory["paid"]
+        if is_worth and history.step >= history.memory["next"]:
             return Publish(epsilon)
         if history.positives >= self.positives:
             return Repeat()
@@ -175,39 +209,51 @@ class PlannedHorizon:
 
     def learn(self, history: History, publication: Publication) -> None:
         """Learn how fast counts move, and plan the next publication."""
-        if history.published and learn_change(history):
-            history.memory["jumps"] = history.memory.get("jumps", 0) + 1
+        steps = max(self.horizon - publication.number, 1)
         left = float(self.publications - history.spent - publication.epsilon)
-        seen = publication.number if history.published else 0
-        life = self._life(history, left, max(self.horizon - publication.number, 1), seen)
+        if not history.published:
+            parts = expected_parts(history, self.model, float(self.publications), DRIFT)
+            history.memory["parts"] = min(parts, self.horizon)
+        elif learn_change(history):
+            history.memory["jumps"] = history.memory.get("jumps", 0) + 1
+        life = self._life(history, left, steps, publication.number if history.published else 0)
+        if not history.published:
+            wanted = left * min(MOST_OF_HORIZON, life / steps)
+            life = 1.0 if wanted > _MUCH_MORE * float(publication.epsilon) else life
+        elif life > self._most(history) * steps > _FEW_STEPS:
+            life = self._most(history) * steps  # no more than that was paid for
+        history.memory["paid"] = float(publication.epsilon)
         history.memory["next"] = publication.number + max(1, round(life))
 
     def _life(self, history: History, left: float, steps: int, seen: int | None = None) -> float:
         """Predict how many steps a publication will last: until the next planned one or a jump.
 
         Only steps up to a publication that could be compared with one before it (`seen`)
-        show how rare jumps are.
+        show how rare jumps are; the second one says nothing if it follows at once.
         """
+        jumps = history.memory.get("jumps", 0)
         if seen is None:
             seen = history.last if history.published > 1 else 0
-        jumps = history.memory.get("jumps", 0)
-        between_jumps = (self.horizon / FIRST_PARTS + seen) / (1 + jumps)
+        seen = seen if seen > _AT_ONCE else 0
+        between_jumps = (self.horizon / history.memory["parts"] + seen) / (1 + jumps)
         rate = change_rate(history)
         interval = best_interval(left, steps, rate, self.model.contribution)
         return max(1.0, min(interval, between_jumps, steps))
 
     def _life_after_alarm(self, history: History, left: float, steps: int, life: float) -> float:
         """Take an alarm for steady change: if it is, the publication will not last long."""
-        memory = history.memory
-        seen = memory.get("shift", 0.0) + memory["alarm"]
-        rate = seen / (memory.get("lag", 0.0) + history.age)
+        rate = rate_after_alarm(history)
         return min(life, best_interval(left, steps, rate, self.model.contribution))
 
     def _share(self, history: History, left: float, life: float, steps: int) -> Fraction:
         whole = self.publications - history.spent
         if steps <= _FEW_STEPS and life >= steps:
             return whole
-        return min(whole, self.model.exact(left * min(MOST_OF_HORIZON, life / steps)))
+        return min(whole, self.model.exact(left * min(self._most(history), life / steps)))
+
+    def _most(self, history: History) -> float:
+        """Return the largest part of what is left that a publication may get."""
+        return MOST_OF_HORIZON + (1 - MOST_OF_HORIZON) * history.number / self.horizon
 
 
 @dataclass(frozen=True)
@@ -231,7 +277,7 @@ class PlannedWindow:
     @property
     def first(self) -> Fraction:
         """What the first publication costs, before anything is known."""
-        return self.model.exact(float(self.publications) * max(FIRST_SHARE, 1 / self.window))
+        return self.model.exact(float(self.publications) / min(FIRST_PARTS, self.window))
 
     def plan(self, history: History) -> Plan:
         """Publish in rhythm when there is budget for it, and compare in between."""
@@ -254,14 +300,20 @@ class PlannedWindow:
     def learn(self, history: History, publication: Publication) -> None:
         """Learn how fast counts move, and plan the next publication."""
         memory = history.memory
-        if history.published:
+        if not history.published:
+            parts = expected_parts(history, self.model, float(self.publications), WINDOW_DRIFT)
+            memory["parts"] = min(max(_FEW_JUMPS, parts), self.window)
+        else:
             lag = history.age
             is_jump = learn_change(history)
             memory["jumps"] = (
                 0.8 * memory.get("jumps", 0.0) + 1 if is_jump else memory.get("jumps", 0.0)
             )
             memory["quiet"] = (0.8 if is_jump else 1.0) * memory.get("quiet", 0.0) + lag
-        memory["next"] = publication.number + max(1, round(self._life(history)))
+        life = self._life(history)
+        if not history.published and self._usual(life) > _MUCH_MORE * float(publication.epsilon):
+            life = 1.0
+        memory["next"] = publication.number + max(1, round(life))
 
     def _publish(self, epsilon: Fraction) -> Plan:
         return Publish(epsilon) if epsilon else Repeat()
@@ -276,15 +328,12 @@ class PlannedWindow:
 
     def _life(self, history: History) -> float:
         jumps, quiet = (history.memory.get(name, 0.0) for name in ("jumps", "quiet"))
-        between_jumps = (self.window / _FEW_JUMPS + quiet) / (1 + jumps)
+        between_jumps = (self.window / history.memory["parts"] + quiet) / (1 + jumps)
         return max(1.0, min(self._interval(change_rate(history)), between_jumps, self.window))
 
     def _life_after_alarm(self, history: History, life: float) -> float:
         """Take an alarm for steady change: if it is, the publication will not last long."""
-        memory = history.memory
-        seen = memory.get("shift", 0.0) + memory["alarm"]
-        rate = seen / (memory.get("lag", 0.0) + history.age)
-        return max(1.0, min(life, self._interval(rate)))
+        return max(1.0, min(life, self._interval(rate_after_alarm(history))))
 
     def _interval(self, rate: float) -> float:
         budget, contribution = float(self.publications), self.model.contribution

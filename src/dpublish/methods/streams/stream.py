@@ -17,7 +17,7 @@ from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import BudgetExhausted, InvalidParameter
 from dpublish.mechanisms.sparse_vector.stored import StoredVector
-from dpublish.methods.streams.filtering import Estimate, first_estimate, make_blocks, update
+from dpublish.methods.streams.filtering import Estimate, Scales, first_estimate, update
 from dpublish.methods.streams.policy import (
     Compare,
     Comparisons,
@@ -122,7 +122,7 @@ class Stream:
         self._static = method.static_histogram()
         self._policy = method.policy(self.bins, receipt.epsilon)
         self._comparisons = method.comparisons(self.bins, receipt.epsilon)
-        self._blocks = make_blocks(self.bins.shape)
+        self._scales = Scales(self.bins.shape)
         self._refused_rate = Fraction(0)
         self._accepted_rate: Fraction | None = None
         self._has_failed = False
@@ -226,7 +226,7 @@ class Stream:
         self._account.begin_step(number)
         before = self._estimated(number - 1)
         if self._estimate is not None:
-            self._history.noise = self._estimate.at(number).variance
+            self._history.noise = self._noise(number)
         plan = self._feasible(self._policy.plan(self._history))
         epsilon, by_comparison = self._decide(plan, run, number)
         released = None
@@ -297,7 +297,7 @@ class Stream:
         budget = self._account.draw(number, epsilon, "histogram")
         released, variance = self._static.publish(run, budget=budget)
         self._estimate = self._updated(released, variance, number)
-        self._history.noise = self._estimate.at(number).variance
+        self._history.noise = self._noise(number)
         self._history.total = float(self._estimate.at(number).level.sum())
         self._history.jump = self._estimate.jump
         self._history.shift = self._estimate.shift
@@ -323,15 +323,24 @@ class Stream:
         """Weigh a publication against the estimate so far."""
         smoothing = self.method.smooths
         if self._estimate is None:
-            return first_estimate(released, variance, number, smoothing=smoothing)
+            return first_estimate(
+                released, variance, number, scales=self._scales, smoothing=smoothing
+            )
         return update(
-            self._estimate, released, variance, number, blocks=self._blocks, smoothing=smoothing
+            self._estimate, released, variance, number, scales=self._scales, smoothing=smoothing
         )
 
     def _estimated(self, number: int) -> FloatArray:
         """Return the estimate for a step; zeros before the first publication."""
         known = self._estimate
         return np.zeros(self.bins.size) if known is None else known.at(number).level
+
+    def _noise(self, number: int) -> float:
+        """Return the mean squared error that noise leaves in a bin of the estimate for a step."""
+        if self._estimate is None:
+            return 0.0
+        track = self._estimate.at(number)
+        return max(track.error, self._scales.mean(track.variance))
 
     def _outcome(
         self,
@@ -341,14 +350,13 @@ class Stream:
         epsilon: Fraction | None,
     ) -> Step:
         estimate = self._estimated(number)
-        variance = 0.0 if self._estimate is None else self._estimate.at(number).variance
         return Step(
             number=number,
             action="repeated" if released is None else "published",
             estimate=estimate,
             released=released,
             epsilon=epsilon or Fraction(0),
-            noise=variance**0.5,
+            noise=self._noise(number) ** 0.5,
             change=float(np.abs(estimate - before).sum()),
             spent=self._account.spent,
         )
