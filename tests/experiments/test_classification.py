@@ -359,7 +359,10 @@ def test_a_method_that_cannot_run_has_a_line_that_says_so(tmp_path, real_methods
         classifiers=("direct",),
         folds=1,
     )
-    assert "cannot run" in {row[3] for row in summary.rows}
+    lines = {tuple(row[1:3]): row[3] for row in summary.rows}
+    assert list(lines) == [("direct", "pph"), ("direct", "diffpid3"), ("none", "majority class")]
+    assert lines["direct", "pph"] == "cannot run"
+    assert "±" in lines["direct", "diffpid3"]
 
 
 def test_one_page_refuses_other_classifiers_and_models_it_does_not_have(real_methods):

@@ -86,8 +86,11 @@ _WITH_PRINTED = (
     "privbayes",
     "privbayes-paper",
 )
-_SEARCHES = ("privlocal", "privlocal-single", "privgene", "privgene-plain")
-_OTHER_MODELS = ("model", "private-erm", "output-perturbation", "functional", "private-svm")
+_SEARCHES = ("privlocal", "privlocal-single", "privgene", "privgene-plain", "privgene-paper")
+_OTHER_MODELS = (
+    *("model", "private-erm", "private-erm-paper", "output-perturbation"),
+    *("functional", "functional-paper", "private-svm"),
+)
 
 
 @dataclass(frozen=True)
@@ -393,6 +396,15 @@ class ClassificationStudy(Study[Figure]):
     def runner(self, folder: Path | None) -> RunTrial:
         """Build what runs a trial on the benchmarks of a data folder."""
         return ClassificationRunner(folder, self.datasets).run_trial
+
+    def summarize(self, results: Sequence[Result]) -> Cells:
+        """Average as usual; a method that cannot run has a line for what was measured of others."""
+        measured = {name for _, found in results for name in found}
+        return {
+            key: line
+            for key, line in super().summarize(results).items()
+            if line or (key.measure in measured and key.measure != MAJORITY)
+        }
 
     def names(self, key: Key) -> list[str]:
         """Name a line by dataset, classifier and method."""

@@ -108,6 +108,21 @@ VARIANTS = {
         "privgene",
         {"choice": "plain"},
     ),
+    "privgene-paper": Variant(
+        "PrivGene with the paper's exponential mechanism: noise for the generation, ten parents",
+        "privgene",
+        {"choice": "candidates"},
+    ),
+    "functional-paper": Variant(
+        "Functional mechanism with the noise of the paper's bound",
+        "functional",
+        {"calibration": "paper"},
+    ),
+    "private-erm-paper": Variant(
+        "PrivateERM with noise of any direction and a fixed ridge of 0.01 for each record",
+        "private-erm",
+        {"noise": "spherical", "regularization": Fraction(1, 100)},
+    ),
     "privlocal-single": Variant(
         "PrivLocal as printed: one weight moves in a round", "privlocal", {"moves": "single"}
     ),

@@ -65,12 +65,13 @@ def verdict(number, value, **given):
 
 TREES = ["privpfc-paper", "diffgen-10", "pph", "diffpc45", "privbayes-paper"]
 SVM = [
-    *("privpfc-paper", "diffgen-10", "privlocal-single", "pph", "private-erm", "privbayes-paper"),
-    "privgene-plain",
+    *("privpfc-paper", "diffgen-10", "privlocal-single", "pph", "private-erm", "private-erm-paper"),
+    "privbayes-paper",
+    "privgene-paper",
 ]
 LOGISTIC = [
     *("privpfc-paper", "privlocal-single", "privlocal", "diffgen-10", "pph", "privbayes-paper"),
-    *("functional", "privgene-plain"),
+    *("functional", "privgene-paper"),
 ]
 OURS = ["privpfc", "diffgen", "pph", "diffpid3", "privbayes"]
 
