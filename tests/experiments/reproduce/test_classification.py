@@ -46,9 +46,9 @@ def ranked(names, worst=0.9):
     """Errors that rise along a list of methods, and with a smaller epsilon."""
 
     def value(trial):
-        place = names.index(trial.method) if trial.method in names else len(names)
+        rank = names.index(trial.method) if trial.method in names else len(names)
         noise = 0.0 if trial.epsilon == "none" else 0.001 / float(trial.epsilon)
-        return min(0.1 + 0.02 * place + noise, worst)
+        return min(0.1 + 0.02 * rank + noise, worst)
 
     return value
 
