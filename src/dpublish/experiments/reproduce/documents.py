@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import NamedTuple
 
 from dpublish.experiments.reproduce.item import Item
@@ -47,6 +46,7 @@ DOCUMENTS = {
     ),
 }
 STUDIES = (
+    "general",
     "classification",
     "kmeans",
     "svt",
@@ -62,8 +62,7 @@ STUDIES = (
 @cache
 def all_items() -> tuple[Item, ...]:
     """List the items of all studies."""
-    names = [f"dpublish.experiments.reproduce.{name}" for name in STUDIES]
-    modules = [import_module(name) for name in names if find_spec(name)]
+    modules = (import_module(f"dpublish.experiments.reproduce.{name}") for name in STUDIES)
     return tuple(item for module in modules for item in module.ITEMS)
 
 
