@@ -16,8 +16,8 @@ ITEMS: tuple[Item, ...] = (
         "The sample and aggregate framework, drawn",
         "A table is cut into blocks, each is analyzed, and the results are averaged with noise.",
         tested="tests/methods/linear_models/test_gupt.py",
-        because="`gupt` and `gkm` deal records to blocks by independent draws, because blocks cut "
-        "by position differ on many places when one record is added",
+        because="`gupt` and `gkm` deal records to blocks by independent draws, because one "
+        "record more would shift all blocks that are cut by position",
     ),
     Item(
         {"su-thesis": "Section 2.2"},
@@ -46,7 +46,7 @@ ITEMS: tuple[Item, ...] = (
     Item(
         {"su-thesis": "Table 4.2"},
         "The methods of private k-means, listed",
-        "DPLloyd, DPLloyd-Impr, GkM, PGkM, EUGkM and the hybrid, by how they interact with the data.",
+        "Non-interactive: EUGkM, UG, MkM. Interactive: DPLloyd, DPLloyd-Impr, PGkM, GkM.",
         tested="tests/methods/kmeans",
         because="`dpublish methods` lists them with what they publish and when to prefer them; "
         "nothing is measured",
