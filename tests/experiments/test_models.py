@@ -170,7 +170,7 @@ def test_the_page_explains_itself(tmp_path, small):
         "0.5 is a coin",
         "smaller is stronger",
         "Will a simulated person repay a loan?",
-        "20,000 rows",
+        "20,000 rows, 21 features with the intercept",
         "10 folds",
         "1 time with fresh noise",
         "PrivGene: weights bred",

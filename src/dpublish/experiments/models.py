@@ -87,6 +87,7 @@ MEASURES = {
     RANGE: "how far a record moves two candidates apart, Δ2 (noise of the enhanced mechanism)",
     DISTANCE: "root of the mean squared error, as a part of the bounds (lower is better)",
 }
+FEATURES = "features"
 ANY = "any"
 """The model of a method that has no such setting: it is compared with all of them."""
 MODELS = {"logistic": "logistic regression", "svm": "linear support vector machine"}
@@ -216,13 +217,14 @@ FIGURES = {
         title="How does the error of PrivGene fall, round by round?",
         across="rounds made",
         reading="From left to right a search makes more of its rounds. Both have one parent and "
-        "the same number of rounds in all; only the noise of their choices differs.",
+        "the same number of rounds in all, c n ε; only the noise of their choices differs. A "
+        "search that has ended stays where it is.",
         methods=("privgene", "privgene-em1"),
         epsilons=("1",),
         datasets=("acs", "privbayes-acs"),
         measures=(WRONG, LARGEST_LOSS, RANGE),
         key="iteration",
-        values=(1, 2, 4, 8, 12, 16, 20, 25),
+        values=(1, 2, 4, 8, 12, 16, 20, 25, 40, 55),
         is_log=False,
     ),
     "regression": ModelFigure(
@@ -321,6 +323,7 @@ class ModelRunner(Folds):
             model = fit_plain_model(split.train, split.schema, split.target, str(given["model"]))
             seconds = perf_counter() - begin
             measured = score_rows(model.scores(split.held_out.rows), split.held_out)
+            measured[FEATURES] = float(model.features.size)
         else:
             method = method_for(trial, split.target, self._records[trial.dataset])
             table = open_table(split.train, split.schema)
@@ -595,7 +598,9 @@ class ModelStudy(Study[ModelFigure]):
         size = "as many rows as the axis says" if figure.key == "rows" else rows
         if figure.models == (LINEAR,):
             return f"{benchmark.source}: {size}; a number is predicted, not the class."
-        return f"{benchmark.source}: {size}; the class is {benchmark.target}."
+        weights = max(int(measured.get(FEATURES, 0)) for _, measured in results)
+        features = f", {weights:,} features with the intercept" if weights else ""
+        return f"{benchmark.source}: {size}{features}; the class is {benchmark.target}."
 
     def finding(self, best: Key, point: float, cells: Cells) -> str:
         """Name the best method and its model."""

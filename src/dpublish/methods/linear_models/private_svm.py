@@ -98,8 +98,8 @@ class PrivateSVM(Method[LinearModelRelease]):
 
     Minimizes the hinge losses of the records and a ridge, then adds Laplace noise to the
     weights.  Choose it to compare with PrivateSVM, or for a boundary that is no plane
-    (`features="random-fourier"`); `LinearModel` and `PrivateERM` were more accurate on every
-    table tried.
+    (`features="random-fourier"`); `LinearModel` and `PrivateERM` were more accurate on most
+    tables tried.
 
     Guarantee:
         Pure epsilon-differential privacy for adding or removing one record, for tables of at
