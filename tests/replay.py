@@ -516,13 +516,17 @@ _UNTOLD = ("budget", "rng")
 def _stored_draw(tape: Tape) -> Any:
     original = StoredVector.draw
 
-    def draw(cls, *, sensitivity, max_positives, budget, rng):
+    def draw(cls, *, sensitivity, max_positives, budget, rng, **settings):
         return tape.answer(
             "stored vector",
-            (sensitivity, max_positives, budget.epsilon),
+            (sensitivity, max_positives, budget.epsilon, *sorted(settings.items())),
             None,
             lambda rng: original(
-                sensitivity=sensitivity, max_positives=max_positives, budget=budget, rng=rng
+                sensitivity=sensitivity,
+                max_positives=max_positives,
+                budget=budget,
+                rng=rng,
+                **settings,
             ),
         )
 

@@ -40,6 +40,8 @@ MEASURES = {
 INFINITE = 1e12
 """Stands for an infinite loss in files of results."""
 BETA = 0.05
+_HIGHEST = 20
+"""Higher losses are in the table only: they would flatten the others."""
 OUTSIDE, INSIDE = "noise outside", "noise inside"
 ONE_SIDED = ", one-sided"
 QUERIES = (1, 4, 16, 64, 256)
@@ -172,7 +174,7 @@ class VariantStudy(Study[Figure]):
     digits = 2
     unit = "record"
     lead = "Exact probabilities; nothing is drawn."
-    drawing_caption = "Lines end where a loss is infinite."
+    drawing_caption = f"Lines end where a loss is above {_HIGHEST} times what is claimed."
     table_caption = "Computed, not measured."
 
     def trials(self, asked: Request[Figure], **_: object) -> Iterator[Trial]:
@@ -205,9 +207,10 @@ class VariantStudy(Study[Figure]):
         return "infinite" if mean >= INFINITE else f"{mean:,.{self.digits}f}"
 
     def line(self, key: Key, cells: Mapping[float, Cell]) -> Line:
-        """Draw a line up to where it is infinite."""
-        finite = {point: cell for point, cell in cells.items() if cell.mean < INFINITE}
-        return super().line(key, finite)
+        """Draw a line as far as it can be compared with the others."""
+        most = _HIGHEST if key.measure in (GENERAL, MONOTONIC, LOSS) else INFINITE
+        shown = {point: cell for point, cell in cells.items() if cell.mean <= most}
+        return super().line(key, shown)
 
     def is_ours(self, method: str) -> bool:
         """Draw all in color."""

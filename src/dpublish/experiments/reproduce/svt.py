@@ -521,7 +521,7 @@ def _plotted() -> list[Item]:
         for dataset in datasets:
             items.append(
                 _item(
-                    f"{number} ({dataset})",
+                    f"{number} ({_NAMES[dataset].partition(' (')[0]})",
                     f"{title}: {_NAMES[dataset]}, ε = {epsilon}",
                     _ORDERS[kind],
                     run=_COUNTS,
