@@ -4,8 +4,12 @@ from fractions import Fraction
 
 import pytest
 
-from dpublish.methods.streams.dsat import STATE, PaperController
+from dpublish.data.schema import Schema, column
+from dpublish.errors import InvalidParameter
+from dpublish.methods.streams.dsat import DSAT, STATE, PaperController
+from dpublish.methods.streams.method import make_stream_method
 from dpublish.methods.streams.policy import Compare, History, Publication, Repeat
+from dpublish.methods.streams.snapshot import Bins
 
 HALF = Fraction(1, 2)
 TERMS = {
@@ -71,3 +75,39 @@ def test_a_window_is_measured_by_its_own_length():
     late = History(50, number=999_999)
     late.recent.extend(Publication(n, HALF, True) for n in range(5))
     assert policy.move(2.0, late) == pytest.approx(2.0 - 0.5)
+
+
+def test_the_settings_of_the_thesis_are_those_of_the_controller():
+    settings = {"target": "1/10", "step_size": "1/4", "threshold": "1/5", "integral_window": "3"}
+    gains = {"proportional_gain": "2", "integral_gain": "1/2", "derivative_gain": "3"}
+    given = {"columns": "x", "controller": "paper", "horizon": "500", **settings, **gains}
+    bins = Bins.of(Schema((column("x", "integer", bounds=[0, 9]),)), ("x",))
+    policy = make_stream_method("dsat", given).policy(bins, Fraction(1))
+    assert isinstance(policy, PaperController)
+    assert (policy.target, policy.step_size, policy.first_threshold) == (0.1, 0.25, 0.2)
+    assert policy.integral_window == 3
+    assert (policy.proportional_gain, policy.integral_gain, policy.derivative_gain) == (2, 0.5, 3)
+
+
+def test_the_integral_adds_up_the_errors_of_its_window_only():
+    """Equation 4.2.3 by hand: errors e, then P e + I (sum of the last two) + D (e - e_j) / age."""
+    policy = PaperController(
+        **TERMS, horizon=500, integral_gain=0.5, derivative_gain=2.0, integral_window=2
+    )
+    history = History(None, published=1, last=1)
+    state, errors = 1.0, []
+    for number in (10, 11, 12):
+        history.number = number
+        error = abs(abs(1 / (number + 1) - 0.01) - 0.05) / 0.05
+        errors.append(error)
+        output = error + 0.5 * sum(errors[-2:]) + 2.0 * error / number
+        moved = policy.move(state, history)
+        assert moved == pytest.approx(min(2.0, max(0.0, state + 0.5 * output)))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"target": 0}, {"step_size": -1}, {"threshold": 0}, {"integral_window": 0}]
+)
+def test_settings_without_a_sense_are_refused(wrong):
+    with pytest.raises(InvalidParameter, match=next(iter(wrong))):
+        DSAT(columns=("x",), horizon=9, controller="paper", **wrong)

@@ -7,15 +7,23 @@ private; docs/proofs/stream.md says what was mended.  Users are hidden in all st
 stream; `dsat_w` hides them within windows of an endless one.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, log
 from typing import Any, ClassVar, Literal
 
-from dpublish.core.method import setting
+from dpublish.core.method import ExpectedError, setting
+from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.sparse_vector.calibration import require_share
-from dpublish.methods.streams.dsft import CLEARLY, SIZE, ThresholdPolicy, share_for_decisions
+from dpublish.methods.streams.dsft import (
+    CLEARLY,
+    SIZE,
+    ThresholdPolicy,
+    share_for_decisions,
+    with_people,
+)
 from dpublish.methods.streams.method import StreamMethod
 from dpublish.methods.streams.planning import (
     FIRST_PARTS,
@@ -30,6 +38,8 @@ JUMPS_ONLY = 4  # comparisons that look for jumps only get so small a part of th
 LEAST_SHARE = Fraction(1, 100)
 PLANNED_POSITIVES = 8
 USUAL_RELEASES = 10
+USUAL_ERRORS = 10  # recent errors that the integral of the printed controller adds up
+MOST_ERRORS = 1000
 MOST_GAIN = 1000  # thresholds move by factors of e to the gain, so more makes no difference
 _MOST_ERROR = 3.0
 _MOST_INTEGRAL = 2.0
@@ -57,6 +67,7 @@ class PIDThreshold(ThresholdPolicy):
         derivative_gain: What its change since the last publication adds (D).
         dead_band: Publications ahead or behind that do not count.
         first_threshold: The excess on schedule, as a part of the first total.
+        integral_window: How many recent errors the integral adds up; None adds up all of them.
     """
 
     burn_in: int = 2
@@ -65,11 +76,12 @@ class PIDThreshold(ThresholdPolicy):
     derivative_gain: float = 0.0
     dead_band: float = 0.5
     first_threshold: float = 0.025
+    integral_window: int | None = None
 
     def excess(self, history: History) -> float:
         """Return how far beyond the noise floor the counts must be to be published."""
         memory, error = history.memory, self._error(history)
-        integral = _clip(memory.get("integral", 0.0) + self.integral_gain * error, _MOST_INTEGRAL)
+        integral = _clip(self._integral(history, error), _MOST_INTEGRAL)
         slope = (error - memory.get("error_at_release", 0.0)) / history.age
         memory.update(error=error, integral=integral)
         lowest = CLEARLY * self.deviation(history)
@@ -84,6 +96,11 @@ class PIDThreshold(ThresholdPolicy):
         """Remember the first total, and how far off schedule the last publication was."""
         super().learn(history, publication)
         history.memory["error_at_release"] = history.memory.get("error", 0.0)
+
+    def _integral(self, history: History, error: float) -> float:
+        if self.integral_window is None:
+            return history.memory.get("integral", 0.0) + self.integral_gain * error
+        return self.integral_gain * recent_sum(history, error, self.integral_window)
 
     def _error(self, history: History) -> float:
         """Publications ahead of schedule (negative: behind) beyond the dead band."""
@@ -115,12 +132,20 @@ class PaperController(ThresholdPolicy):
         step_size: The step at an error of 1 (theta), in parts of the first total.
         target: The printed set point of the error (delta).
         first_threshold: Where the threshold begins, in parts of the first total.
+        proportional_gain: Weight of the error itself (theta_P); the thesis has 1.
+        integral_gain: Weight of the sum of recent errors (theta_I); the thesis has 0.
+        derivative_gain: Weight of its change since the last publication (theta_D); 0.
+        integral_window: How many recent errors that sum has (w).
     """
 
     burn_in: int = 2
     step_size: float = 0.5
     target: float = 0.05
     first_threshold: float = 0.5
+    proportional_gain: float = 1.0
+    integral_gain: float = 0.0
+    derivative_gain: float = 0.0
+    integral_window: int = USUAL_ERRORS
 
     def excess(self, history: History) -> float:
         """Return how far beyond the noise floor the counts must be to be published."""
@@ -133,11 +158,58 @@ class PaperController(ThresholdPolicy):
         span = self.horizon or self.window or 1
         elapsed = history.step if self.window is None else min(history.step, self.window)
         published = self.count(history)
-        error = abs(published / elapsed - self.quota / span)
-        change = self.step_size * abs(error - self.target) / self.target
+        feedback = abs(published / elapsed - self.quota / span)
+        error = abs(feedback - self.target) / self.target
+        change = self.step_size * self._output(history, error)
         if published * span <= self.quota * elapsed:
-            return max(0.0, state - change)
-        return min(_HIGHEST, state + change)
+            return min(_HIGHEST, max(0.0, state - change))
+        return min(_HIGHEST, max(0.0, state + change))
+
+    def learn(self, history: History, publication: Publication) -> None:
+        """Remember the first total, and the error at the last publication."""
+        super().learn(history, publication)
+        history.memory["error_at_release"] = history.memory.get("error", 0.0)
+
+    def _output(self, history: History, error: float) -> float:
+        """Add up the three terms of the printed controller (its equation 4.2.3)."""
+        memory = history.memory
+        slope = (error - memory.get("error_at_release", 0.0)) / history.age
+        memory["error"] = error
+        integral = recent_sum(history, error, self.integral_window) if self.integral_gain else 0.0
+        return (
+            self.proportional_gain * error
+            + self.integral_gain * integral
+            + self.derivative_gain * slope
+        )
+
+
+def recent_sum(history: History, error: float, window: int) -> float:
+    """Enter an error in the memory, and add up the last `window` of them.
+
+    >>> history = History(None)
+    >>> def enter(error):
+    ...     history.number += 1
+    ...     return recent_sum(history, error, 2)
+    >>> [enter(error) for error in (1.0, 2.0, 4.0)]
+    [1.0, 3.0, 6.0]
+    """
+    memory = history.memory
+    memory[f"error {history.step % window}"] = error
+    return sum(memory.get(f"error {position}", 0.0) for position in range(window))
+
+
+PID_SETTINGS: Mapping[str, str] = {
+    "threshold": "first_threshold",
+    "proportional_gain": "proportional_gain",
+    "integral_gain": "integral_gain",
+    "derivative_gain": "derivative_gain",
+    "integral_window": "integral_window",
+}
+PAPER_SETTINGS: Mapping[str, str] = {
+    **PID_SETTINGS,
+    "target": "target",
+    "step_size": "step_size",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,15 +230,31 @@ class AdaptiveSampling(StreamMethod):
         default=None,
     )
     burn_in: int = setting("schedule, paper: no comparison up to this step (M).", default=2)
+    threshold: Fraction | None = setting(
+        "schedule, paper: where the threshold begins (T), as a part of the first total; 1/40 and "
+        "1/2.",
+        default=None,
+    )
     proportional_gain: Fraction | None = setting(
-        "schedule: what a publication ahead adds to the threshold's logarithm (P); ln 4.",
+        "schedule: what a publication ahead adds to the threshold's logarithm (P), ln 4; paper: "
+        "weight of the error, 1.",
         default=None,
     )
     integral_gain: Fraction | None = setting(
-        "schedule: what being ahead adds at each step, within bounds (I); 0.", default=None
+        "schedule, paper: what being ahead adds at each step (I); 0.", default=None
     )
     derivative_gain: Fraction | None = setting(
-        "schedule: what getting further ahead adds (D); 0.", default=None
+        "schedule, paper: what getting further ahead adds (D); 0.", default=None
+    )
+    integral_window: int | None = setting(
+        "schedule, paper: recent errors that the integral adds up; all of them, and 10.",
+        default=None,
+    )
+    target: Fraction | None = setting(
+        "paper: set point of the error in the rate of publications (delta); 1/20.", default=None
+    )
+    step_size: Fraction | None = setting(
+        "paper: step of the threshold at an error of 1 (theta); 1/2.", default=None
     )
 
     def __post_init__(self) -> None:
@@ -179,6 +267,16 @@ class AdaptiveSampling(StreamMethod):
         for name, steps in (("horizon", self.horizon), ("window", self.window)):
             if steps is not None:
                 require_count(**{name: steps})
+        self._require_sound_controller()
+
+    def _require_sound_controller(self) -> None:
+        """Refuse settings of the thesis's controllers that have no sense."""
+        for name in ("threshold", "target", "step_size"):
+            given = getattr(self, name)
+            if given is not None and not 0 < given <= MOST_GAIN:
+                raise InvalidParameter(f"{name} must be above 0 and at most {MOST_GAIN:,}")
+        if self.integral_window is not None and not 1 <= self.integral_window <= MOST_ERRORS:
+            raise InvalidParameter(f"integral_window must be from 1 to {MOST_ERRORS:,}")
         for name in ("proportional_gain", "integral_gain", "derivative_gain"):
             if abs(getattr(self, name) or 0) > MOST_GAIN:
                 raise InvalidParameter(f"{name} must be at most {MOST_GAIN:,}")
@@ -235,7 +333,7 @@ class AdaptiveSampling(StreamMethod):
             ),
         }
 
-    def controlled_policy(self, bins: Bins, epsilon: Fraction) -> ThresholdPolicy:
+    def controlled_policy(self, bins: Bins, epsilon: Fraction) -> PIDThreshold | PaperController:
         """Return the policy of one of the thesis's controllers."""
         releases = self.releases or USUAL_RELEASES
         share = share_for_decisions(
@@ -256,15 +354,27 @@ class AdaptiveSampling(StreamMethod):
             "burn_in": self.burn_in,
         }
         if self.controller == "paper":
-            return PaperController(**terms)
-        return PIDThreshold(
-            **terms,
-            proportional_gain=(
-                log(4) if self.proportional_gain is None else float(self.proportional_gain)
-            ),
-            integral_gain=float(self.integral_gain or 0),
-            derivative_gain=float(self.derivative_gain or 0),
-        )
+            return PaperController(**terms, **self._given(PAPER_SETTINGS))
+        return PIDThreshold(**terms, **self._given(PID_SETTINGS))
+
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict the noise of a publication, and how many people a controller's decisions need."""
+        found = super().expected_error(schema, n_records, epsilon)
+        if self.controller == "planned":
+            return found
+        policy = self.controlled_policy(Bins.of(schema, self.columns), epsilon)
+        return with_people(found, policy, policy.first_threshold)
+
+    def _given(self, names: Mapping[str, str]) -> dict[str, Any]:
+        """Return the settings that were given, under their names in a controller."""
+        found = {}
+        for name, its_name in names.items():
+            value = getattr(self, name)
+            if value is not None:
+                found[its_name] = value if isinstance(value, int) else float(value)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,7 +398,10 @@ class DSAT(AdaptiveSampling):
             `"planned"` the most early ones.
         decision_share: Share of epsilon that pays for comparisons.
         burn_in: With `"schedule"` and `"paper"`, no comparison up to this step.
+        threshold: With `"schedule"` and `"paper"`, where the threshold begins.
         proportional_gain, integral_gain, derivative_gain: Gains of the PID controller.
+        integral_window: Recent errors that its integral adds up.
+        target, step_size: With `"paper"`, its set point (delta) and step (theta).
         contribution: Most rows of one user that a snapshot keeps.
         static: How one histogram is published; `"identity"` adds noise to every bin.
         smoothing: Whether publications are weighed against each other over time.

@@ -40,8 +40,9 @@ class DSATw(AdaptiveSampling):
         columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
         window: Number of consecutive steps within which a user is hidden (w); the stream itself
             never ends.
-        controller, releases, decision_share, burn_in, proportional_gain, integral_gain,
-            derivative_gain: What sets the threshold, and its settings; all as in `DSAT`.
+        controller, releases, decision_share, burn_in, threshold, proportional_gain,
+            integral_gain, derivative_gain, integral_window, target, step_size: What sets the
+            threshold, and its settings; all as in `DSAT`.
         contribution, static, smoothing, trust_rows: Settings of every stream: the bound on a
             user's rows and how one histogram is published (`help(StreamMethod)`).
 

@@ -11,18 +11,20 @@ bins * E|noise|.  So a policy says how far beyond that floor the counts must be,
 added here.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import sqrt
 from typing import ClassVar, Literal
 
-from dpublish.core.method import setting
+from dpublish.accuracy.noise_distribution import noise_variance
+from dpublish.core.method import ExpectedError, setting
+from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
-from dpublish.mechanisms.sparse_vector.calibration import Calibration, require_share
-from dpublish.mechanisms.sparse_vector.calibration import plan as plan_comparisons
+from dpublish.mechanisms.sparse_vector.calibration import require_share
 from dpublish.mechanisms.sparse_vector.stored import comparison_deviation
 from dpublish.methods.streams.method import StreamMethod
+from dpublish.methods.streams.planning import comparison_terms
 from dpublish.methods.streams.policy import (
     Compare,
     Comparisons,
@@ -33,6 +35,7 @@ from dpublish.methods.streams.policy import (
     Repeat,
 )
 from dpublish.methods.streams.snapshot import Bins
+from dpublish.methods.streams.usefulness import RIGHT, Decisions
 from dpublish.privacy.epsilon import rational_weight
 
 Auto = Literal["auto"]
@@ -129,21 +132,22 @@ class ThresholdPolicy:
         floor = self.bins * absolute_noise(history.noise)[0]
         return round(min(floor + self.excess(history), _LARGEST))
 
+    def decisions(self) -> Decisions | None:
+        """Return what makes decisions uncertain after a usual publication; None without any."""
+        terms = self.comparisons
+        if terms is None:
+            return None
+        calibration = comparison_terms(terms.epsilon, terms.positives, self.contribution)
+        noise = absolute_noise(noise_variance(self.price / self.contribution))[1]
+        return Decisions(calibration, sqrt(self.bins * noise))
+
     @cached_property
     def _comparison_deviation(self) -> float:
         terms = self.comparisons
         if terms is None:
             return 0.0
-        weights, moves = plan_comparisons(
-            sensitivity=self.contribution,
-            max_positives=terms.positives,
-            monotonic=False,
-            epsilon=terms.epsilon,
-        )
-        unit = terms.epsilon / sum(weights.values())
-        rates = {name: unit * weight / moves[name] for name, weight in weights.items()}
         return comparison_deviation(
-            Calibration("exponential", rates["threshold"], rates["answers"])
+            comparison_terms(terms.epsilon, terms.positives, self.contribution)
         )
 
 
@@ -256,6 +260,31 @@ class DSFT(StreamMethod):
     def publication_epsilon(self, bins: Bins, epsilon: Fraction) -> Fraction:
         """Return what a publication costs; the last one may cost more."""
         return self.policy(bins, epsilon).price
+
+    def expected_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict the noise of a publication, and how many people decisions need."""
+        found = super().expected_error(schema, n_records, epsilon)
+        policy = self.policy(Bins.of(schema, self.columns), epsilon)
+        share = None if self.threshold == "auto" else float(self.threshold)
+        return with_people(found, policy, share)
+
+
+def with_people(
+    found: ExpectedError, policy: ThresholdPolicy, threshold: float | None
+) -> ExpectedError:
+    """Add how many people a stream needs for its decisions; nothing if there are none."""
+    decisions = policy.decisions()
+    if decisions is None or threshold is None:
+        return found
+    people = decisions.people(threshold)
+    words = f"a decision is right with {RIGHT:.0%}".replace("%", " %")
+    return replace(
+        found,
+        summary=f"{found.summary}; {words} if there are at least {people:,} people",
+        figures={**found.figures, "people_for_decisions": float(people)},
+    )
 
 
 def require_threshold(threshold: Fraction | Auto) -> None:
