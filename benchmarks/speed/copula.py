@@ -1,4 +1,6 @@
-"""Time DPCopula on a million rows of twenty columns, and at a quarter and a half of them.
+"""Time DPCopula on a million rows of twenty columns, on fewer rows, and on fewer columns.
+
+With m columns there are m (m - 1) / 2 pairs.
 
 The reference is Kendall's rank correlation of SciPy, without noise, timed on a few of the
 pairs of columns and scaled up to all of them: that is the part of the paper's method which
@@ -27,13 +29,14 @@ from dpublish.randomness import seeded
 COLUMNS = 20
 ROWS = 1_000_000
 PARTS = (0.25, 0.5, 1.0)
+FEWER_COLUMNS = (5, 10, 20)
 SAMPLE = 3  # pairs of the reference that are timed
 METHODS = ("spearman", "kendall", "mle")
 
 
 def ours(rows, method: str, draw: bool) -> tuple[float, float]:
     """Time a release from a table in memory, and drawing as many rows from it."""
-    table = open_table(rows, gaussian_copula_schema(COLUMNS))
+    table = open_table(rows, gaussian_copula_schema(rows.num_columns))
     chosen = make_method("dpcopula", {"correlation": method})
     start = process_time()
     release = chosen.release(table, budget=Budget.seeded(1), rng=seeded(1))
@@ -72,10 +75,22 @@ def main() -> None:
         if part == PARTS[-1]:
             plain = plainly(rows)
             table.add_row(f"{rows.num_rows:,}", "SciPy's Kendall alone", f"{plain:.0f}", "", "")
+    by_columns: dict[tuple[str, int], float] = {}
+    for columns in FEWER_COLUMNS:
+        rows = gaussian_copula(most // 4, columns)
+        for method in METHODS:
+            by_columns[method, columns], _ = ours(rows, method, draw=False)
+            shown = f"{rows.num_rows:,} x {columns}"
+            table.add_row(shown, method, f"{by_columns[method, columns]:.2f}", "", "")
     Console().print(table)
     figures = [f"{method}_seconds={times[method, 1.0]:.1f}" for method in METHODS]
     # In proportion to rows, four times the rows take four times as long.
     growth = [f"{m}_growth={times[m, 1.0] / times[m, 0.25]:.2f}" for m in METHODS]
+    first, last = FEWER_COLUMNS[0], FEWER_COLUMNS[-1]
+    # Pairs grow with the square of the columns: four times the columns, sixteen times the pairs.
+    growth += [
+        f"{m}_columns_growth={by_columns[m, last] / by_columns[m, first]:.1f}" for m in METHODS
+    ]
     ratio = f"ratio={plain / times['kendall', 1.0]:.1f}"
     print(" ".join(["RESULT", *figures, *growth, ratio, f"plain_seconds={plain:.0f}"]))
 

@@ -13,6 +13,7 @@ PAPER, HYBRID, KENDALL, MLE = (
     "dpcopula-hybrid-paper",
     *copula._CORRELATIONS["methods"],
 )
+ALL = copula.ALL
 RISING, FALLING, FLAT = (1.0, 2.0, 3.0, 4.0), (4.0, 3.0, 2.0, 1.0), (1.0, 1.0, 1.0, 1.0)
 
 
@@ -75,8 +76,8 @@ LOW = {HYBRID: FLAT, "dpcopula-hybrid": FLAT, "dpcopula": FLAT}
 @pytest.mark.parametrize(
     ("check", "yes", "no"),
     [
-        (copula.check_ratio, {PAPER: (4.0, 1.0, 1.1, 1.2)}, {PAPER: (4.0, 1.0, 1.1, 2.2)}),
-        (copula.check_ratio, {PAPER: (4.0, 1.0, 1.1, 1.2)}, {PAPER: FLAT}),
+        (copula.check_ratio, {ALL: (4.0, 1.0, 1.1, 1.2)}, {ALL: (4.0, 1.0, 1.1, 2.2)}),
+        (copula.check_ratio, {ALL: (4.0, 1.0, 1.1, 1.2)}, {ALL: FLAT}),
         (copula.check_correlations, {KENDALL: FLAT, MLE: RISING}, {KENDALL: RISING, MLE: FLAT}),
         (
             copula.check_correlation_times,
