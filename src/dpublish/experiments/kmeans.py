@@ -58,7 +58,7 @@ from dpublish.experiments.study import (
     Study,
 )
 from dpublish.experiments.trials import SECONDS, Cell, Cells, Key, Result, Trial, how_often
-from dpublish.plots.comparisons import HeatLayout, HeatPanel, Line, Panel, heat_maps
+from dpublish.plots.comparisons import HeatLayout, HeatPanel, Layout, Line, Panel, heat_maps
 from dpublish.report import section
 from dpublish.report.section import Listing, Section
 
@@ -408,6 +408,11 @@ class KMeansStudy(Study[Figure]):
         layout = HeatLayout("clusters (k)", "columns (d)", "NICV above that without privacy")
         return heat_maps(panels, layout)
 
+    def layout(self, results: Sequence[Result], dataset: str | None) -> Layout:
+        """Draw distances and errors on a logarithmic scale, as the thesis does."""
+        is_log_up = self.figure_of(results).measures in ((NICV,), (MSE,))
+        return super().layout(results, dataset)._replace(is_log_up=is_log_up)
+
     def panels(self, results: Sequence[Result], dataset: str | None) -> list[Panel]:
         """Draw all methods, then those near the reference alone: far ones would flatten them."""
         if self.figure_of(results).measures != (NICV,):
@@ -422,7 +427,7 @@ class KMeansStudy(Study[Figure]):
             limit = _NEAR * list(free.values())[-1].mean
             near = {k: line for k, line in group.items() if list(line.values())[-1].mean <= limit}
             panels.append(Panel(f"{name}: all methods", self._lines(group)))
-            if 1 < len(near) < len(group):
+            if _CLOSER <= len(near) < len(group):
                 panels.append(Panel(f"{name}: a closer look", self._lines(near)))
         return panels
 
@@ -548,6 +553,7 @@ _TITLES = {
     VALIDITY: "validity where it was chosen",
 }
 _CHOICE = (LIKELIHOOD, VALIDITY)
+_CLOSER = 3  # lines that a closer look needs
 _CLOUD_WORDS = {
     CLOUDS: "k clusters of different sizes, shapes and directions in d columns, 10,000 points in "
     "all, and up to 100 points anywhere.",

@@ -71,6 +71,7 @@ class Layout(NamedTuple):
     width: float = 4.4
     height: float = 3.4
     note: str = ""
+    is_log_up: bool = False
 
 
 def small_multiples(panels: Sequence[Panel], layout: Layout) -> str | None:
@@ -130,9 +131,15 @@ def _draw_bands(
     for line in panel.lines:
         style = styles[line.label]
         means, deviations = np.asarray(line.means), np.asarray(line.deviations)
-        limits = (means - deviations, means + deviations)
+        low = means - deviations
+        if layout.is_log_up:
+            low = np.maximum(low, means / 10)  # no logarithm shows what is below zero
+        limits = (low, means + deviations)
         axes.fill_between(line.points, *limits, color=style["color"], alpha=0.13, linewidth=0)
         (handles[line.label],) = axes.plot(line.points, line.means, **style)
+    if layout.is_log_up:
+        axes.set_yscale("log")
+        label_logarithms(axes.yaxis)
     if layout.is_log:
         axes.set_xscale("log")
     axes.set_xticks(layout.ticks, [plain_number(tick) for tick in layout.ticks])

