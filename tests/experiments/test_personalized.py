@@ -15,7 +15,7 @@ from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.datasets.benchmarks import ALL_BENCHMARKS, VARIABLE
-from dpublish.errors import InvalidParameter
+from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.experiments import personalized
 from dpublish.experiments.personalized import (
     ASKED,
@@ -33,6 +33,7 @@ from dpublish.experiments.personalized import (
     Competitor,
     PersonalRunner,
     best_point,
+    combined_scores,
     named_level,
     times_better,
 )
@@ -441,3 +442,18 @@ def test_a_table_of_ones_own_is_counted_and_fitted(tmp_path):
     )
     curve = {row[3]: row[4] for row in fitted.rows if "area" in row[2]}
     assert float(curve[NOISE_FREE].split()[0]) > 0.9
+
+
+def test_parts_that_are_not_of_one_kind_vote():
+    class Mixed:
+        schema = Schema((column("buys", "category", values=["yes", "no"]),))
+
+        @property
+        def model(self):
+            raise InvalidQuery("not of one kind")
+
+        def predict(self, rows):
+            return pa.array(["no", "yes", "no"])
+
+    rows = pa.table({"age": [1, 2, 3]})
+    assert combined_scores(Mixed(), rows, "buys").tolist() == [[0, 1], [1, 0], [0, 1]]

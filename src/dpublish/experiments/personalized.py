@@ -26,7 +26,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.data.table import Table
 from dpublish.datasets.benchmarks import ALL_BENCHMARKS, Benchmark, GivenBenchmark
-from dpublish.errors import InvalidParameter, require_known
+from dpublish.errors import InvalidParameter, InvalidQuery, require_known
 from dpublish.experiments.folds import FOLDS, Folds, Split, own_benchmark
 from dpublish.experiments.models import class_scores, score_rows
 from dpublish.experiments.models_baselines import fit_plain_model
@@ -56,6 +56,7 @@ from dpublish.methods.personalized.weighting import Weighting
 from dpublish.plots.comparisons import Layout, Line
 from dpublish.randomness import RandomSource, plain_generator
 from dpublish.report.section import Listing
+from dpublish.types import FloatArray
 
 NAME = "personalized"
 ERROR, WRONG, CURVE = "error", "misclassification", "auc"
@@ -438,7 +439,7 @@ class PersonalRunner(Folds):
         table = open_table(people.join(split.train), method.prepare(split.schema))
         release = _publish(method, table, trial.rng())
         seconds = perf_counter() - begin
-        scores = class_scores(release.model, split.held_out.rows, split.target)
+        scores = combined_scores(release, split.held_out.rows, split.target)
         return score_rows(scores, split.held_out) | {SECONDS: round(seconds, 3)}
 
     def _narrowed(self, dataset: str, seed: int, limit: int, columns: int | str) -> Split:
@@ -498,6 +499,17 @@ def _left_over(method: PersonalSettings) -> dict[str, float]:
 def _answer(method: PersonalSettings, table: Table, rng: RandomSource) -> float:
     release = method.release(table, budget=method.budget(method.levels[-1]), rng=rng)
     return release.value if isinstance(release, PersonalizedAnswer) else release.count(QUERY).value
+
+
+def combined_scores(release: PersonalizedRelease, rows: pa.Table, target: str) -> FloatArray:
+    """Score every class for every row by the mean of the parts' models.
+
+    Where these are not of one kind, as a group had too little for a fit, the parts vote.
+    """
+    try:
+        return class_scores(release.model, rows, target)
+    except InvalidQuery:
+        return class_scores(release, rows, target)
 
 
 def _publish(method: PersonalSettings, table: Table, rng: RandomSource) -> PersonalizedRelease:
