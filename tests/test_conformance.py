@@ -70,7 +70,7 @@ class TestMethod:
 
     def test_settings_can_be_given_as_text(self, name, settings):
         as_text = {
-            key: ",".join(value) if isinstance(value, tuple) else str(value)
+            key: ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
             for key, value in settings.items()
         }
         assert make_method(name, as_text) == make_method(name, settings)
