@@ -169,8 +169,9 @@ FIGURES = {
     ),
     "threshold": _figure(
         title="How far should counts be away before they are published?",
-        across="threshold of DSFT (T), in parts of the first total",
-        reading="From left to right DSFT waits for larger changes before it publishes. Methods "
+        across="threshold (T), in parts of the first total",
+        reading="From left to right DSFT waits for larger changes before it publishes; where "
+        "DSAT's other controllers have the setting, their threshold begins there. Methods "
         "without a threshold of this kind are the same everywhere.",
         key="threshold",
         values=("0.005", "0.0125", "0.025", "0.05", "0.1", "0.2", "0.4", "0.8"),

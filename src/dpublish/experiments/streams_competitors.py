@@ -24,11 +24,13 @@ _OWN_KNOBS = {
     "window": "steps of a window within which people are hidden (w)",
     "releases": "publications in a stream or window (C), or a part of its steps, such as 1%",
     "static": "how one histogram is published: identity, grouped, psd, ag, privelet, ...",
-    "threshold": "DSFT's threshold (T), as a part of the first total",
+    "threshold": "the threshold (T) of DSFT, or with which DSAT begins: a part of the first total",
     "decision_share": "share of epsilon for comparisons (k)",
 }
 _NO_KNOBS = ("columns", "horizon", "interval", "controller", "contribution", "trust_rows")
 _OPEN_METHODS = ("dsft", "dsat", "dsat-w", "fixed-sampling", "bd", "ba")
+_DEFAULT_KNOBS = ("static", "decision_share", "smoothing")
+"""What the default controller of DSAT heeds; the others are for its other controllers."""
 METHOD_KNOBS = _OWN_KNOBS | {
     known.name: known.help
     for name in _OPEN_METHODS
@@ -94,6 +96,8 @@ class Competitor:
             return self.level == "window"
         if name == "static" and self.static is not None:
             return False
+        if self.method in DEFAULTS.values() and self.controller is None:
+            return name in _DEFAULT_KNOBS
         return name in _setting_names(self.method)
 
 

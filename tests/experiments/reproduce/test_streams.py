@@ -18,6 +18,7 @@ from dpublish.experiments.reproduce.streams import (
     check_below,
     check_columns,
     check_defaults,
+    check_first_threshold,
     check_hindsight,
     check_nearer_with_budget,
     check_printed_share,
@@ -116,6 +117,13 @@ def test_an_error_falls_and_rises_with_the_threshold_or_not(fixed, adaptive, hol
     found = check_threshold(outcome("threshold", lines), dataset=CENSUS)
     assert found.holds is holds
     assert "best T = 0.2" in found.ours
+
+
+def test_the_first_threshold_does_not_matter_or_does():
+    steady = outcome("threshold", {"dsat-paper": {"0.1": 10.0, "0.4": 10.5}})
+    assert check_first_threshold(steady, dataset=CENSUS).holds
+    other = outcome("threshold", {"dsat-paper": {"0.1": 10.0, "0.4": 12.0}})
+    assert not check_first_threshold(other, dataset=CENSUS).holds
 
 
 def test_more_budget_is_nearer_to_no_noise_or_not():
