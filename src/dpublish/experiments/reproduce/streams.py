@@ -639,6 +639,14 @@ ITEMS: tuple[Item, ...] = (
         "sensitivity of the rows that one user may have in a snapshot.",
     ),
     _item(
+        "Lemmas 4.3.1 to 4.3.3, Theorems 4.3.1 to 4.3.3",
+        "How far a step may be from the truth, and how many people decisions need",
+        "bounds in ε₁, ε₂, C, T and n",
+        tested="tests/methods/streams/test_usefulness.py",
+        because="As printed the bounds have logarithms of the wrong sign and lack the number of "
+        "bins; the corrected ones hold in simulated runs.",
+    ),
+    _item(
         "Theorems 4.2.1 and 4.2.2",
         "Privacy of DSFT and DSAT",
         "ε-differentially private",
