@@ -58,7 +58,7 @@ def labeled_points(records: int = 50_000, seed: int = 2024, *, classes: int = 2)
     points have a label drawn at random.
 
     >>> labeled_points(3, classes=5)["label"].to_pylist()
-    ['4', '3', '4']
+    ['1', '3', '0']
     """
     require_count(records=records, at_least=0)
     require_count(classes=classes, at_least=2)
