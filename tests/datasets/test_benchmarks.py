@@ -80,6 +80,7 @@ def shares(name, folder):
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
+        ("adult-all", {"<=50K": 0.761, ">50K": 0.239}),
         ("acs", {">25K": 0.52, "<=25K": 0.48}),
         ("privbayes-acs", {"0": 0.519, "1": 0.481}),
         ("bank-poutcome", {"unknown": 0.817, "failure": 0.108, "other": 0.041, "success": 0.033}),

@@ -226,6 +226,15 @@ BENCHMARKS = {
 
 _FURTHER = (
     Benchmark(
+        name="adult-all",
+        predicts="Does a person earn more than 50,000 dollars a year?",
+        source="UCI Adult with all of its rows; answers that are missing are a category",
+        target="income",
+        records=48_842,
+        file="adult.parquet",
+        schema_file="adult_all.toml",
+    ),
+    Benchmark(
         name="acs",
         predicts="Does a person have an income of more than 25,000 dollars a year?",
         source="American Community Survey of 2019 in 20 areas (NIST's excerpt), people whose "
