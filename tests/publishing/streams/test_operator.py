@@ -472,14 +472,19 @@ def test_a_missing_a_newer_and_a_damaged_state_file_are_refused(workspace, state
         with pytest.raises(InputError, match="does not exist; `dpublish stream start`"):
             use(state)
     start(workspace).close()
-    for number, said in ((3, "upgrade dpublish"), (1, "go on with dpublish 0.1")):
+    older = "has format {}, of an older dpublish.*: go on with the version of dpublish that started"
+    said_of = {4: "newer than 3: upgrade dpublish", 2: older.format(2), 1: older.format(1)}
+    for number, said in said_of.items():
         with sqlite3.connect(state) as connection:
             connection.execute(f"PRAGMA user_version = {number}")
         connection.close()
-        with pytest.raises(InputError, match=said):
-            StreamOperator.open(state)
+        content = state.read_bytes()
+        for use in (StreamOperator.open, stream_status):
+            with pytest.raises(InputError, match=said):
+                use(state)
+        assert state.read_bytes() == content
     with sqlite3.connect(state) as connection:
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute("PRAGMA user_version = 3")
         connection.execute("UPDATE metadata SET value = '{' WHERE name = 'public'")
     connection.close()
     with pytest.raises(InputError, match="damaged"):

@@ -46,11 +46,14 @@ _STATE = FileKind(
     content="the state of a stream",
     maker="dpublish stream start",
     application=0x6450_5331,  # "dPS1"
-    format=2,
+    format=3,  # 2 had one variance for all scales of an estimate, 1 was that of dpublish 0.1
     tables=_TABLES,
     error=InputError,
     is_secret=True,
-    older="of dpublish 0.1, which this version does not read: go on with dpublish 0.1",
+    older=(
+        "of an older dpublish, which this version does not read: go on with the version of "
+        "dpublish that started the stream"
+    ),
 )
 
 
