@@ -9,7 +9,7 @@ from dpublish.cli.main import command
 from dpublish.errors import InvalidParameter
 from dpublish.experiments.reproduce import documents, reproduction
 from dpublish.experiments.reproduce.item import Finding, Item, Run
-from dpublish.experiments.reproduce.pages import NOT_RUN, write_pages
+from dpublish.experiments.reproduce.pages import NOT_RUN, Judged, write_pages
 from dpublish.experiments.reproduce.reproduction import Reproduction
 from dpublish.experiments.reproduce.rerun import Job, estimated_seconds, jobs_of, run_jobs
 
@@ -81,11 +81,12 @@ def test_pages_have_commands_figures_and_plots(alone):
     assert "--repeats 3 --methods" in text
     assert "**Printed.** EM .033" in text
     plot = Job(RUN, False, None).name
-    assert f"(plots/{plot}.svg)" in text
+    assert text.count(f"(plots/{plot}.svg)") == 1
+    assert text.count("The plot is that of Table 5.4.") == 2
     assert (alone / "pages" / "plots" / f"{plot}.svg").is_file()
     assert "it needs clustering_s_sets.parquet" in text
     index = (alone / "pages" / "index.md").read_text()
-    assert "a wrong claim; differs because of us." in index
+    assert "- Claim, 5.4 (a wrong claim): differs because of us." in index
     assert "5 items: 1 reproduced in order, 2 differs, 2 not run" in text
 
 
@@ -134,6 +135,16 @@ def test_the_command_estimates_first_and_refuses_foreign_options(alone):
     assert "--methods is no option" in str(run(command, [*words, "--methods", "EM"]).exception)
     alone_words = ["experiment", "kmeans", "--full"]
     assert "options of `all`" in str(run(command, alone_words).exception)
+
+
+def test_a_reason_is_a_clause_or_a_sentence_of_its_own():
+    def sentence(because):
+        item = Item({"su-thesis": "1"}, "t", "p", RUN, is_negative, because=because)
+        return Judged(item, "differs", "", is_full=False).sentence
+
+    assert sentence("tables are stand-ins.") == "differs because tables are stand-ins"
+    assert sentence("Tables are stand-ins.") == "differs: Tables are stand-ins"
+    assert sentence("") == "differs; we do not know why"
 
 
 def test_pages_of_some_documents_only(alone):

@@ -30,14 +30,21 @@ class Judged:
     @property
     def sentence(self) -> str:
         """The verdict with its reason."""
-        because = self.item.because
+        because = self.item.because.rstrip(".")
         if self.verdict == Verdict.DIFFERS.value:
-            return f"differs because {because}" if because else "differs; we do not know why"
+            return _differs(because)
         if self.verdict == Verdict.CANNOT.value:
             return f"cannot be had: {because}"
         if self.verdict == Verdict.TESTED.value:
             return f"tested by `{self.item.tested}`" + (f"; {because}" if because else "")
         return self.verdict
+
+
+def _differs(because: str) -> str:
+    """Write why an item differs: a clause, or a sentence of its own."""
+    if not because:
+        return "differs; we do not know why"
+    return f"differs: {because}" if because[0].isupper() else f"differs because {because}"
 
 
 def judge(item: Item, done: Mapping[str, Done], *, is_full: bool, data: str | None) -> Judged:
@@ -113,9 +120,20 @@ def page(document: str, judged: Sequence[Judged], drawn: set[str]) -> str:
         ),
         "",
     ]
+    shown: dict[str, str] = {}
     for one in judged:
-        lines += _section(document, one, drawn)
+        lines += _section(document, one)
+        if one.plot in drawn:
+            lines += _plot(one, shown.get(one.plot))
+            shown.setdefault(one.plot, one.item.numbers[document])
     return "\n".join(lines)
+
+
+def _plot(one: Judged, before: str | None) -> list[str]:
+    """Show the plot of a run, or name the item above that shows it."""
+    if before is not None:
+        return [f"The plot is that of {before}.", ""]
+    return [f"![{one.item.title}]({_PLOTS}/{one.plot}.svg)", ""]
 
 
 _HOW_TO_READ = (
@@ -125,7 +143,7 @@ _HOW_TO_READ = (
 )
 
 
-def _section(document: str, one: Judged, drawn: set[str]) -> list[str]:
+def _section(document: str, one: Judged) -> list[str]:
     item = one.item
     lines = [f"## {item.numbers[document]}: {item.title}", "", f"**Printed.** {item.printed}", ""]
     if item.run is not None:
@@ -141,8 +159,6 @@ def _section(document: str, one: Judged, drawn: set[str]) -> list[str]:
     else:
         lines += [f"**Verdict.** {one.sentence}.", ""]
     lines += [line for note in one.notes for line in (f"Note: {note}.", "")]
-    if one.plot in drawn:
-        lines += [f"![{item.title}]({_PLOTS}/{one.plot}.svg)", ""]
     return [line.replace("..", ".") if line.endswith("..") else line for line in lines]
 
 
@@ -176,17 +192,23 @@ def index(verdicts: Mapping[str, Sequence[Judged]], *, is_full: bool) -> str:
         counts = Counter(one.verdict for one in judged)
         cells = " | ".join(str(counts[verdict]) for verdict in _ORDER)
         lines.append(f"| [{DOCUMENTS[name].title}]({name}.md) | {cells} |")
-    differing = [
-        f"- [{DOCUMENTS[name].source}]({name}.md), {one.item.numbers[name]}: {one.item.title}; "
-        f"{one.sentence}."
-        for name, judged in verdicts.items()
-        for one in judged
-        if one.verdict == Verdict.DIFFERS.value
-    ]
-    if differing:
-        lines += ["", "## What differs", "", *differing]
-    lines += ["", *_RERUN, ""]
+    lines += [*_what_differs(verdicts), "", *_RERUN, ""]
     return "\n".join(lines)
+
+
+def _what_differs(verdicts: Mapping[str, Sequence[Judged]]) -> list[str]:
+    """List what differs by document; items that differ for the same reason stand together."""
+    lines = []
+    for name, judged in verdicts.items():
+        reasons: dict[str, list[str]] = {}
+        for one in judged:
+            if one.verdict == Verdict.DIFFERS.value:
+                where = f"{one.item.numbers[name]} ({one.item.title})"
+                reasons.setdefault(one.sentence, []).append(where)
+        if reasons:
+            lines += ["", f"## What differs: {DOCUMENTS[name].source}", ""]
+            lines += [f"- {'; '.join(items)}: {reason}." for reason, items in reasons.items()]
+    return lines
 
 
 _RERUN = (
