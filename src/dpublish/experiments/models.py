@@ -83,8 +83,8 @@ MEASURES = {
     CURVE: "area under the curve (higher is better)",
     SECONDS: "seconds for one fit (lower is better)",
     RATIO: "misclassification, as a ratio to that of c = 0.0005 (lower is better)",
-    LARGEST_LOSS: "largest loss of a record under a candidate, Δ1 (noise of the plain mechanism)",
-    RANGE: "how far a record moves two candidates apart, Δ2 (noise of the enhanced mechanism)",
+    LARGEST_LOSS: "largest loss of a record, Δ1 (noise of the plain mechanism)",
+    RANGE: "largest gap between two candidates, Δ2 (noise of the enhanced mechanism)",
     DISTANCE: "root of the mean squared error, as a part of the bounds (lower is better)",
 }
 FEATURES = "features"

@@ -45,6 +45,7 @@ EPSILON_AXIS = "privacy budget ε (left: more private)"
 NOISE_FREE = "noise-free"
 """The reference of most studies: the same without privacy."""
 CANNOT_RUN = "cannot run"
+_LONGEST_LABEL = 48  # letters along a vertical axis
 BEST = "*"
 """Marks the best of a group in a table."""
 
@@ -486,9 +487,10 @@ class Study(ABC, Generic[F]):
     def layout(self, results: Sequence[Result], dataset: str | None) -> Layout:
         """Describe how the panels are drawn."""
         figure = self.figure_of(results)
+        up = " or ".join(map(self.measure_title, figure.measures))
         return Layout(
             across=figure.across,
-            up=" or ".join(map(self.measure_title, figure.measures)),
+            up=up if len(up) <= _LONGEST_LABEL else "",  # titles of panels name measures, too
             ticks=self.points(results),
             is_log=figure.is_log,
             has_one_scale=False,

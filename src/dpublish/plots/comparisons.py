@@ -5,6 +5,7 @@ All return SVG text for a page; those that need Matplotlib return None without i
 
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from dpublish.plots.style import (
 from dpublish.types import FloatArray, IntArray
 
 _INCHES_PER_LETTER = 0.065  # of a legend
+_TITLE_LETTERS = 46  # of a panel; longer titles take two lines
 _SMALLEST = 1e-4  # colors of what is less look the same
 _MOST_BARS = 12  # more values than this are drawn as a line
 _NUMBERED = 12  # maps of more columns show no numbers
@@ -125,7 +127,7 @@ def _styles(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:
 def _draw_bands(
     panel: Panel, axes: Any, layout: Layout, styles: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
-    axes.set_title(panel.title)
+    axes.set_title(fill(panel.title, _TITLE_LETTERS))
     axes.grid(axis="y")
     handles = {}
     for line in panel.lines:
