@@ -163,26 +163,136 @@ _PULL = np.array(
 )
 
 
-def _steepness_where_the_search_ends():
-    rows = np.array([[*features, 0.5] for features, _, _ in _UNEVEN])
-    signs, counts = (np.array([float(row[part]) for row in _UNEVEN]) for part in (1, 2))
+# Records of a few kinds whose numbers differ even more, with columns that hardly differ.
+_UNEVEN_CODES = {
+    "x0": [1022, 1020, 1021, 1025, 1024, 1019, 1024, 1023, 1024, 1027, 1020, 1026],
+    "x1": [1025, 1023, 1022, 1025, 1025, 1024, 1025, 1022, 1022, 1025, 1028, 1025],
+    "x2": [1029, 1025, 1019, 1023, 1028, 1024, 1019, 1022, 1023, 1024, 1029, 1026],
+    "x3": [0, 2, 0, 0, 2, 3, 2, 3, 2, 0, 1, 3],
+    "x4": [1023, 1027, 1023, 1017, 1022, 1024, 1026, 1028, 1025, 1025, 1024, 1024],
+}
+_UNEVEN_SIGNS = [1, -1, -1, 1, 1, -1, -1, 1, -1, -1, -1, -1]
+_UNEVEN_COUNTS = [81, 22, 593, 565428, 37033, 916, 15018, 29907, 200077, 151, 17121, 1733002]
 
+
+def _hinges(rows, signs, counts):
     def sums(weights):
         losses, slopes, bends = kernel_gradients._huber(signs * (rows @ weights))
         curvature = (rows * (counts * bends)[:, None]).T @ rows
         return Gradient(float(counts @ losses), -(counts * slopes * signs) @ rows, curvature)
 
-    found = minimizer.minimize(sums, ridge=2.0, pull=_PULL, tolerance=2.0**-16, passes=48)
-    return float(np.linalg.norm(sums(found).slope + 2 * found + _PULL))
+    return sums
 
 
-def test_a_hinge_over_very_uneven_kinds_of_records_is_searched_to_the_end():
-    assert _steepness_where_the_search_ends() <= 2.0**-16
+def _few_kinds():
+    rows = np.array([[*features, 0.5] for features, _, _ in _UNEVEN])
+    signs, counts = (np.array([float(row[part]) for row in _UNEVEN]) for part in (1, 2))
+    return _hinges(rows, signs, counts)
 
 
-def test_a_search_that_is_broken_off_would_be_caught(monkeypatch):
-    monkeypatch.setattr(minimizer, "MOST_PASSES", 400)
-    assert _steepness_where_the_search_ends() > 100
+def _columns_that_hardly_differ(more=0):
+    """Sums over 2.6 million records; `more` of the first kind are added."""
+    columns = [
+        column(name, "category", values=list("abcd"))
+        if name == "x3"
+        else column(name, "integer", bounds=[0, 2048])
+        for name in _UNEVEN_CODES
+    ]
+    schema = Schema((*columns, column("y", "category", values=["a", "b"])))
+    features = Features.of(schema, "y")
+    codes = {name: np.array(values) for name, values in _UNEVEN_CODES.items()}
+    counts = np.array(_UNEVEN_COUNTS, dtype=float)
+    counts[0] += more
+    rows = features.matrix(codes) / features.norms
+    return _hinges(rows, np.array(_UNEVEN_SIGNS, dtype=float), counts)
+
+
+_NO_PULL = np.zeros(9)  # a weight for each number and category, and the intercept
+_CASES = {
+    "few kinds": (_few_kinds, 2.0, _PULL),
+    "columns": (_columns_that_hardly_differ, 1 / 16, _NO_PULL),
+}
+
+
+def _search(case, search=minimizer.minimize):
+    """Return the length of the gradient where a search ends, and how many passes it took."""
+    make, ridge, pull = _CASES[case]
+    sums, passes = make(), []
+
+    def counted(weights):
+        passes.append(1)
+        return sums(weights)
+
+    found = search(counted, ridge=ridge, pull=pull, tolerance=2.0**-16, passes=48)
+    return float(np.linalg.norm(sums(found).slope + ridge * found + pull)), len(passes)
+
+
+def search_that_takes_gradients_on_their_word(
+    sums, *, ridge, pull, tolerance, passes, most_passes=1_000
+):
+    """The broken twin: a shorter gradient is followed, however much the value rises."""
+    best = minimizer._evaluate(sums, np.zeros_like(pull), ridge, pull)
+    step, length, shortest = best.newton_step(), 1.0, best.steepness
+    for done in range(1, most_passes):
+        if done >= passes and best.steepness <= tolerance:
+            break
+        trial = minimizer._evaluate(
+            sums, minimizer._inside(best.weights + length * step), ridge, pull
+        )
+        descent = -1e-4 * float(best.slope @ (trial.weights - best.weights))
+        if best.value - trial.value >= max(descent, 0) or trial.steepness <= 0.9 * shortest:
+            best, length = trial, 1.0
+            step, shortest = best.newton_step(), min(shortest, trial.steepness)
+        else:
+            length /= 4
+    return best.weights
+
+
+@pytest.mark.parametrize("case", _CASES)
+def test_hinges_over_very_uneven_kinds_of_records_are_searched_to_the_end(case):
+    steepness, passes = _search(case)
+    assert steepness <= 2.0**-16
+    assert passes < 200
+
+
+def test_a_search_that_follows_short_gradients_would_be_caught():
+    steepness, passes = _search("columns", search_that_takes_gradients_on_their_word)
+    assert passes == 1_000
+    assert steepness > 1_000
+
+
+def test_one_record_more_moves_what_is_found_no_further_than_the_minimum():
+    found = [
+        minimizer.minimize(
+            _columns_that_hardly_differ(more),
+            ridge=1 / 16,
+            pull=_NO_PULL,
+            tolerance=2.0**-16,
+            passes=48,
+        )
+        for more in (0, 1)
+    ]
+    assert np.linalg.norm(found[0] - found[1]) <= 16 + 2 * 16 * 2.0**-16
+
+
+def test_values_never_rise_along_a_search(monkeypatch):
+    tried, taken = [], []
+    sums = _columns_that_hardly_differ()
+
+    def watched(weights):
+        found = sums(weights)
+        tried.append(found.loss + float(weights @ weights) / 32)
+        return found
+
+    class Watched(minimizer._Step):
+        def __init__(self, begin):
+            super().__init__(begin)
+            taken.append(begin.value)
+
+    monkeypatch.setattr(minimizer, "_Step", Watched)
+    minimizer.minimize(watched, ridge=1 / 16, pull=_NO_PULL, tolerance=2.0**-16, passes=48)
+    assert max(np.diff(taken)) <= 1e-6
+    assert max(tried) > taken[0]  # lengths that were too long were tried, and not taken
 
 
 # --- Publishing weights -------------------------------------------------------------------------

@@ -371,6 +371,6 @@ def _assumptions(records: int) -> list[str]:
     found = [
         f"the table has at most {MOST_RECORDS:,} (2^24) records",
         "no noise was drawn whose probability is below 10^-50",
-        f"each search for the minimum met its tolerance within {MOST_PASSES:,} passes",
+        f"every search for a minimum would meet its tolerance within {MOST_PASSES:,} passes",
     ]
     return [BEYOND, *found] if records > MOST_RECORDS else found
