@@ -11,6 +11,8 @@ import pytest
 from dpublish.core import run as noisy
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
+from dpublish.errors import InvalidParameter
+from dpublish.methods.dpcopula.dpcopula import DPCopula
 from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.personalized.minimum import Minimum
 from dpublish.privacy.budget import Budget
@@ -114,3 +116,13 @@ def test_all_people_at_or_above_the_first_level_are_counted():
     table = open_table(source([0.1] * 4000 + [0.09] * 4000 + [None] * 50), method.prepare(SCHEMA))
     release = method.release(table, budget=method.budget(Fraction(2)), rng=seeded(9))
     assert release.count("sex = F").value == pytest.approx(4000, abs=200)
+
+
+def test_an_inner_method_that_hides_an_exchange_is_refused_before_the_budget_is_opened():
+    inner = DPCopula(columns=("sex",), public_records=4)
+    method = Minimum(preference="own", levels=LEVELS, inner=inner)
+    budget = method.budget(1)
+    table = open_table(source(OWN), method.prepare(SCHEMA))
+    with pytest.raises(InvalidParameter, match="public number of records"):
+        method.release(table, budget=budget, rng=seeded(4))
+    assert not budget.is_used

@@ -135,9 +135,9 @@ def minimize(
         if done >= passes and step.begin.steepness <= tolerance:
             break
         trial = _evaluate(sums, step.target(), ridge, pull)
-        reached = step.narrow(trial)
-        if reached is not None:
-            step = _Step(reached)
+        ended = step.narrow(trial)
+        if ended is not None:
+            step = _Step(ended)
     return step.begin.weights
 
 

@@ -143,6 +143,15 @@ class PersonalMethod(PersonalSettings):
         if isinstance(self.inner, PersonalSettings):
             raise InvalidParameter("inner must be an ordinary method, not a personalized one")
 
+    def check_table(self, table: Table) -> None:
+        """Refuse a table, or an inner method, whose neighbors are not single records."""
+        super().check_table(table)
+        if not isinstance(self.inner.neighbors_of(table), AddRemoveRecord):
+            raise InvalidParameter(
+                f"inner ({self.inner.name}) must hide one record added or removed; leave its "
+                "public number of records out"
+            )
+
 
 def full_epsilon(method: PersonalSettings, budget: Budget) -> Fraction:
     """Find the epsilon whose `spending` is just what `budget` holds; refuse if there is none."""
