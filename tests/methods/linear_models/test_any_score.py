@@ -81,6 +81,68 @@ def test_the_range_is_the_lesser_of_both_bounds():
     assert quality_range(np.array([[0, 0]])) == 1
 
 
+@pytest.mark.parametrize(
+    "row",
+    [[-(2**62) - 5, 2**62 + 5], [-(2**63), 0], [2**30 + 1, 0], [-(2**30) - 1, 0]],
+)
+def test_qualities_that_are_too_large_to_be_summed_are_refused(row):
+    """Their differences, and sums over records, would wrap: the first two had a range of 1."""
+    with pytest.raises(InvalidParameter, match="at most 2\\^30"):
+        quality_range(np.array([row]))
+    run = Run(table_of([]), rng=seeded(1))
+    with pytest.raises(InvalidParameter, match="at most 2\\^30"):
+        score_cells(run, ("sex",), lambda cells, c: np.array([row, row]))(np.zeros((2, 1)))
+
+
+def test_the_largest_qualities_have_an_exact_range():
+    assert quality_range(np.array([[-(2**30), 2**30]])) == 2**31
+    assert quality_range(np.array([[-(2**30), -1]])) == 2**30 - 1
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.uint64, np.float64])
+def test_a_range_of_other_numbers_than_int64_is_refused(kind):
+    """The difference of -100 and 100 is -56 in eight bits."""
+    with pytest.raises(InvalidParameter, match="int64"):
+        quality_range(np.array([[100, 0]]).astype(kind))
+
+
+def test_sums_are_exact_up_to_the_number_of_records_that_is_promised(monkeypatch):
+    """2^27 records, the largest qualities and public parts, against Python's integers."""
+    run = Run(table_of([]), rng=seeded(1))
+    counts = np.array([2**27 - 3, 3])
+    monkeypatch.setattr(run, "sum", lambda kernel: counts)
+    rows = [[2**30, -(2**30), 1], [2**30, -(2**30), -(2**30)]]
+    public = [2**60, -(2**60), 7]
+    score = score_cells(
+        run, ("sex",), lambda cells, c: np.array(rows), public=lambda c: np.array(public)
+    )
+    exact = [
+        public[i] + sum(int(count) * row[i] for count, row in zip(counts, rows, strict=True))
+        for i in range(3)
+    ]
+    assert score(np.zeros((3, 1), dtype=np.int64)).values.tolist() == exact
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        (np.array([0.5, 1.0]), "int64"),
+        (np.array([1, 2], dtype=np.uint64), "int64"),
+        (np.array([True, False]), "int64"),
+        ([0.5, 1], "int64"),
+        (np.array([1]), "every candidate"),
+        (np.array([[1, 2]]), "every candidate"),
+        (np.array([2**60 + 1, 0]), "at most 2\\^60"),
+        (np.array([-(2**63), 0]), "at most 2\\^60"),
+    ],
+)
+def test_a_public_part_that_cannot_be_added_exactly_is_refused(part, words):
+    run = Run(table_of([1]), rng=seeded(1))
+    score = score_cells(run, ("x",), squares, public=lambda c: part)
+    with pytest.raises(InvalidParameter, match=words):
+        score(np.array([[1], [2]]))
+
+
 def test_a_search_finds_the_middle_of_the_records():
     """A median in two dimensions of weights: |x - a|, with a public pull to even numbers."""
     run = Run(table_of(plain_generator(2).binomial(10, 0.3, 3000)), rng=seeded(5))

@@ -21,6 +21,10 @@ from dpublish.types import IntArray
 
 MOST_CELLS = 1 << 16
 """Qualities are listed for at most so many cells."""
+LARGEST_QUALITY = 1 << 30
+"""Differences of qualities, and their sums over 2^27 records and more, are exact in int64."""
+LARGEST_PUBLIC = 1 << 60
+"""With such sums, the public part of a score fits an int64 too."""
 
 Quality = Callable[[Mapping[str, IntArray], IntArray], IntArray]
 """Computes q in whole units: given the codes of cells by column and the candidates, a row a
@@ -61,8 +65,15 @@ def score_cells(
     Args:
         run: The release at work; `Run(table, rng=...)` makes one.
         columns: The columns that `quality` looks at; a record must be complete in them.
-        quality: q in whole units.
-        public: h in whole units, one number a candidate; it may not look at the records.
+        quality: q in whole units, at most 2^30 in size, as int64.
+        public: h in whole units, one number a candidate, at most 2^60 in size, as int64; it may
+            not look at the records.
+
+    Privacy:
+        Reads exact counts; what it makes is for a private choice alone.  The range holds of the
+        scores as they are computed if no sum wraps: 2^27 records add up to at most 2^57, to
+        which at most 2^60 is added (up to 2^32 records, 2^62 + 2^60 still fits).  What is
+        refused is judged by the domain and the candidates, never by the records.
     """
     if not isinstance(run.neighbors, AddRemoveRecord):
         raise InvalidParameter("sums over records hide one record added or removed")
@@ -72,12 +83,13 @@ def score_cells(
 
     def score(candidates: IntArray) -> Scores:
         qualities = np.asarray(quality(cells, candidates))
-        if qualities.dtype != np.int64 or qualities.shape != (len(counts), len(candidates)):
+        if qualities.shape != (len(counts), len(candidates)):
             raise InvalidParameter("a quality is an integer for every cell and every candidate")
+        sensitivity_range = quality_range(qualities)  # refuses what could wrap in the sums
         values = counts @ qualities
         if public is not None:
-            values = values + public(candidates)
-        return Scores(np.asarray(values, dtype=np.int64), quality_range(qualities))
+            values = values + _public_part(public(candidates), len(candidates))
+        return Scores(np.asarray(values, dtype=np.int64), sensitivity_range)
 
     return score
 
@@ -85,10 +97,37 @@ def score_cells(
 def quality_range(qualities: IntArray) -> int:
     """Bound how far one record can move two candidates apart; a row a cell of the domain.
 
+    Qualities that are no int64, or more than 2^30 in size, are refused: where a difference
+    wraps, the range would be far too small.
+
     >>> quality_range(np.array([[-64, -49, -36], [-16, -9, -4]]))
     28
     """
+    _require_exact("a quality", qualities, LARGEST_QUALITY)
     apart = int((qualities.max(axis=1) - qualities.min(axis=1)).max())
     has_one_sign = bool((qualities <= 0).all() or (qualities >= 0).all())
     largest = int(np.abs(qualities).max()) if has_one_sign else apart
     return max(min(apart, largest), 1)
+
+
+def _public_part(given: IntArray, count: int) -> IntArray:
+    """Refuse a public part that is not an integer for every candidate."""
+    part = np.asarray(given)
+    if part.shape != (count,):
+        raise InvalidParameter("the public part of a score is an integer for every candidate")
+    _require_exact("the public part of a score", part, LARGEST_PUBLIC)
+    return part
+
+
+def _require_exact(what: str, numbers: IntArray, largest: int) -> None:
+    """Refuse numbers that int64 arithmetic could not add exactly."""
+    if numbers.dtype != np.int64:
+        raise InvalidParameter(
+            f"{what} must be of type int64, not {numbers.dtype}: round to whole units, and "
+            "convert with .astype(np.int64)"
+        )
+    if int(numbers.min()) < -largest or int(numbers.max()) > largest:  # abs(-2^63) would wrap
+        raise InvalidParameter(
+            f"{what} must be at most 2^{largest.bit_length() - 1} in size, so that no sum "
+            "wraps: choose a coarser unit"
+        )
