@@ -1,6 +1,7 @@
 """An interactive run: one debit, one noisy threshold, recorded answers, nothing told twice."""
 
 import json
+import shutil
 import sqlite3
 import stat
 from dataclasses import replace
@@ -313,6 +314,58 @@ def test_an_older_copy_of_the_state_is_noticed(world):
     state.write_bytes(older)
     with pytest.raises(CorruptRelease, match="older copy"):
         InteractiveRun.open(world / "run")
+
+
+def positives_of(run):
+    """Ask until all that was paid for is spent; count what was above."""
+    for query in QUERIES:
+        if run.positives_left:
+            run.ask(query, threshold=0)
+    return sum(outcome.above for outcome in run.outcomes)
+
+
+def test_a_state_set_back_to_its_start_is_refused_where_the_transcript_is_gone(world):
+    """Or the noisy threshold would serve for as many positives again."""
+    state = world / "run" / "state.db"
+    with start(world):
+        pass
+    first = state.read_bytes()
+    with InteractiveRun.open(world / "run") as run:
+        assert positives_of(run) == 3
+    state.write_bytes(first)
+    (world / "run" / "public" / "transcript.jsonl").unlink()
+    for take_up in (lambda: InteractiveRun.open(world / "run"), lambda: start(world)):
+        with pytest.raises(CorruptRelease, match="gone; put it back"):
+            take_up()
+    shutil.rmtree(world / "run" / "public")
+    with pytest.raises(CorruptRelease, match="gone; put it back"):
+        InteractiveRun.open(world / "run")
+
+
+def test_a_copy_of_the_state_in_another_folder_is_refused(world):
+    with start(world):
+        pass
+    (world / "copy").mkdir()
+    shutil.copy(world / "run" / "state.db", world / "copy" / "state.db")
+    with pytest.raises(CorruptRelease, match="gone; put it back"):
+        InteractiveRun.open(world / "copy")
+
+
+def test_a_start_that_the_ledger_has_not_entered_yet_is_finished_without_a_transcript(
+    world, monkeypatch
+):
+    def die(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "record_stream", die)
+    with pytest.raises(KeyboardInterrupt):
+        start(world)
+    monkeypatch.undo()
+    path = world / "run" / "public" / "transcript.jsonl"
+    path.unlink()
+    with start(world) as run:
+        assert path.read_bytes() == b""
+        assert positives_of(run) == 3
 
 
 def test_a_transcript_that_was_cut_is_completed_and_one_that_was_changed_is_refused(world):

@@ -165,8 +165,11 @@ def obtain_budget(file: StateFile, hides: Neighbors, noun: str = "stream") -> Bu
         )
 
 
-def check_grant(path: Path, receipt: Receipt, noun: str = "stream") -> None:
-    """Refuse to go on with a stream that the ledger did not pay for."""
+def check_grant(path: Path, receipt: Receipt, noun: str = "stream") -> bool:
+    """Refuse to go on with a stream that the ledger did not pay for.
+
+    Returns whether the stream is entered in the ledger: until then it has told nothing.
+    """
     grant = _grant(receipt, path, noun)
     with Ledger(path) as ledger:
         try:
@@ -179,6 +182,7 @@ def check_grant(path: Path, receipt: Receipt, noun: str = "stream") -> None:
         raise LedgerTampered(f"the ledger {path} did not debit what this {noun} costs")
     if status.release_id not in (None, receipt.release_id):
         raise _is_taken(path, noun)
+    return status.release_id is not None
 
 
 def record_stream(path: Path, receipt: Receipt, head_hash: str, noun: str = "stream") -> None:

@@ -374,20 +374,25 @@ class InteractiveRun(AbstractContextManager["InteractiveRun"]):
         head = json_bytes(receipt.to_dict())
         if self._file.seed is None:
             payer = Path(self._file.text("ledger") if ledger is None else ledger).absolute()
-            check_grant(payer, receipt, NOUN)
-            self._deliver_receipt(head)
+            is_entered = check_grant(payer, receipt, NOUN)
+            self._deliver_receipt(head, is_entered)
             record_stream(payer, receipt, hashlib.sha256(head).hexdigest(), NOUN)
             self._file.put(ledger=str(payer))
         else:
-            self._deliver_receipt(head)
+            self._deliver_receipt(head, is_entered=False)
         if data is not None:
             self._file.put(data=str(Path(data).absolute()))
         self._deliver()
 
-    def _deliver_receipt(self, head: bytes) -> None:
-        """Write the public files of a run that has told nothing yet, the transcript first."""
+    def _deliver_receipt(self, head: bytes, is_entered: bool) -> None:
+        """Write the public files of a run that has told nothing yet, the transcript first.
+
+        The transcript is on the disk before the ledger enters the run.  If it is missing later,
+        a state file that knows of no answer may be a copy from the start: it proves nothing.
+        """
         transcript, path = (self.folder / PUBLIC / name for name in (TRANSCRIPT, RECEIPT))
-        if not transcript.exists() and not self._file.count:
+        is_first = not is_entered and not self._file.count
+        if is_first and not transcript.exists():
             _write(transcript, b"", self._time(0))
         if not path.exists():
             _write(path, head, self._time(0))
