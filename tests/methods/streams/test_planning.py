@@ -87,6 +87,28 @@ def test_a_jump_is_not_taken_for_drift():
     assert change_rate(history) == 0
 
 
+def test_jumps_in_a_row_are_fast_change():
+    history = History(None)
+    history.number, history.last, history.jump, history.shift = 3, 1, 1000.0, 1000.0
+    history.memory.update(alarm=10.0, jumps=2)
+    assert learn_change(history)
+    history.memory.update(alarm=10.0, jumps=3)  # the policies count what is called a jump
+    assert not learn_change(history)
+    assert (change_rate(history), history.memory["jumps"]) == (pytest.approx(1000 / history.age), 2)
+    history.memory["alarm"] = 10.0
+    assert learn_change(history)  # a third one begins a row again
+
+
+def test_a_calm_publication_between_two_jumps_keeps_them_jumps():
+    history = History(None)
+    history.number, history.last = 3, 1
+    for jump in (1000.0, 1.0, 1000.0):
+        history.jump = history.shift = jump
+        history.memory["alarm"] = 10.0
+        assert learn_change(history) == (jump > 40)
+    assert change_rate(history) == pytest.approx(1 / history.age)
+
+
 def test_the_threshold_stands_out_from_noise_and_grows_with_the_noise_of_a_publication():
     history = History(None, noise=50.0)
     lows = [threshold(FACTS, history, epsilon, 10, 0.0) for epsilon in (1.0, 0.1, 0.01)]

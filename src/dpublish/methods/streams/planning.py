@@ -31,7 +31,7 @@ _EXPECTED_FALSE = 0.02  # false alarms that a stretch of comparisons may cause
 _JUMP = 4.0  # a change so many times what the alarm stands for is a jump, not a drift
 _CALM = 2.0  # an alarm needs so many times the error that a publication would leave
 
-FIRST_PARTS = 30  # the first publication gets so small a part: it is to show how many there are
+FIRST_PARTS = 10  # the first publication gets such a part: it is to show how many there are
 DRIFT = 0.15  # part of all people by which counts are expected to drift, before anything is known
 WINDOW_DRIFT = 0.2  # the same for a window
 LEAST_PARTS = 4.0  # but at least so many publications are planned
@@ -106,14 +106,18 @@ def learn_change(history: History) -> bool:
     """Enter the change that a publication shows; return whether it was a jump.
 
     Slow change has a rate, and the interval follows from it.  A jump has none: nothing is
-    learned from it but that jumps happen.
+    learned from it but that jumps happen.  Two jumps in a row are fast change: it has a rate,
+    too, and the first of them is no longer counted as a jump.
     """
     memory, lag = history.memory, history.age
-    alarm = memory.pop("alarm", 0.0)
+    alarm, after_jump = memory.pop("alarm", 0.0), memory.pop("jumped", 0.0)
     if history.published == 1 and history.step == _AT_ONCE:
         return False  # the first publication is too noisy to show what one step has changed
     if alarm and history.jump > _JUMP * alarm:
-        return True
+        if not after_jump:
+            memory["jumped"] = 1.0
+            return True
+        memory["jumps"] = max(0.0, memory.get("jumps", 0.0) - 1)
     for name, seen in (("jump", history.jump), ("shift", history.shift), ("lag", lag)):
         memory[name] = _FORGET * memory.get(name, 0.0) + seen
     return False
