@@ -67,6 +67,13 @@ def test_a_table_whose_rows_were_bounded_by_unit_is_refused_before_the_debit(led
     assert ledger.status("people").spent == 0
 
 
+def test_neighbors_that_the_method_does_not_hide_are_refused_before_the_debit(ledger, tmp_path):
+    by_unit = open_table(arrow_table(), replace(SCHEMA, unit="note"))
+    with pytest.raises(InvalidParameter, match="hides one record"):
+        go(ledger, tmp_path / "out", METHOD, by_unit)
+    assert ledger.status("people").spent == 0
+
+
 def test_a_table_with_another_unit_is_not_paid_for_from_the_same_account(ledger, tmp_path):
     """50 rows of one person: 0.5 for them, and 0.5 for each of their rows, would be 25.5."""
     ranking = make_method("topk", {"column": "sex", "count": "1"})

@@ -65,6 +65,7 @@ def publish(
     key = signing_key(sign)
     if isinstance(method, PersonalSettings):
         method.preferences.check(table.schema)
+    method.check_table(table)
     predict(method, table.schema, None, exact)  # refuses settings that do not fit
     _require_loadable(method, table.schema, exact)
     rng = secure()
