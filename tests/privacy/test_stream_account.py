@@ -188,6 +188,9 @@ class Spendthrift:
     def learn(self, history, publication):
         """Learn nothing."""
 
+    def decisions(self):
+        """Make none."""
+
 
 @pytest.mark.parametrize(
     "method",
