@@ -56,6 +56,11 @@ def test_what_was_granted_for_something_else_is_refused(wanted, granted, tmp_pat
 def test_a_part_of_a_budget_hides_what_the_whole_does(tmp_path):
     with pytest.raises(InvalidParameter, match="part of a grant"):
         release(minimum("values-only"), minimum(), tmp_path, lambda b: b.split(a=1)["a"])
+    with Ledger.create(tmp_path / "others.db") as ledger:
+        ledger.add("people")
+        asked = {"purpose": "x", "hides": AddRemoveRecord()}
+        whole = ledger.grant("people", epsilon="0.5", rng=secure(), **asked)
+        assert whole.split(a=1)["a"].hides == AddRemoveRecord()
 
 
 @pytest.mark.parametrize("account", [{"levels": ("0.1", "1")}, {"cap": "2"}])
