@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 
 from dpublish.randomness import seeded
+from postgres_server import require_programs, running_server
 
 # The same cases every time, however busy the machine: a red test is a bug.  `make audit` looks
 # for new ones.
@@ -29,3 +30,18 @@ def real_data():
     if not folder.is_dir():
         pytest.skip("no real datasets here (set DPUBLISH_DATA to a folder that has them)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """A PostgreSQL server on loopback; tests that need it are skipped where there is none."""
+    require_programs()
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_database(postgres_server):
+    """The address of an empty database of the test's own."""
+    with postgres_server.database() as name:
+        yield postgres_server.uri(name)
