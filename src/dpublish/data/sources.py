@@ -35,6 +35,7 @@ from dpublish.data.engines.source import (
     check_header,
 )
 from dpublish.data.engines.units import needed_columns, unit_type
+from dpublish.data.engines.workers import count_threads
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, UnreadableData
@@ -51,6 +52,7 @@ def open_table(
     table: str | None = None,
     sql: str | None = None,
     cache: bool = True,
+    threads: int | None = None,
 ) -> Table:
     """Open private rows for the mechanisms; reads names and types of columns, and no row.
 
@@ -71,6 +73,8 @@ def open_table(
             only with `auto_detect = false`, for else one row decides how all are read.
         cache: Keep encoded columns in memory (1 to 4 bytes a value); without it the source is
             read again for every sum, and memory stays small.
+        threads: How many cores may work on a large table (None: all that this process may
+            use); each but the first is a process of its own.  Answers do not depend on it.
 
     >>> import pyarrow as pa
     >>> from dpublish.data.schema import column
@@ -78,6 +82,7 @@ def open_table(
     >>> open_table(pa.table({"sex": ["F", "M", "F"], "name": ["Ann", "Bob", "Cid"]}), schema)
     LocalTable(sex)
     """
+    threads = count_threads(threads)
     wanted = needed_columns(schema)
     found = find_source(source, wanted, table=table, sql=sql)
     for part in found:
@@ -88,7 +93,7 @@ def open_table(
     check_units(schema, found)
     if rows.rescan == "never" or (rows.rescan == "unordered" and cache):
         rows = HeldSource(rows, wanted)
-    return LocalTable(schema, rows, cache=cache)
+    return LocalTable(schema, rows, cache=cache, threads=threads)
 
 
 def source_columns(source: Any, *, table: str | None = None, sql: str | None = None) -> Any:

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import pyarrow as pa
 
@@ -34,7 +34,7 @@ from dpublish.data.batch import refuse_copy
 from dpublish.data.engines.csv_fields import are_odd, read_fields
 from dpublish.data.engines.csv_records import read_records
 from dpublish.data.engines.file_state import FileState
-from dpublish.data.engines.source import Rescan
+from dpublish.data.engines.source import Piece, Rescan, quietly, unreadable
 from dpublish.errors import UnreadableData
 
 CSV_ENDINGS = (".csv", ".tsv", ".tab", ".csv.gz", ".tsv.gz")
@@ -67,12 +67,14 @@ class CsvSource:
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read some columns as Arrow record batches."""
-        return self._state.guard(self._read(columns))
+        return CsvPiece(self.label, self._state, self._layout).scan(columns)
 
-    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        with _open_bytes(self.label) as file:
-            _read_line(file)
-            yield from self._layout.read(file, columns)
+    def cut(self) -> Sequence[Piece]:
+        """Return the file as one piece: it cannot be cut without guessing where quotes open."""
+        self._state.require_same()
+        size = quietly(lambda: os.path.getsize(self.label), unreadable(self.label))
+        weight = size // (8 * len(self._layout.names))
+        return [CsvPiece(self.label, self._state, self._layout, weight)]
 
     def has_odd_lines(self) -> bool:
         """Check whether some lines break the rules of CSV or do not fit the header.
@@ -150,6 +152,32 @@ class _Layout:
         """Check whether lines behind the header break the rules; NOT PRIVATE."""
         pieces = read_records(file, self.delimiter)
         return any(are_odd(records, len(self.names)) for records in pieces)
+
+
+@dataclass(frozen=True)
+class CsvPiece:
+    """A whole CSV file, for another process to read; where rows are, and no row itself."""
+
+    rescan: ClassVar[Rescan] = "costly"
+
+    label: str
+    state: FileState
+    layout: _Layout
+    weight: int = 0
+
+    @property
+    def header(self) -> pa.Schema:
+        """Names and types of the columns."""
+        return self.layout.header
+
+    def scan(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read some columns as Arrow record batches."""
+        return self.state.guard(self._read(columns))
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        with _open_bytes(self.label) as file:
+            _read_line(file)
+            yield from self.layout.read(file, columns)
 
 
 def _open_bytes(path: str) -> BufferedIOBase:

@@ -1,6 +1,7 @@
 """Columns of records as codes and clipped values, read anew for every sum or kept in memory."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
@@ -123,26 +124,48 @@ class CachedColumns:
 
     def parts(self, wanted: Sequence[Reading]) -> list[Part]:
         """Yield each of the wanted columns whole, with the records that it does not keep."""
-        self._load(wanted)
+        lacking = self.find_lacking(wanted)
+        if lacking:
+            self.keep(lacking, self.encode(lacking))
         return [self._columns[reading] for reading in wanted]
 
-    def _load(self, wanted: Sequence[Reading]) -> None:
+    @property
+    def label(self) -> str:
+        """How messages call the source; public."""
+        return self._source.label
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no column was read yet."""
+        return not self._columns
+
+    def find_lacking(self, wanted: Sequence[Reading]) -> list[Reading]:
+        """List what has to be read before the wanted columns are there."""
         lacking = [reading for reading in wanted if reading not in self._columns]
         if not wanted and self._rows is None:
             lacking = [Reading(self._schema.names[0], as_values=False)]  # to count the rows
-        if not lacking:
-            return
-        if self._source.rescan == "costly":
+        if lacking and self._source.rescan == "costly":
             lacking = self._widen(lacking)
+        return lacking
+
+    def encode(self, lacking: Sequence[Reading]) -> Generator[list[Part]]:
+        """Read some columns from the source: a part of each, batch by batch."""
         raws = scan(self._source, names_of(lacking))
         encoded = ([x.encode(self._schema, raw) for x in lacking] for raw in raws)
-        parts = list(zip(*read_quietly(encoded, self._source.label), strict=True))
-        columns = [_join(part) for part in parts] or [_join(())] * len(lacking)
-        rows = len(columns[0][0])
+        return read_quietly(encoded, self._source.label)
+
+    def keep(self, lacking: Sequence[Reading], encoded: Iterable[list[Part]]) -> None:
+        """Keep columns that were read, each in one piece."""
+        parts: list[list[Part]] = [[] for _ in lacking]
+        for batch in encoded:
+            for column, part in zip(parts, batch, strict=True):
+                column.append(part)
+        columns = {reading: _join_and_free(parts.pop(0)) for reading in lacking}
+        rows = len(columns[lacking[0]].data)
         if self._rows not in (None, rows):
             raise UnreadableData(f"{self._source.label} was changed while it was in use")
         self._rows = rows
-        self._columns.update(zip(lacking, columns, strict=True))
+        self._columns.update(columns)
 
     def _widen(self, lacking: Sequence[Reading]) -> list[Reading]:
         """Add all other columns that may be wanted later in the same way."""
@@ -150,6 +173,31 @@ class CachedColumns:
         both = {False: self._schema.names, True: tuple(numbers)}
         ways = dict.fromkeys(reading.as_values for reading in lacking)
         return [Reading(name, as_values=way) for way in ways for name in both[way]]
+
+
+class HeldColumns:
+    """Columns of some records, as they were handed over: nothing more can be read."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self._columns: dict[Reading, Part] = {}
+
+    def __reduce__(self) -> NoReturn:
+        refuse_copy("a table")
+
+    def hold(self, columns: Mapping[Reading, Part]) -> None:
+        """Take over further columns; no one may write to them from now on."""
+        for part in columns.values():
+            part.data.flags.writeable = False
+        self._columns.update(columns)
+
+    def parts(self, wanted: Sequence[Reading]) -> list[Part]:
+        """Yield each of the wanted columns whole, with the records that it does not keep."""
+        return [self._columns[reading] for reading in wanted]
+
+    def batches(self, wanted: Sequence[Reading]) -> Generator[Batch]:
+        """Cut the wanted columns of all records that are kept into batches."""
+        yield from cut_columns(self.rows, dict(zip(wanted, self.parts(wanted), strict=True)))
 
 
 def cut_columns(rows: int, columns: Mapping[Reading, Part]) -> Generator[Batch]:
@@ -162,6 +210,41 @@ def cut_columns(rows: int, columns: Mapping[Reading, Part]) -> Generator[Batch]:
 def _cut(column: Part, start: int, stop: int) -> Part:
     keep = None if column.keep is None else column.keep[start:stop]
     return Part(column.data[start:stop], keep)
+
+
+def cut_windows(encoded: Generator[list[Part]], rows: int) -> Generator[tuple[int, list[Part]]]:
+    """Cut columns that come in batches into windows of exactly so many rows; the last has less.
+
+    Where a window begins depends on the number of rows before it alone, so windows of columns
+    that are read in separate scans fit together.
+    """
+    waiting: list[list[Part]] = []
+    held = 0
+    with closing(encoded):
+        for batch in encoded:
+            size, start = len(batch[0].data), 0
+            while held + size - start >= rows:
+                stop = start + rows - held
+                waiting.append([_cut(part, start, stop) for part in batch])
+                yield rows, _join_batches(waiting)
+                waiting, held, start = [], 0, stop
+            if start < size:
+                waiting.append([_cut(part, start, size) for part in batch])
+                held += size - start
+    if held:
+        yield held, _join_batches(waiting)
+
+
+def _join_batches(batches: Sequence[list[Part]]) -> list[Part]:
+    """Put batches of the same columns together, each column in one piece."""
+    return [_join(parts) for parts in zip(*batches, strict=True)]
+
+
+def _join_and_free(parts: list[Part]) -> Part:
+    """Put the parts of a column together, and let go of them: the next column needs the memory."""
+    joined = _join(parts)
+    parts.clear()
+    return joined
 
 
 def _join(parts: Sequence[Part]) -> Part:

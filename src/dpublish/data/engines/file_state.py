@@ -23,11 +23,12 @@ class FileState:
 
     def guard(self, rows: Iterator[T]) -> Iterator[T]:
         """Yield what is read from the file, unless the file is another now or at the end."""
-        self._require_same()
+        self.require_same()
         yield from rows
-        self._require_same()
+        self.require_same()
 
-    def _require_same(self) -> None:
+    def require_same(self) -> None:
+        """Refuse a file that is another now."""
         if self._seen is None or _look(self._path) != self._seen:
             raise UnreadableData(f"{self._path} was changed while it was being read; open it anew")
 

@@ -1,4 +1,4 @@
-"""The embedded engine: kernels run in this process, on batches of Arrow rows.
+"""The embedded engine: kernels run on this machine, on batches of Arrow rows.
 
 Measured against SQL aggregation in DuckDB and Polars, NumPy on batches that fit the
 processor's cache is faster for all our queries, and bins are the same arithmetic for
@@ -21,8 +21,10 @@ from dpublish.data.draws import choose, draw_blocks, require_rate, require_rates
 from dpublish.data.engines.bounded import bound_rows
 from dpublish.data.engines.chosen import ChosenColumns, ChosenSource, make_choice, sample_rows
 from dpublish.data.engines.encoded import CachedColumns, Reading, StreamedColumns, readings
+from dpublish.data.engines.shared import SharedColumns
 from dpublish.data.engines.source import MemorySource, Source, select_header, within_memory
 from dpublish.data.engines.units import UnitColumns, draw_rows, needed_columns
+from dpublish.data.engines.workers import can_start
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.privacy.neighbors import Neighbors
@@ -38,7 +40,7 @@ class Columns(Protocol):
 
 
 class LocalTable:
-    """Private rows of a source, summed up in this process; made by `open_table`."""
+    """Private rows of a source, summed up on this machine; made by `open_table`."""
 
     def __init__(
         self,
@@ -46,6 +48,7 @@ class LocalTable:
         source: Source,
         *,
         cache: bool = True,
+        threads: int = 1,
         columns: Columns | None = None,
         is_bounded: bool = False,
     ) -> None:
@@ -54,7 +57,8 @@ class LocalTable:
         self._schema = schema
         self._source = source
         self._cache = cache
-        self._columns = columns or _choose_columns(schema, source, cache)
+        self._threads = threads
+        self._columns = columns or _choose_columns(schema, source, cache, threads)
 
     def __repr__(self) -> str:
         return f"LocalTable({', '.join(self._schema.names)})"
@@ -77,9 +81,7 @@ class LocalTable:
         wanted = readings(kernel, by_unit=self._schema.unit is not None)
         for reading in wanted:
             reading.check(self._schema)
-        out = kernel.zero()
-        within_memory(lambda: self._add_all(kernel, wanted, out))
-        return out
+        return within_memory(lambda: self._sum(kernel, wanted))
 
     def sample(
         self, rate: Fraction, rng: RandomSource, columns: Sequence[str] | None = None
@@ -131,11 +133,18 @@ class LocalTable:
         self._refuse_units()
         choice = make_choice(self._schema[column], leaves)
         schema = self._schema if keep else self._narrow(self._others(column))
-        source, columns = ChosenSource(self._source, choice), None
-        if isinstance(self._columns, CachedColumns | ChosenColumns):
+        columns: Columns | None = None
+        if isinstance(self._columns, SharedColumns):
+            columns = self._columns.pick(choice)
+        elif isinstance(self._columns, CachedColumns | ChosenColumns):
             columns = ChosenColumns(self._columns, choice)
         return LocalTable(
-            schema, source, cache=self._cache, columns=columns, is_bounded=self.is_bounded
+            schema,
+            ChosenSource(self._source, choice),
+            cache=self._cache,
+            threads=self._threads,
+            columns=columns,
+            is_bounded=self.is_bounded,
         )
 
     def sample_by(
@@ -164,10 +173,16 @@ class LocalTable:
         if self._schema.unit is not None:
             raise InvalidParameter("rows belong to units here; only single records can be chosen")
 
-    def _add_all(self, kernel: Summable[S], wanted: Sequence[Reading], out: S) -> None:
+    def _sum(self, kernel: Summable[S], wanted: Sequence[Reading]) -> S:
+        if isinstance(self._columns, SharedColumns):
+            answer = self._columns.sum(kernel, wanted)
+            if answer is not None:
+                return answer
+        out = kernel.zero()
         with closing(self._columns.batches(wanted)) as batches:
             for batch in batches:
                 kernel.add(batch, out)
+        return out
 
     def _narrow(self, columns: Sequence[str] | None) -> Schema:
         if columns is None:
@@ -180,7 +195,11 @@ class LocalTable:
         header = select_header(self._source.header, needed_columns(schema))
         source = MemorySource(batches, header, self._source.label)
         return LocalTable(
-            schema, source, cache=self._cache, is_bounded=is_bounded or self.is_bounded
+            schema,
+            source,
+            cache=self._cache,
+            threads=self._threads,
+            is_bounded=is_bounded or self.is_bounded,
         )
 
 
@@ -196,7 +215,9 @@ def _deal(drawn: Iterable[tuple[Any, NDArray[Any]]], blocks: int) -> list[list[A
     return parts
 
 
-def _choose_columns(schema: Schema, source: Source, cache: bool) -> Columns:
+def _choose_columns(schema: Schema, source: Source, cache: bool, threads: int) -> Columns:
     if schema.unit is not None:
         return UnitColumns(schema, schema.unit, source, cache=cache)
+    if threads > 1 and can_start():
+        return SharedColumns.of(schema, source, cache=cache, threads=threads)
     return CachedColumns(schema, source) if cache else StreamedColumns(schema, source)

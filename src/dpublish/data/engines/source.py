@@ -7,7 +7,7 @@ whoever runs out of memory says how many rows there are.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any, Literal, NoReturn, Protocol, TypeVar
+from typing import Any, Literal, NoReturn, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
@@ -16,7 +16,9 @@ from dpublish.data.encoding import plain_array
 from dpublish.errors import DPublishError, UnreadableData
 
 T = TypeVar("T")
-_NO_MEMORY = "there is not enough memory to read the rows; use cache=False or fewer columns"
+PIECE_ROWS = 1 << 19
+"""About how many rows one process reads at a time, if several share a source."""
+NO_MEMORY = "there is not enough memory to read the rows; use cache=False or fewer columns"
 
 UNREADABLE = pa.struct([])  # stands for types that Arrow does not have; no column accepts it
 
@@ -45,6 +47,24 @@ class Source(Protocol):
 
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         """Read some columns as Arrow record batches."""
+        ...
+
+
+class Piece(Source, Protocol):
+    """A part of a source, which holds no row: it may be pickled and read in another process."""
+
+    @property
+    def weight(self) -> int:
+        """About how many rows it has: private, and only used to share out the work."""
+        ...
+
+
+@runtime_checkable
+class Divisible(Protocol):
+    """A source that can be cut into pieces, whose rows follow each other in the same order."""
+
+    def cut(self) -> Sequence[Piece]:
+        """Cut into pieces."""
         ...
 
 
@@ -102,10 +122,20 @@ class ChainedSource:
         costly = any(source.rescan == "costly" for source in sources)
         self.rescan: Rescan = "costly" if costly else "cheap"
 
+    @property
+    def weight(self) -> int:
+        """About how many rows there are, if the sources are pieces."""
+        return sum(getattr(source, "weight", 0) for source in self._sources)
+
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         """Read some columns as Arrow record batches."""
         for source in self._sources:
             yield from source.scan(columns)
+
+    def cut(self) -> Sequence[Piece]:
+        """Cut each of the sources, if that is possible; no pieces if it is not."""
+        found = [source.cut() if isinstance(source, Divisible) else () for source in self._sources]
+        return [piece for pieces in found for piece in pieces] if all(found) else []
 
 
 def select_header(header: Any, columns: Sequence[str]) -> Any:
@@ -123,7 +153,7 @@ def quietly(action: Callable[[], T], message: str) -> T:
     except (DPublishError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except MemoryError:
-        message = _NO_MEMORY
+        message = NO_MEMORY
     except BaseException:  # noqa: BLE001 - a reader's panic is no Exception, and may quote a row
         pass
     raise UnreadableData(message)
@@ -135,14 +165,18 @@ def within_memory(action: Callable[[], T]) -> T:
         return action()
     except MemoryError:
         pass
-    raise UnreadableData(_NO_MEMORY)
+    raise UnreadableData(NO_MEMORY)
 
 
-def read_quietly(items: Iterator[T], label: str) -> Iterator[T]:
+def unreadable(label: str) -> str:
+    """Return the message for rows that cannot be read, whatever the reason."""
+    return f"{label} could not be read to its end; check that all of it can be read"
+
+
+def read_quietly(items: Iterator[T], label: str) -> Generator[T]:
     """Yield what a reader yields, and hide why it failed if it does."""
-    message = f"{label} could not be read to its end; check that all of it can be read"
     try:
-        while (item := quietly(lambda: next(items, None), message)) is not None:
+        while (item := quietly(lambda: next(items, None), unreadable(label))) is not None:
             yield item
     finally:
         if isinstance(items, Generator):
