@@ -88,7 +88,7 @@ def test_rows_counted_as_they_are_would_move_a_count_by_more():
 
 
 def test_many_units_are_merged_as_they_come(monkeypatch):
-    monkeypatch.setattr("dpublish.data.engines.units._MERGE_ROWS", 10)
+    monkeypatch.setattr("dpublish.data.engines.units.MERGE_ROWS", 10)
     monkeypatch.setattr("dpublish.data.engines.source.BATCH_ROWS", 4)
     rows = [(unit % 50, LEAVES[unit % 3], "3") for unit in range(600)]
     for cache in (True, False):

@@ -59,9 +59,10 @@ def open_table(
     Args:
         source: A path (CSV, TSV, Parquet, Arrow/Feather, a DuckDB file; for all but the last
             also a pattern such as `"part-*.parquet"` or a folder), a pandas or Polars table,
-            a PyArrow table or reader, a DuckDB relation, anything else that hands out an
-            Arrow stream, or an open binary file or pipe of CSV lines (`sys.stdin.buffer`),
-            which is read once and kept in memory.  None if `sql` names its files itself.
+            a PyArrow table or reader, a DuckDB relation, a Spark DataFrame (its rows stay on
+            the cluster), anything else that hands out an Arrow stream, or an open binary file
+            or pipe of CSV lines (`sys.stdin.buffer`), which is read once and kept in memory.
+            None if `sql` names its files itself.
             Give CSV by its path: what `pandas.read_csv` or `polars.scan_csv` makes of a value
             ("1.50" or 1.5) depends on all others of its column, unless they are told to read
             text.
@@ -83,6 +84,8 @@ def open_table(
     LocalTable(sex)
     """
     threads = count_threads(threads)
+    if _is_spark(source):
+        return _open_spark_frame(source, schema, table or sql)
     wanted = needed_columns(schema)
     found = find_source(source, wanted, table=table, sql=sql)
     for part in found:
@@ -102,6 +105,10 @@ def source_columns(source: Any, *, table: str | None = None, sql: str | None = N
     For the owner, who drafts a schema from them: the first line of a CSV file without a
     header is a row.
     """
+    if _is_spark(source):
+        from dpublish.data.engines.spark import read_header  # an extra, loaded when used
+
+        return read_header(source.schema)
     return find_source(source, table=table, sql=sql)[0].header
 
 
@@ -173,8 +180,25 @@ def _open_file(path: str, wanted: Sequence[str] | None) -> Source:
     raise UnreadableData(f"{path} is of no known kind; {_KNOWN}")
 
 
+def _families(source: Any) -> set[str]:
+    """Name the packages that an object's classes come from."""
+    return {base.__module__.partition(".")[0] for base in type(source).__mro__}
+
+
+def _is_spark(source: Any) -> bool:
+    return "pyspark" in _families(source) and hasattr(source, "mapInArrow")
+
+
+def _open_spark_frame(source: Any, schema: Schema, other: str | None) -> Table:
+    from dpublish.data.engines.spark_session import open_frame  # an extra, loaded when used
+
+    if other is not None:
+        raise InvalidParameter("a Spark DataFrame is the table; remove table and sql")
+    return open_frame(source, schema)
+
+
 def _open_object(source: Any, wanted: Sequence[str] | None) -> Source:
-    families = {base.__module__.partition(".")[0] for base in type(source).__mro__}
+    families = _families(source)
     if isinstance(source, pa.Table):
         return MemorySource(source.to_batches(), source.schema, "the Arrow table")
     if "pandas" in families and hasattr(source, "columns"):

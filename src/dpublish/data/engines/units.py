@@ -22,8 +22,8 @@ from dpublish.data.engines.source import Source, read_quietly, scan
 from dpublish.data.schema import Schema
 from dpublish.errors import UnreadableData
 
-_UNIT = "unit"
-_MERGE_ROWS = 1 << 20
+UNIT = "unit"  # the column of units in a table of pairs
+MERGE_ROWS = 1 << 20
 
 
 def unit_type(kind: Any, label: str) -> Any:
@@ -131,31 +131,45 @@ class UnitColumns:
     def _find(self, wanted: tuple[Reading, ...]) -> Batch:
         """Merge as rows come in, so that what is held stays near the number of distinct pairs."""
         names = tuple(dict.fromkeys((self._unit, *names_of(wanted))))
-        pairs = (self._pair(raw, wanted) for raw in scan(self._source, names))
+        raws = scan(self._source, names)
+        pairs = (
+            pair_units(raw, self._schema, self._unit, wanted, self._source.label) for raw in raws
+        )
         parts: list[Any] = []
         waiting = 0
         for part in read_quietly(pairs, self._source.label):
             waiting += part.num_rows if parts else 0
             parts.append(part)
-            if waiting > max(_MERGE_ROWS, parts[0].num_rows):
-                parts, waiting = [_distinct(parts)], 0
-        if not parts:
-            return make_batch(0, {})
-        table = _distinct(parts)
-        columns = {x: _restore(table.column(str(x)), x) for x in wanted}
-        return make_batch(table.num_rows, columns)
+            if waiting > max(MERGE_ROWS, parts[0].num_rows):
+                parts, waiting = [distinct_pairs(parts)], 0
+        return batch_of_pairs(parts, wanted)
 
-    def _pair(self, raw: Any, wanted: tuple[Reading, ...]) -> Any:
-        """Put units beside what is wanted of their rows, encoded."""
-        units = to_units(raw.column(self._unit), self._source.label)
-        parts = [reading.encode(self._schema, raw) for reading in wanted]
-        keep = np.logical_and.reduce(
-            [units.is_valid().to_numpy(zero_copy_only=False)]
-            + [part.keep for part in parts if part.keep is not None]
-        )
-        arrays = [units, *(pa.array(as_integers(part.data)) for part in parts)]
-        names = [_UNIT, *map(str, wanted)]
-        return pa.Table.from_arrays(arrays, names=names).filter(pa.array(keep))
+
+def pair_units(raw: Any, schema: Schema, unit: str, wanted: Sequence[Reading], label: str) -> Any:
+    """Put units beside what is wanted of their rows, encoded."""
+    units = to_units(raw.column(unit), label)
+    parts = [reading.encode(schema, raw) for reading in wanted]
+    keep = np.logical_and.reduce(
+        [units.is_valid().to_numpy(zero_copy_only=False)]
+        + [part.keep for part in parts if part.keep is not None]
+    )
+    arrays = [units, *(pa.array(as_integers(part.data)) for part in parts)]
+    names = [UNIT, *map(str, wanted)]
+    return pa.Table.from_arrays(arrays, names=names).filter(pa.array(keep))
+
+
+def distinct_pairs(parts: Sequence[Any]) -> Any:
+    """Leave out the pairs that repeat another."""
+    table = pa.concat_tables(parts)
+    return table.group_by(table.column_names, use_threads=False).aggregate([])
+
+
+def batch_of_pairs(parts: Sequence[Any], wanted: Sequence[Reading]) -> Batch:
+    """Show each distinct pair of some tables of pairs once."""
+    if not parts:
+        return make_batch(0, {})
+    table = distinct_pairs(parts)
+    return make_batch(table.num_rows, {x: _restore(table.column(str(x)), x) for x in wanted})
 
 
 def as_integers(data: NDArray[Any]) -> NDArray[Any]:
@@ -168,9 +182,3 @@ def _restore(column: Any, reading: Reading) -> Part:
     data = data.view(np.float64) if reading.as_values else data
     data.flags.writeable = False
     return Part(data, None)
-
-
-def _distinct(parts: Sequence[Any]) -> Any:
-    """Leave out the rows that repeat another."""
-    table = pa.concat_tables(parts)
-    return table.group_by(table.column_names, use_threads=False).aggregate([])

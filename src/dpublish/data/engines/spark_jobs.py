@@ -1,0 +1,96 @@
+"""Run tasks on a Spark cluster, and hide why they failed if they did.
+
+Spark's errors quote rows and tracebacks.  Of an error only is looked at which of the few fixed
+messages of our tasks it holds.
+"""
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any, TypeVar
+
+from dpublish.data.engines.spark_files import SparkFiles
+from dpublish.data.engines.spark_tasks import BLOBS, LOST, LostRows, Task, run_task
+from dpublish.errors import DPublishError, UnreadableData
+
+T = TypeVar("T")
+_GONE = (LOST, "Checkpoint block")  # the second is Spark's word for kept rows that are lost
+
+
+@dataclass(frozen=True)
+class Job:
+    """A plan of what tasks do; nothing runs before its blobs are fetched."""
+
+    data: Any
+
+    def map(self, task: Task, yields: str = BLOBS) -> "Job":
+        """Run a task on every partition."""
+        run = partial(run_task, ship(task))
+        with silent():
+            return Job(self.data.mapInArrow(run, yields))
+
+    def exchange(self, width: int) -> "Job":
+        """Send all blobs of one target to the same of `width` tasks."""
+        return Job(self.data.repartition(width, "target"))
+
+    def blobs(self) -> list[Any]:
+        """Run everything and fetch what comes out of the last tasks."""
+        return [blob.as_buffer() for blob in self.data.select("blob").toArrow().column("blob")]
+
+
+def ship(task: Task) -> bytes:
+    """Pickle a task for the workers, which have this package but not that of a foreign kernel."""
+    cloudpickle: Any = import_module("pyspark.cloudpickle")
+    with ExitStack() as stack:
+        for module in _foreign(task):
+            if module.__name__ not in cloudpickle.list_registry_pickle_by_value():
+                cloudpickle.register_pickle_by_value(module)
+                stack.callback(cloudpickle.unregister_pickle_by_value, module)
+        shipped: bytes = cloudpickle.dumps(task)
+    return shipped
+
+
+def _foreign(task: Task) -> list[Any]:
+    """Find the module of a kernel of another package, and the package itself."""
+    adding = getattr(task, "adding", None)
+    name = "dpublish" if adding is None else type(adding.kernel).__module__
+    top = name.partition(".")[0]
+    if top in ("dpublish", "__main__"):
+        return []
+    return [sys.modules[one] for one in dict.fromkeys((name, top)) if one in sys.modules]
+
+
+def ask(files: SparkFiles, action: Callable[[], T]) -> T:
+    """Run jobs that read rows; refuse an answer if the files changed meanwhile."""
+    files.require_same()
+    answer = _quietly(action, files.label)
+    files.require_same()
+    return answer
+
+
+def _quietly(action: Callable[[], T], label: str) -> T:
+    try:
+        with silent():
+            return action()
+    except (DPublishError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - Spark quotes rows
+        is_lost = any(sign in str(error) for sign in _GONE)
+    if is_lost:  # outside of the `except`: no context holds the reason
+        raise LostRows
+    raise UnreadableData(
+        f"Spark could not read {label} to its end; check that all of it can be read, and that "
+        "executors are alive and have enough memory"
+    )
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Keep back what PySpark says about the versions of other packages."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
