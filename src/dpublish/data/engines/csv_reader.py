@@ -22,7 +22,7 @@ import csv
 import gzip
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path
@@ -46,16 +46,25 @@ _DAMAGES = (OSError, EOFError, zlib.error)  # what a file raises that is cut off
 class CsvSource:
     """Rows of one CSV file; `wanted` are the columns that will be asked for (None: all).
 
-    Every scan reads all of them: whether a record is left out may depend on each.
+    Every scan reads all of them: whether a record is left out may depend on each.  A file that is
+    not on this machine comes with its own `state`, and is opened by `open_bytes`.
     """
 
     rescan: Rescan = "costly"  # a second scan parses the whole file again
 
-    def __init__(self, path: str, wanted: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        wanted: Sequence[str] | None = None,
+        *,
+        state: FileState | None = None,
+        open_bytes: Callable[[str], BufferedIOBase] | None = None,
+    ) -> None:
         self.label = path
-        self._state = FileState(path)
+        self._state = state or FileState(path)
+        self._open_bytes = open_bytes or _open_bytes
         try:
-            with _open_bytes(path) as file:
+            with self._open_bytes(path) as file:
                 line = _read_line(file)
         except _DAMAGES:
             raise UnreadableData(f"{path} cannot be opened") from None
@@ -70,7 +79,7 @@ class CsvSource:
         return self._state.guard(self._read(columns))
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        with _open_bytes(self.label) as file:
+        with self._open_bytes(self.label) as file:
             _read_line(file)
             yield from self._layout.read(file, columns)
 
@@ -80,7 +89,7 @@ class CsvSource:
         For the owner only: the answer depends on rows.
         """
         try:
-            with _open_bytes(self.label) as file:
+            with self._open_bytes(self.label) as file:
                 _read_line(file)
                 return self._layout.has_odd_lines(file)
         except _DAMAGES:
