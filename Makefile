@@ -10,7 +10,7 @@ test audit coverage mutants campaign: export OMP_NUM_THREADS = 1
 # Where the pages on research documents go.
 PAGES ?= docs/reproduce
 
-.PHONY: help demo test check lint types audit coverage mutants campaign bench reproduce pins sbom deps-audit clean
+.PHONY: help demo test check lint types audit coverage mutants campaign bench reproduce pins sbom deps-audit s3-server clean
 
 help:
 	@echo "make demo      a private release from start to finish, in ./dpublish-demo"
@@ -24,6 +24,7 @@ help:
 	@echo "make reproduce every figure and table of the research documents, short, with pages"
 	@echo "make pins      write the hashes of all pinned files into the requirements files"
 	@echo "make sbom      the software bill of materials, in sbom.json"
+	@echo "make s3-server  the S3-compatible server that tests of object stores start"
 	@echo "make deps-audit  look the pins up among known vulnerabilities (needs the network)"
 
 demo: .venv/runtime
@@ -62,7 +63,7 @@ reproduce: .venv/runtime
 	$(BIN)/dpublish experiment all --jobs $(JOBS) --pages $(PAGES) -o results/reproduce
 
 pins: .venv/runtime
-	$(BIN)/python tools/pin_hashes.py requirements.txt requirements-dev.txt
+	$(BIN)/python tools/pin_hashes.py requirements.txt requirements-dev.txt requirements-s3.txt
 
 sbom: .venv/runtime
 	$(BIN)/python tools/sbom.py requirements.txt > sbom.json.partial
@@ -72,7 +73,15 @@ sbom: .venv/runtime
 deps-audit: .venv/runtime
 	test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && .venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit; } \
 		|| { rm -rf .venv-audit; echo "pip-audit cannot be installed; is there a network?" >&2; exit 1; }
-	$(BIN)/python tools/audit_pins.py .venv-audit/bin/pip-audit requirements.txt requirements-dev.txt
+	$(BIN)/python tools/audit_pins.py .venv-audit/bin/pip-audit requirements.txt requirements-dev.txt requirements-s3.txt
+
+# In an environment of its own: it needs other versions than we pin.
+s3-server: .venv-s3/ready
+
+.venv-s3/ready: requirements-s3.txt
+	test -x .venv-s3/bin/python || $(PYTHON) -m venv .venv-s3
+	.venv-s3/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-s3.txt
+	touch $@
 
 .venv/runtime: requirements.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpublish needs Python 3.11 or newer; set PYTHON=/path/to/python3")'
@@ -86,4 +95,4 @@ deps-audit: .venv/runtime
 	touch $@
 
 clean:
-	rm -rf .venv .venv-audit sbom.json dpublish-demo build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf .venv .venv-audit .venv-s3 sbom.json dpublish-demo build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

@@ -14,6 +14,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNTIME, DEVELOPMENT = ROOT / "requirements.txt", ROOT / "requirements-dev.txt"
+S3_SERVER = ROOT / "requirements-s3.txt"
 PLATFORMS = [
     {"sys_platform": system, "platform_system": name, "os_name": os, "platform_machine": machine}
     for system, name, os, machine in (
@@ -47,7 +48,7 @@ def tool():
     del sys.modules["pin_hashes"]
 
 
-@pytest.mark.parametrize("file", [RUNTIME, DEVELOPMENT], ids=lambda file: file.name)
+@pytest.mark.parametrize("file", [RUNTIME, DEVELOPMENT, S3_SERVER], ids=lambda file: file.name)
 def test_every_pin_has_hashes_and_one_version(tool, file):
     pins = list(tool.read_pins(file.read_text()))
     assert len(pins) > 20

@@ -12,7 +12,7 @@ import pytest
 
 from dpublish.aggregates.counts import Counts
 from dpublish.data import encoding
-from dpublish.data.encoding import plain_array, to_numbers, to_positions
+from dpublish.data.encoding import MISSING, UNKNOWN, plain_array, to_numbers, to_positions
 from dpublish.data.engines.frame_reader import PandasSource
 from dpublish.data.engines.units import to_units
 from dpublish.data.schema import Schema, column
@@ -151,3 +151,29 @@ def test_a_query_sees_no_variable_of_the_program():
         with pytest.raises(InvalidParameter, match="does not exist"):
             open_table(None, WORDS, sql=f"FROM {name}")
     assert connection is names
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin", "+02:00", "No/Where"])
+def test_points_in_time_are_categories_of_the_same_text_whatever_their_unit(unit, zone):
+    noon = pa.array([1709208000, None], pa.int64()).cast(pa.timestamp("s"))
+    array = noon.cast(pa.timestamp(unit)).cast(pa.timestamp(unit, "UTC"))
+    array = array.cast(pa.int64()).cast(pa.timestamp(unit, zone))
+    text = "2024-02-29 12:00:00" + ("Z" if zone else "")
+    assert to_positions(array, {text: 5}, "c").tolist() == [5, MISSING]
+    with pytest.raises(UnreadableData, match="numbers, or text that holds numbers, are needed"):
+        to_numbers(array, "c")
+
+
+def test_decimals_of_seconds_are_written_as_far_as_they_go():
+    moments = pa.array([500_000, 250, 10**7, 10**18], pa.timestamp("us"))
+    known = {"1970-01-01 00:00:00.5": 0, "1970-01-01 00:00:00.00025": 1, "1970-01-01 00:00:10": 2}
+    assert to_positions(moments, known, "c").tolist() == [0, 1, 2, UNKNOWN]
+
+
+def test_no_point_in_time_stops_anyone():
+    edges = [-(2**63), -(2**62), 0, 2**62, 2**63 - 1]
+    for unit in ("s", "ms", "us", "ns"):
+        for zone in (None, "UTC"):
+            array = pa.array(edges, pa.int64()).cast(pa.timestamp(unit, zone))
+            assert len(to_positions(array, {}, "c")) == len(edges)

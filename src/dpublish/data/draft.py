@@ -91,6 +91,7 @@ def _guess(kind: Any) -> str | None:
         (types.is_decimal, _NUMERIC),
         (is_text, _CATEGORY),
         (types.is_date, _CATEGORY),
+        (types.is_timestamp, _CATEGORY),
         (types.is_null, _CATEGORY),
     )
     return next((block for fits, block in guesses if fits(kind)), None)

@@ -26,6 +26,8 @@ _NUMBER = re.compile(
     rb"[+-]?([0-9]++(\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]++)?|[+-]?inf(inity)?", re.I
 )
 
+_CLOSING_ZEROS = (r"\.0+$|(\.[0-9]*[1-9])0+$", r"\1")
+
 
 class Encoded(NamedTuple):
     """Leaf codes of some records; `keep` marks those not left out (None: all are kept)."""
@@ -145,11 +147,23 @@ def _comparable(array: Any, name: str) -> Any:
     array = plain_array(array)
     if pa.types.is_date(array.type):
         array = array.cast(pa.large_string())  # Python knows fewer dates than Arrow does
+    if pa.types.is_timestamp(array.type):
+        array = _write_times(array)
     if is_text(array.type):
         return array.cast(pa.large_binary())
     if _is_number(array.type):
         return array
     raise _unusable(array.type, name, "text, numbers, dates or truth values")
+
+
+def _write_times(array: Any) -> Any:
+    """Write points in time as `2024-02-29 12:00:00`, with decimals of seconds if there are any.
+
+    Those with a time zone are written in UTC, with a Z at the end.
+    """
+    naive = array.cast(pa.timestamp(array.type.unit))  # in UTC
+    texts = pc.replace_substring_regex(naive.cast(pa.large_string()), *_CLOSING_ZEROS)
+    return texts if array.type.tz is None else pc.replace_substring_regex(texts, "$", "Z")
 
 
 def _scalars(array: Any) -> Iterable[object]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpublish.data.engines.addresses import is_address, local_path, open_address
 from dpublish.data.engines.arrow_reader import (
     ARROW_ENDINGS,
     PARQUET_ENDINGS,
@@ -58,7 +59,10 @@ def open_table(
 
     Args:
         source: A path (CSV, TSV, Parquet, Arrow/Feather, a DuckDB file; for all but the last
-            also a pattern such as `"part-*.parquet"` or a folder), a pandas or Polars table,
+            also a pattern such as `"part-*.parquet"` or a folder), an address (of PostgreSQL,
+            `"postgresql://user@host/db"`; of any database with an ADBC driver,
+            `"adbc:sqlite:people.sqlite"`; of files in an object store,
+            `"s3://bucket/part-*.parquet"`; none may hold a password), a pandas or Polars table,
             a PyArrow table or reader, a DuckDB relation, a Spark DataFrame (its rows stay on
             the cluster), anything else that hands out an Arrow stream, or an open binary file
             or pipe of CSV lines (`sys.stdin.buffer`), which is read once and kept in memory.
@@ -67,11 +71,13 @@ def open_table(
             ("1.50" or 1.5) depends on all others of its column, unless they are told to read
             text.
         schema: What is publicly known about the rows.  Columns it does not name are not read.
-        table: Which table of a DuckDB file to read.
+        table: Which table of a DuckDB file or of a database to read.
         sql: A SELECT whose result is the table (`unnest` makes rows of a column of lists).
             The records to protect are the rows of the result, so it must make each of them
             from one person's record, and no row may make it fail.  It may read CSV and JSON
-            only with `auto_detect = false`, for else one row decides how all are read.
+            only with `auto_detect = false`, for else one row decides how all are read.  It runs
+            in DuckDB, or in the database that `source` is the address of; PostgreSQL's plan of it
+            must not have a step that mixes rows.
         cache: Keep encoded columns in memory (1 to 4 bytes a value); without it the source is
             read again for every sum, and memory stays small.
         threads: How many cores may work on a large table (None: all that this process may
@@ -123,7 +129,9 @@ def find_source(
 
     `wanted` are the columns that will be read (None: all).
     """
-    path = fspath(source) if isinstance(source, (str, PathLike)) else None
+    path = local_path(fspath(source)) if isinstance(source, (str, PathLike)) else None
+    if path is not None and is_address(path):
+        return open_address(path, wanted, table=table, sql=sql)
     is_database = path is not None and path.endswith(DATABASE_ENDINGS)
     if sql is not None:
         if table is not None or not (is_database or source is None):

@@ -22,7 +22,7 @@ import csv
 import gzip
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path
@@ -46,16 +46,25 @@ _DAMAGES = (OSError, EOFError, zlib.error)  # what a file raises that is cut off
 class CsvSource:
     """Rows of one CSV file; `wanted` are the columns that will be asked for (None: all).
 
-    Every scan reads all of them: whether a record is left out may depend on each.
+    Every scan reads all of them: whether a record is left out may depend on each.  A file that is
+    not on this machine comes with its own `state`, and is opened by `open_bytes`.
     """
 
     rescan: Rescan = "costly"  # a second scan parses the whole file again
 
-    def __init__(self, path: str, wanted: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        wanted: Sequence[str] | None = None,
+        *,
+        state: FileState | None = None,
+        open_bytes: Callable[[str], BufferedIOBase] | None = None,
+    ) -> None:
         self.label = path
-        self._state = FileState(path)
+        self._state = state or FileState(path)
+        self._open_bytes = open_bytes or _open_bytes
         try:
-            with _open_bytes(path) as file:
+            with self._open_bytes(path) as file:
                 line = _read_line(file)
         except _DAMAGES:
             raise UnreadableData(f"{path} cannot be opened") from None
@@ -67,10 +76,16 @@ class CsvSource:
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read some columns as Arrow record batches."""
-        return CsvPiece(self.label, self._state, self._layout).scan(columns)
+        piece = CsvPiece(self.label, self._state, self._layout, open_bytes=self._open_bytes)
+        return piece.scan(columns)
 
     def cut(self) -> Sequence[Piece]:
-        """Return the file as one piece: it cannot be cut without guessing where quotes open."""
+        """Return the file as one piece: it cannot be cut without guessing where quotes open.
+
+        A file that is not on this machine is read by this process.
+        """
+        if self._open_bytes is not _open_bytes:
+            return []
         self._state.require_same()
         size = quietly(lambda: os.path.getsize(self.label), unreadable(self.label))
         weight = size // (8 * len(self._layout.names))
@@ -82,7 +97,7 @@ class CsvSource:
         For the owner only: the answer depends on rows.
         """
         try:
-            with _open_bytes(self.label) as file:
+            with self._open_bytes(self.label) as file:
                 _read_line(file)
                 return self._layout.has_odd_lines(file)
         except _DAMAGES:
@@ -154,6 +169,11 @@ class _Layout:
         return any(are_odd(records, len(self.names)) for records in pieces)
 
 
+def _open_bytes(path: str) -> BufferedIOBase:
+    """Open a file for reading, unpacking it if it is zipped."""
+    return gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")
+
+
 @dataclass(frozen=True)
 class CsvPiece:
     """A whole CSV file, for another process to read; where rows are, and no row itself."""
@@ -164,6 +184,7 @@ class CsvPiece:
     state: FileState
     layout: _Layout
     weight: int = 0
+    open_bytes: Callable[[str], BufferedIOBase] = _open_bytes
 
     @property
     def header(self) -> pa.Schema:
@@ -175,14 +196,9 @@ class CsvPiece:
         return self.state.guard(self._read(columns))
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        with _open_bytes(self.label) as file:
+        with self.open_bytes(self.label) as file:
             _read_line(file)
             yield from self.layout.read(file, columns)
-
-
-def _open_bytes(path: str) -> BufferedIOBase:
-    """Open a file for reading, unpacking it if it is zipped."""
-    return gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")
 
 
 def _require_waiting(file: BufferedIOBase, label: str) -> None:

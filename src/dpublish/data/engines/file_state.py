@@ -6,7 +6,7 @@ about the file that whoever changed it knows; they are compared, never shown.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import TypeVar
 
 from dpublish.errors import UnreadableData
@@ -14,12 +14,22 @@ from dpublish.errors import UnreadableData
 T = TypeVar("T")
 
 
-class FileState:
-    """Which file lies at a path, its length, and when it was written last."""
+def look_at(path: str) -> Hashable | None:
+    """Return which file of this machine lies at a path, its length, and when it was written."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
-    def __init__(self, path: str) -> None:
+
+class FileState:
+    """What `look` saw at a path when it was opened; for a file that is gone it sees None."""
+
+    def __init__(self, path: str, look: Callable[[str], Hashable | None] = look_at) -> None:
         self._path = path
-        self._seen = _look(path)
+        self._look = look
+        self._seen = look(path)
 
     def guard(self, rows: Iterator[T]) -> Iterator[T]:
         """Yield what is read from the file, unless the file is another now or at the end."""
@@ -29,13 +39,5 @@ class FileState:
 
     def require_same(self) -> None:
         """Refuse a file that is another now."""
-        if self._seen is None or _look(self._path) != self._seen:
+        if self._seen is None or self._look(self._path) != self._seen:
             raise UnreadableData(f"{self._path} was changed while it was being read; open it anew")
-
-
-def _look(path: str) -> tuple[int, int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns

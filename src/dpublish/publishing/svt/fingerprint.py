@@ -7,6 +7,7 @@ from hashlib import sha256
 from os import PathLike, fspath
 from pathlib import Path
 
+from dpublish.data.engines.addresses import is_address
 from dpublish.data.sources import DATABASE_ENDINGS, find_files
 from dpublish.errors import InvalidParameter, UnreadableData
 
@@ -16,7 +17,7 @@ _BLOCK = 1 << 20
 def fingerprint(source: str | PathLike[str]) -> str:
     """Hash all files that a path, a pattern or a folder stands for, in the order of their names."""
     path = fspath(source)
-    if not isinstance(path, str) or path.endswith(DATABASE_ENDINGS):
+    if not isinstance(path, str) or path.endswith(DATABASE_ENDINGS) or is_address(path):
         raise InvalidParameter(
             "an interactive run reads its table again for every query: name files of rows (CSV, "
             "Parquet or Arrow), by a path, a pattern or a folder"
