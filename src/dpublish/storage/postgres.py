@@ -127,9 +127,8 @@ class SchemaKind:
             except driver.errors.InsufficientPrivilege:
                 advice = "cannot be created: your role needs CREATE on the database"
                 raise self.unusable(address, advice) from None
-            connection.execute(f"COMMENT ON SCHEMA {name} IS '{self.mark} {self.format}'")
-            for statement in self.tables:
-                connection.execute(statement.replace("{schema}", name))
+            mark = f"COMMENT ON SCHEMA {name} IS '{self.mark} {self.format}'"
+            connection.execute("; ".join((mark, *self.tables)).replace("{schema}", name))
             yield connection
             connection.execute("COMMIT")
         finally:
@@ -138,7 +137,8 @@ class SchemaKind:
     def require_kind(self, address: Address, connection: "psycopg.Connection[Any]") -> int:
         """Refuse a schema that is something else, or of a format that is not known."""
         row = connection.execute(
-            "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s",
+            "SELECT obj_description(oid, 'pg_namespace'), has_schema_privilege(oid, 'USAGE') "
+            "FROM pg_namespace WHERE nspname = %s",
             (address.schema,),
         ).fetchone()
         if row is None:
@@ -152,6 +152,8 @@ class SchemaKind:
             raise self.unusable(address, advice)
         if int(version) < self.format:
             raise self.unusable(address, f"has format {version}, which this version does not read")
+        if not row[1]:
+            raise self.unusable(address, (_ADVICE | dict(self.advice))["42501"])
         return int(version)
 
 
