@@ -17,11 +17,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import RLock
 from typing import Any, ClassVar
-from weakref import WeakSet
 
 from dpublish.errors import DPublishError
+from dpublish.storage.database import OpenDatabase
 from dpublish.storage.files import printable
 
 _ADVICE = {
@@ -43,9 +42,10 @@ class FileKind:
         content: What the file is, where another file is not: `a ledger`.
         maker: The command that makes one.
         application: The mark in the file's header.
-        format: The version that this version of dpublish writes and reads.
+        format: The version that this version of dpublish writes.
         tables: The statements that make its tables, indexes and triggers.
         error: The error for a file that cannot be used.
+        newest: The newest version that this version of dpublish reads; `format` if None.
         tampered: The error for a change that the tables refuse; the file is damaged if None.
         advice: What to say, by SQLite's code, instead of the usual advice.
         older: What to say of a file in an older format.
@@ -59,6 +59,7 @@ class FileKind:
     format: int
     tables: tuple[str, ...]
     error: type[DPublishError]
+    newest: int | None = None
     tampered: type[DPublishError] | None = None
     advice: Mapping[int, str] = field(default_factory=dict)
     older: str = "which this version does not read"
@@ -167,25 +168,28 @@ class FileKind:
             raise self.unusable(path, f"is not {self.content}: {why}")
         if version < 1:
             raise self.unusable(path, f"is not {self.content}: there is no format {version}")
-        if version > self.format:
-            newer = f"newer than {self.format}: upgrade dpublish"
+        if version > (newest := self.newest or self.format):
+            newer = f"newer than {newest}: upgrade dpublish"
             raise self.unusable(path, f"has format {version}, {newer}")
         if version < self.format:
             raise self.unusable(path, f"has format {version}, {self.older}")
 
 
-class Database:
+class Database(OpenDatabase):
     """An open file of one kind; may be shared by threads, but not carried over a fork."""
 
     kind: ClassVar[FileKind]
 
     def __init__(self, path: Path, wait_seconds: float = 30) -> None:
         self.path = path.absolute()  # the process may go to another folder
-        self._lock = RLock()
-        self._is_in_use = False
         self._identity = self.kind.identify(self.path)
         self._connection = self.kind.open(self.path, wait_seconds)
-        _OPEN.add(self)
+        super().__init__()
+
+    @property
+    def shown(self) -> str:
+        """The path, in one line."""
+        return printable(self.path)
 
     def close(self) -> None:
         """Close the file; harmless if that was done before."""
@@ -226,20 +230,6 @@ class Database:
     def change(self, statement: str, *values: object) -> int:
         """Change something within a transaction that is open; return how many rows changed."""
         return self._connection.execute(statement, values).rowcount
-
-    def hold(self) -> None:
-        """Keep every thread from using the file, until `let_go`."""
-        self._lock.acquire()
-
-    def let_go(self) -> None:
-        """End `hold`."""
-        self._lock.release()
-
-    def _begun(self) -> None:
-        """Note that a transaction has begun."""
-
-    def _committed(self) -> None:
-        """Note that a transaction has ended well."""
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
@@ -292,26 +282,3 @@ def _connect(path: Path, wait_seconds: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-_OPEN: WeakSet[Database] = WeakSet()
-_HELD: list[Database] = []
-
-
-def _hold_all() -> None:
-    # A child that is forked in the middle of a change, and closes the file when it ends, would
-    # wait forever for the thread that was changing it, or take its change back.
-    for database in list(_OPEN):
-        database.hold()
-        _HELD.append(database)
-
-
-def _let_go_of_all() -> None:
-    while _HELD:
-        _HELD.pop().let_go()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_hold_all, after_in_parent=_let_go_of_all, after_in_child=_let_go_of_all
-    )

@@ -44,6 +44,7 @@ from dpublish.publishing.streams.grant import (
 from dpublish.publishing.streams.state import STARTING, STOPPED, StreamFile, hold
 from dpublish.publishing.table import read_epsilon
 from dpublish.randomness import secure
+from dpublish.storage.address import whole_location
 from dpublish.storage.lock import FileLock
 
 AnyPath = str | os.PathLike[str]
@@ -92,7 +93,7 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
         request = Request(
             method,
             schema,
-            ledger=str(Path(ledger).absolute()),
+            ledger=whole_location(ledger),
             dataset=dataset,
             epsilon=exact,
             output=str(Path(output).absolute()),
@@ -124,13 +125,13 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
         """
         file_path = Path(path).absolute()
         StreamFile.kind.identify(file_path)  # before a lock is left beside what is not there
-        new_ledger = None if ledger is None else Path(ledger).absolute()
+        new_ledger = None if ledger is None else whole_location(ledger)
         new_output = None if output is None else Path(output).absolute()
         return _locked(file_path, lambda lock: cls._resume(file_path, lock, new_ledger, new_output))
 
     @classmethod
     def _resume(
-        cls, path: Path, lock: FileLock, ledger: Path | None, output: Path | None
+        cls, path: Path, lock: FileLock, ledger: str | None, output: Path | None
     ) -> "StreamOperator":
         file = StreamFile(path)
         try:
@@ -140,7 +141,7 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
                     "the same options"
                 )
             operator = cls(path, lock, file)
-            operator._settle(ledger or Path(file.text("ledger")), output)
+            operator._settle(ledger or file.text("ledger"), output)
         except BaseException:
             file.close()
             raise
@@ -226,7 +227,7 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
         """
         write_pages(self.folder, signing_key(sign))
 
-    def _settle(self, ledger: Path, output: Path | None) -> None:
+    def _settle(self, ledger: str, output: Path | None) -> None:
         """Make sure that ledger, state and folder belong together, and finish what is open."""
         file, stream = self._file, self.stream
         check_grant(ledger, stream.receipt)
@@ -240,7 +241,7 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
         record_stream(ledger, stream.receipt, hashlib.sha256(head).hexdigest())
         now = datetime.now(UTC).isoformat(timespec="seconds")
         about = {"pid": os.getpid(), "host": socket.gethostname(), "since": now}
-        file.put(operator=about | {"token": self._token}, ledger=str(ledger))
+        file.put(operator=about | {"token": self._token}, ledger=ledger)
         self._deliver()
 
     def _require_next(self, label: str, allow_new_labels: bool) -> None:
