@@ -268,7 +268,7 @@ def test_a_full_disk_is_noticed_before_a_row_is_read(workspace, monkeypatch):
 
 
 def test_a_step_that_cannot_be_delivered_is_kept_and_delivered_later(workspace, state, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     with start(workspace) as operator:
