@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 SETTING_ALIASES = {"epsilon_column": "preference"}
 """Settings by the names that people look for."""
+_ADDRESS = "postgresql://"  # how the address of a ledger on a server begins
 
 
 class Group(click.Group):
@@ -122,3 +123,13 @@ def complete_files(ctx: click.Context, param: click.Parameter, incomplete: str) 
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(incomplete, type="file")]
+
+
+def complete_ledgers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Let the shell complete the name of a ledger: a file, or the beginning of an address."""
+    from click.shell_completion import CompletionItem
+
+    if incomplete.startswith(_ADDRESS):
+        return []
+    begun = [CompletionItem(_ADDRESS)] if incomplete and _ADDRESS.startswith(incomplete) else []
+    return begun + complete_files(ctx, param, incomplete)

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from dpublish.cli.group import Group, complete_files
+from dpublish.cli.group import Group, complete_files, complete_ledgers
 from dpublish.cli.level_use import say_level_use
-from dpublish.cli.output import json_option, say, say_json, say_table, say_warnings
+from dpublish.cli.output import F, json_option, say, say_json, say_table, say_warnings
 from dpublish.core.folder.folder import differences, folder_hash, load
 from dpublish.errors import (
     CorruptRelease,
@@ -25,12 +25,38 @@ from dpublish.privacy.budget import Grant
 from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_short
 from dpublish.privacy.receipt import Receipt
 
-_path = click.argument("path", shell_complete=complete_files)
+_path = click.argument("path", shell_complete=complete_ledgers)
+
+
+def _role_options(function: F) -> F:
+    """Add the roles of a PostgreSQL server to which a new ledger is opened."""
+    for option in (
+        click.option(
+            "--reader",
+            "readers",
+            multiple=True,
+            metavar="ROLE",
+            help="On a server: a role that may show and verify.",
+        ),
+        click.option(
+            "--writer",
+            "writers",
+            multiple=True,
+            metavar="ROLE",
+            help="On a server: a role that may grant and publish, but change nothing.",
+        ),
+    ):
+        function = option(function)
+    return function
 
 
 @click.group(cls=Group)
 def ledger() -> None:
-    """Keep the ledger: set caps, show what was spent, and verify that no entry was altered."""
+    """Keep the ledger: set caps, show what was spent, and verify that no entry was altered.
+
+    PATH is a file, or the address of a database that a team shares:
+    postgresql://HOST/DATABASE (without a password; see PGPASSFILE).
+    """
 
 
 @ledger.command()
@@ -41,9 +67,12 @@ def ledger() -> None:
     "written to and checked against.",
     shell_complete=complete_files,
 )
-def create(path: str, anchor: str | None) -> None:
-    """Start a new ledger file."""
-    Ledger.create(path, anchor=anchor).close()
+@_role_options
+def create(
+    path: str, anchor: str | None, writers: tuple[str, ...], readers: tuple[str, ...]
+) -> None:
+    """Start a new ledger, in a file or on a PostgreSQL server."""
+    Ledger.create(path, anchor=anchor, writers=writers, readers=readers).close()
     beside = "" if anchor is None else f" with its anchor {anchor}"
     say(f"created {path}{beside}; next: dpublish ledger add {path} NAME --cap 2.0")
 
@@ -60,6 +89,26 @@ def set_anchor(path: str, file: str, lost: bool) -> None:
     with Ledger(path) as books:
         books.set_anchor(file, lost=lost)
     say(f"every change of {path} is now also written to {file}, and checked against it")
+
+
+@ledger.command()
+@click.argument("source", shell_complete=complete_ledgers)
+@click.argument("target", shell_complete=complete_ledgers)
+@_role_options
+def copy(source: str, target: str, writers: tuple[str, ...], readers: tuple[str, ...]) -> None:
+    """Move a ledger to TARGET, and close SOURCE for good.
+
+    From a file to a server, or back, with all entries.  Two ledgers that both grant would overspend together, so
+    SOURCE is closed by an entry that TARGET begins with.  If the command is interrupted, repeat it.
+    """
+    with Ledger(source) as books:
+        books.move_to(target, writers=writers, readers=readers)
+    with Ledger(target) as books:
+        result = books.verify()
+    if not result.is_intact:
+        raise LedgerTampered(f"{target} is not to be trusted: {'; '.join(result.problems)}")
+    say(f"{result.entries:,} entries, head {result.head}")
+    say(f"{source} is closed; from now on use {target}")
 
 
 @ledger.command()

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
-from dpublish.cli.group import SETTING_ALIASES, complete_files, complete_methods
+from dpublish.cli.group import SETTING_ALIASES, complete_files, complete_ledgers, complete_methods
 from dpublish.core.method import Progress
 from dpublish.errors import InputError, InvalidParameter
 
@@ -192,8 +192,8 @@ def payment_options(function: F) -> F:
             "--ledger",
             "ledger_path",
             required=True,
-            help="The ledger file.",
-            shell_complete=complete_files,
+            help="The ledger: a file, or postgresql://HOST/DATABASE.",
+            shell_complete=complete_ledgers,
         ),
     ):
         function = option(function)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from dpublish.cli.group import Group, MethodCommand, complete_files
+from dpublish.cli.group import Group, MethodCommand, complete_files, complete_ledgers
 from dpublish.cli.output import (
     FREE_SETTINGS,
     json_option,
@@ -49,8 +49,8 @@ _state = click.argument("state", shell_complete=complete_files)
 _ledger = click.option(
     "--ledger",
     "ledger_path",
-    help="The ledger, if it was moved.",
-    shell_complete=complete_files,
+    help="The ledger, if it was moved: a file, or postgresql://HOST/DATABASE.",
+    shell_complete=complete_ledgers,
 )
 
 

@@ -6,7 +6,7 @@ import click
 import numpy as np
 
 from dpublish.accuracy.intervals import half_width, require_confidence
-from dpublish.cli.group import Group, complete_files
+from dpublish.cli.group import Group, complete_files, complete_ledgers
 from dpublish.cli.output import json_option, say, say_json, standing
 from dpublish.data.schema_file import load_schema
 from dpublish.errors import InvalidParameter
@@ -19,8 +19,8 @@ _folder = click.argument("folder", shell_complete=complete_files)
 _ledger = click.option(
     "--ledger",
     "ledger_path",
-    help="The ledger file, if it was moved.",
-    shell_complete=complete_files,
+    help="The ledger, if it was moved: a file, or postgresql://HOST/DATABASE.",
+    shell_complete=complete_ledgers,
 )
 
 
@@ -65,7 +65,10 @@ def svt() -> None:
     "--numeric-share", help='Part of epsilon, such as 1/3, for noisy counts of what is "above".'
 )
 @click.option(
-    "--ledger", "ledger_path", help="The ledger file that pays.", shell_complete=complete_files
+    "--ledger",
+    "ledger_path",
+    help="The ledger that pays: a file, or postgresql://HOST/DATABASE.",
+    shell_complete=complete_ledgers,
 )
 @click.option("--dataset", help="Which dataset of the ledger pays.")
 @click.option("--purpose", default="", help="What it is for; kept in the ledger.")

@@ -12,8 +12,10 @@ from typing import Any
 from dpublish.ledger.chain import (
     Added,
     CapChanged,
+    Continued,
     Entry,
     Granted,
+    Moved,
     Published,
     Totals,
     is_one_line,
@@ -168,11 +170,16 @@ class Books:
 
     accounts: dict[str, Account] = field(default_factory=dict)
     release_ids: set[str] = field(default_factory=set)
+    is_moved: bool = False
+    """Whether the entry before closed the ledger, so that it goes on elsewhere only."""
 
     def enter(self, entry: Entry) -> Iterator[str]:
         """Enter the next entry and say what is wrong with it."""
         try:
             content = entry.content()
+            if isinstance(content, Continued) is not self.is_moved:
+                yield "a ledger that was moved goes on by an entry that says so, and only then"
+            self.is_moved = isinstance(content, Moved)
             if isinstance(content, Totals):
                 yield from _text_problems(entry, content)
                 yield from self._changed(entry, content)

@@ -23,6 +23,7 @@ from dpublish.privacy.levels import LevelAmounts
 from dpublish.privacy.neighbors import Neighbors
 
 FORMAT = 4  # grants say what they hide, which earlier formats did not
+MOVED_FORMAT = 5  # the chain has been moved, which programs of format 4 do not understand
 ORIGIN = "0" * 64  # what the first entry names as the hash before it
 
 LevelsText = tuple[tuple[str, str], ...]
@@ -101,6 +102,20 @@ class Anchored(Body, frozen=True, kw_only=True):
     lost: bool
 
 
+class Moved(Body, frozen=True, kw_only=True):
+    """The ledger was closed, to go on at `to`; nothing follows this entry here."""
+
+    kind = "move"
+    to: str
+
+
+class Continued(Body, frozen=True, kw_only=True):
+    """The ledger goes on here, with all entries of the one at `source`."""
+
+    kind = "continue"
+    source: str
+
+
 class Totals(Body, frozen=True, kw_only=True):
     """What every entry about a dataset holds: its account as it stands after the entry.
 
@@ -152,7 +167,7 @@ class Published(Totals, frozen=True, kw_only=True):
     release_hash: str
 
 
-_KINDS = (Created, Anchored, Added, CapChanged, Granted, Published)
+_KINDS = (Created, Anchored, Moved, Continued, Added, CapChanged, Granted, Published)
 _BODIES: dict[str, type[Body]] = {body.kind: body for body in _KINDS}
 
 

@@ -1,17 +1,17 @@
 """A ledger remembers what was guaranteed: it grants budgets by debiting them first.
 
-One file keeps, for every dataset, a cap on epsilon and every grant made against it.  A grant
-is on the disk before its budget exists, so that nothing which happens later, a crash, a kill,
-a second process, can spend what was not debited.  Entries are never edited; `verify` shows
-whether someone did.
+One file, or one schema on a server that a team shares, keeps for every dataset a cap on epsilon
+and every grant made against it.  A grant is on the disk before its budget exists, so that nothing
+which happens later, a crash, a kill, a second process, can spend what was not debited.  Entries
+are never edited; `verify` shows whether someone did.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -33,12 +33,13 @@ from dpublish.ledger.debit import (
     require_word,
     totals,
 )
+from dpublish.ledger.opening import Draft, Location, create_store, drafting, open_store
 from dpublish.ledger.store import (
-    LedgerStore,
     add_up,
     dataset_names,
     find_anchor,
     find_grant,
+    find_move,
     hash_in,
     intact_head,
     is_release_known,
@@ -47,17 +48,17 @@ from dpublish.ledger.store import (
     require_account,
     tampered,
 )
-from dpublish.ledger.verify import Verification, tell_lost, verify_store
+from dpublish.ledger.verify import Verification, tell_lost, tell_move, verify_store
 from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short
 from dpublish.privacy.levels import LevelAmounts, largest, parse_amounts, parse_levels
 from dpublish.privacy.neighbors import Neighbors, PersonalRecord
 from dpublish.randomness import RandomSource
-from dpublish.storage.files import others_may_write
+from dpublish.storage.address import is_address, shown_location, whole_location
 
 
 class Ledger:
-    """An open ledger file.
+    """An open ledger, at a path or at an address such as `postgresql://db.example.org/books`.
 
     >>> import tempfile; from dpublish.randomness import secure
     >>> from dpublish.privacy.neighbors import AddRemoveRecord
@@ -71,9 +72,9 @@ class Ledger:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, clock: Clock | None = None, wait_seconds: float = 30
+        self, path: Location, *, clock: Clock | None = None, wait_seconds: float = 30
     ) -> None:
-        self._store = LedgerStore(Path(path), wait_seconds)
+        self._store = open_store(path, wait_seconds)
         self._clock = clock
         self._searched = 0  # entries among which an anchor was looked for
         self._anchor: Anchor | None = None
@@ -81,19 +82,22 @@ class Ledger:
     @classmethod
     def create(
         cls,
-        path: str | os.PathLike[str],
+        path: Location,
         *,
         anchor: str | os.PathLike[str] | None = None,
         clock: Clock | None = None,
         wait_seconds: float = 30,
+        writers: Sequence[str] = (),
+        readers: Sequence[str] = (),
     ) -> Ledger:
-        """Make a new ledger file, and its `anchor` elsewhere; what is there is never replaced.
+        """Make a new ledger, and its `anchor` elsewhere; what is there is never replaced.
 
         With an anchor, every change is also written to that second file and checked against
-        it, so that entries which were cut off the end are missed.
+        it, so that entries which were cut off the end are missed.  On a server, `writers` are
+        roles that may grant and publish, and `readers` are roles that may show and verify.
         """
         body = chain.Created()
-        if anchor is not None and Path(anchor).resolve() == Path(path).resolve():
+        if anchor is not None and _is_same_file(anchor, path):
             raise InvalidParameter("ledger and anchor must be different files")
         if anchor is not None:
             body = chain.Created(anchor=_whole_path(anchor))
@@ -101,7 +105,7 @@ class Ledger:
         if isinstance(body.anchor, str):
             Anchor(Path(body.anchor)).create(first.hash, first)
         try:
-            LedgerStore.create(Path(path), first)
+            create_store(path, first, writers=writers, readers=readers)
         except BaseException:
             if isinstance(body.anchor, str):
                 Path(body.anchor).unlink(missing_ok=True)
@@ -120,10 +124,10 @@ class Ledger:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Ledger({str(self._store.path)!r})"
+        return f"Ledger({self._store.shown!r})"
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file, or of the connection."""
         self._store.close()
 
     def add(
@@ -154,7 +158,7 @@ class Ledger:
         """
         location = _whole_path(path)
         with self._store.writing():
-            head = intact_head(self._store)
+            head = self._open_head()
             before = self._find_anchor(head)
             if before is not None and str(before.path) == location:
                 raise InvalidParameter(f"{before.name} is this ledger's anchor already")
@@ -168,6 +172,71 @@ class Ledger:
             anchor.prepare(entry)
         self._confirm(anchor, entry)
 
+    def move_to(
+        self, target: Location, *, writers: Sequence[str] = (), readers: Sequence[str] = ()
+    ) -> None:
+        """Close this ledger for good and go on, with all its entries, in a new one at `target`.
+
+        Two ledgers that both grant would overspend together.  So this one is closed first, by an
+        entry that is part of the chain, and the other one begins with it.  After a kill in
+        between neither grants; the same call again makes the other one.
+        """
+        to = shown_location(whole_location(target))
+        require_text(target=to)
+        if problems := self.verify().problems:
+            raise tampered(problems[0])
+        with self._store.reading():
+            known = find_move(self._store)
+        if known is not None and known[1].to != to:
+            raise LedgerUnavailable(
+                f"the ledger {self._store.shown} is closed: {tell_move(*known)}; name that one"
+            )
+        try:
+            with drafting(target, writers=writers, readers=readers) as draft:
+                if known is None:
+                    self._close_for(to)
+                confirm = self._continue_in(draft)
+        except LedgerUnavailable as error:
+            if known is not None and self._is_continued_at(target):
+                return  # the call that closed this ledger had come that far
+            if known is not None or self._is_closed:
+                error.add_note(f"{self._store.shown} is closed by now: repeat the command")
+            raise
+        confirm()
+
+    def _close_for(self, to: str) -> None:
+        with self._changing():
+            self._append("", chain.Moved(to=to))
+            self._store.mark_moved()
+
+    @property
+    def _is_closed(self) -> bool:
+        with self._store.reading():
+            return find_move(self._store) is not None
+
+    def _continue_in(self, draft: Draft) -> Callable[[], None]:
+        """Write all entries to a new ledger, and that it goes on there; tell the anchor, too."""
+        with self._store.reading():
+            head = intact_head(self._store)
+            anchor = self._find_anchor(head)
+            if anchor is not None:
+                self._catch_up(anchor, head)
+            entries, fingerprints = tuple(self._store.entries()), self._store.fingerprints()
+        body = chain.Continued(source=self._store.shown)
+        entry = chain.seal(head.entries + 1, stamp(self._clock), "", body, head.hash)
+        if anchor is not None:
+            anchor.prepare(entry)
+        copied = [(each, fingerprints.get(each.number)) for each in (*entries, entry)]
+        draft.fill(copied)
+        return lambda: None if anchor is None else self._confirm(anchor, entry)
+
+    def _is_continued_at(self, target: Location) -> bool:
+        with self._store.reading():
+            entries = tuple(self._store.entries())
+        with closing(open_store(target, 30)) as other, other.reading():
+            found = tuple(other.entries("number <= ?", len(entries) + 1))
+        return found[:-1] == entries and found[-1].kind == chain.Continued.kind
+
     @property
     def anchor(self) -> Path | None:
         """Where the ledger has its anchor, if it has one."""
@@ -180,6 +249,7 @@ class Ledger:
             head = intact_head(self._store)
             anchor = self._find_anchor(head)
             told = [tell_lost(number) for number in lost_anchors(self._store)]
+            told += [] if (move := find_move(self._store)) is None else [tell_move(*move)]
             try:
                 if anchor is not None:
                     self._check(anchor, head)
@@ -314,7 +384,7 @@ class Ledger:
             return dataset_names(self._store)
 
     def entries(self) -> tuple[Entry, ...]:
-        """Read every entry as it stands in the file, without judging it."""
+        """Read every entry as it stands, without judging it."""
         with self._store.reading():
             return tuple(self._store.entries())
 
@@ -391,9 +461,9 @@ class Ledger:
         if not isinstance(hides, Neighbors):
             raise InvalidParameter("hides must say what is hidden, such as AddRemoveRecord()")
         require_secure(rng)
-        for text in others_may_write(self._store.path, "the ledger"):
-            warnings.warn(text, LedgerExposed, stacklevel=3)
         with self._changing():
+            for text in self._store.exposed():
+                warnings.warn(text, LedgerExposed, stacklevel=3)
             account = self._require_account(dataset)
             require_same_levels(dataset, account, amounts)
             fix_notion(dataset, account, hides)
@@ -416,7 +486,7 @@ class Ledger:
     def _changing(self) -> Iterator[None]:
         """Change the ledger, and tell its anchor before that is committed and after it."""
         with self._store.writing():
-            head = intact_head(self._store)
+            head = self._open_head()
             anchor = self._find_anchor(head)
             if anchor is not None:
                 self._catch_up(anchor, head)
@@ -426,6 +496,15 @@ class Ledger:
                 anchor.prepare(entry)
         if anchor is not None and entry.number > head.entries:
             self._confirm(anchor, entry)
+
+    def _open_head(self) -> Head:
+        """Read the head of a ledger that may be changed; refuse one that was moved."""
+        head = intact_head(self._store)
+        if (move := find_move(self._store)) is not None:
+            raise LedgerUnavailable(
+                f"the ledger {self._store.shown} is closed: {tell_move(*move)}; use that one"
+            )
+        return head
 
     def _find_anchor(self, head: Head) -> Anchor | None:
         if self._searched < head.entries:
@@ -495,6 +574,10 @@ class Ledger:
         if found is None:
             raise InvalidParameter("the grant is not one of this ledger's")
         return found
+
+
+def _is_same_file(anchor: str | os.PathLike[str], path: Location) -> bool:
+    return not is_address(path) and Path(anchor).resolve() == Path(path).resolve()
 
 
 def _whole_path(path: str | os.PathLike[str]) -> str:

@@ -1,29 +1,28 @@
-"""The store behind a ledger: one SQLite database that is only ever appended to.
+"""The store behind a ledger: entries that are only ever appended, and the lookups on them.
 
-Triggers are a guard rail for honest mistakes: the chain of hashes is what shows the work of
-someone who removes the rail.  Below the store stand the lookups that every grant needs: they
-read the end of the ledger, or one entry, without adding all of it up.
+`sqlite_store.py` keeps them in a file, `postgres_store.py` on a server.  Triggers are a guard rail
+for honest mistakes: the chain of hashes is what shows the work of someone who removes the rail.
+Below the store stand the lookups that every grant needs: they read the end of the ledger, or one
+entry, without adding all of it up.
 """
 
 import json
-import sqlite3
-from collections import Counter
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import ClassVar
 
-from dpublish.errors import InvalidParameter, LedgerTampered, LedgerUnavailable, require_known
+from dpublish.errors import InvalidParameter, LedgerTampered, require_known
 from dpublish.ledger.account import Account, Books, GrantStatus, closed, granted
 from dpublish.ledger.chain import (
-    FORMAT,
-    ORIGIN,
     Anchored,
     Body,
     Created,
     Entry,
     Granted,
     Head,
+    Moved,
     Published,
     Totals,
     read_levels,
@@ -31,69 +30,19 @@ from dpublish.ledger.chain import (
 )
 from dpublish.privacy.budget import Grant
 from dpublish.privacy.epsilon import read_exact
-from dpublish.storage.sqlite import Database, FileKind
+from dpublish.storage.database import OpenDatabase
 
 TABLES = frozenset({"entries", "head", "fingerprints"})
+INSERT_ENTRY = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)"
+INSERT_FINGERPRINT = "INSERT INTO fingerprints VALUES (?, ?, ?)"
 
-_PARTS = "SELECT type, name, tbl_name, sql FROM sqlite_master"
-_GUARDS = {
-    "entry_follows_head": """BEFORE INSERT ON entries WHEN NOT EXISTS (
-        SELECT 1 FROM head WHERE NEW.number = entries + 1 AND NEW.previous = hash)""",
-    "entry_is_final": "BEFORE UPDATE ON entries",
-    "entry_stays": "BEFORE DELETE ON entries",
-    "head_is_one": "BEFORE INSERT ON head WHEN EXISTS (SELECT 1 FROM head)",
-    "head_follows_entry": """BEFORE UPDATE ON head WHEN NEW.entries <> OLD.entries + 1
-        OR NOT EXISTS (SELECT 1 FROM entries WHERE number = NEW.entries AND hash = NEW.hash)""",
-    "head_stays": "BEFORE DELETE ON head",
-    "fingerprint_is_new": """BEFORE INSERT ON fingerprints WHEN
-        NEW.entry IS NOT (SELECT entries FROM head)
-        OR EXISTS (SELECT 1 FROM fingerprints WHERE entry = NEW.entry)""",
-    "fingerprint_is_final": "BEFORE UPDATE ON fingerprints",
-    "fingerprint_stays": "BEFORE DELETE ON fingerprints",
-}
-_STATEMENTS = (
-    """CREATE TABLE entries (number INTEGER PRIMARY KEY, time TEXT NOT NULL,
-        kind TEXT NOT NULL, dataset TEXT NOT NULL, body TEXT NOT NULL,
-        previous TEXT NOT NULL, hash TEXT NOT NULL)""",
-    "CREATE INDEX entries_of ON entries (dataset, number)",
-    """CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1),
-        entries INTEGER NOT NULL, hash TEXT NOT NULL)""",
-    """CREATE TABLE fingerprints (entry INTEGER PRIMARY KEY,
-        fingerprint TEXT NOT NULL, seal TEXT NOT NULL)""",
-    """CREATE TRIGGER head_moves AFTER INSERT ON entries
-        BEGIN UPDATE head SET entries = NEW.number, hash = NEW.hash; END""",
-    *(
-        f"CREATE TRIGGER {name} {event} BEGIN SELECT RAISE(ABORT, 'append-only'); END"
-        for name, event in _GUARDS.items()
-    ),
-)
-# Tables are read in the order of their own rows: an index could be made to leave some out.
 _ENTRIES = (
-    "SELECT number, time, kind, dataset, body, previous, hash FROM entries NOT INDEXED "
+    "SELECT number, time, kind, dataset, body, previous, hash FROM {table} "
     "WHERE {where} ORDER BY number"
 )
-_LEDGER = FileKind(
-    noun="the ledger",
-    content="a ledger",
-    maker="dpublish ledger create",
-    application=0x6450_4C31,  # "dPL1"
-    format=FORMAT,
-    tables=_STATEMENTS,
-    error=LedgerUnavailable,
-    tampered=LedgerTampered,
-    advice={
-        sqlite3.SQLITE_FULL: "cannot be written: the disk is full, so this entry was not made",
-        sqlite3.SQLITE_IOERR: (
-            "cannot be read or written: the disk is full or failing; "
-            "`dpublish ledger show` shows what stands"
-        ),
-        sqlite3.SQLITE_CORRUPT: ("is damaged; restore a copy and verify it against your receipts"),
-    },
-    older=(
-        "whose grants do not say what they hide: keep it, and make a new one whose caps are what "
-        "is left here"
-    ),
-)
+
+Copied = tuple[Entry, tuple[str, str] | None]
+"""An entry to be copied, with its fingerprint and seal if it has one."""
 
 
 def seal_fingerprint(entry_hash: str, fingerprint: str) -> str:
@@ -101,39 +50,43 @@ def seal_fingerprint(entry_hash: str, fingerprint: str) -> str:
     return sha256(json.dumps([entry_hash, fingerprint]).encode("ascii")).hexdigest()
 
 
-class LedgerStore(Database):
-    """An open ledger file; may be shared by threads, but not carried over a fork."""
+class LedgerStore(OpenDatabase):
+    """An open ledger, wherever it is kept; its statements are the same text everywhere."""
 
-    kind = _LEDGER
+    entries_table: ClassVar[str]
+    """How statements name the table of entries."""
+    body_contains: ClassVar[str]
+    """The condition that an entry's body has a text within it."""
 
-    def __init__(self, path: Path, wait_seconds: float) -> None:
-        self._seen: Head | None = None  # the last head that was found in order, or written
-        self._noted: Head | None = None  # the same, as of the transaction that is under way
-        super().__init__(path, wait_seconds)
-        # Bytes that are not text must still be readable, to be found wanting.
-        self._connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+    _seen: Head | None = None  # the last head that was found in order, or written
+    _noted: Head | None = None  # the same, as of the transaction that is under way
+    _written: Entry | None = None  # what this transaction has appended
 
-    @staticmethod
-    def create(path: Path, first: Entry) -> None:
-        """Make a new file that holds its `first` entry."""
+    @abstractmethod
+    def mark_moved(self) -> None:
+        """Let programs that do not know of moves refuse the ledger."""
 
-        def fill(connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT INTO head VALUES (1, 0, ?)", (ORIGIN,))
-            row = tuple(vars(first).values())
-            connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    @abstractmethod
+    def changed_parts(self) -> set[str]:
+        """Name the tables and triggers that are not those of a ledger."""
 
-        _LEDGER.create(path.absolute(), fill)
+    @abstractmethod
+    def damage(self) -> list[str]:
+        """Let the database check itself."""
+
+    @abstractmethod
+    def exposed(self) -> list[str]:
+        """List how others could write the ledger past its guards."""
 
     def append(self, entry: Entry, fingerprint: str | None = None) -> None:
         """Add `entry` at the end, and look whether it is there."""
-        row = tuple(vars(entry).values())
-        self._insert("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        self._written = entry
+        self._insert(INSERT_ENTRY, tuple(vars(entry).values()))
         if fingerprint is not None:
             sealed = seal_fingerprint(entry.hash, fingerprint)
-            row = (entry.number, fingerprint, sealed)
-            self._insert("INSERT INTO fingerprints VALUES (?, ?, ?)", row)
+            self._insert(INSERT_FINGERPRINT, (entry.number, fingerprint, sealed))
         if self.head() != (entry.number, entry.hash) or self.last_entry() != entry:
-            raise LedgerTampered(f"the ledger {self.path} does not keep what is written to it")
+            raise LedgerTampered(f"the ledger {self.shown} does not keep what is written to it")
         self.note(Head(entry.number, entry.hash))
 
     def note(self, head: Head) -> None:
@@ -154,15 +107,15 @@ class LedgerStore(Database):
         entry = next(self.entries("number = ?", self._seen.entries), None)
         return entry is None or entry.hash != self._seen.hash
 
-    def entries(self, where: str = "1", *values: object) -> Iterator[Entry]:
+    def entries(self, where: str = "1 = 1", *values: object) -> Iterator[Entry]:
         """Read the entries that fulfill an SQL condition, in order."""
-        for row in self.rows(_ENTRIES.format(where=where), *values):
+        for row in self.rows(self._select(where), *values):
             yield _read_entry(row)
 
     def last_entry(self, dataset: str | None = None) -> Entry | None:
         """Read the last entry, of one dataset or of all, from the end."""
-        where, values = ("1", ()) if dataset is None else ("dataset = ?", (dataset,))
-        query = _ENTRIES.format(where=where) + " DESC LIMIT 1"
+        where, values = ("1 = 1", ()) if dataset is None else ("dataset = ?", (dataset,))
+        query = self._select(where) + " DESC LIMIT 1"
         row = self.first(query, *values)
         return row and _read_entry(row)
 
@@ -174,39 +127,18 @@ class LedgerStore(Database):
             for entry, text, sealed in rows
         }
 
-    def changed_parts(self) -> set[str]:
-        """Name the tables and triggers that are not those of a ledger.
-
-        Whole rows are counted: a trigger may have a table's name, and must not hide behind it.
-        """
-        found, expected = Counter(self.rows(_PARTS)), Counter(_expected_parts())
-        return {str(name) for _, name, *_ in (found - expected) + (expected - found)}
-
-    def damage(self) -> list[str]:
-        """Let SQLite check the whole file."""
-        rows = self.rows("PRAGMA integrity_check")
-        return [f"the file is damaged: {text}" for (text,) in rows if text != "ok"]
+    def _select(self, where: str) -> str:
+        return _ENTRIES.format(table=self.entries_table, where=where)
 
     def _insert(self, statement: str, row: tuple[object, ...]) -> None:
         if self.change(statement, *row) != 1:
-            raise LedgerTampered(f"the ledger {self.path} does not keep what is written to it")
+            raise LedgerTampered(f"the ledger {self.shown} does not keep what is written to it")
 
     def _begun(self) -> None:
-        self._noted = self._seen
+        self._noted, self._written = self._seen, None
 
     def _committed(self) -> None:
         self._seen = self._noted
-
-
-@cache
-def _expected_parts() -> tuple[tuple[object, ...], ...]:
-    connection = sqlite3.connect(":memory:")
-    try:
-        for statement in _STATEMENTS:
-            connection.execute(statement)
-        return tuple(connection.execute(_PARTS))
-    finally:
-        connection.close()
 
 
 def _read_entry(row: tuple[int, str, str, str, str, str, str]) -> Entry:
@@ -260,6 +192,15 @@ def find_anchor(store: LedgerStore, after: int = 0) -> Path | None:
     return found
 
 
+def find_move(store: LedgerStore) -> tuple[Entry, Moved] | None:
+    """Find the entry by which the ledger was closed, if it was: it is the last one then."""
+    last = store.last_entry()
+    if last is None or last.kind != Moved.kind:
+        return None
+    content = _read(last)
+    return (last, content) if isinstance(content, Moved) else None
+
+
 def lost_anchors(store: LedgerStore) -> list[int]:
     """List the entries by which an anchor was declared lost."""
     contents = [(entry.number, _read(entry)) for entry in store.entries("kind = 'anchor'")]
@@ -304,7 +245,7 @@ def last_account(store: LedgerStore, dataset: str) -> Account | None:
 
 def find_grant(store: LedgerStore, grant: Grant) -> GrantStatus | None:
     """Look a grant up, and what became of it; None if it is not one of this ledger's."""
-    if type(grant.entry) is not int or not 1 <= grant.entry < 2**63:  # what SQLite can hold
+    if type(grant.entry) is not int or not 1 <= grant.entry < 2**63:  # what databases can hold
         return None
     entry = next(store.entries("number = ?", grant.entry), None)
     if entry is None or (entry.dataset, entry.hash) != (grant.dataset, grant.entry_hash):
@@ -337,8 +278,8 @@ def add_up(entries: Iterable[Entry]) -> Account:
 
 def _published(store: LedgerStore, part: str, after: int = 0) -> Iterator[Published]:
     """Read the publications whose body, as `seal` writes it, has this part."""
-    where = "kind = 'publish' AND number > ? AND instr(body, ?) > 0"
-    for entry in store.entries(where, after, part):  # SQLite leaves the others out quickly
+    where = f"kind = 'publish' AND number > ? AND {store.body_contains}"
+    for entry in store.entries(where, after, part):  # the database leaves others out quickly
         content = _read(entry)
         if isinstance(content, Published):
             yield content

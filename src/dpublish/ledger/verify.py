@@ -9,10 +9,16 @@ from pathlib import Path
 from dpublish.errors import InvalidParameter, LedgerTampered, LedgerUnavailable
 from dpublish.ledger.account import Books
 from dpublish.ledger.anchor import Anchor, AnchorBehind, AnchorForeign
-from dpublish.ledger.chain import ORIGIN, Created, Entry, Granted, Head
-from dpublish.ledger.store import TABLES, LedgerStore, find_anchor, lost_anchors, seal_fingerprint
+from dpublish.ledger.chain import ORIGIN, Created, Entry, Granted, Head, Moved
+from dpublish.ledger.store import (
+    TABLES,
+    LedgerStore,
+    find_anchor,
+    find_move,
+    lost_anchors,
+    seal_fingerprint,
+)
 from dpublish.privacy.epsilon import quoted
-from dpublish.storage.files import others_may_write
 
 _REWRITTEN = "the ledger was rewritten, or set back to an older copy"
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -72,7 +78,7 @@ def verify_store(
         entries=last.entries,
         head=last.hash,
         problems=tuple(problems),
-        warnings=(*others_may_write(store.path, "the ledger"), *_lost_warnings(store)),
+        warnings=(*store.exposed(), *_lost_warnings(store), *_move_warnings(store)),
         compared=(*noted.agrees, *anchored.agrees),
         anchor_problem=anchored.of_anchor,
     )
@@ -99,6 +105,17 @@ def _lost_warnings(store: LedgerStore) -> list[str]:
     with suppress(LedgerTampered):  # an entry that was edited, which is reported by itself
         return [tell_lost(number) for number in lost_anchors(store)]
     return []
+
+
+def _move_warnings(store: LedgerStore) -> list[str]:
+    with suppress(LedgerTampered):  # an entry that was edited, which is reported by itself
+        return [] if (move := find_move(store)) is None else [tell_move(*move)]
+    return []
+
+
+def tell_move(entry: Entry, move: Moved) -> str:
+    """Report that a ledger was closed, and where it goes on."""
+    return f"by entry {entry.number} it was moved to {move.to}, where all its entries are"
 
 
 def tell_lost(number: int) -> str:

@@ -42,9 +42,10 @@ class FileKind:
         content: What the file is, where another file is not: `a ledger`.
         maker: The command that makes one.
         application: The mark in the file's header.
-        format: The version that this version of dpublish writes and reads.
+        format: The version that this version of dpublish writes.
         tables: The statements that make its tables, indexes and triggers.
         error: The error for a file that cannot be used.
+        newest: The newest version that this version of dpublish reads; `format` if None.
         tampered: The error for a change that the tables refuse; the file is damaged if None.
         advice: What to say, by SQLite's code, instead of the usual advice.
         older: What to say of a file in an older format.
@@ -58,6 +59,7 @@ class FileKind:
     format: int
     tables: tuple[str, ...]
     error: type[DPublishError]
+    newest: int | None = None
     tampered: type[DPublishError] | None = None
     advice: Mapping[int, str] = field(default_factory=dict)
     older: str = "which this version does not read"
@@ -166,8 +168,8 @@ class FileKind:
             raise self.unusable(path, f"is not {self.content}: {why}")
         if version < 1:
             raise self.unusable(path, f"is not {self.content}: there is no format {version}")
-        if version > self.format:
-            newer = f"newer than {self.format}: upgrade dpublish"
+        if version > (newest := self.newest or self.format):
+            newer = f"newer than {newest}: upgrade dpublish"
             raise self.unusable(path, f"has format {version}, {newer}")
         if version < self.format:
             raise self.unusable(path, f"has format {version}, {self.older}")

@@ -10,7 +10,6 @@ name only: so a grant pays for one stream, whatever copies there are of its file
 """
 
 import json
-import os
 import secrets
 from dataclasses import dataclass
 from fractions import Fraction
@@ -33,8 +32,6 @@ from dpublish.publishing.state_file import RUNNING, STARTING, STOPPED, StoredSta
 from dpublish.publishing.streams.state import StreamStore
 from dpublish.randomness import secure
 from dpublish.storage.address import shown_location
-
-Location = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -103,6 +100,7 @@ def start_stream(state: StreamStore, request: Request, *, is_new: bool) -> bool:
 
 
 def _debit(state: StreamStore, is_new: bool, hides: Neighbors) -> Budget:
+    state.require_held()  # whoever has it now may have paid
     try:
         return obtain_budget(state, hides)
     except (BudgetExhausted, InvalidParameter):  # refused, so nothing was granted
@@ -164,49 +162,48 @@ def obtain_budget(file: StoredState, hides: Neighbors, noun: str = "stream") -> 
         )
 
 
-def check_grant(location: Location, receipt: Receipt, noun: str = "stream") -> bool:
+def check_grant(location: str, receipt: Receipt, noun: str = "stream") -> bool:
     """Refuse to go on with a stream that the ledger did not pay for.
 
     Returns whether the stream is entered in the ledger: until then it has told nothing.
     """
-    path = shown_location(location)
-    grant = _grant(receipt, path, noun)
+    grant = _grant(receipt, location, noun)
     with Ledger(location) as ledger:
         try:
             status = ledger.grant_status(grant)
         except InvalidParameter:
             raise InvalidParameter(
-                f"the ledger {path} has no grant for this {noun}; name the one that paid for it"
+                f"the ledger {shown_location(location)} has no grant for this {noun}; name the one "
+                "that paid for it"
             ) from None
     if (status.epsilon, status.hides) != (receipt.epsilon, receipt.neighbors):
-        raise LedgerTampered(f"the ledger {path} did not debit what this {noun} costs")
+        where = shown_location(location)
+        raise LedgerTampered(f"the ledger {where} did not debit what this {noun} costs")
     if status.release_id not in (None, receipt.release_id):
-        raise _is_taken(path, noun)
+        raise _is_taken(shown_location(location), noun)
     return status.release_id is not None
 
 
-def record_stream(
-    location: Location, receipt: Receipt, head_hash: str, noun: str = "stream"
-) -> None:
+def record_stream(location: str, receipt: Receipt, head_hash: str, noun: str = "stream") -> None:
     """Enter the stream in the ledger, if it is not there yet; refused if another one is."""
-    path = shown_location(location)
-    grant = _grant(receipt, path, noun)
+    grant = _grant(receipt, location, noun)
     with Ledger(location) as ledger:
         known = ledger.grant_status(grant).release_id
         if known is None:
             ledger.publish(grant, receipt.release_id, head_hash)
         elif known != receipt.release_id:
-            raise _is_taken(path, noun)
+            raise _is_taken(shown_location(location), noun)
 
 
-def _grant(receipt: Receipt, path: str, noun: str) -> Grant:
+def _grant(receipt: Receipt, location: str, noun: str) -> Grant:
     if receipt.dataset is None or receipt.anchor is None:
-        raise InvalidParameter(f"no grant of the ledger {path} paid for this {noun}")
+        where = shown_location(location)
+        raise InvalidParameter(f"no grant of the ledger {where} paid for this {noun}")
     return Grant(receipt.dataset, *receipt.anchor)
 
 
-def _is_taken(path: str, noun: str) -> InvalidParameter:
+def _is_taken(where: object, noun: str) -> InvalidParameter:
     return InvalidParameter(
-        f"{path}: the grant has paid for another {noun} already, so this state file is an older "
+        f"{where}: the grant has paid for another {noun} already, so this state is an older "
         f"copy; put the newest back, or start a new {noun} under another name"
     )

@@ -53,6 +53,7 @@ from dpublish.publishing.svt.outcome import (
 from dpublish.publishing.svt.state import RunFile
 from dpublish.publishing.table import read_epsilon
 from dpublish.randomness import RandomSource, secure, seeded
+from dpublish.storage.address import whole_location
 from dpublish.storage.files import file_time, json_bytes, write_file
 from dpublish.storage.lock import FileLock
 
@@ -143,7 +144,7 @@ class InteractiveRun(AbstractContextManager["InteractiveRun"]):
             threshold: What queries are compared with unless they name their own.
             monotonic: Whether only counts are compared, not errors of estimates.
             numeric_share: Part of epsilon that pays for noisy counts of what is above.
-            ledger: The ledger file that pays.
+            ledger: The ledger that pays: a file, or an address (`postgresql://...`).
             dataset: Which dataset of the ledger pays.
             purpose: What the run is for; kept in the ledger.
             all_have_levels: The owner's word where the dataset has levels.
@@ -170,7 +171,7 @@ class InteractiveRun(AbstractContextManager["InteractiveRun"]):
             schema,
             source,
             exact,
-            None if ledger is None else str(Path(ledger).absolute()),
+            None if ledger is None else whole_location(ledger),
             dataset,
             purpose or "svt",
             all_have_levels,
@@ -373,11 +374,11 @@ class InteractiveRun(AbstractContextManager["InteractiveRun"]):
         receipt = self._file.receipt()
         head = json_bytes(receipt.to_dict())
         if self._file.seed is None:
-            payer = Path(self._file.text("ledger") if ledger is None else ledger).absolute()
+            payer = whole_location(self._file.text("ledger") if ledger is None else ledger)
             is_entered = check_grant(payer, receipt, NOUN)
             self._deliver_receipt(head, is_entered)
             record_stream(payer, receipt, hashlib.sha256(head).hexdigest(), NOUN)
-            self._file.put(ledger=str(payer))
+            self._file.put(ledger=payer)
         else:
             self._deliver_receipt(head, is_entered=False)
         if data is not None:

@@ -1,0 +1,160 @@
+"""A ledger in a file: one SQLite database that is only ever appended to."""
+
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from dpublish.errors import LedgerTampered, LedgerUnavailable
+from dpublish.ledger.chain import FORMAT, MOVED_FORMAT, ORIGIN, Entry
+from dpublish.ledger.store import INSERT_ENTRY, INSERT_FINGERPRINT, Copied, LedgerStore
+from dpublish.storage.files import PARTIAL, others_may_write, require_writable, sync
+from dpublish.storage.sqlite import Database, FileKind, remove
+
+_PARTS = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+_GUARDS = {
+    "entry_follows_head": """BEFORE INSERT ON entries WHEN NOT EXISTS (
+        SELECT 1 FROM head WHERE NEW.number = entries + 1 AND NEW.previous = hash)""",
+    "entry_is_final": "BEFORE UPDATE ON entries",
+    "entry_stays": "BEFORE DELETE ON entries",
+    "head_is_one": "BEFORE INSERT ON head WHEN EXISTS (SELECT 1 FROM head)",
+    "head_follows_entry": """BEFORE UPDATE ON head WHEN NEW.entries <> OLD.entries + 1
+        OR NOT EXISTS (SELECT 1 FROM entries WHERE number = NEW.entries AND hash = NEW.hash)""",
+    "head_stays": "BEFORE DELETE ON head",
+    "fingerprint_is_new": """BEFORE INSERT ON fingerprints WHEN
+        NEW.entry IS NOT (SELECT entries FROM head)
+        OR EXISTS (SELECT 1 FROM fingerprints WHERE entry = NEW.entry)""",
+    "fingerprint_is_final": "BEFORE UPDATE ON fingerprints",
+    "fingerprint_stays": "BEFORE DELETE ON fingerprints",
+}
+_STATEMENTS = (
+    """CREATE TABLE entries (number INTEGER PRIMARY KEY, time TEXT NOT NULL,
+        kind TEXT NOT NULL, dataset TEXT NOT NULL, body TEXT NOT NULL,
+        previous TEXT NOT NULL, hash TEXT NOT NULL)""",
+    "CREATE INDEX entries_of ON entries (dataset, number)",
+    """CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1),
+        entries INTEGER NOT NULL, hash TEXT NOT NULL)""",
+    """CREATE TABLE fingerprints (entry INTEGER PRIMARY KEY,
+        fingerprint TEXT NOT NULL, seal TEXT NOT NULL)""",
+    """CREATE TRIGGER head_moves AFTER INSERT ON entries
+        BEGIN UPDATE head SET entries = NEW.number, hash = NEW.hash; END""",
+    *(
+        f"CREATE TRIGGER {name} {event} BEGIN SELECT RAISE(ABORT, 'append-only'); END"
+        for name, event in _GUARDS.items()
+    ),
+)
+_LEDGER = FileKind(
+    noun="the ledger",
+    content="a ledger",
+    maker="dpublish ledger create",
+    application=0x6450_4C31,  # "dPL1"
+    format=FORMAT,
+    newest=MOVED_FORMAT,
+    tables=_STATEMENTS,
+    error=LedgerUnavailable,
+    tampered=LedgerTampered,
+    advice={
+        sqlite3.SQLITE_FULL: "cannot be written: the disk is full, so this entry was not made",
+        sqlite3.SQLITE_IOERR: (
+            "cannot be read or written: the disk is full or failing; "
+            "`dpublish ledger show` shows what stands"
+        ),
+        sqlite3.SQLITE_CORRUPT: ("is damaged; restore a copy and verify it against your receipts"),
+    },
+    older=(
+        "whose grants do not say what they hide: keep it, and make a new one whose caps are what "
+        "is left here"
+    ),
+)
+
+
+class SqliteStore(LedgerStore, Database):
+    """An open ledger file; may be shared by threads, but not carried over a fork."""
+
+    kind = _LEDGER
+    # Tables are read in the order of their own rows: an index could be made to leave some out.
+    entries_table = "entries NOT INDEXED"
+    body_contains = "instr(body, ?) > 0"
+
+    def __init__(self, path: Path, wait_seconds: float) -> None:
+        super().__init__(path, wait_seconds)
+        # Bytes that are not text must still be readable, to be found wanting.
+        self._connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+
+    @staticmethod
+    def create(path: Path, first: Entry) -> None:
+        """Make a new file that holds its `first` entry."""
+        _LEDGER.create(path.absolute(), lambda connection: _fill(connection, [(first, None)]))
+
+    def mark_moved(self) -> None:
+        """Let programs that do not know of moves refuse the file."""
+        self.change(f"PRAGMA user_version = {MOVED_FORMAT}")
+
+    def changed_parts(self) -> set[str]:
+        """Name the tables and triggers that are not those of a ledger.
+
+        Whole rows are counted: a trigger may have a table's name, and must not hide behind it.
+        """
+        found, expected = Counter(self.rows(_PARTS)), Counter(_expected_parts())
+        return {str(name) for _, name, *_ in (found - expected) + (expected - found)}
+
+    def damage(self) -> list[str]:
+        """Let SQLite check the whole file."""
+        rows = self.rows("PRAGMA integrity_check")
+        return [f"the file is damaged: {text}" for (text,) in rows if text != "ok"]
+
+    def exposed(self) -> list[str]:
+        """List how other users of the machine could write the file, or replace it."""
+        return others_may_write(self.path, "the ledger")
+
+
+class SqliteDraft:
+    """A ledger file that is being made."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.absolute()
+        if os.path.lexists(self._path):
+            raise _LEDGER.unusable(self._path, "exists already; a ledger is never replaced")
+        require_writable(self._path)
+
+    def fill(self, entries: Iterable[Copied]) -> None:
+        """Make the file, with the entries of a ledger that goes on here, at once or not at all."""
+        draft = self._path.with_name(self._path.name + PARTIAL)
+        remove(draft)  # left by a copy that was killed
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute(f"PRAGMA user_version = {MOVED_FORMAT}")
+            _fill(connection, entries)
+
+        _LEDGER.create(draft, write)
+        try:
+            os.link(draft, self._path)  # unlike a new name, a second one replaces nothing
+        except FileExistsError:
+            advice = "exists already; a ledger is never replaced"
+            raise _LEDGER.unusable(self._path, advice) from None
+        except OSError as error:
+            raise _LEDGER.unusable(self._path, f"cannot be created: {error.strerror}") from None
+        finally:
+            remove(draft)
+        sync(self._path.parent)
+
+
+def _fill(connection: sqlite3.Connection, entries: Iterable[Copied]) -> None:
+    connection.execute("INSERT INTO head VALUES (1, 0, ?)", (ORIGIN,))
+    for entry, fingerprint in entries:
+        connection.execute(INSERT_ENTRY, tuple(vars(entry).values()))
+        if fingerprint is not None:
+            connection.execute(INSERT_FINGERPRINT, (entry.number, *fingerprint))
+
+
+@cache
+def _expected_parts() -> tuple[tuple[object, ...], ...]:
+    connection = sqlite3.connect(":memory:")
+    try:
+        for statement in _STATEMENTS:
+            connection.execute(statement)
+        return tuple(connection.execute(_PARTS))
+    finally:
+        connection.close()
