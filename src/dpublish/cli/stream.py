@@ -1,6 +1,6 @@
 """`dpublish stream`: publish a histogram of a changing table at every step."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedIOBase
@@ -38,7 +38,9 @@ from dpublish.errors import DPublishError, InvalidParameter
 from dpublish.methods.streams.method import make_stream_method
 from dpublish.methods.streams.stream import Step
 from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_short, parse_epsilon
+from dpublish.publishing.streams.lease import LEASE_SECONDS
 from dpublish.publishing.streams.operator import StreamOperator
+from dpublish.publishing.streams.state import TakenOver
 from dpublish.publishing.streams.status import StreamStatus, stream_status
 
 _BLOCK = 1 << 20
@@ -52,12 +54,41 @@ _ledger = click.option(
 )
 
 
+def _lease_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options by which an operator asks for a stream."""
+    for option in (
+        click.option(
+            "--take-over",
+            is_flag=True,
+            help="Take the stream from an operator that is gone (STATE on a server).",
+        ),
+        click.option(
+            "--wait",
+            "wait_seconds",
+            type=click.FloatRange(min=0),
+            default=0.0,
+            help="Seconds to wait for another operator who has the stream.",
+        ),
+        click.option(
+            "--lease",
+            "lease_seconds",
+            type=click.FloatRange(min=1, max=86_400),
+            default=LEASE_SECONDS,
+            show_default=True,
+            help="Seconds after which a silent operator may be replaced (STATE on a server).",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 @click.group(cls=Group)
 def stream() -> None:
     """Publish a histogram of a changing table at every step, for a fixed guarantee in all.
 
-    STATE is a file that holds all a stream needs to go on.  It holds secrets: keep it with the
-    ledger.  Whatever is interrupted, repeat the last command.
+    STATE is a file that holds all a stream needs to go on, or postgresql://HOST/DATABASE#NAME:
+    then another machine can go on.  It holds secrets: keep it with the ledger.  Whatever is
+    interrupted, repeat the last command.
     """
 
 
@@ -67,9 +98,11 @@ def stream() -> None:
 @click.option("--epsilon", required=True, help="For all steps, or for every window: exactly.")
 @payment_options
 @sign_option
+@_lease_options
 @click.pass_context
 def start(
     ctx: click.Context,
+    /,
     state: str,
     method: str,
     schema_path: str,
@@ -81,6 +114,7 @@ def start(
     all_have_levels: bool,
     output: str,
     sign_path: str | None,
+    **claim: Any,
 ) -> None:
     """Start a stream and debit its whole cost; reads no rows.
 
@@ -102,6 +136,7 @@ def start(
         output=output,
         purpose=purpose,
         all_have_levels=all_have_levels,
+        **claim,
     )
     with standing(f"{state} is started and paid for; the same command may be repeated"):
         with started as operator:
@@ -146,6 +181,7 @@ def start(
     shell_complete=complete_files,
 )
 @sign_option
+@_lease_options
 @json_option
 def next_step(
     state: str,
@@ -160,6 +196,7 @@ def next_step(
     output: str | None,
     sign_path: str | None,
     as_json: bool,
+    **claim: Any,
 ) -> None:
     """Publish the next step, or all steps of a folder.
 
@@ -184,7 +221,7 @@ def next_step(
     if label is not None and (is_folder or names is not None):
         raise InvalidParameter("--time is for one snapshot; several are named by their files")
     key = read_signing_key(sign_path)
-    opened = StreamOperator.open(state, ledger=ledger_path, output=output)
+    opened = StreamOperator.open(state, ledger=ledger_path, output=output, **claim)
     with opened as operator, _reported(operator, key):
         taker = _Taker(operator, new_labels, as_json, key)
         if names is not None:
@@ -202,7 +239,7 @@ def next_step(
 @json_option
 def status(state: str, as_json: bool) -> None:
     """Show steps, budget, and what coming windows have used."""
-    found = stream_status(Path(state))
+    found = stream_status(state)
     if as_json:
         say_json(found.to_dict())
     else:
@@ -213,10 +250,12 @@ def status(state: str, as_json: bool) -> None:
 @_state
 @_ledger
 @sign_option
-def stop(state: str, ledger_path: str | None, sign_path: str | None) -> None:
+@_lease_options
+def stop(state: str, ledger_path: str | None, sign_path: str | None, **claim: Any) -> None:
     """End a stream for good; its budget stays debited."""
     key = read_signing_key(sign_path)
-    with StreamOperator.open(state, ledger=ledger_path) as operator, _reported(operator, key):
+    opened = StreamOperator.open(state, ledger=ledger_path, **claim)
+    with opened as operator, _reported(operator, key):
         operator.stop()
     say(f"stopped {state} for good; what the ledger debited for it stays debited")
     say_signed(key)
@@ -277,21 +316,28 @@ class _Taker:
         is_fresh = False
         try:
             for path in files:
-                if path is not None:
-                    if self._is_next(path):
-                        if self.operator.is_over:
-                            say("the stream is over; files that are left were not read")
-                            return
-                        self._take(path, label_of(path))
-                        is_fresh = True
-                elif is_fresh:
-                    self.operator.write_pages(self.key)
+                if path is None:
+                    self._rest(is_fresh)
                     is_fresh = False
+                elif self._is_next(path):
+                    if self.operator.is_over:
+                        say("the stream is over; files that are left were not read")
+                        return
+                    self._take(path, label_of(path))
+                    is_fresh = True
+        except TakenOver:
+            raise
         except DPublishError as error:
             error.add_note("mend or move it and repeat the command: every step so far is whole")
             raise
         except KeyboardInterrupt:
             say("interrupted; every step so far is whole, and the same command goes on from here")
+
+    def _rest(self, is_fresh: bool) -> None:
+        """Write the report of fresh steps; a watcher that was taken over ends."""
+        self.operator.require_held()
+        if is_fresh:
+            self.operator.write_pages(self.key)
 
     def _is_next(self, path: Path) -> bool:
         """Say whether a file may be the next step, and tell why not unless it is one already."""
@@ -353,6 +399,8 @@ def _say_status(found: StreamStatus) -> None:
         say(f"  step {found.undelivered} is not in the folder yet; the next command delivers it")
     if found.operator is not None:
         say("  at work on it: process {pid} on {host}, since {since}".format(**found.operator))
+        if "until" in found.operator:
+            say("    its lease ends at {until} unless it is renewed".format(**found.operator))
     _say_commitments(found)
 
 

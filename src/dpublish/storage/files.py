@@ -99,8 +99,12 @@ def write_text(path: Path, text: str, *, replaces: bool = False) -> None:
         draft.write_text(text, "utf-8", "replace", newline="")
 
 
-def write_file(path: Path, content: bytes, time: float | None = None) -> None:
+def write_file(
+    path: Path, content: bytes, time: float | None = None, *, shared: bool = False
+) -> None:
     """Write a file of a folder that one process writes, whole or not at all; wait for the disk.
+
+    If another process may write it at the same moment (`shared`), each writes a draft of its own.
 
     With `time`, the file and its folder show that time instead of when they were written.
     """
@@ -109,7 +113,8 @@ def write_file(path: Path, content: bytes, time: float | None = None) -> None:
         if time is not None:
             set_times(time, path.parent.parent)
         sync(path.parent.parent)
-    draft = path.with_name(f".{path.name}{PARTIAL}")  # one process writes, so one name will do
+    name = secrets.token_hex(8) if shared else path.name
+    draft = path.with_name(f".{name}{PARTIAL}")
     try:
         with draft.open("wb") as file:
             file.write(content)

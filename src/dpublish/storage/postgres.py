@@ -414,14 +414,21 @@ def begin_reading(address: Address) -> str:
     return f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_search(address)}"
 
 
-def begin_writing(address: Address, wait_seconds: float) -> str:
-    """Write what begins a transaction that alone may change the schema."""
+def begin_changing(address: Address, wait_seconds: float) -> str:
+    """Write what begins a transaction that changes rows beside the schema's one writer."""
     wait = max(1, int(1000 * wait_seconds))  # 0 would be to wait forever
     idle = 1000 * _IDLE_SECONDS
     return (
         f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {_search(address)}; "
         f"SET LOCAL lock_timeout = {wait}; "
-        f"SET LOCAL idle_in_transaction_session_timeout = {idle}; "
+        f"SET LOCAL idle_in_transaction_session_timeout = {idle}"
+    )
+
+
+def begin_writing(address: Address, wait_seconds: float) -> str:
+    """Write what begins a transaction that alone may change the schema."""
+    return (
+        f"{begin_changing(address, wait_seconds)}; "
         f"SELECT set_config('synchronous_commit', {_STRICTEST} ELSE 'on' END, true); "
         f"SELECT pg_advisory_xact_lock({lock_key(address)})"
     )

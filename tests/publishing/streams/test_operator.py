@@ -31,7 +31,7 @@ from dpublish.methods.streams.per_snapshot import PerSnapshot
 from dpublish.publishing.streams import delivery as stream_delivery
 from dpublish.publishing.streams import grant as stream_grant
 from dpublish.publishing.streams.operator import StreamOperator
-from dpublish.publishing.streams.state import StreamFile
+from dpublish.publishing.streams.state import StreamStore
 from dpublish.publishing.streams.status import stream_status
 from stream_world import METHOD, SCHEMA, arguments, make_ledger, rows, write_snapshots
 
@@ -45,6 +45,14 @@ def workspace(tmp_path):
 @pytest.fixture
 def state(workspace):
     return workspace / "rides.stream"
+
+
+@pytest.fixture(params=["file", "server"])
+def anywhere(request, workspace):
+    """Where the state of a stream may be kept."""
+    if request.param == "file":
+        return workspace / "rides.stream"
+    return request.getfixturevalue("postgres_database") + "#rides"
 
 
 def start(workspace, method=METHOD, **changes):
@@ -75,8 +83,8 @@ class Watched:
         return self._table.bound(*given)
 
 
-def test_steps_are_published_in_the_folder_and_the_ledger_is_debited_once(workspace):
-    with start(workspace) as operator:
+def test_steps_are_published_in_the_folder_and_the_ledger_is_debited_once(workspace, anywhere):
+    with start(workspace, path=anywhere) as operator:
         for number in (1, 2, 3):
             step = operator.next(rows(number), f"t{number}")
             assert (step.number, step.action) == (number, "published")
@@ -99,11 +107,11 @@ def test_steps_are_published_in_the_folder_and_the_ledger_is_debited_once(worksp
     }
 
 
-def test_a_stream_goes_on_where_it_was_left(workspace, state):
-    with start(workspace) as operator:
+def test_a_stream_goes_on_where_it_was_left(workspace, anywhere):
+    with start(workspace, path=anywhere) as operator:
         operator.next(rows(1), "t1")
         before = operator.stream.estimate
-    with StreamOperator.open(state) as operator:
+    with StreamOperator.open(anywhere) as operator:
         assert np.array_equal(operator.stream.estimate, before)
         assert operator.next(rows(2), "t2").number == 2
 
@@ -161,9 +169,9 @@ def test_a_number_that_were_let_out_would_be_seen(tmp_path, leak, noise):
     assert not shows(path, noise + 1)
 
 
-def test_a_time_that_was_published_is_neither_read_nor_spent_again(workspace):
+def test_a_time_that_was_published_is_neither_read_nor_spent_again(workspace, anywhere):
     table = Watched()
-    with start(workspace) as operator:
+    with start(workspace, path=anywhere) as operator:
         operator.next(rows(1), "t1")
         before = operator.stream.spent
         assert operator.next(table, "t1") is None
@@ -187,16 +195,16 @@ def test_a_label_that_cannot_name_a_step_is_refused(workspace, label):
         operator.next(Watched(), label)
 
 
-def test_a_second_operator_is_refused_at_once_and_told_who_holds_the_stream(workspace, state):
-    with start(workspace):
+def test_a_second_operator_is_refused_at_once_and_told_who_holds_the_stream(workspace, anywhere):
+    with start(workspace, path=anywhere):
         with pytest.raises(InputError, match=f"another operator.*process {os.getpid()} on"):
-            StreamOperator.open(state)
+            StreamOperator.open(anywhere)
         probe = (
             "import sys\n"
             "from dpublish.errors import InputError\n"
             "from dpublish.publishing.streams.operator import StreamOperator\n"
             "try:\n"
-            f"    StreamOperator.open({str(state)!r})\n"
+            f"    StreamOperator.open({str(anywhere)!r})\n"
             "except InputError as error:\n"
             "    sys.exit(0 if 'another operator' in str(error) else str(error))\n"
             "sys.exit('not refused')\n"
@@ -205,9 +213,9 @@ def test_a_second_operator_is_refused_at_once_and_told_who_holds_the_stream(work
             [sys.executable, "-c", probe], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
-        assert stream_status(state).operator["pid"] == os.getpid()
-    assert stream_status(state).operator is None
-    StreamOperator.open(state).close()
+        assert stream_status(anywhere).operator["pid"] == os.getpid()
+    assert stream_status(anywhere).operator is None
+    StreamOperator.open(anywhere).close()
 
 
 def test_an_operator_whose_lock_was_lost_cannot_commit(workspace, state):
@@ -222,8 +230,10 @@ def test_an_operator_whose_lock_was_lost_cannot_commit(workspace, state):
 @pytest.mark.parametrize(
     "error", [UnreadableData("cannot be read"), MemoryError("5 GB"), KeyboardInterrupt()]
 )
-def test_a_step_that_fails_while_reading_was_not_done_and_can_be_repeated(workspace, error):
-    with start(workspace) as operator:
+def test_a_step_that_fails_while_reading_was_not_done_and_can_be_repeated(
+    workspace, anywhere, error
+):
+    with start(workspace, path=anywhere) as operator:
         operator.next(rows(1), "t1")
         before = stream_state(operator)
         kind = InputError if isinstance(error, MemoryError) else type(error)
@@ -240,15 +250,15 @@ def stream_state(operator):
     return state.public, state.secret, {name: a.tolist() for name, a in state.arrays.items()}
 
 
-def test_a_repeated_attempt_draws_fresh_noise(workspace, monkeypatch):
+def test_a_repeated_attempt_draws_fresh_noise(workspace, anywhere, monkeypatch):
     drawn = []
 
     def refuse(self, state, *, content, **named):
         drawn.append(content)
         raise InputError("the disk went away")
 
-    monkeypatch.setattr(StreamFile, "commit_step", refuse)
-    with start(workspace) as operator:
+    monkeypatch.setattr(StreamStore, "commit_step", refuse)
+    with start(workspace, path=anywhere) as operator:
         for _ in range(3):
             with pytest.raises(InputError):
                 operator.next(rows(1), "t1")
@@ -256,44 +266,46 @@ def test_a_repeated_attempt_draws_fresh_noise(workspace, monkeypatch):
         assert len(set(drawn)) == 3
 
 
-def test_a_full_disk_is_noticed_before_a_row_is_read(workspace, monkeypatch):
+def test_a_full_disk_is_noticed_before_a_row_is_read(workspace, anywhere, monkeypatch):
     table = Watched()
     monkeypatch.setattr(
         stream_delivery.shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 20)
     )
-    with start(workspace) as operator:
+    with start(workspace, path=anywhere) as operator:
         with pytest.raises(InputError, match="no row was read"):
             operator.next(table, "t1")
         assert table.reads == 0
 
 
-def test_a_step_that_cannot_be_delivered_is_kept_and_delivered_later(workspace, state, monkeypatch):
-    def full(*_):
+def test_a_step_that_cannot_be_delivered_is_kept_and_delivered_later(
+    workspace, anywhere, monkeypatch
+):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    with start(workspace) as operator:
+    with start(workspace, path=anywhere) as operator:
         operator.next(rows(1), "t1")
         monkeypatch.setattr(stream_delivery, "write_file", full)
         with pytest.raises(InputError, match="done and kept"):
             operator.next(rows(2), "t2")
-        assert stream_status(state).undelivered == 2
+        assert stream_status(anywhere).undelivered == 2
         assert load_stream(workspace / "out").times == ("t1",)
     monkeypatch.undo()
-    with StreamOperator.open(state) as operator:
+    with StreamOperator.open(anywhere) as operator:
         assert load_stream(workspace / "out").times == ("t1", "t2")
         assert operator.next(rows(2), "t2") is None
-    assert stream_status(state).undelivered is None
+    assert stream_status(anywhere).undelivered is None
 
 
 @pytest.mark.parametrize("cut", [0, 1, 30])
-def test_a_list_of_steps_that_was_cut_is_mended(workspace, state, cut):
-    with start(workspace) as operator:
+def test_a_list_of_steps_that_was_cut_is_mended(workspace, anywhere, cut):
+    with start(workspace, path=anywhere) as operator:
         for number in (1, 2):
             operator.next(rows(number), f"t{number}")
     listed = workspace / "out" / "steps.jsonl"
     whole = listed.read_bytes()
     listed.write_bytes(whole[:cut])
-    StreamOperator.open(state).close()
+    StreamOperator.open(anywhere).close()
     assert listed.read_bytes() == whole
 
 
@@ -307,34 +319,34 @@ def test_an_older_copy_of_the_state_file_is_refused(workspace, state):
         StreamOperator.open(state)
 
 
-def test_a_folder_that_was_moved_is_taken_up_where_it_is_now(workspace, state):
-    with start(workspace) as operator:
+def test_a_folder_that_was_moved_is_taken_up_where_it_is_now(workspace, anywhere):
+    with start(workspace, path=anywhere) as operator:
         operator.next(rows(1), "t1")
     (workspace / "out").rename(workspace / "moved")
     with pytest.raises(CorruptRelease, match="--output"):
-        StreamOperator.open(state)
-    with StreamOperator.open(state, output=workspace / "moved") as operator:
+        StreamOperator.open(anywhere)
+    with StreamOperator.open(anywhere, output=workspace / "moved") as operator:
         operator.next(rows(2), "t2")
-    with StreamOperator.open(state):
+    with StreamOperator.open(anywhere):
         assert load_stream(workspace / "moved").times == ("t1", "t2")
 
 
-def test_a_folder_that_is_lost_is_begun_anew_and_says_what_is_missing(workspace, state):
-    with start(workspace) as operator:
+def test_a_folder_that_is_lost_is_begun_anew_and_says_what_is_missing(workspace, anywhere):
+    with start(workspace, path=anywhere) as operator:
         operator.next(rows(1), "t1")
     shutil.rmtree(workspace / "out")
-    with StreamOperator.open(state, output=workspace / "new") as operator:
+    with StreamOperator.open(anywhere, output=workspace / "new") as operator:
         operator.next(rows(2), "t2")
     stream = load_stream(workspace / "new")
     assert (stream.times, stream.missing()) == (("t1", "t2"), ["t1"])
-    assert "first of t1" in stream_status(state).folder_problem
+    assert "first of t1" in stream_status(anywhere).folder_problem
 
 
-def test_the_folder_of_another_stream_is_refused(workspace, state):
-    start(workspace).close()
+def test_the_folder_of_another_stream_is_refused(workspace, anywhere):
+    start(workspace, path=anywhere).close()
     start(workspace, path=workspace / "other.stream", output=workspace / "other").close()
     with pytest.raises(InvalidParameter, match="not the release folder of this stream"):
-        StreamOperator.open(state, output=workspace / "other")
+        StreamOperator.open(anywhere, output=workspace / "other")
 
 
 def test_a_ledger_that_made_no_grant_for_the_stream_is_refused(workspace, state, tmp_path_factory):
@@ -348,31 +360,31 @@ def test_a_ledger_that_made_no_grant_for_the_stream_is_refused(workspace, state,
     StreamOperator.open(state).close()  # a wrong answer is not remembered
 
 
-def test_a_ledger_that_was_moved_is_found_again(workspace, state):
-    start(workspace).close()
+def test_a_ledger_that_was_moved_is_found_again(workspace, anywhere):
+    start(workspace, path=anywhere).close()
     (workspace / "books.db").rename(workspace / "moved.db")
     with pytest.raises(LedgerUnavailable):
-        StreamOperator.open(state)
-    StreamOperator.open(state, ledger=workspace / "moved.db").close()
-    StreamOperator.open(state).close()
+        StreamOperator.open(anywhere)
+    StreamOperator.open(anywhere, ledger=workspace / "moved.db").close()
+    StreamOperator.open(anywhere).close()
 
 
-def test_after_the_horizon_nothing_more_is_published(workspace, state):
+def test_after_the_horizon_nothing_more_is_published(workspace, anywhere):
     method = PerSnapshot(columns=("zone",), horizon=2)
-    with start(workspace, method) as operator:
+    with start(workspace, method=method, path=anywhere) as operator:
         operator.next(rows(1), "t1")
         operator.next(rows(2), "t2")
         assert operator.is_over
         with pytest.raises(BudgetExhausted, match="2 steps are all published"):
             operator.next(Watched(), "t3")
-    assert stream_status(state).spent == 2
+    assert stream_status(anywhere).spent == 2
 
 
-def test_a_stopped_stream_is_over_for_good_and_its_budget_stays_debited(workspace, state):
-    with start(workspace) as operator:
+def test_a_stopped_stream_is_over_for_good_and_its_budget_stays_debited(workspace, anywhere):
+    with start(workspace, path=anywhere) as operator:
         operator.next(rows(1), "t1")
         operator.stop()
-    with StreamOperator.open(state) as operator:
+    with StreamOperator.open(anywhere) as operator:
         with pytest.raises(InvalidParameter, match="stopped for good"):
             operator.next(Watched(), "t2")
         assert operator.next(Watched(), "t1") is None
@@ -406,33 +418,33 @@ def test_a_start_that_is_refused_is_free_and_leaves_nothing_behind(
     assert spent(workspace) == 2
 
 
-def test_a_start_that_is_repeated_when_it_was_finished_costs_nothing(workspace):
-    with start(workspace) as first:
+def test_a_start_that_is_repeated_when_it_was_finished_costs_nothing(workspace, anywhere):
+    with start(workspace, path=anywhere) as first:
         assert first.is_new
         name = first.stream.receipt.release_id
-    with start(workspace) as again:
+    with start(workspace, path=anywhere) as again:
         assert not again.is_new
         assert again.stream.receipt.release_id == name
     assert spent(workspace) == 2
     with pytest.raises(InvalidParameter, match="its epsilon differs; go on with `dpublish stream"):
-        start(workspace, epsilon="1")
+        start(workspace, path=anywhere, epsilon="1")
     assert spent(workspace) == 2
 
 
-def test_an_interrupted_start_is_finished_by_the_same_start_only(workspace, state, monkeypatch):
+def test_an_interrupted_start_is_finished_by_the_same_start_only(workspace, anywhere, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(StreamFile, "begin", interrupted)
+    monkeypatch.setattr(StreamStore, "begin", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        start(workspace)
+        start(workspace, path=anywhere)
     monkeypatch.undo()
     assert spent(workspace) == 2
     with pytest.raises(InvalidParameter, match="repeat `dpublish stream start`"):
-        StreamOperator.open(state)
+        StreamOperator.open(anywhere)
     with pytest.raises(InvalidParameter, match="its epsilon differs"):
-        start(workspace, epsilon="1")
-    start(workspace).close()
+        start(workspace, path=anywhere, epsilon="1")
+    start(workspace, path=anywhere).close()
     assert spent(workspace) == 2
     assert load_stream(workspace / "out").receipt.ledger_entry == 3
 
@@ -441,7 +453,7 @@ def test_a_twin_that_forgets_its_grant_pays_twice(workspace, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(StreamFile, "begin", interrupted)
+    monkeypatch.setattr(StreamStore, "begin", interrupted)
     with pytest.raises(KeyboardInterrupt):
         start(workspace)
     monkeypatch.undo()
@@ -510,11 +522,11 @@ def test_a_table_of_another_schema_is_refused(workspace):
         operator.next(table, "t1")
 
 
-def test_the_status_tells_what_coming_windows_have_used(workspace, state):
-    with start(workspace) as operator:
+def test_the_status_tells_what_coming_windows_have_used(workspace, anywhere):
+    with start(workspace, path=anywhere) as operator:
         for number in (1, 2):
             operator.next(rows(number), f"t{number}")
-    found = stream_status(state)
+    found = stream_status(anywhere)
     half = Fraction(1, 2)
     assert (found.spent, found.worst, found.steps) == (1, 1, 2)
     assert found.commitments == ((3, 2 * half), (4, 2 * half), (5, half), (6, 0))

@@ -127,13 +127,28 @@ def create_folder(
 def put_line(folder: Path, start: int, line: bytes, time: float | None = None) -> None:
     """Write a line of the list of steps where it belongs; a beginning of it may be there."""
     require_line(folder, start, line)
-    with (folder / STEPS).open("r+b") as file:
-        file.seek(start)
-        file.write(line)
-        file.flush()
-        if time is not None:
-            set_times(time, folder / STEPS)
-        os.fsync(file.fileno())
+    if list_size(folder) < start:
+        raise CorruptRelease(f"the list of steps in {folder} was cut; repeat this, which mends it")
+    _write_at(folder / STEPS, start, line, time)
+
+
+def complete_list(folder: Path, steps: bytes, time: float | None = None) -> None:
+    """Write the beginning of the list of steps, in place: what follows it stays."""
+    (folder / STEPS).touch()
+    _write_at(folder / STEPS, 0, steps, time)
+    if time is not None:
+        set_times(time, folder)
+
+
+def remove_drafts(time: float, *homes: Path) -> None:
+    """Remove drafts that a killed operator has left in folders, which then show `time`."""
+    with suppress(OSError):  # they are in no one's way
+        for home in homes:
+            drafts = list(home.glob(f".*{PARTIAL}"))
+            for draft in drafts:
+                draft.unlink(missing_ok=True)
+            if drafts:
+                set_times(time, home)
 
 
 def require_line(folder: Path, start: int, line: bytes) -> None:
@@ -243,7 +258,8 @@ def is_current(folder: Path) -> bool:
 
 def sign_stream(folder: Path, time: float, key: SigningKey) -> None:
     """Sign the manifest of a stream's folder; its signature shows `time`."""
-    write_file(folder / SIGNATURE, key.sign(STREAM_TAG, read_file(folder, MANIFEST)), time)
+    signature = key.sign(STREAM_TAG, read_file(folder, MANIFEST))
+    write_file(folder / SIGNATURE, signature, time, shared=True)
 
 
 def write_pages(
@@ -261,12 +277,22 @@ def write_pages(
     if between.pages != between.replaced or not _holds(folder, final):
         # The signature goes first: that of an older manifest would look like a forgery.
         (folder / SIGNATURE).unlink(missing_ok=True)
-        write_file(folder / MANIFEST, between.to_bytes(), time)
+        write_file(folder / MANIFEST, between.to_bytes(), time, shared=True)
         for name, content in pages.items():
-            write_file(folder / name, content, time)
-        write_file(folder / MANIFEST, final, time)
+            write_file(folder / name, content, time, shared=True)
+        write_file(folder / MANIFEST, final, time, shared=True)
     if key is not None:
         sign_stream(folder, time, key)
+
+
+def _write_at(path: Path, start: int, content: bytes, time: float | None) -> None:
+    with path.open("r+b") as file:
+        file.seek(start)
+        file.write(content)
+        file.flush()
+        if time is not None:
+            set_times(time, path)
+        os.fsync(file.fileno())
 
 
 def _manifest_now(folder: Path) -> StreamManifest:

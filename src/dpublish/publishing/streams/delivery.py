@@ -1,16 +1,19 @@
 """Bring the steps of a stream into its release folder, however often that is interrupted.
 
-The state file knows every line of the list of steps, and where in the list it stands.  So
-delivering a step once more puts the same bytes to the same positions.
+The state knows every line of the list of steps, and where in the list it stands.  So delivering
+a step once more, late and by whomever, puts the same bytes to the same positions.  The list is
+never replaced by another file: one that was written earlier and comes later would set it back.
 """
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from dpublish.core.folder.folder import require_new_folder
 from dpublish.core.folder.signing import SigningKey
 from dpublish.errors import CorruptRelease, InputError, InvalidParameter
 from dpublish.methods.streams.folder import (
+    complete_list,
     create_folder,
     describe_stream,
     is_current,
@@ -19,13 +22,13 @@ from dpublish.methods.streams.folder import (
     open_stream,
     put_line,
     release_id_of,
+    remove_drafts,
     require_line,
     sign_stream,
 )
 from dpublish.methods.streams.folder import write_pages as put_pages
-from dpublish.methods.streams.listing import STEPS
 from dpublish.methods.streams.snapshot import Bins
-from dpublish.publishing.streams.state import StreamFile, Undelivered
+from dpublish.publishing.streams.state import StreamStore, Undelivered
 from dpublish.publishing.table import draw_report
 from dpublish.storage.files import file_time, write_file
 
@@ -33,7 +36,7 @@ _SPARE = 16 << 20  # bytes; journals, lists and pages are small against it
 _BYTES_A_BIN = 64  # a state and a file of counts, each twice while they are written
 
 
-def settle_folder(file: StreamFile, head: bytes, release_id: str, moved_to: Path | None) -> Path:
+def settle_folder(file: StreamStore, head: bytes, release_id: str, moved_to: Path | None) -> Path:
     """Find the release folder, or make it; `moved_to` says where it is from now on.
 
     A folder whose list of steps is longer than the state file knows belongs to a later state:
@@ -53,13 +56,16 @@ def settle_folder(file: StreamFile, head: bytes, release_id: str, moved_to: Path
     if not is_there:
         require_new_folder(folder)
         create_folder(folder, head, _delivered_lines(file), shown_time(file))
+    waiting = file.undelivered()
+    beside = [] if waiting is None else [(folder / waiting.file).parent]
+    remove_drafts(shown_time(file), folder, *beside)
     mend_list(file, folder)
     if moved_to is not None:
         file.put(output=str(folder))
     return folder
 
 
-def mend_list(file: StreamFile, folder: Path) -> None:
+def mend_list(file: StreamStore, folder: Path) -> None:
     """Complete a list of steps that was cut; refuse one with steps that the file does not know."""
     if not is_stream(folder):
         raise CorruptRelease(f"the release folder {folder} is gone; put it back and go on")
@@ -67,7 +73,7 @@ def mend_list(file: StreamFile, folder: Path) -> None:
     try:
         require_line(folder, start, line)
         if list_size(folder) < start:
-            write_file(folder / STEPS, b"".join(_delivered_lines(file)), shown_time(file))
+            complete_list(folder, b"".join(_delivered_lines(file)), shown_time(file))
     except OSError as error:
         raise InputError(
             f"the list of steps in {folder} is not whole and cannot be mended "
@@ -75,7 +81,7 @@ def mend_list(file: StreamFile, folder: Path) -> None:
         ) from None
 
 
-def shown_time(file: StreamFile) -> float:
+def shown_time(file: StreamStore) -> float:
     """Return the time that files of a stream show: a second after its start for every step.
 
     The true time would tell how long a step took.  That it moves lets tools that copy by time
@@ -91,7 +97,7 @@ def deliver(folder: Path, step: Undelivered, time: float) -> None:
     """
     try:
         require_line(folder, step.start, step.line)
-        write_file(folder / step.file, step.content, time)
+        write_file(folder / step.file, step.content, time, shared=True)
         put_line(folder, step.start, step.line, time)
     except OSError as error:
         raise InputError(
@@ -115,18 +121,24 @@ def require_room(bins: Bins, *folders: Path) -> None:
             )
 
 
-def write_pages(folder: Path, key: SigningKey | None = None) -> None:
+def write_pages(
+    folder: Path, key: SigningKey | None = None, check: Callable[[], None] = lambda: None
+) -> None:
     """Write the report and the description of the folder anew, from the folder alone.
 
     A folder that is as its manifest says is left alone, but for a signature if there is a key.
+    `check` refuses it to an operator who was taken over, right before and after it is written.
     """
     stream = open_stream(folder)
     time = file_time(stream.receipt.created) + len(stream.records)
     try:
         if not is_current(folder):
             pages = {"datapackage.json": describe_stream(stream), **draw_report(stream)}
+            check()
             put_pages(folder, pages, time, key)
+            check()
         elif key is not None:
+            check()
             sign_stream(folder, time, key)
     except OSError as error:
         raise InputError(
@@ -135,7 +147,7 @@ def write_pages(folder: Path, key: SigningKey | None = None) -> None:
         ) from None
 
 
-def is_list_whole(file: StreamFile, folder: Path) -> bool:
+def is_list_whole(file: StreamStore, folder: Path) -> bool:
     """Return whether the folder's list of steps is as long as the state file says.
 
     The line of a step that is being delivered may be there or not.
@@ -144,12 +156,12 @@ def is_list_whole(file: StreamFile, folder: Path) -> bool:
     return start <= list_size(folder) <= start + len(line)
 
 
-def _delivered_lines(file: StreamFile) -> list[bytes]:
+def _delivered_lines(file: StreamStore) -> list[bytes]:
     waiting = file.undelivered()
     return list(file.lines())[: None if waiting is None else waiting.number - 1]
 
 
-def _expected(file: StreamFile) -> tuple[int, bytes]:
+def _expected(file: StreamStore) -> tuple[int, bytes]:
     """Return how long the list of steps is, and what line may follow or be on its way."""
     waiting = file.undelivered()
     return (file.length, b"") if waiting is None else (waiting.start, waiting.line)
@@ -159,7 +171,7 @@ def _is_home(folder: Path, release_id: str) -> bool:
     return is_stream(folder) and release_id_of(folder) == release_id
 
 
-def _require_left(file: StreamFile, recorded: Path, folder: Path, release_id: str) -> None:
+def _require_left(file: StreamStore, recorded: Path, folder: Path, release_id: str) -> None:
     """Refuse a second folder while the first is there: two copies of a state could use them."""
     if folder == recorded or (folder.exists() and recorded.exists() and folder.samefile(recorded)):
         return

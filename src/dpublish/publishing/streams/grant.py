@@ -1,12 +1,12 @@
 """Start a stream, paid for once by one grant, and check that grant whenever it goes on.
 
-The state file is written first, with all that was asked for; then the ledger is debited; then
-the stream is written into the state file.  So an interrupted start can be repeated.
+The state is written first, with all that was asked for; then the ledger is debited; then the
+stream is written into the state.  So an interrupted start can be repeated.
 
-The purpose of the grant ends in a random word that the state file holds before the grant is
-made.  A start reads no rows, so a grant for which the ledger knows no stream has paid for
-nothing, and the repeated start may use it.  The ledger learns a stream's name before its first
-step, and one name only: so a grant pays for one stream, whatever copies there are of its file.
+The purpose of the grant ends in a random word that the state holds before the grant is made.
+A start reads no rows, so a grant for which the ledger knows no stream has paid for nothing, and
+the repeated start may use it.  The ledger learns a stream's name before its first step, and one
+name only: so a grant pays for one stream, whatever copies there are of its file.
 """
 
 import json
@@ -28,8 +28,8 @@ from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.neighbors import Neighbors
 from dpublish.privacy.receipt import Receipt
-from dpublish.publishing.state_file import RUNNING, STARTING, STOPPED, StateFile
-from dpublish.publishing.streams.state import StreamFile
+from dpublish.publishing.state_file import RUNNING, STARTING, STOPPED, StoredState
+from dpublish.publishing.streams.state import StreamStore
 from dpublish.randomness import secure
 from dpublish.storage.address import shown_location
 
@@ -77,62 +77,58 @@ def require_readable(request: Request) -> None:
         raise InvalidParameter("a stream must read its settings back, and these come back changed")
 
 
-def start_file(path: Path, request: Request) -> bool:
-    """Make the state file of a stream that is paid for; the caller holds the stream's lock.
-
-    False means that the same request has started the stream before: nothing is debited again.
-    """
-    is_new = not path.exists()
-    file = _new_file(path, request) if is_new else StreamFile(path)
-    try:
-        _require_same(file, request)
-        if file.phase == RUNNING:
-            return False
-        budget = _debit(file, is_new, request.method.neighbors(request.schema))
-        stream = request.method.start(request.schema, budget=budget, rng=secure())
-        file.begin(stream.state(), phase=RUNNING, receipt=stream.receipt.to_dict())
-    finally:
-        file.close()
-    return True
-
-
-def _debit(file: StreamFile, is_new: bool, hides: Neighbors) -> Budget:
-    try:
-        return obtain_budget(file, hides)
-    except (BudgetExhausted, InvalidParameter):  # refused, so nothing was granted
-        if is_new:
-            file.path.unlink()
-        raise
-
-
-def _new_file(path: Path, request: Request) -> StreamFile:
+def new_state(request: Request) -> dict[str, Any]:
+    """Write what the state of a stream holds before it is paid for; refuse what cannot be."""
     require_new_folder(Path(request.output))
     with Ledger(request.ledger) as ledger:  # found wanting now, it leaves nothing behind
         ledger.status(request.dataset)
-    metadata = {"phase": STARTING, "token": secrets.token_hex(8), **request.to_dict()}
-    return StreamFile.create(path, metadata)
+    return {"phase": STARTING, "token": secrets.token_hex(8), **request.to_dict()}
 
 
-def _require_same(file: StreamFile, request: Request) -> None:
+def start_stream(state: StreamStore, request: Request, *, is_new: bool) -> bool:
+    """Pay for a stream and write it into its state, which the caller holds.
+
+    False means that the same request has started the stream before: nothing is debited again.
+    """
+    _require_same(state, request)
+    if state.phase == RUNNING:
+        return False
+    budget = _debit(state, is_new, request.method.neighbors(request.schema))
+    stream = request.method.start(request.schema, budget=budget, rng=secure())
+    state.begin(stream.state(), phase=RUNNING, receipt=stream.receipt.to_dict())
+    return True
+
+
+def _debit(state: StreamStore, is_new: bool, hides: Neighbors) -> Budget:
+    state.require_held()  # whoever has it now may have paid
+    try:
+        return obtain_budget(state, hides)
+    except (BudgetExhausted, InvalidParameter):  # refused, so nothing was granted
+        if is_new:
+            state.discard()
+        raise
+
+
+def _require_same(file: StreamStore, request: Request) -> None:
     phase = file.phase
     if phase == STOPPED:
-        raise InvalidParameter(f"{file.path} was stopped for good; name another state file")
+        raise InvalidParameter(f"{file.shown} was stopped for good; name another state")
     names = _differing(file, request)
     if not names:
         return
     differ = f"its {' and '.join(names)} {'differs' if len(names) == 1 else 'differ'}"
     if phase == STARTING:
         raise InvalidParameter(
-            f"the start of another stream was interrupted at {file.path}: {differ}; repeat that "
-            "start, or name another state file"
+            f"the start of another stream was interrupted at {file.shown}: {differ}; repeat that "
+            "start, or name another state"
         )
     raise InvalidParameter(
-        f"{file.path} exists already, and {differ}; go on with `dpublish stream next`, or name "
-        "another state file"
+        f"{file.shown} exists already, and {differ}; go on with `dpublish stream next`, or name "
+        "another state"
     )
 
 
-def _differing(file: StreamFile, request: Request) -> list[str]:
+def _differing(file: StreamStore, request: Request) -> list[str]:
     """Name what a stream was started with otherwise, the settings of its method one by one."""
     asked = request.to_dict()
     names = [name for name in asked if name != "settings" and file.metadata(name) != asked[name]]
@@ -141,7 +137,7 @@ def _differing(file: StreamFile, request: Request) -> list[str]:
     return [*names, *inner] if "method" not in names else names
 
 
-def obtain_budget(file: StateFile, hides: Neighbors, noun: str = "stream") -> Budget:
+def obtain_budget(file: StoredState, hides: Neighbors, noun: str = "stream") -> Budget:
     """Debit the ledger for a stream that is being started, unless that was done before.
 
     `hides` is what the stream hides.  The caller holds the stream's lock, and the state file
@@ -153,7 +149,7 @@ def obtain_budget(file: StateFile, hides: Neighbors, noun: str = "stream") -> Bu
         for grant in ledger.status(dataset).grants:
             if grant.purpose == purpose and grant.epsilon == epsilon:
                 if grant.release_id is not None:
-                    raise _is_taken(file.path, noun)
+                    raise _is_taken(file.shown, noun)
                 entry = ledger.entries()[grant.entry - 1]
                 return ledger.reopen(Grant(dataset, entry.number, entry.hash, entry.time))
         return ledger.grant(
@@ -208,6 +204,6 @@ def _grant(receipt: Receipt, location: str, noun: str) -> Grant:
 
 def _is_taken(where: object, noun: str) -> InvalidParameter:
     return InvalidParameter(
-        f"{where}: the grant has paid for another {noun} already, so this state file is an older "
+        f"{where}: the grant has paid for another {noun} already, so this state is an older "
         f"copy; put the newest back, or start a new {noun} under another name"
     )

@@ -8,11 +8,7 @@ interrupted after it is delivered next time (docs/proofs/stream_operator.md).
 
 import hashlib
 import os
-import secrets
-import socket
-from collections.abc import Callable
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -37,31 +33,30 @@ from dpublish.publishing.streams.delivery import (
 from dpublish.publishing.streams.grant import (
     Request,
     check_grant,
+    new_state,
     record_stream,
     require_readable,
-    start_file,
+    start_stream,
 )
-from dpublish.publishing.streams.state import STARTING, STOPPED, StreamFile, hold
+from dpublish.publishing.streams.lease import LEASE_SECONDS, Claim
+from dpublish.publishing.streams.locations import make_state, take_state
+from dpublish.publishing.streams.state import STARTING, STOPPED, StreamStore
 from dpublish.publishing.table import read_epsilon
 from dpublish.randomness import secure
 from dpublish.storage.address import whole_location
-from dpublish.storage.lock import FileLock
 
 AnyPath = str | os.PathLike[str]
 
 
 class StreamOperator(AbstractContextManager["StreamOperator"]):
-    """The one that moves a stream on; holds its lock until it is closed."""
+    """The one that moves a stream on; has it to itself until it is closed, or is taken over."""
 
-    def __init__(self, path: Path, lock: FileLock, file: StreamFile) -> None:
+    def __init__(self, state: StreamStore) -> None:
         """Use `start` or `open`."""
-        self.path = path
-        self._lock = lock
-        self._file = file
-        self._token = secrets.token_hex(16)
+        self._file = state
         self._stream: Stream | None = None
         self.is_new = False  # whether this operator has started the stream
-        self.folder = Path(file.text("output"))
+        self.folder = Path(state.text("output"))
 
     @classmethod
     def start(
@@ -76,18 +71,23 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
         output: AnyPath,
         purpose: str = "",
         all_have_levels: bool = False,
+        lease_seconds: float = LEASE_SECONDS,
+        wait_seconds: float = 0,
+        take_over: bool = False,
     ) -> "StreamOperator":
-        """Start a stream: debit its whole epsilon, and make its state file and its folder.
+        """Start a stream: debit its whole epsilon, and make its state and its folder.
 
         If a start is interrupted, repeat it with the same arguments: a grant that it has
         made already is found in the ledger and used, and a stream that was started with these
         arguments is opened as it is; `is_new` tells which.  A dataset with levels pays for a
-        stream that has a horizon, if the owner says that `all_have_levels`.
+        stream that has a horizon, if the owner says that `all_have_levels`.  The last three
+        are those of `open`.
 
         Privacy:
             Reads no rows.  The ledger is debited once for all steps (or for every window),
             before the stream exists.
         """
+        claim = Claim(lease_seconds, wait_seconds, take_over)
         exact = read_epsilon(epsilon)
         method.expected_error(schema, None, exact)  # refuses what does not fit
         request = Request(
@@ -101,50 +101,59 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
             all_have_levels=all_have_levels,
         )
         require_readable(request)
-        file_path = Path(path).absolute()
-
-        def begin(lock: FileLock) -> StreamOperator:
-            is_new = start_file(file_path, request)
-            operator = cls._resume(file_path, lock, None, None)
-            operator.is_new = is_new
-            return operator
-
-        return _locked(file_path, begin)
+        state, is_made = make_state(whole_location(path), claim, lambda: new_state(request))
+        try:
+            is_new = start_stream(state, request, is_new=is_made)
+            operator = cls._resume(state, None, None)
+        except BaseException:
+            state.close()
+            raise
+        operator.is_new = is_new
+        return operator
 
     @classmethod
     def open(
-        cls, path: AnyPath, *, ledger: AnyPath | None = None, output: AnyPath | None = None
+        cls,
+        path: AnyPath,
+        *,
+        ledger: AnyPath | None = None,
+        output: AnyPath | None = None,
+        lease_seconds: float = LEASE_SECONDS,
+        wait_seconds: float = 0,
+        take_over: bool = False,
     ) -> "StreamOperator":
         """Take up a stream where it was left, and deliver what is not in its folder yet.
 
         Args:
-            path: The state file.
+            path: The state: its file, or its address on a server (`"postgresql://..."`).
             ledger: Where the ledger is, if it was moved.
             output: Where the release folder is, if it was moved; or where to begin a new one,
                 if it is lost.
+            lease_seconds: How long the stream is kept for an operator of which nothing is
+                heard, if the state is on a server.
+            wait_seconds: How long to wait for another operator who has the stream.
+            take_over: Whether to take the stream from whoever has it on a server, because that
+                operator is known to be gone.  One that is not gone publishes nothing more.
         """
-        file_path = Path(path).absolute()
-        StreamFile.kind.identify(file_path)  # before a lock is left beside what is not there
-        new_ledger = None if ledger is None else whole_location(ledger)
-        new_output = None if output is None else Path(output).absolute()
-        return _locked(file_path, lambda lock: cls._resume(file_path, lock, new_ledger, new_output))
+        state = take_state(whole_location(path), Claim(lease_seconds, wait_seconds, take_over))
+        try:
+            new_ledger = None if ledger is None else whole_location(ledger)
+            return cls._resume(state, new_ledger, None if output is None else Path(output))
+        except BaseException:
+            state.close()
+            raise
 
     @classmethod
     def _resume(
-        cls, path: Path, lock: FileLock, ledger: str | None, output: Path | None
+        cls, state: StreamStore, ledger: str | None, output: Path | None
     ) -> "StreamOperator":
-        file = StreamFile(path)
-        try:
-            if file.phase == STARTING:
-                raise InvalidParameter(
-                    f"the start of {path} was interrupted; repeat `dpublish stream start` with "
-                    "the same options"
-                )
-            operator = cls(path, lock, file)
-            operator._settle(ledger or file.text("ledger"), output)
-        except BaseException:
-            file.close()
-            raise
+        if state.phase == STARTING:
+            raise InvalidParameter(
+                f"the start of {state.shown} was interrupted; repeat `dpublish stream start` with "
+                "the same options"
+            )
+        operator = cls(state)
+        operator._settle(ledger or state.text("ledger"), output)
         return operator
 
     def __exit__(self, *failure: object) -> None:
@@ -153,11 +162,10 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
     def close(self) -> None:
         """Let go of the stream; harmless if that was done before."""
         self._file.close()
-        self._lock.close()
 
     @property
     def stream(self) -> Stream:
-        """The stream as the state file has it; treat it as read-only."""
+        """The stream as the state has it; treat it as read-only."""
         if self._stream is None:
             self._stream = self._file.stream()
         return self._stream
@@ -197,9 +205,10 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
         if self._file.has_time(label):
             return None
         self._require_next(label, allow_new_labels)
+        self.require_held()
         mend_list(self._file, self.folder)  # an operator on a copy may have moved it on
         table = self._open(snapshot)
-        require_room(self.stream.bins, self.folder, self.path.parent)
+        require_room(self.stream.bins, self.folder, *self._file.folders)
         stream, self._stream = self.stream, None  # until the step is on the disk
         try:
             step = stream.next(table, rng=secure())
@@ -225,7 +234,11 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
 
         With `sign`, the owner's private key or its file, the manifest is signed.
         """
-        write_pages(self.folder, signing_key(sign))
+        write_pages(self.folder, signing_key(sign), self.require_held)
+
+    def require_held(self) -> None:
+        """Refuse to go on if another operator has taken the stream over."""
+        self._file.require_held()
 
     def _settle(self, ledger: str, output: Path | None) -> None:
         """Make sure that ledger, state and folder belong together, and finish what is open."""
@@ -239,9 +252,7 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
         head = head_of(stream.receipt, stream.schema, metadata)
         self.folder = settle_folder(file, head, stream.receipt.release_id, output)
         record_stream(ledger, stream.receipt, hashlib.sha256(head).hexdigest())
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        about = {"pid": os.getpid(), "host": socket.gethostname(), "since": now}
-        file.put(operator=about | {"token": self._token}, ledger=ledger)
+        file.settled(ledger)
         self._deliver()
 
     def _require_next(self, label: str, allow_new_labels: bool) -> None:
@@ -280,21 +291,11 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
             time=label,
             line=record.to_line(),
             content=content,
-            owner=self._token,
         )
 
     def _deliver(self) -> None:
         waiting = self._file.undelivered()
         if waiting is not None:
+            self.require_held()
             deliver(self.folder, waiting, shown_time(self._file))
             self._file.mark_delivered(waiting.number)
-
-
-def _locked(path: Path, proceed: Callable[[FileLock], StreamOperator]) -> StreamOperator:
-    """Go on with the lock of a stream, and let go of it if that fails."""
-    lock = hold(path)
-    try:
-        return proceed(lock)
-    except BaseException:
-        lock.close()
-        raise

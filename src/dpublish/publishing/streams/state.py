@@ -1,23 +1,29 @@
-"""The state file of a stream: all that it needs to go on, changed by one transaction a step.
+"""The state of a stream: all that it needs to go on, changed by one transaction a step.
 
 A step's line and its file of counts lie in the outbox, in the same transaction as the state
 that the step led to, until they are in the release folder.  What is read back is checked: a
-file that does not hold what was written is called damaged, and nothing of it is repeated.
+state that does not hold what was written is called damaged, and nothing of it is repeated.
 
-It holds secrets: the noise of thresholds that are still in use.  So it is readable by its owner
-only, what is replaced is overwritten, and no message repeats what it holds.
+It is kept in a file (here) or on a server (`server_state`).  It holds secrets: the noise of
+thresholds that are still in use.  So a file is readable by its owner only, what is replaced is
+overwritten, and no message repeats what it holds.
 """
 
 import json
+import os
+import secrets
+import socket
+from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from dpublish.data import schema_file
-from dpublish.errors import InputError
+from dpublish.errors import InputError, InvalidParameter
 from dpublish.methods.streams.listing import StepRecord
 from dpublish.methods.streams.method import make_stream_method
 from dpublish.methods.streams.stream import Stream, StreamState
@@ -27,12 +33,23 @@ from dpublish.publishing.state_file import (
     STARTING,
     STOPPED,
     StateFile,
-    put_metadata,
+    StoredState,
 )
+from dpublish.publishing.streams.lease import Claim
+from dpublish.storage.files import printable
 from dpublish.storage.lock import FileLock
 from dpublish.storage.sqlite import FileKind
 
-__all__ = ["RUNNING", "STARTING", "STOPPED", "StreamFile", "Undelivered", "hold"]
+__all__ = [
+    "RUNNING",
+    "STARTING",
+    "STOPPED",
+    "StreamFile",
+    "StreamStore",
+    "TakenOver",
+    "Undelivered",
+    "hold",
+]
 
 _TABLES = (
     METADATA,
@@ -67,16 +84,55 @@ class Undelivered(NamedTuple):
     file: str
 
 
-class StreamFile(StateFile):
-    """An open state file."""
+class TakenOver(InputError):
+    """Another operator has the stream now."""
 
-    kind = _STATE
 
-    def operator(self) -> dict[str, Any]:
-        """Return who opened the stream last; empty if no one did."""
-        with self.checked():
-            about = self.metadata("operator", {})
-            return {name: about[name] for name in ("pid", "host", "since", "token") if about}
+class StreamStore(StoredState):
+    """An open state of a stream, wherever it is kept; its statements are the same everywhere.
+
+    An operator's store keeps the stream for it until it is closed.
+    """
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders on this machine in which it grows."""
+        return ()
+
+    @abstractmethod
+    def require_held(self) -> None:
+        """Refuse to go on if another operator has taken the stream over."""
+
+    @abstractmethod
+    def settled(self, ledger: str) -> None:
+        """Note that an operator goes on with this ledger."""
+
+    @abstractmethod
+    def holder(self) -> dict[str, Any] | None:
+        """Return who is at work on the stream; None if no one is."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Remove the state of a stream that was not started after all."""
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Change the state, all or nothing; refused if another operator has taken it over."""
+        with self.writing():
+            self.require_held()
+            yield
+
+    def put(self, **metadata: Any) -> None:
+        """Write values under their names; durable when it returns."""
+        with self.changing():
+            self._put(metadata)
+
+    def moved_on(self) -> TakenOver:
+        """Build the error for an operator who no longer has the stream."""
+        return TakenOver(
+            f"another operator has moved {self.shown} on, and brings what is done to the folder; "
+            "open it again"
+        )
 
     def state(self) -> StreamState:
         """Read the state of the stream."""
@@ -88,7 +144,7 @@ class StreamFile(StateFile):
             return StreamState(self.metadata("public"), self.metadata("secret"), arrays)
 
     def stream(self) -> Stream:
-        """Open the stream as the file has it."""
+        """Open the stream as the state has it."""
         with self.checked():
             method = make_stream_method(self.text("method"), self.metadata("settings"))
             schema = schema_file.from_dict(self.metadata("schema"))
@@ -102,20 +158,20 @@ class StreamFile(StateFile):
 
     def begin(self, state: StreamState, **metadata: Any) -> None:
         """Write the state of a stream that is paid for and has no step yet."""
-        with self.writing():
+        with self.changing():
             self._put_state(state)
-            put_metadata(self._connection, metadata)
+            self._put(metadata)
 
     def commit_step(
-        self, state: StreamState, *, number: int, time: str, line: bytes, content: bytes, owner: str
+        self, state: StreamState, *, number: int, time: str, line: bytes, content: bytes
     ) -> None:
         """Write a step, the state it led to and what is to be published, all or nothing.
 
         Refused if another operator has taken the stream over, or has made this step.
         """
-        with self.writing():
-            if self.operator().get("token") != owner or number != self.steps + 1:
-                raise InputError(f"another operator has moved {self.path} on; open it again")
+        with self.changing():
+            if number != self.steps + 1:
+                raise self.moved_on()
             self._put_state(state)
             stop = self.length + len(line)
             self.change("INSERT INTO steps VALUES (?, ?, ?, ?)", number, time, line, stop)
@@ -123,7 +179,7 @@ class StreamFile(StateFile):
 
     def mark_delivered(self, number: int) -> None:
         """Note that a step is in the release folder."""
-        with self.writing():
+        with self.changing():
             self.change("DELETE FROM outbox WHERE number = ?", number)
 
     def undelivered(self) -> Undelivered | None:
@@ -170,23 +226,93 @@ class StreamFile(StateFile):
             return self.first("SELECT 1 FROM steps WHERE time = ?", time) is not None
 
     def _put_state(self, state: StreamState) -> None:
-        put_metadata(self._connection, {"public": state.public, "secret": state.secret})
+        self._put({"public": state.public, "secret": state.secret})
         self.change("DELETE FROM arrays")
         for name, array in state.arrays.items():
             row = (name, array.dtype.str, json.dumps(array.shape), array.tobytes())
             self.change("INSERT INTO arrays VALUES (?, ?, ?, ?)", *row)
 
 
-def hold(path: Path) -> FileLock:
-    """Take the lock of a stream, or say who has it.
+class StreamFile(StreamStore, StateFile):
+    """An open state file."""
 
-    One operator is at work at a time.  Where locks do not work at all (some network disks), the
-    state file still refuses the step of an operator who is no longer the last that opened it.
-    """
+    kind = _STATE
+
+    _held: FileLock | None = None
+    _token: str | None = None  # none before the operator is written into the file
+
+    @classmethod
+    def take(cls, path: Path, lock: FileLock) -> Self:
+        """Open a state file for the operator who holds its lock; closing it lets go of both."""
+        file = cls(path)
+        file._held = lock
+        return file
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folder of the file, where its journal is, too."""
+        return (self.path.parent,)
+
+    def close(self) -> None:
+        """Close the file and let go of the stream; harmless if that was done before."""
+        super().close()
+        if self._held is not None:
+            self._held.close()
+
+    def require_held(self) -> None:
+        """Refuse to go on if another operator has opened the file since.
+
+        Where locks work no one has.  Where they do not (some network disks), this refuses the
+        step of an operator who is no longer the last that opened it.
+        """
+        if self._token is not None and self.operator().get("token") != self._token:
+            raise self.moved_on()
+
+    def settled(self, ledger: str) -> None:
+        """Write this operator into the file, which refuses all changes of earlier ones."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        about = {"pid": os.getpid(), "host": socket.gethostname(), "since": now}
+        token = secrets.token_hex(16)
+        self.put(operator=about | {"token": token}, ledger=ledger)
+        self._token = token
+
+    def operator(self) -> dict[str, Any]:
+        """Return who opened the stream last; empty if no one did."""
+        with self.checked():
+            about = self.metadata("operator", {})
+            return {name: about[name] for name in ("pid", "host", "since", "token") if about}
+
+    def holder(self) -> dict[str, Any] | None:
+        """Return who is at work on the stream; None if no one is."""
+        lock = FileLock(self.path)
+        try:
+            if lock.take():
+                return None
+            about = self.operator()
+            about.pop("token", None)
+            return about or None
+        finally:
+            lock.close()
+
+    def discard(self) -> None:
+        """Remove the file of a stream that was not started after all."""
+        self.path.unlink()
+
+
+def hold(path: Path, claim: Claim) -> FileLock:
+    """Take the lock of a state file, or say who has it."""
+    if claim.take_over:
+        raise InvalidParameter(
+            f"{printable(path)} is a file: its lock ends with the process that has it, so there "
+            "is nothing to take over; that is for a state on a server"
+        )
     lock = FileLock(path)
+
+    def take() -> str | None:
+        return None if lock.take() else f"another operator is at work on {path}{_holder(path)}"
+
     try:
-        if not lock.take():
-            raise InputError(f"another operator is at work on {path}{_holder(path)}")
+        claim.until_free(take)
     except BaseException:
         lock.close()
         raise

@@ -1,5 +1,6 @@
 """Read how a stream stands, without taking it from whoever is at work on it."""
 
+import os
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -10,8 +11,9 @@ from dpublish.methods.streams.folder import load_stream
 from dpublish.methods.streams.listing import StepRecord
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.publishing.streams.delivery import is_list_whole
-from dpublish.publishing.streams.state import STARTING, StreamFile
-from dpublish.storage.lock import FileLock
+from dpublish.publishing.streams.locations import open_state
+from dpublish.publishing.streams.state import STARTING, StreamStore
+from dpublish.storage.address import whole_location
 
 _MOST_AHEAD = 1000
 
@@ -50,22 +52,22 @@ class StreamStatus:
         }
 
 
-def stream_status(path: Path) -> StreamStatus:
-    """Read how the stream of a state file stands."""
-    file = StreamFile(path.absolute())
+def stream_status(path: str | os.PathLike[str]) -> StreamStatus:
+    """Read how the stream of a state stands, which is in a file or on a server."""
+    file = open_state(whole_location(path))
     try:
         with file.reading():
             if file.phase == STARTING:
                 raise InvalidParameter(
-                    f"the start of {path} was interrupted; repeat `dpublish stream start` with "
-                    "the same options"
+                    f"the start of {file.shown} was interrupted; repeat `dpublish stream start` "
+                    "with the same options"
                 )
             return _read(file)
     finally:
         file.close()
 
 
-def _read(file: StreamFile) -> StreamStatus:
+def _read(file: StreamStore) -> StreamStatus:
     stream = file.stream()
     window = stream.method.window
     waiting = file.undelivered()
@@ -86,25 +88,12 @@ def _read(file: StreamFile) -> StreamStatus:
         worst=stream.worst,
         commitments=tuple(stream.commitments(min(window, _MOST_AHEAD)) if window else ()),
         undelivered=None if waiting is None else waiting.number,
-        operator=_operator(file),
+        operator=file.holder(),
         folder_problem=_folder_problem(file, folder),
     )
 
 
-def _operator(file: StreamFile) -> dict[str, Any] | None:
-    """Return who is at work on the stream, if anyone is."""
-    lock = FileLock(file.path)
-    try:
-        if lock.take():
-            return None
-        about = file.operator()
-        about.pop("token", None)
-        return about or None
-    finally:
-        lock.close()
-
-
-def _folder_problem(file: StreamFile, folder: Path) -> str | None:
+def _folder_problem(file: StreamStore, folder: Path) -> str | None:
     try:
         missing = load_stream(folder).missing()
     except DPublishError as error:
