@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 OWNER = "dpublish_owner"
-_UNPRIVILEGED = ("postgres", "nobody")
+_UNPRIVILEGED = ("postgres", "daemon")
 
 
 def programs():

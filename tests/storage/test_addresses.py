@@ -3,8 +3,8 @@
 import pytest
 
 from dpublish.errors import InvalidParameter
-from dpublish.storage.public_address import has_scheme, holds_secret, refuse_secret
 from dpublish.storage.postgres_address import PostgresAddress, advise, is_postgres
+from dpublish.storage.public_address import has_scheme, holds_secret, refuse_secret
 
 
 @pytest.mark.parametrize(

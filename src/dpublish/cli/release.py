@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dpublish.cli.group import MethodCommand, complete_files
+from dpublish.cli.group import MethodCommand
 from dpublish.cli.level_use import epsilon_left, say_level_use
 from dpublish.cli.output import (
     FREE_SETTINGS,
@@ -20,12 +20,12 @@ from dpublish.cli.output import (
     standing,
 )
 from dpublish.cli.signing import read_signing_key, say_signed, sign_option
+from dpublish.cli.source_options import Rows, source_options
 from dpublish.core.catalog import STREAMS
 from dpublish.core.method import Method
 from dpublish.core.registry import make_method
 from dpublish.core.released import Release
 from dpublish.data.schema_file import load_schema
-from dpublish.data.sources import open_table
 from dpublish.errors import BudgetExhausted, DPublishError, InvalidParameter
 from dpublish.ledger.account import Status
 from dpublish.ledger.ledger import Ledger
@@ -36,13 +36,7 @@ from dpublish.publishing import publish
 
 @click.command(cls=MethodCommand, context_settings=dict(FREE_SETTINGS))
 @method_options
-@click.option(
-    "--data",
-    required=True,
-    help="CSV, Parquet, Arrow or .duckdb file, or a glob.",
-    shell_complete=complete_files,
-)
-@click.option("--table", "table_name", help="Which table of a .duckdb file.")
+@source_options
 @click.option(
     "--epsilon",
     help='What to spend, exactly: 0.5, or "1/3". Of a personalized method: at the largest level; '
@@ -57,8 +51,7 @@ def release(
     method: str,
     schema_path: str,
     pairs: tuple[str, ...],
-    data: str,
-    table_name: str | None,
+    rows: Rows,
     epsilon: str | None,
     ledger_path: str,
     dataset: str,
@@ -78,11 +71,10 @@ def release(
     dpublish release --method minimum --inner "histogram columns=age" \\
         --epsilon-column accepted --levels 0.01,0.1,1 --data people.csv \\
         --schema people.toml --ledger books.db --dataset people -o ages/
+    dpublish release --method histogram --columns age,sex --data postgresql://db.local/clinic \\
+        --table people --schema people.toml --epsilon 0.5 \\
+        --ledger postgresql://db.local/books --dataset people -o ages/
     """  # noqa: D301 - click keeps lines after it
-    if data == "-":
-        raise InvalidParameter(
-            "standard input is for `dpublish stream next` only; name a file: --data people.csv"
-        )
     if method in STREAMS:
         raise InvalidParameter(
             f"{method} publishes a stream; run: dpublish stream start STATE --method {method} ..."
@@ -93,7 +85,7 @@ def release(
     if isinstance(chosen, PersonalSettings):
         schema = chosen.prepare(schema)
     given = None if epsilon is None else parse_epsilon(epsilon)
-    table = open_table(data, schema, table=table_name)
+    table = rows.open(schema)
     with ExitStack() as stack:
         ledger = stack.enter_context(Ledger(ledger_path))
         exact = _all_left(chosen, ledger, dataset) if given is None else given

@@ -6,6 +6,7 @@ import click
 
 from dpublish.cli.group import Group, complete_files
 from dpublish.cli.output import json_option, say, say_json
+from dpublish.cli.source_options import sql_option, table_option
 from dpublish.data.check import check_table
 from dpublish.data.draft import draft_schema
 from dpublish.data.schema import Schema
@@ -31,15 +32,16 @@ def schema() -> None:
     help="The schema file to create.",
     shell_complete=complete_files,
 )
-@click.option("--table", "table_name", help="Which table of a .duckdb file.")
-def draft(data: str, output: str, table_name: str | None) -> None:
+@table_option
+@sql_option
+def draft(data: str, output: str, table_name: str | None, sql: str | None) -> None:
     """Write a schema with names and types of columns.
 
     Bounds and categories are for you to fill in, from public knowledge.
     """
     path = Path(output)
     require_writable(path)
-    text = draft_schema(source_columns(data, table=table_name))
+    text = draft_schema(source_columns(data, table=table_name, sql=sql))
     write_text(path, text)
     say(f"wrote {output}; fill in bounds and values from public knowledge, then:")
     say(f"  dpublish schema check {output} {data}")
@@ -48,16 +50,23 @@ def draft(data: str, output: str, table_name: str | None) -> None:
 @schema.command()
 @click.argument("schema_path", shell_complete=complete_files)
 @click.argument("data", required=False, shell_complete=complete_files)
-@click.option("--table", "table_name", help="Which table of a .duckdb file.")
+@table_option
+@sql_option
 @json_option
-def check(schema_path: str, data: str | None, table_name: str | None, as_json: bool) -> None:
+def check(
+    schema_path: str,
+    data: str | None,
+    table_name: str | None,
+    sql: str | None,
+    as_json: bool,
+) -> None:
     """Check a schema and, with DATA, that the table fits it.
 
     With DATA this reads rows, so the output is NOT PRIVATE: for the owner only.  No value of a
     row is printed.
     """
     loaded = _load(schema_path, as_json=as_json)
-    findings = check_table(loaded, data, table=table_name) if data else []
+    findings = check_table(loaded, data, table=table_name, sql=sql) if data else []
     if as_json:
         say_json(
             {
