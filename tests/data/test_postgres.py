@@ -18,6 +18,7 @@ from data.nasty_tables import SCHEMA, arrow, count_by_hand, make_rows
 from dpublish import Budget, Histogram, Ledger, publish, seeded
 from dpublish.aggregates.counts import Counts
 from dpublish.data.draft import draft_schema
+from dpublish.data.engines import postgres_reader
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import find_source, open_table, source_columns
 from dpublish.errors import DPublishError, InvalidParameter, UnreadableData
@@ -218,27 +219,37 @@ def test_all_sums_see_the_rows_that_were_there_when_the_table_was_opened(databas
     assert table.sum(both).tolist() == [500, 0, 0, 500]
 
 
-def test_columns_read_in_separate_scans_fit_together(database):
-    """Indexes, changed statistics, dead rows and other readers do not change the order."""
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "random_page_cost = 0.01",  # an index seems best
+        "enable_seqscan = off",
+        "parallel_setup_cost = 0; parallel_tuple_cost = 0; max_parallel_workers_per_gather = 4",
+        "synchronize_seqscans = on",
+    ],
+)
+def test_columns_read_in_separate_scans_fit_together(database, setting):
+    """Indexes, workers, dead rows and other readers do not change the order of the rows."""
+    name = database.uri.rpartition("/")[2]
     database.run(
-        "CREATE TABLE t AS SELECT (i * 7919 % 1000 < 500)::int AS a, "
-        "(i * 7919 % 1000 < 500)::int AS b FROM generate_series(1, 200000) i",
+        "CREATE TABLE t AS SELECT (i <= 70000)::int AS a, (i <= 70000)::int AS b, "
+        "repeat('x', 400) AS wide FROM generate_series(1, 130000) i",
+        "DELETE FROM t WHERE ctid IN (SELECT ctid FROM t WHERE a = 0 LIMIT 10000)",
         "CREATE INDEX ON t (a)",
         "CREATE INDEX ON t (b DESC)",
-        "DELETE FROM t WHERE ctid IN (SELECT ctid FROM t WHERE a = 0 LIMIT 50000)",
-        "INSERT INTO t SELECT i % 2, i % 2 FROM generate_series(1, 30000) i",
         "VACUUM ANALYZE t",
+        *(f"ALTER DATABASE {name} SET {each}" for each in setting.split("; ")),
     )
     table = database.open(TWO, table="t")
     by_a, by_b = (Counts(TWO, (((name, None),),)) for name in "ab")
-    first = table.sum(by_a)
+    assert table.sum(by_a).tolist() == [50_000, 70_000]
     with psycopg.connect(database.uri) as other, other.cursor(name="slow") as cursor:
-        cursor.execute("SELECT * FROM t")  # another scan, which this one could join midway
-        cursor.fetchmany(5000)
-        database.run("UPDATE t SET a = 1 - a WHERE b = 1", "ANALYZE t")
-        assert np.array_equal(table.sum(by_b), first)
+        cursor.execute("SELECT wide FROM t")  # another scan, which this one could join midway
+        cursor.fetchmany(40_000)
+        database.run("UPDATE t SET a = 1 - a WHERE ctid < '(100,0)'", "ANALYZE t")
+        assert table.sum(by_b).tolist() == [50_000, 70_000]
     crossed = table.sum(Counts(TWO, ((("a", None), ("b", None)),)))
-    assert crossed.tolist() == [first[0], 0, 0, first[1]]
+    assert crossed.tolist() == [50_000, 0, 0, 70_000]
 
 
 def test_only_the_columns_of_the_schema_need_a_permission(database, postgres_server):
@@ -294,6 +305,16 @@ def test_a_table_cannot_be_dropped_or_changed_while_it_is_open(database):
     gc.collect()
     database.run("DROP TABLE t")
     assert "it has no table 't'" in refusal(lambda: database.open(table="t"))
+
+
+def test_a_table_that_another_program_has_locked_is_refused_after_a_while(database, monkeypatch):
+    monkeypatch.setitem(postgres_reader._SETTINGS, "lock_timeout", "100ms")
+    database.run("CREATE TABLE t AS SELECT 3 AS a")
+    with psycopg.connect(database.uri) as other:
+        other.execute("LOCK TABLE t IN ACCESS EXCLUSIVE MODE")
+        message = refusal(lambda: database.open(table="t"), UnreadableData)
+    assert message.endswith("another program has locked it; try again later")
+    assert database.open(table="t").sum(ONE_COUNTS)[3] == 1
 
 
 @pytest.mark.parametrize(

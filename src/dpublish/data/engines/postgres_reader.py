@@ -43,7 +43,12 @@ _SETTINGS = {
     "synchronize_seqscans": "off",
     "max_parallel_workers_per_gather": "0",
 }
-_BY_INDEX = ("enable_indexscan", "enable_indexonlyscan", "enable_bitmapscan")
+_PAGE_BY_PAGE = {
+    "enable_seqscan": "on",
+    "enable_indexscan": "off",
+    "enable_indexonlyscan": "off",
+    "enable_bitmapscan": "off",
+}
 _QUERY = "the query"
 _WRONG_SQL, _NO_PERMISSION = ("0A", "22", "42"), "42501"
 _TABLES = """
@@ -222,7 +227,7 @@ def _is_in_order(session: Session, oid: int) -> bool:
     """
     if not session.rows(_STORED.format(oid=oid))[0][0]:
         return False
-    session.configure(dict.fromkeys(_BY_INDEX, "off"))
+    session.configure(_PAGE_BY_PAGE)
     return True
 
 
