@@ -527,6 +527,31 @@ def test_workers_that_cannot_start_are_done_without(tmp_path, monkeypatch):
     assert not hasattr(table._columns, "sum")
 
 
+@pytest.mark.parametrize("forbidden", ["subprocess.Popen", "os.pipe"])
+def test_workers_that_the_system_refuses_are_done_without(forbidden, tmp_path, monkeypatch):
+    def refuse(*_args, **_options):
+        raise OSError("no more of these")
+
+    monkeypatch.setattr(forbidden, refuse)
+    for rows in (write_parts(arrow(ROWS), tmp_path / "parts"), arrow(ROWS)):
+        for cache in (True, False):
+            table = open_table(rows, SCHEMA, threads=3, cache=cache)
+            for _ in range(2):
+                assert np.array_equal(table.sum(WHOLE), count_by_hand(ROWS).ravel())
+
+
+def test_a_program_that_never_answers_is_done_without(tmp_path, monkeypatch):
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setattr(workers, "_START", 0.1)
+    for rows in (write_parts(arrow(ROWS), tmp_path / "parts"), arrow(ROWS)):
+        table = open_table(rows, SCHEMA, threads=2)
+        for _ in range(2):
+            assert np.array_equal(table.sum(WHOLE), count_by_hand(ROWS).ravel())
+
+
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
 def test_a_worker_inherits_no_other_open_file_and_shows_no_path(table, tmp_path):
     with open(tmp_path / "secret", "w") as file:

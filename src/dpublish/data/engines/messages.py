@@ -9,6 +9,7 @@ import os
 import pickle
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import chain
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -85,10 +86,16 @@ class Queues:
     @classmethod
     def make(cls, count: int) -> "Queues":
         """Make empty queues."""
-        pipes = [os.pipe() for _ in range(count)]
-        for reader, _ in pipes:
-            os.set_blocking(reader, False)
-        return cls([reader for reader, _ in pipes], [writer for _, writer in pipes])
+        pipes: list[tuple[int, int]] = []
+        try:
+            for _ in range(count):
+                pipes.append(os.pipe())
+                os.set_blocking(pipes[-1][0], False)
+        except OSError:
+            for descriptor in chain(*pipes):
+                os.close(descriptor)
+            raise
+        return cls(*zip(*pipes, strict=True))
 
     def put(self, owner: int, piece: int) -> None:
         """Let a piece wait for its owner."""

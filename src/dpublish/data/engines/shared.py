@@ -82,15 +82,17 @@ class SharedRows:
             if rows is None:
                 return None
             forgotten = tuple(self._forgotten)
-            del self._forgotten[: len(forgotten)]
             try:
-                return rows.sum(kernel, wanted, picks, forgotten)
+                answer = rows.sum(kernel, wanted, picks, forgotten)
             except UnknownKernel:
                 self._unknown.add(type(kernel))
                 return None
             except BaseException:
                 rows.end()  # they may be in the middle of something
                 raise
+            if answer is not None:  # else they may not have heard of it
+                del self._forgotten[: len(forgotten)]
+            return answer
 
     def _find_rows(self) -> Rows | None:
         """Find out how rows can be shared out, by what the files say of themselves."""

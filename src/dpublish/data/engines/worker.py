@@ -89,12 +89,12 @@ class Answer(NamedTuple):
 def serve(connection: "Connection[Any, Any]") -> None:
     """Answer requests until the socket is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    send(connection, Answer("ready"))
     setup: Setup = receive(connection)
     inbox: queue.Queue[Any] = queue.Queue(_WAITING)
     Thread(target=_receive_all, args=(connection, inbox, setup.parent), daemon=True).start()
     worker = _Worker(setup)
     try:
-        send(connection, Answer("ready"))
         while True:
             answer = worker.handle(inbox.get())
             if answer is not None:

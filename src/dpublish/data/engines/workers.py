@@ -37,7 +37,7 @@ _KINDS: dict[str, type[DPublishError]] = {
     if isinstance(kind, type) and issubclass(kind, DPublishError)
 }
 _START = 2.0  # seconds that a process takes to start, at most
-_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "ARROW_NUM_THREADS")
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def count_threads(threads: int | None) -> int:
@@ -73,35 +73,33 @@ class UnknownKernel(Exception):
 class Worker:
     """One worker process, as its parent sees it."""
 
-    def __init__(self, number: int, queues: Queues) -> None:
-        self.number = number
+    def __init__(self, queues: Queues, setup: Setup) -> None:
+        self.number = setup.number
         self.is_ready = False
         self.is_gone = False
+        self._setup = setup
         here, there = Pipe()
         self.connection: Connection[Any, Any] = here
-        descriptors = (there.fileno(), *queues.readers)
         with there:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-c", BOOT, str(there.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,  # a traceback could quote a row
-                pass_fds=descriptors,
+                pass_fds=(there.fileno(), *queues.readers),
                 env=os.environ | dict.fromkeys(_ONE_THREAD, "1"),
             )
-
-    def begin(self, setup: Setup) -> None:
-        """Tell it what it works on."""
         with self._if_there():
             self.connection.send(list(sys.path))
-            send(self.connection, setup)
 
     def look(self) -> bool:
-        """Look whether it has become ready; True if it has, just now."""
+        """Look whether it has started; if it has just now, tell it what it works on."""
         if self.is_ready or self.is_gone or not self.connection.poll():
             return False
         with self._if_there():
-            self.is_ready = receive(self.connection).kind == "ready"
+            receive(self.connection)
+            send(self.connection, self._setup)
+            self.is_ready = True
         return self.is_ready
 
     def end(self) -> None:
@@ -125,24 +123,17 @@ class Workers:
     def __init__(
         self, count: int, schema: Schema, pieces: Sequence[Source], *, cache: bool
     ) -> None:
-        self.queues = Queues.make(count + 1)
         self._process = os.getpid()
         self._all: list[Worker] = []
-        self.close = weakref.finalize(self, _end_all, self._all, self.queues, self._process)
-        for number in range(1, count + 1):
-            worker = Worker(number, self.queues)
-            self._all.append(worker)
-        for worker in self._all:
-            worker.begin(
-                Setup(
-                    worker.number,
-                    self._process,
-                    self.queues.readers,
-                    schema,
-                    tuple(pieces),
-                    cache,
+        self.queues = Queues((), ())
+        with suppress(OSError):  # no further process or open file is allowed: there are fewer
+            self.queues = Queues.make(count + 1)
+            for number in range(1, count + 1):
+                setup = Setup(
+                    number, self._process, self.queues.readers, schema, tuple(pieces), cache
                 )
-            )
+                self._all.append(Worker(self.queues, setup))
+        self.close = weakref.finalize(self, _end_all, self._all, self.queues, self._process)
 
     def __reduce__(self) -> NoReturn:
         refuse_copy("a table")
