@@ -14,8 +14,9 @@ from pathlib import Path
 
 import click
 
-from campaign import faults, folders, inputs, kills, races, rows
+from campaign import faults, folders, inputs, kills, races, rows, team
 from campaign.world import Campaign, Clock, build_fault_library, fault_library, import_commands
+from postgres_server import programs
 
 CAMPAIGNS: dict[str, tuple[Campaign, float]] = {
     "kills-every-operation": (kills.every_operation, 4),
@@ -30,11 +31,14 @@ CAMPAIGNS: dict[str, tuple[Campaign, float]] = {
     "rows-arrow": (rows.arrow_values, 4),
     "rows-csv": (rows.csv_bodies, 3),
     "inputs": (inputs.inputs, 3),
+    "postgres-kills": (team.kills, 2),
+    "postgres-restarts": (team.restarts, 2),
 }
 """Each campaign, and its share of the time."""
 NEED_FAULTS = {name for name in CAMPAIGNS if name.startswith(("kills", "faults"))} - {
     "kills-random"
 }
+NEED_SERVER = {name for name in CAMPAIGNS if name.startswith("postgres")}
 LIBRARY = "DPUBLISH_FAULT_LIBRARY"
 
 
@@ -94,6 +98,9 @@ def _run_here(name: str, seed: int, seconds: float) -> int:
     campaign, _ = CAMPAIGNS[name]
     if name in NEED_FAULTS and fault_library() is None:
         click.echo(f"{name}: skipped, it needs Linux and a C compiler (cc)\n0 0 1")
+        return 0
+    if name in NEED_SERVER and programs() is None:
+        click.echo(f"{name}: skipped, it needs PostgreSQL (initdb, pg_ctl)\n0 0 1")
         return 0
     import_commands()
     passed = failed = 0

@@ -1,14 +1,18 @@
-"""Tools of someone who tampers with a ledger file behind its back."""
+"""Tools of someone who tampers with a ledger behind its back."""
 
 import json
 import sqlite3
 from dataclasses import replace
 
+import psycopg
+
 from dpublish.ledger.chain import ORIGIN
 from dpublish.ledger.ledger import Ledger
-from dpublish.ledger.store import seal_fingerprint
+from dpublish.ledger.postgres_store import _TRIGGERS
+from dpublish.ledger.store import TABLES, seal_fingerprint
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
+from dpublish.storage.address import is_address, read_address
 
 KINDS = ("create", "add", "grant", "publish", "add", "grant", "cap", "grant")
 
@@ -44,6 +48,9 @@ def tamper(path, *statements, values=()):
 
 
 def run(path, *steps):
+    if is_address(path):
+        run_on_server(path, *steps)
+        return
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA synchronous = OFF")  # a forger need not wait for the disk
     triggers = connection.execute(
@@ -57,6 +64,20 @@ def run(path, *steps):
         connection.execute(sql)
     connection.commit()
     connection.close()
+
+
+def run_on_server(path, *steps):
+    address = read_address(path)
+    off = [f"ALTER TABLE {table} DISABLE TRIGGER USER" for table in TABLES]
+    on = [
+        f"ALTER TABLE {trigger.table} ENABLE ALWAYS TRIGGER {name}"
+        for name, trigger in _TRIGGERS.items()
+    ]
+    with psycopg.connect(address.uri, options=f"-csearch_path={address.schema}") as connection:
+        connection.execute("; ".join(["SET synchronous_commit = off", *off]))
+        for statement, values in steps:
+            connection.execute(statement.replace("?", "%s"), values)
+        connection.execute("; ".join(on))
 
 
 def read(path):

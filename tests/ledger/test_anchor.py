@@ -18,11 +18,6 @@ needs_fork = pytest.mark.skipif(os.name != "posix", reason="needs fork")
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "books.db"
-
-
-@pytest.fixture
 def anchor(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     return tmp_path / "elsewhere" / "anchor"
@@ -83,11 +78,11 @@ def test_the_end_that_was_cut_off_is_missed(books, count, told):
         assert ledger.entries() == before
 
 
-def test_an_older_copy_is_missed(books, tmp_path):
-    shutil.copy(books, tmp_path / "older.db")
+def test_an_older_copy_is_missed(books):
+    older = read(books)
     with Ledger(books) as ledger:
         grant(ledger)
-    shutil.copy(tmp_path / "older.db", books)
+    write(books, older)
     assert "entry 6 is gone" in verify(books).problems[0]
 
 
@@ -273,11 +268,11 @@ def forget_folder(anchor):
 @needs_fork
 @pytest.mark.parametrize("harm", [remove, put_folder, put_pipe, put_other, forget_folder])
 def test_an_anchor_that_cannot_be_opened_refuses_the_grant_before_the_debit(books, anchor, harm):
-    before = books.read_bytes()
+    before = read(books)
     harm(anchor)
     with Ledger(books) as ledger, pytest.raises(LedgerUnavailable, match="the ledger is unchanged"):
         grant(ledger)
-    assert books.read_bytes() == before
+    assert read(books) == before
     assert str(anchor) in verify(books).problems[0]
 
 
@@ -285,11 +280,11 @@ def test_an_anchor_that_fails_before_the_commit_debits_nothing(books, monkeypatc
     def fail(self, line):
         raise LedgerUnavailable("the anchor cannot be written: the disk is full")
 
-    before = books.read_bytes()
+    before = read(books)
     monkeypatch.setattr(Anchor, "_append", fail)
     with Ledger(books) as ledger, pytest.raises(LedgerUnavailable, match="disk is full"):
         grant(ledger)
-    assert books.read_bytes() == before
+    assert read(books) == before
 
 
 def test_an_anchor_that_fails_after_the_commit_hands_out_nothing_and_says_what_stands(
@@ -389,10 +384,10 @@ def test_an_interrupted_setting_can_be_repeated(path, anchor, monkeypatch):
         assert ledger.verify().is_intact
 
 
-def test_a_file_that_is_no_anchor_of_this_ledger_is_left_alone(books, anchor, path, tmp_path):
+def test_a_file_that_is_no_anchor_of_this_ledger_is_left_alone(books, anchor, locate, tmp_path):
     notes = tmp_path / "notes"
     notes.write_text("mine\n")
-    with Ledger.create(tmp_path / "other.db") as ledger:
+    with Ledger.create(locate("other")) as ledger:
         with pytest.raises(LedgerUnavailable, match="some other file"):
             ledger.set_anchor(notes)
         with pytest.raises(LedgerTampered, match="belongs to another ledger"):
@@ -400,8 +395,9 @@ def test_a_file_that_is_no_anchor_of_this_ledger_is_left_alone(books, anchor, pa
         assert [entry.kind for entry in ledger.entries()] == ["create"]
     assert notes.read_text() == "mine\n"
     with pytest.raises(LedgerUnavailable, match="exists already"):
-        Ledger.create(tmp_path / "third.db", anchor=notes)
-    assert not (tmp_path / "third.db").exists()
+        Ledger.create(locate("third"), anchor=notes)
+    with pytest.raises(LedgerUnavailable, match="does not exist"):
+        Ledger(locate("third"))
 
 
 def test_a_ledger_that_cannot_be_made_leaves_no_anchor(books, tmp_path):

@@ -26,29 +26,32 @@ LONGEST_LIFE = 5  # grants, each with its publication
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs fork and SIGKILL")
 
 
-def test_whatever_was_handed_out_before_a_kill_is_debited(tmp_path):
-    result = kill_children(tmp_path, kills=200, order="debit first")
+def test_whatever_was_handed_out_before_a_kill_is_debited(tmp_path, path, backend):
+    kills = 200 if backend == "sqlite" else 40  # 200 on a server are in the campaign
+    result = kill_children(tmp_path, path, kills=kills, order="debit first")
     assert result["problems"] == []
-    assert result["handed out"] > 20  # they lived long enough to matter
+    assert result["handed out"] > kills / 10  # they lived long enough to matter
     assert result["debited"] >= result["handed out"]
-    assert result["debited"] <= result["handed out"] + 200  # a kill wastes one grant at most
+    assert result["debited"] <= result["handed out"] + kills  # a kill wastes one grant at most
 
 
-def test_kills_are_not_taken_for_tampering_where_there_is_an_anchor(tmp_path):
-    result = kill_children(tmp_path, kills=80, order="debit first, with an anchor")
+def test_kills_are_not_taken_for_tampering_where_there_is_an_anchor(tmp_path, path, backend):
+    kills = 80 if backend == "sqlite" else 30
+    result = kill_children(tmp_path, path, kills=kills, order="debit first, with an anchor")
     assert result["problems"] == []
-    assert result["handed out"] > 8
-    assert result["handed out"] <= result["debited"] <= result["handed out"] + 80
+    assert result["handed out"] > kills / 10
+    assert result["handed out"] <= result["debited"] <= result["handed out"] + kills
 
 
-def test_the_same_kills_catch_a_release_that_is_paid_for_afterward(tmp_path):
-    result = kill_children(tmp_path, kills=60, order="hand out first")
+def test_the_same_kills_catch_a_release_that_is_paid_for_afterward(tmp_path, path, backend):
+    kills = 60 if backend == "sqlite" else 20
+    result = kill_children(tmp_path, path, kills=kills, order="hand out first")
     assert result["debited"] < result["handed out"]
 
 
-def kill_children(folder, *, kills, order):
+def kill_children(folder, books, *, kills, order):
     done = subprocess.run(
-        [sys.executable, __file__, str(folder), str(kills), order],
+        [sys.executable, __file__, str(folder), str(books), str(kills), order],
         capture_output=True,
         text=True,
         check=False,
@@ -58,9 +61,9 @@ def kill_children(folder, *, kills, order):
     return json.loads(done.stdout)
 
 
-def supervise(folder, kills, order):
+def supervise(folder, books, kills, order):
     """Fork and kill children one after the other, then compare what they got with the books."""
-    books, log = folder / "books.db", folder / "handed-out"
+    log = folder / "handed-out"
     log.touch()
     anchor = folder / "anchor" if "anchor" in order else None
     with Ledger.create(books, anchor=anchor) as ledger:
@@ -124,5 +127,5 @@ def audit(books, log):
 
 
 if __name__ == "__main__":
-    outcome = supervise(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    outcome = supervise(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4])
     sys.stdout.write(json.dumps(outcome))

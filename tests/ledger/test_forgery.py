@@ -1,7 +1,6 @@
 """A forger who knows the format reseals everything; totals and anchors still give him away."""
 
 import json
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -10,6 +9,7 @@ from dpublish.errors import LedgerTampered
 from dpublish.ledger.ledger import Ledger
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
+from ledger.ledger_backends import clone
 from ledger.ledger_forgery import (
     edit_body,
     make_honest,
@@ -23,13 +23,26 @@ from ledger.ledger_forgery import (
 
 
 @pytest.fixture(scope="module")
-def honest(tmp_path_factory):
-    return make_honest(tmp_path_factory.mktemp("honest") / "books.db")
+def originals():
+    """The honest ledger of each backend, made once."""
+    return {}
 
 
 @pytest.fixture
-def path(honest, tmp_path):
-    return shutil.copy(honest, tmp_path / "books.db")
+def honest(originals, backend, tmp_path_factory, request):
+    if backend not in originals:
+        folder = tmp_path_factory.mktemp("honest")
+        if backend == "sqlite":
+            originals[backend] = make_honest(folder / "books.db")
+        else:
+            database = request.getfixturevalue("ledger_database")
+            originals[backend] = make_honest(f"{database}#{__name__.replace('.', '_')}")
+    return originals[backend]
+
+
+@pytest.fixture
+def path(honest, locate):
+    return clone(honest, locate())
 
 
 FORGERIES = {

@@ -15,11 +15,7 @@ from dpublish.ledger.ledger import Ledger
 from dpublish.privacy.budget import Grant
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import SystemSource, secure, seeded
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "books.db"
+from ledger.ledger_backends import files_only
 
 
 @pytest.fixture
@@ -128,6 +124,7 @@ def test_an_account_that_can_no_longer_be_written_exactly_is_refused(ledger):
     assert grant(ledger, "0.3").epsilon == Fraction(3, 10)  # a round share still fits
 
 
+@files_only
 def test_another_process_sees_the_debit_before_the_budget_is_handed_out(ledger, path):
     budget = grant(ledger, "0.3")
     with sqlite3.connect(path) as other:
@@ -136,6 +133,7 @@ def test_another_process_sees_the_debit_before_the_budget_is_handed_out(ledger, 
     assert row == (budget.grant.entry, budget.grant.entry_hash)
 
 
+@files_only
 def test_commits_wait_for_the_disk(ledger):
     connection = ledger._store._connection
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
@@ -289,11 +287,11 @@ def test_a_fingerprint_is_kept_for_the_owner_and_enters_no_hash_of_the_chain(led
     assert entry.digest() == entry.hash == budget.grant.entry_hash  # made of these fields alone
 
 
-def test_equal_entries_have_different_hashes_so_a_published_one_confirms_no_guess(tmp_path):
+def test_equal_entries_have_different_hashes_so_a_published_one_confirms_no_guess(locate):
     hashes = set()
     for name in "ab":
         clock = lambda: datetime(2024, 2, 29, tzinfo=UTC)  # noqa: E731
-        with Ledger.create(tmp_path / name, clock=clock) as ledger:
+        with Ledger.create(locate(name), clock=clock) as ledger:
             hashes.add(ledger.entries()[0].hash)
             ledger.add("census")
             hashes.add(ledger.entries()[1].hash)

@@ -33,10 +33,10 @@ MIXED = [  # what ten releases ask for, at each level or of everyone, and whethe
 
 
 @pytest.fixture
-def path(tmp_path):
-    with Ledger.create(tmp_path / "books.db") as ledger:
+def path(locate):
+    with Ledger.create(locate()) as ledger:
         ledger.add("survey", levels=("0.01", "0.1", "1"))
-    return tmp_path / "books.db"
+    return locate()
 
 
 @pytest.fixture

@@ -29,10 +29,13 @@ PAUSE = 0.004  # seconds: lets the other one in, or the killer
 needs_kills = pytest.mark.skipif(os.name != "posix", reason="needs fork and SIGKILL")
 
 
-def make_books(folder, unit_of=10**9):
-    with Ledger.create(folder / "books.db") as ledger:
+UNIT = Fraction(1, 10**9)
+
+
+def make_books(books):
+    with Ledger.create(books) as ledger:
         ledger.add("survey", levels=LEVELS)
-    return folder / "books.db", Fraction(1, unit_of)
+    return books
 
 
 def take(ledger, kind, unit):
@@ -52,8 +55,8 @@ def read_units(books, unit):
 # Two at once
 
 
-def test_two_processes_at_once_use_the_tightest_level_up_and_overdraw_none(tmp_path):
-    books, _ = make_books(tmp_path)
+def test_two_processes_at_once_use_the_tightest_level_up_and_overdraw_none(path):
+    books = make_books(path)
     by_level, ordinary = race(books, "ledger")
     assert min(by_level, ordinary) > 0  # they did run at the same time
     assert by_level + ordinary == 100  # the first level has 100 units of a ten-thousandth
@@ -107,6 +110,7 @@ def race_on_ledger(path, kind):
 
 def race_naively(path, kind):
     """Read what the levels have spent, and only then write it: what a ledger must not do."""
+    path = Path(path)
     taken, draft = 0, path.with_name(f"draft-{os.getpid()}")
     costs = UNITS if kind == "by level" else (1, 1, 1)
     while True:
@@ -123,8 +127,8 @@ def race_naively(path, kind):
 
 
 @needs_kills
-def test_a_kill_leaves_every_levels_debit_whole_or_absent(tmp_path):
-    result = kill_children(tmp_path, "ledger")
+def test_a_kill_leaves_every_levels_debit_whole_or_absent(tmp_path, locate):
+    result = kill_children(tmp_path, locate(), locate("trial"), "ledger")
     assert result["problems"] == []
     assert result["is whole"]
     assert result["handed out"] > 20  # they lived long enough to matter
@@ -133,12 +137,13 @@ def test_a_kill_leaves_every_levels_debit_whole_or_absent(tmp_path):
 
 @needs_kills
 def test_the_same_kills_catch_levels_that_are_debited_one_after_the_other(tmp_path):
-    assert not kill_children(tmp_path, "one by one")["is whole"]
+    books, trial = tmp_path / "books.db", tmp_path / "trial.db"
+    assert not kill_children(tmp_path, books, trial, "one by one")["is whole"]
 
 
-def kill_children(folder, account):
+def kill_children(folder, books, trial, account):
     done = subprocess.run(
-        [sys.executable, __file__, "kill", str(folder), account],
+        [sys.executable, __file__, "kill", str(folder), str(books), str(trial), account],
         capture_output=True,
         text=True,
         check=False,
@@ -148,23 +153,23 @@ def kill_children(folder, account):
     return json.loads(done.stdout)
 
 
-def supervise(folder, account):
+def supervise(folder, books, trial, account):
     """Fork and kill children one after the other, then compare what they got with the books."""
-    books, unit = make_books(folder)
+    make_books(books)
     log = folder / "handed-out"
     log.touch()
     for level in range(3):
         (folder / f"level-{level}").write_text("0")
-    longest = max(0.05, 5 * grant_seconds(folder))  # disks differ
+    longest = max(0.05, 5 * grant_seconds(trial))  # disks differ
     for life in plain_generator(11).uniform(0, longest, size=KILLS):
         child = os.fork()
         if child == 0:
-            live(folder, books, unit, account)
+            live(folder, books, account)
         time.sleep(life)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     if account == "ledger":
-        units = [int(units) for units in read_units(books, unit)]
+        units = [int(units) for units in read_units(books, UNIT)]
     else:
         units = [int((folder / f"level-{level}").read_text()) for level in range(3)]
     by_level = (units[1] - units[0]) / 9
@@ -180,17 +185,15 @@ def supervise(folder, account):
     }
 
 
-def grant_seconds(folder):
-    (folder / "trial").mkdir()
-    books, unit = make_books(folder / "trial")
-    with Ledger(books) as ledger:
+def grant_seconds(trial):
+    with Ledger(make_books(trial)) as ledger:
         begun = time.perf_counter()
         for _ in range(9):
-            take(ledger, "by level", unit)
+            take(ledger, "by level", UNIT)
         return (time.perf_counter() - begun) / 9
 
 
-def live(folder, books, unit, account):
+def live(folder, books, account):
     """Grant until killed, noting every budget once it is in hand."""
     notes = os.open(folder / "handed-out", os.O_WRONLY | os.O_APPEND)
     while account == "one by one":
@@ -198,7 +201,7 @@ def live(folder, books, unit, account):
     while True:
         with Ledger(books) as ledger:
             for kind in ("by level", "ordinary", "by level"):
-                grant = take(ledger, kind, unit).grant
+                grant = take(ledger, kind, UNIT).grant
                 os.write(notes, f"{grant.entry} {grant.entry_hash}\n".encode())
 
 
@@ -220,4 +223,4 @@ if __name__ == "__main__":
         sys.stdout.flush()
         sys.stdin.readline()
         racing = race_on_ledger if rest[0] == "ledger" else race_naively
-        sys.stdout.write(str(racing(Path(folder), rest[1])))
+        sys.stdout.write(str(racing(folder, rest[1])))

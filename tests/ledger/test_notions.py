@@ -36,11 +36,11 @@ NOTIONS = {
 
 
 @pytest.fixture
-def path(tmp_path):
-    with Ledger.create(tmp_path / "books.db") as ledger:
+def path(locate):
+    with Ledger.create(locate()) as ledger:
         ledger.add("survey", levels=LEVELS)
         ledger.add("census", cap="1")
-    return tmp_path / "books.db"
+    return locate()
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ PAUSE = 0.005  # seconds: lets the other one in
 MOST = CAP // EPSILON  # 133, and a remainder that no one gets
 
 
-def test_two_processes_share_a_cap_exactly(tmp_path):
-    books = tmp_path / "books.db"
+def test_two_processes_share_a_cap_exactly(locate):
+    books = locate()
     with Ledger.create(books) as ledger:
         ledger.add("census", cap=CAP)
     taken = race(books, "ledger")
@@ -76,6 +76,7 @@ def take_from_ledger(path):
 
 def take_naively(path):
     """Read the balance, and only then write it: what a ledger must not do."""
+    path = Path(path)
     taken, draft = 0, path.with_name(f"draft-{os.getpid()}")
     while (spent := Fraction(path.read_text())) + EPSILON <= CAP:
         time.sleep(PAUSE)
@@ -90,4 +91,4 @@ if __name__ == "__main__":
     sys.stdout.flush()
     sys.stdin.readline()
     take = take_from_ledger if sys.argv[2] == "ledger" else take_naively
-    sys.stdout.write(str(take(Path(sys.argv[1]))))
+    sys.stdout.write(str(take(sys.argv[1])))

@@ -1,6 +1,5 @@
 """Whatever someone with a plain SQLite tool does to the file, `verify` finds it."""
 
-import shutil
 import sqlite3
 from dataclasses import replace
 
@@ -10,12 +9,12 @@ from dpublish.errors import LedgerTampered, LedgerUnavailable
 from dpublish.ledger.ledger import Ledger
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import plain_generator, secure
+from ledger.ledger_backends import clone, files_only
 from ledger.ledger_forgery import KINDS, make_honest, read, renumber, reseal, tamper, verify, write
 
 COLUMNS = ("time", "kind", "dataset", "body", "previous", "hash")
-VALUES = {
-    "other text": "'forged'",
-    "a number": "7",
+VALUES = {"other text": "'forged'", "a number": "7"}
+BYTES = {  # a server's columns hold text and nothing else
     "the same as bytes": "CAST({} AS BLOB)",
     "not quite text": "CAST(x'ff' AS TEXT)",
 }
@@ -23,13 +22,26 @@ ROWS = range(1, len(KINDS) + 1)
 
 
 @pytest.fixture(scope="module")
-def honest(tmp_path_factory):
-    return make_honest(tmp_path_factory.mktemp("honest") / "books.db")
+def originals():
+    """The honest ledger of each backend, made once."""
+    return {}
 
 
 @pytest.fixture
-def path(honest, tmp_path):
-    return shutil.copy(honest, tmp_path / "books.db")
+def honest(originals, backend, tmp_path_factory, request):
+    if backend not in originals:
+        folder = tmp_path_factory.mktemp("honest")
+        if backend == "sqlite":
+            originals[backend] = make_honest(folder / "books.db")
+        else:
+            database = request.getfixturevalue("ledger_database")
+            originals[backend] = make_honest(f"{database}#{__name__.replace('.', '_')}")
+    return originals[backend]
+
+
+@pytest.fixture
+def path(honest, locate):
+    return clone(honest, locate())
 
 
 def test_an_honest_ledger_is_intact_and_tampering_with_nothing_leaves_it_so(path):
@@ -44,13 +56,25 @@ def test_an_honest_ledger_is_intact_and_tampering_with_nothing_leaves_it_so(path
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("value", VALUES)
 def test_an_edited_field_is_found(path, number, column, value):
-    forged = VALUES[value].format(column)
+    is_found(path, number, column, VALUES[value])
+
+
+@files_only
+@pytest.mark.parametrize("number", ROWS)
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("value", BYTES)
+def test_a_field_that_is_no_text_is_found(path, number, column, value):
+    is_found(path, number, column, BYTES[value].format(column))
+
+
+def is_found(path, number, column, forged):
     tamper(path, f"UPDATE entries SET {column} = {forged} WHERE number = {number}")
     assert any(f"entry {number}:" in problem for problem in verify(path).problems)
 
 
-def test_bytes_that_only_look_like_the_text_are_found(tmp_path):
-    path = tmp_path / "books.db"
+@files_only
+def test_bytes_that_only_look_like_the_text_are_found(locate):
+    path = locate("bytes")
     with Ledger.create(path) as ledger:
         ledger.add("\ufffd")  # what a careless reader makes of bytes that are no text
     tamper(path, "UPDATE entries SET dataset = CAST(x'ff' AS TEXT) WHERE number = 2")
@@ -117,6 +141,7 @@ def test_an_inserted_entry_is_found(path, index):
     assert not verify(path).is_intact
 
 
+@files_only
 @pytest.mark.parametrize(
     "statement",
     [
@@ -155,6 +180,7 @@ def test_an_edited_head_table_or_fingerprint_is_found(path, statement):
     assert set(verify(path).problems) - set(bare)
 
 
+@files_only
 def test_every_dropped_trigger_is_found(path):
     connection = sqlite3.connect(path)
     names = [
@@ -181,6 +207,7 @@ def test_every_dropped_trigger_is_found(path):
     assert verify(path).is_intact
 
 
+@files_only
 @pytest.mark.parametrize(
     "statement",
     [
@@ -207,6 +234,7 @@ def test_triggers_refuse_what_is_not_an_append(path, statement):
     assert verify(path).is_intact
 
 
+@files_only
 def test_no_flipped_byte_of_the_file_changes_what_a_ledger_says_unnoticed(path):
     original, known = path.read_bytes(), read(path)
     draw = plain_generator(5)

@@ -98,8 +98,9 @@ def set_anchor(path: str, file: str, lost: bool) -> None:
 def copy(source: str, target: str, writers: tuple[str, ...], readers: tuple[str, ...]) -> None:
     """Move a ledger to TARGET, and close SOURCE for good.
 
-    From a file to a server, or back, with all entries.  Two ledgers that both grant would overspend together, so
-    SOURCE is closed by an entry that TARGET begins with.  If the command is interrupted, repeat it.
+    From a file to a server, or back, with all entries.  Two ledgers that both grant would
+    overspend together, so SOURCE is closed by an entry that TARGET begins with.  If the command
+    is interrupted, repeat it.
     """
     with Ledger(source) as books:
         books.move_to(target, writers=writers, readers=readers)

@@ -18,7 +18,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpublish.errors import LedgerTampered, LedgerUnavailable
@@ -45,6 +45,11 @@ class Trail:
     def last(self) -> Head:
         """The last entry that was committed."""
         return max(self.committed)
+
+    def until(self, head: Head) -> "Trail":
+        """Leave out what was committed after `head`, where the ledger goes on elsewhere."""
+        known = tuple(each for each in self.committed if each.entries <= head.entries)
+        return replace(self, committed=known or self.committed)
 
     def missing(self, head: Head, hash_of: HashOf, *, thorough: bool) -> str | None:
         """Return which entry that was committed the ledger lacks or has changed, if there is one.
@@ -117,9 +122,20 @@ class Anchor:
             raise LedgerUnavailable(f"{self.name} is some other file, or was damaged")
         return Trail(known[1], frozenset(told.get("prepared", ())), tuple(told["committed"]))
 
-    def check(self, origin: str, head: Head, hash_of: HashOf, *, thorough: bool = False) -> Trail:
-        """Refuse a ledger that has lost or changed what was committed here."""
-        trail = self.read()
+    def check(
+        self,
+        origin: str,
+        head: Head,
+        hash_of: HashOf,
+        *,
+        thorough: bool = False,
+        is_closed: bool = False,
+    ) -> Trail:
+        """Refuse a ledger that has lost or changed what was committed here.
+
+        One that `is_closed` goes on elsewhere, so that this anchor may know of later entries.
+        """
+        trail = self.read().until(head) if is_closed else self.read()
         if trail.origin != origin:
             raise AnchorForeign(
                 f"{self.name} belongs to another ledger: the wrong file was named, or the whole "

@@ -249,10 +249,11 @@ class Ledger:
             head = intact_head(self._store)
             anchor = self._find_anchor(head)
             told = [tell_lost(number) for number in lost_anchors(self._store)]
-            told += [] if (move := find_move(self._store)) is None else [tell_move(*move)]
+            move = find_move(self._store)
+            told += [] if move is None else [tell_move(*move)]
             try:
                 if anchor is not None:
-                    self._check(anchor, head)
+                    self._check(anchor, head, is_closed=move is not None)
             except (LedgerTampered, LedgerUnavailable) as problem:
                 told.insert(0, f"{problem}; what is shown may leave out what was spent")
         return tuple(told)
@@ -513,9 +514,12 @@ class Ledger:
             self._searched = head.entries
         return self._anchor
 
-    def _check(self, anchor: Anchor, head: Head) -> Trail:
+    def _check(self, anchor: Anchor, head: Head, *, is_closed: bool = False) -> Trail:
         return anchor.check(
-            origin_of(self._store), head, lambda number: hash_in(self._store, number)
+            origin_of(self._store),
+            head,
+            lambda number: hash_in(self._store, number),
+            is_closed=is_closed,
         )
 
     def _catch_up(self, anchor: Anchor, head: Head) -> None:

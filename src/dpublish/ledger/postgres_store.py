@@ -213,12 +213,11 @@ SELECT coalesce(rolname, 'PUBLIC'), privilege_type, what FROM (
 ) AS listed CROSS JOIN aclexplode(rights) LEFT JOIN pg_roles ON pg_roles.oid = grantee
 WHERE grantee <> owner AND (grantee = 0
     OR privilege_type IN ('UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER', 'CREATE'))
-ORDER BY what, 1, 2
-"""
-_ALL_WRITERS = """
-SELECT rolname FROM pg_roles WHERE NOT rolsuper AND rolname <> 'pg_write_all_data'
+UNION ALL
+SELECT rolname, 'ALL', '' FROM pg_roles WHERE NOT rolsuper AND rolname <> 'pg_write_all_data'
     AND to_regrole('pg_write_all_data') IS NOT NULL
-    AND pg_has_role(oid, to_regrole('pg_write_all_data'), 'USAGE') ORDER BY 1
+    AND pg_has_role(oid, to_regrole('pg_write_all_data'), 'USAGE')
+ORDER BY 3, 1, 2
 """
 _SCANS = ("enable_indexscan", "enable_indexonlyscan", "enable_bitmapscan")
 
@@ -308,16 +307,7 @@ class PostgresStore(LedgerStore, PostgresDatabase):
     def exposed(self) -> list[str]:
         """List which roles could write the ledger past its guards, by rights that were granted."""
         name = self.address.schema
-        found = [
-            f"{role} has the right {right} on {what.lower()} of the ledger: REVOKE {right} ON "
-            + (what.replace("TABLE ", f'"{name}".') if what != "SCHEMA" else f'SCHEMA "{name}"')
-            + f" FROM {role}"
-            for role, right, what in self.rows(_RIGHTS, name, name, name)
-        ]
-        return found + [
-            f"{role} may write every table of the database: REVOKE pg_write_all_data FROM {role}"
-            for (role,) in self.rows(_ALL_WRITERS)
-        ]
+        return [_tell_right(name, *row) for row in self.rows(_RIGHTS, name, name, name)]
 
     def _switch(self, names: Iterable[str], setting: str) -> None:
         for name in names:
@@ -346,6 +336,15 @@ class PostgresDraft:
         """Write the entries of a ledger that goes on here."""
         _insert_all(self._connection, entries)
         self._connection.execute(_mark(self._address))
+
+
+def _tell_right(schema: str, role: str, right: str, what: str) -> str:
+    """Report a right that goes too far, and how to take it back."""
+    if right == "ALL":
+        return f"{role} may write every table of the server: REVOKE pg_write_all_data FROM {role}"
+    on = f'SCHEMA "{schema}"' if what == "SCHEMA" else what.replace("TABLE ", f'"{schema}".')
+    told = f"{role} has the right {right} on {what.lower()} of the ledger"
+    return f"{told}: REVOKE {right} ON {on} FROM {role}"
 
 
 def _mark(address: Address) -> str:

@@ -61,6 +61,7 @@ class LedgerStore(OpenDatabase):
     _seen: Head | None = None  # the last head that was found in order, or written
     _noted: Head | None = None  # the same, as of the transaction that is under way
     _written: Entry | None = None  # what this transaction has appended
+    intact: Head | None = None  # the head that this transaction has found in order
 
     @abstractmethod
     def mark_moved(self) -> None:
@@ -80,7 +81,7 @@ class LedgerStore(OpenDatabase):
 
     def append(self, entry: Entry, fingerprint: str | None = None) -> None:
         """Add `entry` at the end, and look whether it is there."""
-        self._written = entry
+        self._written, self.intact = entry, None
         self._insert(INSERT_ENTRY, tuple(vars(entry).values()))
         if fingerprint is not None:
             sealed = seal_fingerprint(entry.hash, fingerprint)
@@ -135,7 +136,7 @@ class LedgerStore(OpenDatabase):
             raise LedgerTampered(f"the ledger {self.shown} does not keep what is written to it")
 
     def _begun(self) -> None:
-        self._noted, self._written = self._seen, None
+        self._noted, self._written, self.intact = self._seen, None, None
 
     def _committed(self) -> None:
         self._seen = self._noted
@@ -155,8 +156,11 @@ def _read_entry(row: tuple[int, str, str, str, str, str, str]) -> Entry:
 def intact_head(store: LedgerStore) -> Head:
     """Read the head; refuse a ledger that is visibly broken at its end.
 
-    This much can be checked at every grant without reading the whole ledger.
+    This much can be checked at every grant without reading the whole ledger.  Within one
+    transaction it is done once, and again when something was appended.
     """
+    if store.intact is not None:
+        return store.intact
     if changed := store.changed_parts():
         raise tampered(f"{sorted(changed)[0]!r} of its database was changed")
     if store.has_forgotten():
@@ -165,6 +169,7 @@ def intact_head(store: LedgerStore) -> Head:
     if head is None or last is None or head != (last.number, last.hash) or not last.is_sealed:
         raise tampered("its last entry was edited or removed")
     store.note(head)
+    store.intact = head
     return head
 
 

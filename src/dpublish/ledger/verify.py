@@ -171,7 +171,9 @@ def _compare_anchor(
     anchor = Anchor(path)
     hashes = {entry.number: entry.hash for entry in entries}
     try:
-        trail = anchor.check(hashes.get(1, ""), last, hashes.get, thorough=True)
+        is_closed = bool(_move_warnings(store))
+        origin = hashes.get(1, "")
+        trail = anchor.check(origin, last, hashes.get, thorough=True, is_closed=is_closed)
     except AnchorBehind as problem:
         if path == own:
             return _Compared([str(problem)], of_anchor=str(problem))

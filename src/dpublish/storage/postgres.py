@@ -115,8 +115,8 @@ class SchemaKind:
         driver = load_driver()
         connection = connect(address, 30)
         try:
-            connection.execute(begin_writing(address, 30))
-            _require_durable(connection, self, address)
+            begun = connection.execute(begin_writing(address, 30))
+            _require_durable(begun, self, address)
             _require_utf8(connection, self, address)
             name = f'"{address.schema}"'
             try:
@@ -127,9 +127,8 @@ class SchemaKind:
             except driver.errors.InsufficientPrivilege:
                 advice = "cannot be created: your role needs CREATE on the database"
                 raise self.unusable(address, advice) from None
-            connection.execute(f"COMMENT ON SCHEMA {name} IS '{self.mark} {self.format}'")
-            for statement in self.tables:
-                connection.execute(statement.replace("{schema}", name))
+            mark = f"COMMENT ON SCHEMA {name} IS '{self.mark} {self.format}'"
+            connection.execute("; ".join((mark, *self.tables)).replace("{schema}", name))
             yield connection
             connection.execute("COMMIT")
         finally:
@@ -138,7 +137,8 @@ class SchemaKind:
     def require_kind(self, address: Address, connection: "psycopg.Connection[Any]") -> int:
         """Refuse a schema that is something else, or of a format that is not known."""
         row = connection.execute(
-            "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s",
+            "SELECT obj_description(oid, 'pg_namespace'), has_schema_privilege(oid, 'USAGE') "
+            "FROM pg_namespace WHERE nspname = %s",
             (address.schema,),
         ).fetchone()
         if row is None:
@@ -152,6 +152,8 @@ class SchemaKind:
             raise self.unusable(address, advice)
         if int(version) < self.format:
             raise self.unusable(address, f"has format {version}, which this version does not read")
+        if not row[1]:
+            raise self.unusable(address, (_ADVICE | dict(self.advice))["42501"])
         return int(version)
 
 
@@ -275,14 +277,14 @@ class PostgresDatabase(OpenDatabase):
         """Begin a transaction, on a new connection if the old one turns out to be lost."""
         self._roll_back()  # an interrupt may have come between two lines of ours
         try:
-            self._connection.execute(begin)
+            begun = self._connection.execute(begin)
         except load_driver().Error as error:
             if not self._is_lost(error):
                 raise
             self._reconnect()
-            self._connection.execute(begin)
+            begun = self._connection.execute(begin)
         if writes:
-            _require_durable(self._connection, self.kind, self.address)
+            _require_durable(begun, self.kind, self.address)
 
     def _commit(self, *, writes: bool) -> None:
         self._warnings.clear()
@@ -415,6 +417,7 @@ def begin_reading(address: Address) -> str:
 def begin_changing(address: Address, wait_seconds: float) -> str:
     """Write what begins a transaction that changes rows beside the schema's one writer."""
     wait = max(1, int(1000 * wait_seconds))  # 0 would be to wait forever
+    settings = ", ".join(f"current_setting('{name}')" for name in _DURABLE)
     idle = 1000 * _IDLE_SECONDS
     return (
         f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {_search(address)}; "
@@ -428,7 +431,7 @@ def begin_writing(address: Address, wait_seconds: float) -> str:
     return (
         f"{begin_changing(address, wait_seconds)}; "
         f"SELECT set_config('synchronous_commit', {_STRICTEST} ELSE 'on' END, true); "
-        f"SELECT pg_advisory_xact_lock({lock_key(address)})"
+        f"SELECT pg_advisory_xact_lock({lock_key(address)}); SELECT {settings}"
     )
 
 
@@ -453,12 +456,14 @@ def _search(address: Address) -> str:
     return f'SET LOCAL search_path = "{address.schema}", pg_temp'
 
 
-def _require_durable(
-    connection: "psycopg.Connection[Any]", kind: SchemaKind, address: Address
-) -> None:
-    """Refuse a server whose commits a crash may lose, or where triggers do not run."""
-    names = ", ".join(f"current_setting('{name}')" for name in _DURABLE)
-    found = connection.execute(f"SELECT {names}").fetchone() or ()
+def _require_durable(begun: "psycopg.Cursor[Any]", kind: SchemaKind, address: Address) -> None:
+    """Refuse a server whose commits a crash may lose, or where triggers do not run.
+
+    `begun` is the answer to `begin_writing`, whose last statement asks for the settings.
+    """
+    while begun.nextset():
+        pass
+    found = begun.fetchone() or ()
     for (name, needed), setting in zip(_DURABLE.items(), found, strict=True):
         if setting != needed:
             raise kind.unusable(

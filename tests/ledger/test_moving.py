@@ -1,0 +1,223 @@
+"""A ledger is moved whole, and never grants in two locations, whenever the move is killed."""
+
+import os
+import sqlite3
+from fractions import Fraction
+
+import pytest
+
+from dpublish.errors import InvalidParameter, LedgerTampered, LedgerUnavailable
+from dpublish.ledger.anchor import Anchor
+from dpublish.ledger.chain import MOVED_FORMAT
+from dpublish.ledger.ledger import Ledger
+from dpublish.ledger.opening import Draft
+from dpublish.ledger.postgres_store import PostgresDraft
+from dpublish.ledger.sqlite_store import SqliteDraft
+from dpublish.privacy.neighbors import AddRemoveRecord
+from dpublish.randomness import secure
+from dpublish.storage.address import is_address
+from ledger.ledger_forgery import KINDS, make_honest, read, reseal, verify, write
+
+DIRECTIONS = ["file to server", "server to file", "file to file", "server to server"]
+
+
+@pytest.fixture(params=DIRECTIONS)
+def ways(request, tmp_path):
+    """Where a ledger is, and where it shall be."""
+    source, target = request.param.split(" to ")
+
+    def locate(backend, name):
+        if backend == "file":
+            return tmp_path / f"{name}.db"
+        return f"{request.getfixturevalue('ledger_database')}#m{os.urandom(5).hex()}_{name}"
+
+    return locate(source, "old"), locate(target, "new")
+
+
+def grant(path, epsilon="0.1"):
+    asked = {"purpose": "ages", "hides": AddRemoveRecord(), "rng": secure()}
+    with Ledger(path) as ledger:
+        return ledger.grant("census", epsilon=epsilon, **asked)
+
+
+def move(source, target):
+    with Ledger(source) as ledger:
+        ledger.move_to(target)
+
+
+def test_every_entry_and_fingerprint_is_kept_and_the_old_ledger_is_closed(ways):
+    source, target = ways
+    make_honest(source)
+    before = read(source)
+    move(source, target)
+    after = read(target)
+    assert after[: len(KINDS)] == before
+    assert [entry.kind for entry in after[len(KINDS) :]] == ["move", "continue"]
+    assert verify(target).is_intact
+    assert verify(source).is_intact
+    with Ledger(target) as ledger:
+        assert ledger.status("clinic").grants[0].fingerprint == "f"
+        assert ledger.status("census").spent == Fraction(1, 2)
+    assert grant(target).grant.entry == len(KINDS) + 3
+    with pytest.raises(LedgerUnavailable, match=r"is closed: by entry 9 it was moved to .*; use"):
+        grant(source)
+    assert "it was moved to" in verify(source).warnings[0]
+    with Ledger(source) as ledger:
+        assert ledger.anchor_warnings() == verify(source).warnings
+        for change in (lambda: ledger.add("more"), lambda: ledger.set_anchor("/tmp/never")):
+            with pytest.raises(LedgerUnavailable, match="is closed"):
+                change()
+
+
+def test_a_move_that_was_done_can_be_repeated_but_not_to_another_target(ways, tmp_path):
+    source, target = ways
+    make_honest(source)
+    move(source, target)
+    moved = read(target)
+    move(source, target)
+    assert read(target) == moved
+    with pytest.raises(LedgerUnavailable, match=r"is closed: .*; name that one"):
+        move(source, tmp_path / "third.db")
+    assert not (tmp_path / "third.db").exists()
+
+
+def test_a_target_that_cannot_be_made_leaves_the_ledger_in_use(ways):
+    source, target = ways
+    make_honest(source)
+    Ledger.create(target).close()
+    before = read(source)
+    with pytest.raises(LedgerUnavailable, match="exists already; a ledger is never replaced"):
+        move(source, target)
+    if is_address(target):
+        with Ledger(source) as ledger, pytest.raises(InvalidParameter, match="no role 'ghost'"):
+            ledger.move_to(f"{target}_2", writers=["ghost"])
+    else:
+        with pytest.raises(Exception, match="is not a folder"):
+            move(source, target.parent / "none" / "new.db")
+    assert read(source) == before
+    grant(source)
+
+
+def test_a_ledger_that_is_not_intact_is_not_moved(ways):
+    source, target = ways
+    make_honest(source)
+    entries = read(source)
+    write(source, [*entries[:-1][:3], *entries[4:]])
+    with pytest.raises(LedgerTampered):
+        move(source, target)
+    with pytest.raises(LedgerUnavailable, match="does not exist"):
+        Ledger(target)
+
+
+def test_an_older_program_refuses_a_file_that_was_moved(tmp_path):
+    make_honest(tmp_path / "old.db")
+    move(tmp_path / "old.db", tmp_path / "new.db")
+    for name in ("old.db", "new.db"):
+        connection = sqlite3.connect(tmp_path / name)
+        assert connection.execute("PRAGMA user_version").fetchone() == (MOVED_FORMAT,)
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda entries: [*entries[:-1], entries[2]],  # goes on after the move as if nothing was
+        lambda entries: [*entries[:-2], entries[-1]],  # goes on without having been moved
+        lambda entries: entries[:-2] + entries[-1:] + entries[-2:-1],
+    ],
+)
+def test_a_ledger_that_goes_on_after_a_move_is_found(tmp_path, forge):
+    make_honest(tmp_path / "old.db")
+    move(tmp_path / "old.db", tmp_path / "new.db")
+    write(tmp_path / "new.db", reseal(forge(read(tmp_path / "new.db"))))
+    assert any("was moved goes on" in text for text in verify(tmp_path / "new.db").problems)
+
+
+# Kills
+
+
+def end(*_, **__):
+    os._exit(9)
+
+
+def end_after(act):
+    def done(*arguments, **settings):
+        act(*arguments, **settings)
+        os._exit(9)
+
+    return done
+
+
+def arrange(owner, name, *, after):
+    setattr(owner, name, end_after(getattr(owner, name)) if after else end)
+
+
+MOMENTS = {  # and whether the ledger is still in use then
+    "before it is closed": ([(Ledger, "_close_for")], False, True),
+    "when it is closed": ([(Ledger, "_close_for")], True, False),
+    "when the new one is prepared": ([(Anchor, "prepare")], True, True),
+    "before the new one is filled": (
+        [(SqliteDraft, "fill"), (PostgresDraft, "fill")],
+        False,
+        False,
+    ),
+    "when the new one is filled": ([(SqliteDraft, "fill"), (PostgresDraft, "fill")], True, False),
+    "before the anchor knows": ([(Ledger, "_confirm")], False, False),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_whenever_a_move_is_killed_at_most_one_ledger_grants(ways, moment, tmp_path):
+    source, target = ways
+    owners, after, is_in_use = MOMENTS[moment]
+    with Ledger.create(source, anchor=tmp_path / "anchor") as ledger:
+        ledger.add("census", cap="1")
+    grant(source)
+    child = os.fork()
+    if child == 0:
+        for owner, name in owners:
+            arrange(owner, name, after=after)
+        try:
+            move(source, target)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert verify(source).is_intact
+    granting = [path for path in ways if can_grant(path)]
+    assert granting == ([source] if is_in_use else granting[:1])
+    assert source not in granting or is_in_use
+    move(source, target)
+    assert not can_grant(source)
+    assert can_grant(target)
+    assert verify(target).is_intact
+    assert verify(source).is_intact  # though its anchor knows more by now
+    with Ledger(source) as ledger:
+        assert all("it was moved to" in text for text in ledger.anchor_warnings())
+    with Ledger(target) as ledger:
+        assert ledger.status("census").spent == Fraction(2 + len(granting), 10)
+
+
+def test_a_target_that_was_lost_is_not_made_again_without_what_it_granted(tmp_path):
+    source, target = tmp_path / "old.db", tmp_path / "new.db"
+    with Ledger.create(source, anchor=tmp_path / "anchor") as ledger:
+        ledger.add("census", cap="1")
+    move(source, target)
+    grant(target)
+    target.unlink()
+    with pytest.raises(LedgerTampered, match=r"(is|are) gone"):
+        move(source, target)
+    assert not target.exists()
+
+
+def can_grant(path):
+    try:
+        grant(path)
+    except LedgerUnavailable:
+        return False
+    return True
+
+
+def test_both_ways_of_making_a_ledger_are_drafts():
+    for kind in (SqliteDraft, PostgresDraft):
+        assert callable(kind.fill)
+        assert kind.fill.__annotations__ == Draft.fill.__annotations__
