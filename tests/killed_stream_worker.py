@@ -3,11 +3,15 @@
 Run as a script: folder, method, number of kills, number of steps and seed; or folder, method,
 point and number of steps.  After every kill the secret threshold is noted.  All that is heavy
 is imported once, then each operator runs in a fork, as in a process of its own.
+
+A folder with a file `address` keeps the state on a server, and one with a file `elsewhere` lets
+every operator run as if on a machine of its own, so that a lease has to run out.
 """
 
 import json
 import os
 import random  # noqa: TID251 - chooses moments, not noise
+import secrets
 import signal
 import sys
 import time
@@ -18,11 +22,14 @@ import jinja2  # noqa: F401
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from dpublish.errors import InputError
 from dpublish.publishing.streams import delivery as stream_delivery
 from dpublish.publishing.streams import grant as stream_grant
+from dpublish.publishing.streams import lease as stream_lease
 from dpublish.publishing.streams import operator as stream_operator
+from dpublish.publishing.streams.locations import open_state
 from dpublish.publishing.streams.operator import StreamOperator
-from dpublish.publishing.streams.state import StreamFile
+from dpublish.publishing.streams.state import StreamStore
 from dpublish.publishing.streams.status import stream_status
 from stream_world import ASKING, METHOD, SCHEMA, THRESHOLD, arguments, rows
 
@@ -32,24 +39,33 @@ POINTS = {
     "before the folder": (stream_delivery, "create_folder", "before"),
     "after the folder": (stream_delivery, "create_folder", "after"),
     "after the ledger's entry": (stream_operator, "record_stream", "after"),
-    "before the commit": (StreamFile, "commit_step", "before"),
-    "after the commit": (StreamFile, "commit_step", "after"),
+    "before the commit": (StreamStore, "commit_step", "before"),
+    "after the commit": (StreamStore, "commit_step", "after"),
     "within the counts": (os, "replace", "counts"),
     "before the line": (stream_delivery, "put_line", "before"),
     "within the line": (stream_delivery, "put_line", "torn"),
     "after the line": (stream_delivery, "put_line", "after"),
-    "before the mark": (StreamFile, "mark_delivered", "before"),
-    "after the mark": (StreamFile, "mark_delivered", "after"),
+    "before the mark": (StreamStore, "mark_delivered", "before"),
+    "after the mark": (StreamStore, "mark_delivered", "after"),
 }
+
+
+def location(folder):
+    """Where the state of the folder's stream is kept."""
+    address = folder / "address"
+    return address.read_text() if address.exists() else str(folder / "rides.stream")
 
 
 def operate(folder, steps, method=METHOD):
     """Do what an operator does after whatever happened: repeat the last command."""
-    path = folder / "rides.stream"
+    state, claim = location(folder), {}
+    if (folder / "elsewhere").exists():
+        stream_lease._machine = lambda host: secrets.token_hex(4)
+        claim = {"lease_seconds": 1, "wait_seconds": 60}
     try:
-        operator = StreamOperator.open(path)
+        operator = StreamOperator.open(state, **claim)
     except Exception:  # noqa: BLE001 - not started, or not to the end
-        operator = StreamOperator.start(path, method, SCHEMA, **arguments(folder))
+        operator = StreamOperator.start(state, method, SCHEMA, **arguments(folder), **claim)
     with operator:
         for number in range(1, steps + 1):
             operator.next(rows(number), f"t{number}")
@@ -107,9 +123,10 @@ def done_steps(folder):
 
 def note_threshold(folder):
     """Add to the notes what threshold noise the state file holds, None if it holds none."""
-    if not (folder / "rides.stream").exists():
+    try:
+        file = open_state(location(folder))
+    except InputError:
         return
-    file = StreamFile(folder / "rides.stream")
     vector = (file.metadata("secret") or {}).get("vector")
     file.close()
     with (folder / "thresholds").open("a") as notes:
@@ -169,7 +186,7 @@ def main():
     if os.waitpid(forked(folder, steps, method=method), 0)[1]:
         sys.exit("the last run failed")
     note_threshold(folder)
-    if stream_status(folder / "rides.stream").folder_problem is not None:
+    if stream_status(location(folder)).folder_problem is not None:
         sys.exit("the folder is not whole")
 
 

@@ -15,10 +15,12 @@ from dpublish.mechanisms.sparse_vector.stored import StoredVector
 from dpublish.methods.streams.folder import load_stream
 from dpublish.methods.streams.snapshot import Bins
 from dpublish.privacy.epsilon import format_epsilon
+from dpublish.publishing.streams.locations import open_state
 from dpublish.publishing.streams.state import StreamFile
-from killed_stream_worker import POINTS, operate
+from killed_stream_worker import POINTS, location, operate
 from stream_world import SCHEMA, THRESHOLD, make_ledger
 
+ON_A_SERVER = ("after the grant", "before the commit", "after the commit", "before the mark")
 AT_START = ("before the grant", "after the grant", "before the folder", "after the folder")
 
 
@@ -39,7 +41,7 @@ def account(folder):
     with Ledger(folder / "books.db") as ledger:
         assert ledger.verify().problems == ()
         status = ledger.status("rides")
-    file = StreamFile(folder / "rides.stream")
+    file = open_state(location(folder))
     try:
         assert file.undelivered() is None
         stream = file.stream()
@@ -108,6 +110,47 @@ def test_killed_at_every_named_point_a_stream_ends_as_an_undisturbed_one(tmp_pat
     assert account(tmp_path) == undisturbed(tmp_path / "calm", 4)
 
 
+@pytest.fixture
+def served(tmp_path, postgres_database):
+    """A folder whose stream has its state on a server."""
+    (tmp_path / "address").write_text(f"{postgres_database}#rides")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        name if name in ON_A_SERVER else pytest.param(name, marks=pytest.mark.audit)
+        for name in POINTS
+    ],
+)
+def test_killed_at_every_named_point_a_stream_on_a_server_goes_on_at_once(served, point):
+    run_worker(served, "per-snapshot", point, 4)
+    require_whole(served, 4)
+    assert account(served) == undisturbed(served / "calm", 4)
+
+
+@pytest.mark.parametrize("point", ["before the commit", "after the commit", "within the line"])
+def test_killed_on_one_machine_a_stream_goes_on_on_another(served, point):
+    (served / "elsewhere").touch()
+    run_worker(served, "dsft", point, 5)
+    require_whole(served, 5)
+    require_one_threshold(thresholds(served))
+    require_consistent(served, 5)
+
+
+@pytest.mark.parametrize(
+    ("kills", "steps"), [(15, 30), pytest.param(100, 200, marks=pytest.mark.audit)]
+)
+def test_killed_at_random_moments_a_stream_on_a_server_ends_as_an_undisturbed_one(
+    served, kills, steps
+):
+    run_worker(served, "per-snapshot", kills, steps, 6)
+    assert int((served / "done").read_text()) > kills // 5
+    require_whole(served, steps)
+    assert account(served) == undisturbed(served / "calm", steps)
+
+
 def thresholds(folder):
     return [json.loads(line) for line in (folder / "thresholds").read_text().splitlines()]
 
@@ -135,7 +178,7 @@ def require_consistent(folder, steps):
     assert published[0] == 1
     assert (history["published"], history["last"]) == (len(published), published[-1])
     assert kept["spent"] == format_epsilon(worst) == format_epsilon(listed[-1][-1])
-    file = StreamFile(folder / "rides.stream")
+    file = open_state(location(folder))
     asked = len([number for number in published if 1 < number < THRESHOLD.horizon])
     assert file.metadata("secret")["vector"]["positives_left"] == terms.positives - asked
     file.close()
