@@ -370,7 +370,7 @@ def test_no_row_is_in_an_error_a_log_or_a_file(spark_cluster, tmp_path, capfd):
     rows = with_units(arrow(make_rows(2000, seed=7)))
     data = saved(rows, tmp_path / "t", session)
     open_table(data, SCHEMA).sum(WHOLE)
-    spark_cluster.kill(spark_cluster.executors()[0])  # another takes its place, with its own log
+    spark_cluster.kill(spark_cluster.executors()[0])  # another is started, with its own log
     bad = data.selectExpr(
         "* EXCEPT (count)", f"CASE WHEN who = '{MARK}-7' THEN CAST(who AS INT) END AS count"
     )

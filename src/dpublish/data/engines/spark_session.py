@@ -233,10 +233,8 @@ def _probe(session: Any) -> list[dict[str, str]]:
     fields = "code string, python string, numpy string, pyarrow string"
 
     def run() -> list[dict[str, str]]:
-        from dpublish.data.engines.spark_session import probe_worker as probe
-
         with silent():
-            data = session.range(0, parts, 1, parts).mapInArrow(probe, fields)
+            data = session.range(0, parts, 1, parts).mapInArrow(probe_worker, fields)
             rows: list[dict[str, str]] = data.toArrow().to_pylist()
         return rows
 
