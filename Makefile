@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := $(BIN)/python -m
 JOBS ?= 2
+# Tests of one group, such as those of Spark, share a cluster and so run in one worker.
 # Workers of the tests share the cores; threads of linear algebra within each would fight for them.
 test audit coverage mutants campaign: export OPENBLAS_NUM_THREADS = 1
 test audit coverage mutants campaign: export OMP_NUM_THREADS = 1
@@ -31,7 +32,7 @@ demo: .venv/runtime
 	$(BIN)/dpublish demo dpublish-demo --fresh
 
 test: .venv/development
-	$(RUN) pytest -n $(JOBS) -m "not audit"
+	$(RUN) pytest -n $(JOBS) --dist loadgroup -m "not audit"
 
 lint: .venv/development
 	$(RUN) ruff check .
@@ -47,7 +48,7 @@ audit: .venv/development
 	HYPOTHESIS_PROFILE=fresh $(RUN) pytest -n $(JOBS) -m "hypothesis and not audit"
 
 coverage: .venv/development
-	$(RUN) pytest -n $(JOBS) -m "not audit" --cov=dpublish --cov-report=term:skip-covered
+	$(RUN) pytest -n $(JOBS) --dist loadgroup -m "not audit" --cov=dpublish --cov-report=term:skip-covered
 
 mutants: .venv/development
 	PYTHONPATH=tests $(RUN) mutants --jobs $(JOBS)

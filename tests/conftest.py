@@ -1,6 +1,7 @@
 """What tests share: a seeded source, and a small table with its schema."""
 
 import os
+import warnings
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import settings
 
 from dpublish.randomness import seeded
 from postgres_server import require_programs, running_server
+from spark_cluster import require_java, running_cluster
 
 # The same cases every time, however busy the machine: a red test is a bug.  `make audit` looks
 # for new ones.
@@ -45,3 +47,15 @@ def postgres_database(postgres_server):
     """The address of an empty database of the test's own."""
     with postgres_server.database() as name:
         yield postgres_server.uri(name)
+
+
+@pytest.fixture(scope="session")
+def spark_cluster():
+    """A Spark cluster with two executors; tests that need it are skipped where Java is missing."""
+    require_java()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PySpark warns of versions of pandas
+        cluster = running_cluster()
+        started = cluster.__enter__()
+    yield started
+    cluster.__exit__(None, None, None)

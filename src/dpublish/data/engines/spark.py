@@ -362,7 +362,7 @@ def _merge_widths(parts: int, size: int) -> list[int]:
     >>> _merge_widths(4, 100), _merge_widths(200, 100), _merge_widths(10_000, 100)
     ([], [7], [313, 10])
     >>> _merge_widths(200, 1 << 26)
-    [50, 13, 4]
+    [50, 13, 4, 1]
     """
     fan_in = min(max(_MERGED_BYTES // size, 2), _FAN_IN)
     widths: list[int] = []

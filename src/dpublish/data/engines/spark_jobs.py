@@ -4,6 +4,7 @@ Spark's errors quote rows and tracebacks.  Of an error only is looked at which o
 messages of our tasks it holds.
 """
 
+import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -90,7 +91,12 @@ def _quietly(action: Callable[[], T], label: str) -> T:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Keep back what PySpark says about the versions of other packages."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    """Keep back what PySpark logs and warns of: its errors quote rows, in its own log, too."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

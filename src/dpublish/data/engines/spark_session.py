@@ -42,16 +42,10 @@ PATIENCE = 120
 
 _JAVA = 17
 _ANSWER = 5  # seconds until a master has to accept a connection
+_ENDING = 30  # seconds that Java may take to end
 _MASTERS = re.compile(
     r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://.+|yarn|k8s://.+"
 )
-_NO_LOG = """\
-rootLogger.level = off
-rootLogger.appenderRef.console.ref = console
-appender.console.type = Console
-appender.console.name = console
-appender.console.target = SYSTEM_ERR
-"""
 _SHIPPED: "weakref.WeakKeyDictionary[Any, str]" = weakref.WeakKeyDictionary()
 
 
@@ -75,22 +69,15 @@ NEEDS = (
     ),
     Need("spark.log.level", ("OFF", "FATAL"), "WARN", "Spark logs the values at which it fails"),
 )
-CLUSTER_NEEDS = (
-    Need(
-        "spark.executor.syncLogLevel.enabled",
-        ("true",),
-        "false",
-        "executors log the values at which they fail",
-    ),
+NETWORK_NEED = Need(
+    "spark.network.crypto.enabled",
+    ("true",),
+    "false",
+    "rows and sums cross the network between executors",
 )
-NETWORK_NEEDS = (
-    Need(
-        "spark.network.crypto.enabled",
-        ("true",),
-        "false",
-        "rows and sums cross the network between executors",
-    ),
-)
+JAVA_OPTIONS = "spark.executor.extraJavaOptions"
+NO_LOG = "-Dlog4j2.level=OFF"
+"""Keeps an executor from logging, from its start on; Spark's own settings reach it too late."""
 
 
 def check_settings(settings: Mapping[str, str], master: str) -> None:
@@ -102,16 +89,22 @@ def check_settings(settings: Mapping[str, str], master: str) -> None:
                 f"{need.name} is {value}, but {need.why}; start the Spark session with "
                 f"{need.name}={need.values[0]}"
             )
+    options = settings.get(JAVA_OPTIONS, "")
+    if not _is_one_process(master) and not re.search(r"-Dlog4j2\.(level=OFF|conf)", options):
+        raise InvalidParameter(
+            f"{JAVA_OPTIONS} lacks {NO_LOG}, but executors log the values at which they fail; "
+            f"start the Spark session with {JAVA_OPTIONS}={NO_LOG}, or name a file there that "
+            "switches logs off (-Dlog4j2.configurationFile=...)"
+        )
 
 
 def _needs(settings: Mapping[str, str], master: str) -> tuple[Need, ...]:
-    if re.fullmatch(r"local(\[.*\])?", master):
-        return NEEDS
-    if master.startswith("local-cluster"):
-        return NEEDS + CLUSTER_NEEDS
-    if settings.get("spark.ssl.rpc.enabled", "").lower() == "true":
-        return NEEDS + CLUSTER_NEEDS
-    return NEEDS + CLUSTER_NEEDS + NETWORK_NEEDS
+    is_encrypted = settings.get("spark.ssl.rpc.enabled", "").lower() == "true"
+    return NEEDS if master.startswith("local") or is_encrypted else (*NEEDS, NETWORK_NEED)
+
+
+def _is_one_process(master: str) -> bool:
+    return master.startswith("local") and not master.startswith("local-cluster")
 
 
 # --- Opening ----------------------------------------------------------------------------------
@@ -131,6 +124,13 @@ def _open(data: Any, schema: Schema, label: str, session: "OwnSession | None") -
             "Spark Connect is not supported: the settings of its server cannot be checked; "
             "give a DataFrame of a classic Spark session"
         )
+    with silent():
+        return _open_silently(data, schema, label, session)
+
+
+def _open_silently(
+    data: Any, schema: Schema, label: str, session: "OwnSession | None"
+) -> SparkTable:
     context = data.sparkSession.sparkContext
     check_settings(dict(context.getConf().getAll()), context.master)
     _check_plan(data, label)
@@ -233,10 +233,8 @@ def _probe(session: Any) -> list[dict[str, str]]:
     fields = "code string, python string, numpy string, pyarrow string"
 
     def run() -> list[dict[str, str]]:
-        from dpublish.data.engines.spark_session import probe_worker as probe
-
         with silent():
-            data = session.range(0, parts, 1, parts).mapInArrow(probe, fields)
+            data = session.range(0, parts, 1, parts).mapInArrow(probe_worker, fields)
             rows: list[dict[str, str]] = data.toArrow().to_pylist()
         return rows
 
@@ -305,8 +303,16 @@ class OwnSession:
 
 
 def _stop(session: Any, folder: str) -> None:
-    with suppress(Exception):  # the gateway may be gone already
+    """Stop the session and its Java process, and remove what they wrote."""
+    from pyspark import SparkContext
+
+    with suppress(Exception):  # it may be gone already
+        gateway: Any = SparkContext._gateway
         session.stop()
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(timeout=_ENDING)
+    SparkContext._gateway = SparkContext._jvm = None
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -406,7 +412,6 @@ def _start(master: str, settings: dict[str, str], *, has_catalog: bool) -> OwnSe
     from pyspark.sql import SparkSession
 
     folder = tempfile.mkdtemp(prefix="dpublish-spark-")  # for its owner alone
-    Path(folder, "log4j2.properties").write_text(_NO_LOG)
     chosen = _private_settings(master, folder, has_catalog) | settings
     builder = SparkSession.builder.master(master).appName("dpublish")
     for name, value in chosen.items():
@@ -426,11 +431,11 @@ def _no_session(master: str) -> str:
 
 def _private_settings(master: str, folder: str, has_catalog: bool) -> dict[str, str]:
     """List the settings that keep rows private, for a session of our own."""
-    needs = (*NEEDS, *CLUSTER_NEEDS)
-    chosen = {need.name: need.values[0] for need in needs} | {
+    chosen = {need.name: need.values[0] for need in NEEDS} | {
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": folder,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={folder}/log4j2.properties",
+        "spark.driver.extraJavaOptions": NO_LOG,
+        JAVA_OPTIONS: NO_LOG,
     }
     if not has_catalog:
         chosen["spark.sql.warehouse.dir"] = f"{folder}/warehouse"

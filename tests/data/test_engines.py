@@ -1,0 +1,213 @@
+"""One suite for all engines: every kernel, units, missing rules and nasty values, bit by bit.
+
+A further engine is one more line in `ENGINES`: a function that opens an Arrow table with a
+schema, given a folder of the test's own and a way to ask for fixtures.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from data.kernel_examples import ALL, EXAMPLES, same, shipped_kernels
+from data.nasty_tables import SCHEMA, SHAPE, arrow, count_by_hand, make_rows
+from dpublish.aggregates.counts import Counts
+from dpublish.data.schema import Schema, column
+from dpublish.data.sources import open_table
+from dpublish.errors import InvalidParameter
+from dpublish.randomness import seeded
+
+
+def open_on_spark(rows, schema, folder, fixture):
+    """Seven partitions, two of them empty at least."""
+    session = fixture("spark_cluster").session
+    inside = folder / f"spark-{len(list(folder.iterdir()))}"
+    inside.mkdir()
+    step = max(1, -(-rows.num_rows // 5))
+    for number in range(7):
+        part = rows.slice((number - 2) * step, step) if number >= 2 else rows.slice(0, 0)
+        pq.write_table(part, inside / f"part-{number}.parquet")
+    # A file is a partition, however small.
+    session.conf.set("spark.sql.files.openCostInBytes", str(1 << 30))
+    return open_table(session.read.parquet(str(inside)), schema)
+
+
+ENGINES = {
+    "local": lambda rows, schema, folder, fixture: open_table(rows, schema),
+    "local, not cached": lambda rows, schema, folder, fixture: open_table(
+        rows, schema, cache=False
+    ),
+    "spark": open_on_spark,
+}
+GROUPS = {"spark": pytest.mark.xdist_group("spark")}
+WHOLE = Counts(SCHEMA, (ALL,))
+OTHER = Schema((column("x", "integer", bounds=[0, 1]),))
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=GROUPS.get(name, ()), id=name) for name in ENGINES]
+)
+def engine(request, tmp_path):
+    """A function that opens rows with one of the engines."""
+    make = ENGINES[request.param]
+    return lambda rows, schema=SCHEMA: make(rows, schema, tmp_path, request.getfixturevalue)
+
+
+def reference(rows, schema=SCHEMA):
+    """The same rows in the plainest engine."""
+    return open_table(rows, schema, cache=False)
+
+
+def test_every_kernel_that_ships_has_an_example():
+    assert set(EXAMPLES) == shipped_kernels()
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000])
+def test_counts_are_those_of_a_plain_loop(engine, size):
+    rows = make_rows(size, seed=size)
+    found = engine(arrow(rows)).sum(WHOLE).reshape(SHAPE)
+    assert np.array_equal(found, count_by_hand(rows))
+
+
+def test_every_kernel_has_the_same_answer_on_every_engine(engine):
+    rows = arrow(make_rows(700, seed=3))
+    table, plain = engine(rows), reference(rows)
+    different = [
+        name for name, kernel in EXAMPLES.items() if not same(table.sum(kernel), plain.sum(kernel))
+    ]
+    assert different == []
+
+
+def test_every_kernel_can_be_summed_over_no_rows(engine):
+    table = engine(arrow([]))
+    for name in ("Counts", "SparseCounts", "CutCounts", "ClusterSums", "BlockMoments"):
+        assert same(table.sum(EXAMPLES[name]), EXAMPLES[name].zero())
+
+
+UNITS = {
+    "numbers": pa.array([None, *range(40), 7, 7, 8] * 25, pa.int64()),
+    "texts": pa.array(["u1", " u1 ", "12.0", "12", "", None, "ü", "x" * 300] * 137, pa.string()),
+}
+
+
+@pytest.mark.parametrize("kind", UNITS)
+def test_units_count_once_per_combination_on_every_engine(engine, kind):
+    rows = arrow(make_rows(1000, seed=5))
+    rows = rows.append_column("who", UNITS[kind].slice(0, 1000))
+    schema = Schema(SCHEMA.columns, unit="who")
+    table, plain = engine(rows, schema), reference(rows, schema)
+    kernels = [
+        Counts(schema, ((("letter", None), ("sign", None)), (("count", None),))),
+        Counts(schema, ((("letter", 0),),)),
+        Counts(schema, ((),)),
+    ]
+    for kernel in kernels:
+        assert np.array_equal(table.sum(kernel), plain.sum(kernel))
+
+
+@pytest.mark.parametrize("kind", UNITS)
+def test_the_same_rows_of_a_unit_are_kept_on_every_engine(engine, kind):
+    rows = arrow(make_rows(1000, seed=6))
+    rows = rows.append_column("who", UNITS[kind].slice(0, 1000))
+    schema = Schema(SCHEMA.columns, unit="who")
+    table = engine(rows, schema).bound(3, b"a key", ["letter", "count", "hours"])
+    plain = reference(rows, schema).bound(3, b"a key", ["letter", "count", "hours"])
+    kernel = Counts(table.schema, ((("letter", None), ("count", None), ("hours", None)),))
+    assert table.is_bounded
+    assert table.schema == plain.schema
+    assert np.array_equal(table.sum(kernel), plain.sum(kernel))
+    with pytest.raises(InvalidParameter, match="there is no column 'sign'"):
+        table.sum(Counts(SCHEMA, ((("sign", None),),)))
+
+
+def test_records_are_picked_by_their_leaf_on_every_engine(engine):
+    rows = arrow(make_rows(600, seed=7))
+    table, plain = engine(rows), reference(rows)
+    kernel = Counts(SCHEMA, ((("count", None), ("letter", None)),))
+    for one in (table, plain):
+        assert one.only("sign", [1]).schema.names == ("hours", "slope", "count", "letter")
+    picked = [x.only("sign", [1]).only("letter", [0, 3, 4], keep=True) for x in (table, plain)]
+    assert np.array_equal(*(x.sum(kernel) for x in picked))
+
+
+def test_a_sample_of_everything_is_everything_on_every_engine(engine):
+    rows = arrow(make_rows(300, seed=8))
+    table = engine(rows)
+    whole = table.sample(Fraction(1), seeded(1))
+    assert np.array_equal(whole.sum(WHOLE), reference(rows).sum(WHOLE))
+    assert whole.neighbors == table.neighbors
+
+
+def test_a_sample_stays_the_same_on_every_engine(engine):
+    table = engine(arrow(make_rows(900, seed=9)))
+    part = table.sample(Fraction(1, 2), seeded(2), ["hours", "letter"])
+    kernel = Counts(part.schema, ((("hours", None), ("letter", None)),))
+    first = part.sum(kernel)
+    assert np.array_equal(part.sum(kernel), first)
+    assert 0 < first.sum() < table.sum(Counts(SCHEMA, ((("hours", None),),))).sum()
+    again = part.only("letter", [0]).sample(Fraction(1), seeded(1))
+    assert np.array_equal(
+        again.sum(Counts(again.schema, ((("hours", None),),))), first.reshape(16, 5)[:, 0]
+    )
+
+
+def test_blocks_share_the_records_out_on_every_engine(engine):
+    rows = arrow(make_rows(500, seed=10))
+    blocks = engine(rows).split(4, seeded(3))
+    sums = [block.sum(WHOLE) for block in blocks]
+    assert np.array_equal(sum(sums), reference(rows).sum(WHOLE))
+    assert all(0 < one.sum() < sum(sums).sum() for one in sums)
+
+
+def test_rows_of_one_unit_share_a_draw_on_every_engine(engine):
+    schema = Schema((column("who", "integer", bounds=[0, 49]),), unit="person")
+    rows = pa.table({"who": [n % 50 for n in range(400)], "person": [n % 50 for n in range(400)]})
+    plain = Counts(Schema(schema.columns), ((("who", None),),))
+    kept = engine(rows, schema).sample(Fraction(1, 2), seeded(4))
+    found = kept.bound(100, b"key").sum(plain)
+    assert set(found.tolist()) == {0, 8}
+    blocks = engine(rows, schema).split(3, seeded(5))
+    found = np.array([block.bound(100, b"key").sum(plain) for block in blocks])
+    assert (np.sort(found, axis=0) == np.array([[0], [0], [8]])).all()
+
+
+def test_records_are_sampled_by_their_leaf_on_every_engine(engine):
+    rows = make_rows(800, seed=11)
+    rates = [Fraction(0), Fraction(1), Fraction(1, 2), Fraction(0), Fraction(0)]
+    part = engine(arrow(rows)).sample_by("letter", rates, seeded(6), ["letter", "count"])
+    counts = part.sum(Counts(part.schema, ((("letter", None),),)))
+    whole = reference(arrow(rows)).sum(Counts(SCHEMA, ((("letter", None),),)))
+    assert counts[[0, 3, 4]].tolist() == [0, 0, 0]
+    assert counts[1] == whole[1]
+    assert 0 < counts[2] < whole[2]
+
+
+def test_what_is_wrong_with_a_request_is_said_alike_on_every_engine(engine):
+    rows = arrow(make_rows(5))
+    by_letter = Schema(SCHEMA.columns, unit="letter")
+
+    def refusals(open_rows):
+        table, units = open_rows(rows), open_rows(rows, by_letter)
+        actions = [
+            lambda: table.sum(Counts(OTHER, ((("x", None),),))),
+            lambda: table.sample(Fraction(2), seeded(1)),
+            lambda: table.split(0, seeded(1)),
+            lambda: table.sample(Fraction(1), seeded(1), ["sing"]),
+            lambda: table.bound(2, b"key"),
+            lambda: units.bound(0, b"key"),
+            lambda: units.only("sign", [0]),
+            lambda: table.only("sign", [2]),
+            lambda: units.sample_by("sign", [Fraction(1)] * 2, seeded(1)),
+            lambda: table.sample_by("sign", [Fraction(1)], seeded(1)),
+        ]
+        return [str(_refusal(action)) for action in actions]
+
+    assert refusals(engine) == refusals(reference)
+
+
+def _refusal(action):
+    with pytest.raises(InvalidParameter) as caught:
+        action()
+    return caught.value
