@@ -29,6 +29,7 @@ SETTINGS = {
     "spark.driver.memory": "512m",
     "spark.executor.memory": "512m",
     "spark.sql.shuffle.partitions": "4",
+    "spark.deploy.maxExecutorRetries": "-1",  # executors that tests kill are always replaced
 }
 
 
