@@ -7,8 +7,8 @@ from dpublish.data.engines.adbc_reader import SCHEME as ADBC
 from dpublish.data.engines.adbc_reader import open_adbc
 from dpublish.data.engines.source import Source
 from dpublish.errors import InvalidParameter
-from dpublish.storage.public_address import has_scheme
 from dpublish.storage.postgres_address import is_postgres
+from dpublish.storage.public_address import has_scheme
 
 _FILE = "file://"
 
