@@ -4,16 +4,19 @@ A further engine is one more line in `ENGINES`: a function that opens an Arrow t
 schema, given a folder of the test's own and a way to ask for fixtures.
 """
 
+import os
 from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from adbc_driver_postgresql import dbapi
 
 from data.kernel_examples import ALL, EXAMPLES, same, shipped_kernels
 from data.nasty_tables import SCHEMA, SHAPE, arrow, count_by_hand, make_rows
 from dpublish.aggregates.counts import Counts
+from dpublish.data.engines import arrow_reader, shared, split_rows
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
@@ -34,11 +37,34 @@ def open_on_spark(rows, schema, folder, fixture):
     return open_table(session.read.parquet(str(inside)), schema)
 
 
+def open_with_workers(rows, schema, folder, fixture):
+    """Several pieces of a file, read by three processes however few rows there are."""
+    patch = fixture("monkeypatch")
+    patch.setattr(shared, "LARGE", 1)
+    patch.setattr(arrow_reader, "PIECE_ROWS", 100)
+    patch.setattr(split_rows, "PIECE_ROWS", 100)
+    path = folder / f"rows-{len(list(folder.iterdir()))}.parquet"
+    pq.write_table(rows, path, row_group_size=100)
+    return open_table(path, schema, threads=3)
+
+
+def open_from_postgres(rows, schema, folder, fixture):
+    """A table of a PostgreSQL server, filled by COPY."""
+    address = fixture("postgres_database")
+    name = f"rows_{os.urandom(4).hex()}"
+    with dbapi.connect(address) as link, link.cursor() as cursor:
+        cursor.adbc_ingest(name, rows, mode="create")
+        link.commit()
+    return open_table(address, schema, table=name)
+
+
 ENGINES = {
     "local": lambda rows, schema, folder, fixture: open_table(rows, schema),
     "local, not cached": lambda rows, schema, folder, fixture: open_table(
         rows, schema, cache=False
     ),
+    "local, three processes": open_with_workers,
+    "postgresql": open_from_postgres,
     "spark": open_on_spark,
 }
 GROUPS = {"spark": pytest.mark.xdist_group("spark")}
