@@ -22,8 +22,8 @@ _ADDRESS = re.compile(
     r"postgres(?:ql)?://"
     r"(?:(?P<user>[^:@/?#\s]*)@)?"
     rf"(?P<hosts>{_HOST}(?:,{_HOST})*)"
-    r"(?:/(?P<database>[^@/?#]*))?"
-    r"(?:\?(?P<settings>[^#]*))?"
+    r"(?:/(?P<database>[^@/?#\s]*))?"
+    r"(?:\?(?P<settings>[^#\s]*))?"
 )
 _PASSWORD = re.compile(r"postgres(?:ql)?://[^/?#@]*:[^?#]*@")
 _PASSWORD_SETTINGS = {"password", "sslpassword"}

@@ -418,7 +418,7 @@ def _start(master: str, settings: dict[str, str], *, has_catalog: bool) -> OwnSe
         builder = builder.config(name, value)
     try:
         check_settings(chosen, master)
-        with _environment(master), silent():
+        with _environment(master), silent(), _without_errors():
             return OwnSession(quietly(builder.getOrCreate, _no_session(master)), folder)
     except DPublishError:
         shutil.rmtree(folder, ignore_errors=True)
@@ -442,6 +442,19 @@ def _private_settings(master: str, folder: str, has_catalog: bool) -> dict[str, 
     if master.startswith("local"):
         chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return chosen
+
+
+@contextmanager
+def _without_errors() -> Iterator[None]:
+    """Start programs whose errors go nowhere: Java greets there, and may quote rows later."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 @contextmanager
