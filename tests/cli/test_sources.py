@@ -85,7 +85,9 @@ def test_a_shared_ledger_pays(release, run, postgres_database, workdir):
 
 
 def test_the_schema_of_a_database_table_is_drafted_and_checked(run, clinic, workdir):
-    assert run("schema", "draft", clinic, "--table", "people", "-o", "draft.toml").code == 0
+    drafted = run("schema", "draft", clinic, "--table", "people", "-o", "draft.toml")
+    assert drafted.code == 0, drafted.err
+    assert f"schema check draft.toml {clinic} --table people" in drafted.out
     assert "[columns.age]" in (workdir / "draft.toml").read_text()
     checked = run("schema", "check", "people.toml", clinic, "--table", "people")
     assert checked.code == 0, checked.err

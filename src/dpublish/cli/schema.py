@@ -44,7 +44,7 @@ def draft(data: str, output: str, table_name: str | None, sql: str | None) -> No
     text = draft_schema(source_columns(data, table=table_name, sql=sql))
     write_text(path, text)
     say(f"wrote {output}; fill in bounds and values from public knowledge, then:")
-    say(f"  dpublish schema check {output} {data}")
+    say(f"  dpublish schema check {output} {data}{_option('--table', table_name)}")
 
 
 @schema.command()
@@ -88,6 +88,10 @@ def check(
             say("  the table fits the schema")
     if any(finding.is_serious for finding in findings):
         raise InvalidSchema(f"{data} does not fit {schema_path}; mend the table or the schema")
+
+
+def _option(name: str, value: str | None) -> str:
+    return "" if value is None else f" {name} {value}"
 
 
 def _load(path: str, *, as_json: bool) -> Schema:
