@@ -417,7 +417,6 @@ def begin_reading(address: Address) -> str:
 def begin_changing(address: Address, wait_seconds: float) -> str:
     """Write what begins a transaction that changes rows beside the schema's one writer."""
     wait = max(1, int(1000 * wait_seconds))  # 0 would be to wait forever
-    settings = ", ".join(f"current_setting('{name}')" for name in _DURABLE)
     idle = 1000 * _IDLE_SECONDS
     return (
         f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {_search(address)}; "
@@ -428,6 +427,7 @@ def begin_changing(address: Address, wait_seconds: float) -> str:
 
 def begin_writing(address: Address, wait_seconds: float) -> str:
     """Write what begins a transaction that alone may change the schema."""
+    settings = ", ".join(f"current_setting('{name}')" for name in _DURABLE)
     return (
         f"{begin_changing(address, wait_seconds)}; "
         f"SELECT set_config('synchronous_commit', {_STRICTEST} ELSE 'on' END, true); "
