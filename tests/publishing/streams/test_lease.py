@@ -464,7 +464,7 @@ def test_a_commit_whose_answer_is_lost_is_found_and_delivered(
     assert load_stream(workspace / "out").at("t1").ravel().tolist() == step.estimate.tolist()
 
 
-def test_a_commit_that_did_not_reach_the_server_is_made_again(
+def test_a_commit_that_the_server_did_not_get_is_made_again(
     postgres_server, workspace, state, monkeypatch
 ):
     with (
