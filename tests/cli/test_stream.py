@@ -25,7 +25,7 @@ def begin(run, tmp_path):
     make_ledger(tmp_path)
     (tmp_path / "rides.toml").write_text(dumps_toml(SCHEMA))
 
-    def call(**changes):
+    def call(state="rides.stream", **changes):
         options = {
             "method": "per-snapshot",
             "columns": "zone,hour",
@@ -37,7 +37,7 @@ def begin(run, tmp_path):
         }
         options |= changes
         words = [w for k, v in options.items() if v is not None for w in (f"--{k}", v)]
-        return run("stream", "start", "rides.stream", *words, "-o", "out")
+        return run("stream", "start", state, *words, "-o", "out")
 
     return call
 
@@ -248,3 +248,29 @@ def test_a_file_that_is_still_written_is_waited_for(tmp_path, monkeypatch):
     assert next(feed) is None
     assert [next(feed).name, next(feed).name] == ["t1.parquet", "t2.parquet"]
     assert naps == [50.0, 50.0]
+
+
+def test_a_stream_on_a_server_is_run_by_the_same_commands(begin, run, tmp_path, postgres_database):
+    state = f"{postgres_database}#rides"
+    assert begin(state).code == 0
+    write_snapshots(tmp_path / "in", 3)
+    assert run("stream", "next", state, "in/t1.parquet", "--lease", "5").code == 0
+    with StreamOperator.open(state):
+        shown = run("stream", "status", state)
+        assert f"at work on it: process {os.getpid()} on" in shown.out
+        assert "its lease ends at" in shown.out
+        refused = run("stream", "next", state, "in/t2.parquet", "--wait", "0.3")
+        assert (refused.code, "another operator is at work" in refused.err) == (3, True)
+        assert run("stream", "next", state, "in", "--take-over").code == 0
+    assert load_stream(tmp_path / "out").times == ("t1", "t2", "t3")
+    status = json.loads(run("stream", "status", state, "--json").out)
+    assert (status["steps"], status["operator"], status["folder_problem"]) == (3, None, None)
+    assert run("stream", "stop", state).code == 0
+    assert "stopped for good" in run("stream", "next", state, "in/t3.parquet", "--time", "t4").err
+
+
+@pytest.mark.parametrize("words", [("--lease", "0"), ("--wait", "-1"), ("--take-over",)])
+def test_a_claim_that_makes_no_sense_is_refused(started, run, words):
+    write_snapshots(started / "in", 1)
+    assert run("stream", "next", "rides.stream", "in", *words).code == 1
+    assert load_stream(started / "out").times == ()

@@ -464,7 +464,7 @@ def test_a_commit_whose_answer_is_lost_is_found_and_delivered(
     assert load_stream(workspace / "out").at("t1").ravel().tolist() == step.estimate.tolist()
 
 
-def test_a_commit_that_the_server_never_got_is_made_again(
+def test_a_commit_that_the_server_did_not_get_is_made_again(
     postgres_server, workspace, state, monkeypatch
 ):
     with (
@@ -591,7 +591,7 @@ def test_no_other_role_can_read_the_state(postgres_server, workspace, state):
     with pytest.raises(InsufficientPrivilege, match="permission denied for schema rides"):
         postgres_server.execute("SELECT * FROM rides.metadata", database=database, user=role)
     owned = state.replace("dpublish_owner@", f"{role}@")
-    with pytest.raises(InputError, match="your role may not use it"):
+    with pytest.raises(InputError, match="your role has not been granted what this needs"):
         stream_status(owned)
     postgres_server.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}", database=database)
 

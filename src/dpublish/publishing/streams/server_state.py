@@ -59,7 +59,7 @@ _STATE = SchemaKind(
     format=1,
     tables=_TABLES,
     error=InputError,
-    advice={"42P01": "cannot be read: your role may not use it, or it is gone or damaged"},
+    advice={"42P01": "is gone or damaged: a table of it is not there"},
     look="`dpublish stream status` shows what stands, and the same command may be repeated",
     is_secret=True,
 )
