@@ -691,6 +691,26 @@ def test_no_worker_outlives_its_parent(end, tmp_path):
     assert not is_running(process)
 
 
+def test_a_worker_does_not_wait_for_pandas():
+    program = """
+        import sys
+        from dpublish.data.engines.worker import _spare_pandas
+        _spare_pandas()
+        import pyarrow as pa
+        pa.array([1.5]).fill_null(0).to_numpy(zero_copy_only=False)
+        print("pandas" in sys.modules)
+        import pandas  # whoever wants it still can
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    assert done.stdout == "False\n"
+
+
 def test_two_threads_may_use_one_table(table):
     found = []
     running = [

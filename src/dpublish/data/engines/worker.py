@@ -9,9 +9,13 @@ import os
 import pickle
 import queue
 import signal
+import sys
+from importlib.abc import MetaPathFinder
 from multiprocessing.connection import Connection
 from threading import Thread
 from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from dpublish.data.engines.encoded import Reading, readings
 from dpublish.data.engines.messages import Queues, receive, send
@@ -89,6 +93,7 @@ class Answer(NamedTuple):
 def serve(connection: "Connection[Any, Any]") -> None:
     """Answer requests until the socket is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _spare_pandas()
     send(connection, Answer("ready"))
     setup: Setup = receive(connection)
     inbox: queue.Queue[Any] = queue.Queue(_WAITING)
@@ -102,6 +107,28 @@ def serve(connection: "Connection[Any, Any]") -> None:
                 del answer
     except OSError:  # no one waits for the answer
         os._exit(1)
+
+
+def _spare_pandas() -> None:
+    """Keep Arrow from importing pandas, which it does once at first use, if it is installed.
+
+    That takes longer than all else that a worker does to start, and nothing here is of pandas.
+    """
+    finder = _NoPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _NoPandas(MetaPathFinder):
+    """Says that pandas is not installed."""
+
+    def find_spec(self, fullname: str, *_: Any) -> None:
+        """Refuse to find pandas; let others look for the rest."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError(fullname)
 
 
 def _receive_all(connection: "Connection[Any, Any]", inbox: Any, parent: int) -> None:
