@@ -60,7 +60,7 @@ def refusal_of(action):
         ("encoded._join", PLAIN, True, total),
         ("encoded.make_batch", PLAIN, False, total),
         ("source.plain_array", PLAIN, True, total),
-        ("units._distinct", UNITS, True, total),
+        ("units.distinct_pairs", UNITS, True, total),
         ("units.to_units", UNITS, False, total),
         ("units.to_units", UNITS, False, sample),
         ("local.choose", PLAIN, False, sample),

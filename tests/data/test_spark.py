@@ -283,9 +283,7 @@ def test_types_of_spark_are_read_as_elsewhere(session):
     assert header.field("decimal").type == pa.decimal128(20, 5)
 
 
-@pytest.mark.parametrize(
-    "sql", ["TIMESTAMP'2020-01-01 00:00:00'", "array(1)", "named_struct('a', 1)", "X'00'"]
-)
+@pytest.mark.parametrize("sql", ["array(1)", "named_struct('a', 1)", "X'00'"])
 def test_types_that_mean_nothing_here_are_refused(session, sql):
     schema = Schema((column("x", "category", values=["a"]),))
     with pytest.raises(UnreadableData, match="column 'x'"):
@@ -293,6 +291,16 @@ def test_types_that_mean_nothing_here_are_refused(session, sql):
     by_unit = Schema((column("y", "category", values=["a"]),), unit="x")
     with pytest.raises(UnreadableData, match="cast it to integers or text"):
         open_table(session.sql(f"SELECT {sql} AS x, 'a' AS y"), by_unit)
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_NTZ"])
+def test_a_moment_is_the_category_that_one_would_write(session, kind):
+    data = session.sql(f"SELECT {kind}'2020-01-01 10:30:00' AS x")
+    kind = data.schema["x"].dataType.typeName()
+    texts = ["2020-01-01 10:30:00", "2020-01-01 10:30:00Z"]
+    schema = Schema((column("x", "category", values=texts, other="else"),))
+    counts = open_table(data, schema).sum(Counts(schema, ((("x", None),),)))
+    assert counts.tolist() == ([1, 0, 0] if kind == "timestamp_ntz" else [0, 1, 0])
 
 
 def test_columns_are_found_by_their_exact_names(session):
