@@ -11,12 +11,10 @@ Run: .venv/bin/python benchmarks/speed/growth.py [--spark] [--rows N]
 import argparse
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from math import log
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +25,7 @@ from rich.table import Table
 from dpublish.aggregates.counts import Counts
 from dpublish.core.run import Run
 from dpublish.core.task import Task
+from dpublish.data.engines.spark_session import open_spark
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.mechanisms.exact.sampler import uniform_below
@@ -122,22 +121,21 @@ def by_candidates(path: str, rows: int) -> Iterator[tuple[int, float]]:
         yield len(grids), perf_counter() - start
 
 
-@contextmanager
-def spark_session() -> Iterator[Any]:
-    from dpublish.data.engines.spark_session import start_session
-
-    with start_session("local[2]") as session:
-        yield session
-
-
-def by_partitions(path: str) -> Iterator[tuple[int, float]]:
-    with spark_session() as session:
-        rows = session.read.parquet(path)
-        kernel = count_cells(4)
-        for partitions in (8, 32, 128):
-            table = open_table(rows.repartition(partitions).persist(), SCHEMA)
-            table.sum(kernel)
-            yield partitions, seconds(lambda table=table: table.sum(kernel))
+def by_partitions(folder: str, path: str) -> Iterator[tuple[int, float]]:
+    """Sum the same rows in more and more files, each of which is a partition."""
+    rows = pq.ParquetFile(path)
+    kernel = count_cells(4)
+    for partitions in (8, 32, 128):
+        inside = Path(folder, f"parts-{partitions}")
+        inside.mkdir()
+        size = -(-rows.metadata.num_rows // partitions)
+        for number, part in enumerate(rows.iter_batches(size)):
+            pq.write_table(pa.Table.from_batches([part]), inside / f"{number}.parquet")
+        settings = {"spark.sql.files.openCostInBytes": str(1 << 30)}
+        table = open_spark(str(inside), SCHEMA, master="local[2]", settings=settings)
+        table.sum(kernel)  # Java is warm from here on
+        yield partitions, seconds(lambda table=table: table.sum(kernel))
+        table.close()
 
 
 def report(title: str, measured: Iterator[tuple[int, float]], shown: Table) -> float:
@@ -165,7 +163,7 @@ def main() -> None:
         found["cells"] = report("cells of one count", by_cells(path), shown)
         found["candidates"] = report("candidate grids", by_candidates(path, asked.rows), shown)
         if asked.spark:
-            found["partitions"] = report("partitions in Spark", by_partitions(path), shown)
+            found["partitions"] = report("partitions in Spark", by_partitions(folder, path), shown)
     Console().print(shown)
     print("RESULT " + " ".join(f"{name}_exponent={x:.2f}" for name, x in found.items()))
 
