@@ -57,7 +57,7 @@ campaign: .venv/development
 	PYTHONPATH=tests $(RUN) campaign.run
 
 bench: .venv/development
-	for script in $(filter-out benchmarks/speed/large.py,$(wildcard benchmarks/speed/*.py)); do $(BIN)/python $$script || exit 1; done
+	for script in $(filter-out benchmarks/speed/large.py,$(wildcard benchmarks/speed/*.py)); do PYTHONPATH=tests $(BIN)/python $$script || exit 1; done
 
 # Tables that are not part of the package are looked for in the folder that DPUBLISH_DATA names.
 reproduce: .venv/runtime

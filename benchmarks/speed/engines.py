@@ -5,11 +5,10 @@ number.  Times are wall seconds of a whole release on a table that is opened ane
 apart; ratios are against the embedded engine with all cores.  PostgreSQL runs on loopback in a
 temporary folder, and its programs must be on this machine, as Java must be for Spark.
 
-Run: .venv/bin/python benchmarks/speed/engines.py [--rows N]
+Run: PYTHONPATH=tests .venv/bin/python benchmarks/speed/engines.py [--rows N]
 """
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -31,8 +30,6 @@ from dpublish.methods.kmeans.kmeans import KMeans
 from dpublish.methods.privpfc.privpfc import PrivPfC
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from postgres_server import programs, running_server
 
 ROWS = 5_000_000
@@ -52,6 +49,12 @@ METHODS = {
     "histogram": Histogram(columns=("age", "job", "sex")),
     "privpfc": PrivPfC(target="rich"),
     "kmeans": KMeans(columns=("hours", "wage"), n_clusters=5),
+}
+KEYS = {
+    "local, all cores": "local",
+    "local, one core": "one_core",
+    "Spark, two workers": "spark",
+    "PostgreSQL": "postgresql",
 }
 
 
@@ -132,7 +135,7 @@ def main() -> None:
                 is_equal = plain(made) == reference
                 ratio = f"{time / base:.2f}"
                 shown.add_row(name, engine, f"{time:.2f}", ratio, "yes" if is_equal else "NO")
-                results[f"{name}_{engine.split(',')[0].lower()}"] = ratio
+                results[f"{name}_{KEYS[engine]}"] = ratio
                 if not is_equal:
                     raise SystemExit(f"{name} differs on {engine}")
     Console().print(shown)
