@@ -49,16 +49,18 @@ class Books:
 def kills(folder: Path, rng: random.Random, clock: Clock) -> Iterator[Result]:
     """Kill writers at random moments, and start others."""
     with _server() as server, _team(server, folder, rng) as team:
-        for number in range(KILLS):
-            if clock.is_over:
-                break
-            team.wait_for(rng.randrange(6))
+        killed = 0
+        while killed < KILLS and not clock.is_over:
+            team.wait_for(rng.randrange(40))
             time.sleep(rng.uniform(0, 0.05))
-            team.kill_one()
-            yield Result(f"writer killed, {number}", "")
+            # All at once hits the one that is just granting; one alone, most likely one that waits.
+            count = rng.choice((1, WRITERS))
+            team.kill(count)
+            killed += count
+            yield Result(f"{killed} writers killed", "")
     books = team.books
     yield Result("after all kills of writers", "; ".join(books.problems))
-    yield Result(f"{number + 1} kills: {books}", books.lacks(number))
+    yield Result(f"{killed} kills: {books}", books.lacks(killed // WRITERS))
 
 
 def restarts(folder: Path, rng: random.Random, clock: Clock) -> Iterator[Result]:
@@ -93,11 +95,15 @@ class Team:
         for _ in range(writers):
             self._start()
 
-    def kill_one(self) -> None:
-        """Kill a writer wherever it is, and start another one."""
-        victim = self._rng.choice(self._running)
-        self._end(victim)
-        self._start()
+    def kill(self, count: int) -> None:
+        """Kill writers at one moment, wherever they are, and start others."""
+        victims = self._rng.sample(self._running, count)
+        for victim in victims:
+            os.kill(victim, signal.SIGKILL)
+        for victim in victims:
+            self._await_end(victim)
+        for _ in range(count):
+            self._start()
 
     def wait_for(self, count: int, seconds: float = 120) -> None:
         """Wait until so many budgets more were handed out."""
@@ -111,7 +117,8 @@ class Team:
     def end(self) -> None:
         """Kill all writers, and compare what they have with the ledger."""
         for writer in list(self._running):
-            self._end(writer)
+            os.kill(writer, signal.SIGKILL)
+            self._await_end(writer)
         self.books = audit(self._address, self._notes)
 
     def _start(self) -> None:
@@ -123,8 +130,7 @@ class Team:
             os._exit(7)  # a writer goes on until it is killed
         self._running.append(writer)
 
-    def _end(self, writer: int) -> None:
-        os.kill(writer, signal.SIGKILL)
+    def _await_end(self, writer: int) -> None:
         _, status = os.waitpid(writer, 0)
         self._running.remove(writer)
         if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
@@ -163,7 +169,7 @@ def _write(address: str, notes: Path, writer: int) -> None:
         with suppress(LedgerUnavailable), Ledger(address, wait_seconds=10) as ledger:
             for _ in range(20):
                 call += 1
-                dataset = "narrow" if call % 3 == 0 else "wide"
+                dataset = "narrow" if (writer + call) % 3 == 0 else "wide"
                 purpose = f"writer {writer}, call {call}"
                 with suppress(BudgetExhausted, LedgerUnavailable):
                     budget = ledger.grant(
@@ -177,7 +183,7 @@ def _write(address: str, notes: Path, writer: int) -> None:
                     line = f"{grant.entry} {grant.entry_hash} {purpose}\n"
                     os.write(file, line.encode())
                     os.fsync(file)
-                    if call % 5 == 0:
+                    if (writer + call) % 2 == 0:
                         ledger.publish(grant, f"release-{writer}-{call}", "hash")
 
 

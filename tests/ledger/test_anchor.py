@@ -2,18 +2,21 @@
 
 import os
 import shutil
+import time
 from fractions import Fraction
 
 import pytest
 
 from dpublish.errors import InvalidParameter, LedgerTampered, LedgerUnavailable
 from dpublish.ledger.anchor import Anchor
+from dpublish.ledger.chain import Head
 from dpublish.ledger.ledger import Ledger
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
 from ledger.ledger_forgery import edit_body, read, reseal, verify, write
 from ledger.ledger_script import start_script
 
+KINDS = ("prepared", "committed")
 needs_fork = pytest.mark.skipif(os.name != "posix", reason="needs fork")
 
 
@@ -429,3 +432,16 @@ def test_an_open_ledger_learns_of_an_anchor_that_another_set(path, anchor):
         grant(ledger)
         assert ledger.verify().is_intact
     assert "committed 5" in anchor.read_text()
+
+
+def test_a_long_anchor_is_read_in_time_that_grows_with_its_length(tmp_path):
+    def seconds(count):
+        lines = [f"{kind} {n} {n:064x} now" for n in range(1, count) for kind in KINDS]
+        path = tmp_path / str(count)
+        path.write_text("\n".join([f"dpublish-anchor-1 {0:064x}", *lines, ""]))
+        begun = time.process_time()
+        head = Head(count - 1, f"{count - 1:064x}")
+        Anchor(path).check("0" * 64, head, lambda n: f"{n:064x}")
+        return time.process_time() - begun
+
+    assert seconds(8_000) < 40 * seconds(1_000) + 0.1  # 64 times, if with the square of it

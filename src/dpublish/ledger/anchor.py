@@ -56,8 +56,9 @@ class Trail:
 
         An entry's hash covers all before it, so the last one tells whether there is.
         """
+        last = self.last.entries
         for number, known in sorted(self.committed):
-            is_old = number < self.last.entries and number <= head.entries
+            is_old = number < last and number <= head.entries
             if not (is_old and not thorough) and hash_of(number) != known:
                 return self._tell(number, head)
         return None
@@ -117,10 +118,11 @@ class Anchor:
                 header, *others = lines.read().split("\n")
         known = _HEADER.fullmatch(header)
         found = [match.groups() for match in map(_LINE.fullmatch, others) if match]
-        told = {kind: [Head(int(n), x) for k, n, x in found if k == kind] for kind, *_ in found}
-        if known is None or "committed" not in told:
+        prepared = frozenset(Head(int(n), x) for kind, n, x in found if kind == "prepared")
+        committed = tuple(Head(int(n), x) for kind, n, x in found if kind == "committed")
+        if known is None or not committed:
             raise LedgerUnavailable(f"{self.name} is some other file, or was damaged")
-        return Trail(known[1], frozenset(told.get("prepared", ())), tuple(told["committed"]))
+        return Trail(known[1], prepared, committed)
 
     def check(
         self,
