@@ -6,6 +6,7 @@ import inspect
 import os
 import pickle
 import pkgutil
+import resource
 import signal
 import subprocess
 import sys
@@ -431,6 +432,34 @@ def test_a_kernel_of_the_main_program_stays_there(monkeypatch):
     monkeypatch.setattr(Drawing, "__module__", "__main__")
     monkeypatch.setattr(sys.modules["__main__"], "Drawing", Drawing, raising=False)
     assert pack_kernel(Drawing(SCHEMA, LETTERS.sets)) is None
+
+
+@pytest.mark.parametrize("disguise", ["csv", "arrow"])
+def test_columns_that_only_this_process_has_read_are_dealt_out_later(disguise, tmp_path):
+    rows, _ = DISGUISES[disguise](ROWS, tmp_path)
+    table = start(open_table(rows, SCHEMA, threads=2))
+    signs, both = ((("sign", None),),), ((("sign", None), ("count", None)),)
+    plain = open_table(rows, SCHEMA, threads=1)
+    for kernel in (Locked(SCHEMA, signs), Counts(SCHEMA, signs), Counts(SCHEMA, both)):
+        assert np.array_equal(table.sum(kernel), plain.sum(Counts(SCHEMA, kernel.sets)))
+
+
+def test_many_open_files_do_not_keep_workers_from_being_used(tmp_path):
+    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY and most < 2048:
+        pytest.skip("this system allows too few open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limit, 2048), most))
+    opened = []
+    try:
+        opened += [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+        rows, _ = DISGUISES["arrow"](ROWS, tmp_path)
+        table = start(open_table(rows, SCHEMA, threads=2, cache=False))
+        expected = open_table(rows, SCHEMA, threads=1).sum(LETTERS)
+        assert np.array_equal(table.sum(LETTERS), expected)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
 
 
 @pytest.mark.parametrize("cache", [True, False])

@@ -66,9 +66,11 @@ class _Dealing:
     def find_free(self) -> int:
         """Return the number of a worker that has taken all it was given; 0 if there is none."""
         order = sorted(self.asked, key=lambda worker: self.loads[worker.number])
-        connections = [worker.connection for worker in order]
-        _, free, _ = select.select([], connections, [], 0)
-        return order[connections.index(free[0])].number if free else 0
+        polled = select.poll()  # `select.select` takes no descriptor above 1023
+        for worker in order:
+            polled.register(worker.connection, select.POLLOUT)
+        free = {descriptor for descriptor, _ in polled.poll(0)}
+        return next((x.number for x in order if x.connection.fileno() in free), 0)
 
     def give(self, owner: int, message: HoldPiece) -> None:
         """Hand a piece over."""
@@ -153,11 +155,11 @@ class DealtRows:
         return packed, _Load(lacking, cut_windows(_chain(first, encoded), WINDOW_ROWS))
 
     def _load_more(self, needed: Sequence[Reading]) -> _Load | None:
-        """Read what is lacking, if anything is."""
+        """Read what was not dealt out yet, also if this process has read it for itself."""
         new = [reading for reading in needed if reading not in self._loaded]
         if not new:
             return None
-        lacking = self._whole.find_lacking(new)
+        lacking = [reading for reading in self._whole.widen(new) if reading not in self._loaded]
         return _Load(lacking, cut_windows(self._whole.encode(lacking), WINDOW_ROWS))
 
     def _deal(self, dealing: _Dealing, load: _Load) -> None:

@@ -144,9 +144,7 @@ class CachedColumns:
         lacking = [reading for reading in wanted if reading not in self._columns]
         if not wanted and self._rows is None:
             lacking = [Reading(self._schema.names[0], as_values=False)]  # to count the rows
-        if lacking and self._source.rescan == "costly":
-            lacking = self._widen(lacking)
-        return lacking
+        return self.widen(lacking)
 
     def encode(self, lacking: Sequence[Reading]) -> Generator[list[Part]]:
         """Read some columns from the source: a part of each, batch by batch."""
@@ -167,8 +165,10 @@ class CachedColumns:
         self._rows = rows
         self._columns.update(columns)
 
-    def _widen(self, lacking: Sequence[Reading]) -> list[Reading]:
-        """Add all other columns that may be wanted later in the same way."""
+    def widen(self, lacking: Sequence[Reading]) -> list[Reading]:
+        """Add all other columns that may be wanted later, if a second scan would be costly."""
+        if not lacking or self._source.rescan != "costly":
+            return list(lacking)
         numbers = [x.name for x in self._schema.columns if isinstance(x, NumberColumn)]
         both = {False: self._schema.names, True: tuple(numbers)}
         ways = dict.fromkeys(reading.as_values for reading in lacking)
