@@ -18,7 +18,7 @@ from dpublish.data.engines.workers import LOST, UnknownKernel, Worker, Workers
 from dpublish.data.schema import Schema
 from dpublish.errors import UnreadableData
 
-_MOST_PIECES = 1 << 11  # so many numbers fit into a queue
+_MOST_PIECES = 1 << 10  # so many numbers fit into the smallest pipe
 
 
 def cut_source(source: Source) -> list[Piece]:
