@@ -79,6 +79,7 @@ _HOME = {
     "load_schema": "dpublish.data.schema_file",
     "make_method": "dpublish.core.settings",
     "make_stream_method": "dpublish.methods.streams.method",
+    "open_spark": "dpublish.data.engines.spark_session",
     "open_table": "dpublish.data.sources",
     "plan": "dpublish.publishing.plan",
     "publish": "dpublish.publishing",
