@@ -1,6 +1,6 @@
 """`dpublish release`: publish from a table, paid for from the ledger."""
 
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from fractions import Fraction
 from typing import Any
 
@@ -27,7 +27,8 @@ from dpublish.core.registry import make_method
 from dpublish.core.released import Release
 from dpublish.data.schema_file import load_schema
 from dpublish.errors import BudgetExhausted, DPublishError, InvalidParameter
-from dpublish.ledger.account import Status
+from dpublish.ledger.account import Account, Status
+from dpublish.ledger.debit import debit
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_short, parse_epsilon
@@ -85,10 +86,11 @@ def release(
     if isinstance(chosen, PersonalSettings):
         schema = chosen.prepare(schema)
     given = None if epsilon is None else parse_epsilon(epsilon)
-    table = rows.open(schema)
     with ExitStack() as stack:
         ledger = stack.enter_context(Ledger(ledger_path))
         exact = _all_left(chosen, ledger, dataset) if given is None else given
+        _require_left(chosen, ledger.status(dataset), exact)
+        table = stack.enter_context(closing(rows.open(schema)))
         progress = stack.enter_context(show_progress())
         try:
             published = publish(
@@ -112,6 +114,12 @@ def release(
             _tell(published, ledger.status(dataset), output, as_json)
             if not as_json:
                 say_signed(key)
+
+
+def _require_left(method: Method[Any], status: Status, epsilon: Fraction) -> None:
+    """Refuse what the account cannot pay, before a table is opened, which may take long."""
+    if not isinstance(method, PersonalSettings) and not status.levels:
+        debit(status.dataset, Account(status.cap, status.spent), epsilon, ())
 
 
 def _tell(published: Release, status: Status, output: str, as_json: bool) -> None:

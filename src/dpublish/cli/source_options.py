@@ -1,5 +1,6 @@
 """Where a command reads private rows from: files, databases, object stores, Apache Spark."""
 
+import glob
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -46,6 +47,30 @@ class Rows:
             )
         return self._open_spark(schema) if self.engine == SPARK else self._open_local(schema)
 
+    def _refuse_local_options(self) -> None:
+        """Refuse what Spark does not take, before it is started, which takes seconds."""
+        if self.sql is not None:
+            raise InvalidParameter(
+                "--sql is for the local engine; make a view of the query in Spark and name it with "
+                "--table"
+            )
+        if self.threads is not None:
+            raise InvalidParameter(
+                "--threads is for the local engine; Spark's cores are those of --spark-master "
+                "local[4]"
+            )
+        if self.data is None:
+            return
+        if self.data.startswith(_DATABASES):
+            raise InvalidParameter("a database is read without Spark; leave out --engine spark")
+        if self.data.endswith(_OTHER_FILES):
+            raise InvalidParameter(
+                f"--engine spark reads Parquet, and {self.data} is something else; leave out "
+                "--engine spark, or convert it"
+            )
+        if "://" not in self.data and not glob.glob(self.data):
+            raise InvalidParameter(f"there is no file or folder {self.data}")
+
     def _open_local(self, schema: "Schema") -> "Table":
         from dpublish.data.sources import open_table
 
@@ -60,11 +85,7 @@ class Rows:
     def _open_spark(self, schema: "Schema") -> "Table":
         from dpublish.data.engines.spark_session import open_spark
 
-        if self.sql is not None or self.threads is not None:
-            raise InvalidParameter(
-                "--sql and --threads are for the local engine; make a view of the query in Spark "
-                "and name it with --table, and give the cores with --spark-master local[4]"
-            )
+        self._refuse_local_options()
         if (self.data is None) == (self.table_name is None):
             raise InvalidParameter(
                 "Spark reads Parquet files (--data 's3a://bucket/part-*.parquet') or a table of "
@@ -77,6 +98,10 @@ class Rows:
             master=self.spark_master or "local[*]",
             settings=_pairs(self.spark_settings),
         )
+
+
+_DATABASES = ("postgres://", "postgresql://", "adbc:")
+_OTHER_FILES = (".csv", ".tsv", ".tab", ".csv.gz", ".tsv.gz", ".arrow", ".feather", ".duckdb")
 
 
 def source_options(function: F) -> F:
@@ -109,7 +134,8 @@ def source_options(function: F) -> F:
         click.option(
             "--threads",
             type=click.IntRange(min=1),
-            help="Cores to use; all of them if absent. The result is the same.",
+            help="Cores to use on two million rows or more; all of them if absent. The result is "
+            "the same.",
         ),
         click.option(
             "--engine",

@@ -135,12 +135,17 @@ def find_source(
     is_database = path is not None and path.endswith(DATABASE_ENDINGS)
     if sql is not None:
         if table is not None or not (is_database or source is None):
-            raise InvalidParameter("sql goes with a DuckDB file, or with no source, and no table")
+            raise InvalidParameter(
+                "sql needs a database (postgresql://..., adbc:..., a .duckdb file), or no source "
+                "where the query names its files itself; and it goes without table"
+            )
         return [open_query(sql, path)]
     if is_database:
         return [open_database(str(path), table)]
     if table is not None:
-        raise InvalidParameter("table goes with a DuckDB file only; remove it")
+        raise InvalidParameter(
+            "table needs a database (postgresql://..., adbc:..., a .duckdb file); remove it"
+        )
     if path is not None:
         return [_open_file(file, wanted) for file in find_files(path)]
     return [_open_object(source, wanted)]

@@ -82,3 +82,7 @@ class Table(Protocol):
         result has the given columns, or all but `column`.  Rows must be records of their own.
         """
         ...
+
+    def close(self) -> None:
+        """End what was started for the table, and let go of a database; it is not used again."""
+        ...

@@ -58,6 +58,10 @@ def publish(
         the report and the ledger's last entry are computed from the release alone.  For a
         personalized method every level is debited what the method's `spending` says there.
     """
+    if not isinstance(ledger, Ledger):
+        raise InvalidParameter(
+            'ledger must be an open one: with dpublish.Ledger("books.db") as ...'
+        )
     path = Path(output)
     exact = read_epsilon(epsilon, has_levels=isinstance(method, PersonalSettings))
     require_new_folder(path)

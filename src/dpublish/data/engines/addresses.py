@@ -34,7 +34,10 @@ def open_address(
     if address.startswith(ADBC):
         return [open_adbc(address, table=table, sql=sql)]
     if table is not None or sql is not None:
-        raise InvalidParameter("table and sql go with a database, not with stored files")
+        raise InvalidParameter(
+            "table and sql go with postgresql://... and adbc:DRIVER:ADDRESS; other databases are "
+            "read through their ADBC driver or DuckDB (docs/guides/databases.md)"
+        )
     from dpublish.data.engines.object_store import open_stored
 
     return open_stored(address, wanted)

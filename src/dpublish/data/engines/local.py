@@ -66,6 +66,20 @@ class LocalTable:
     def __reduce__(self) -> NoReturn:
         refuse_copy("a table")
 
+    def __enter__(self) -> "LocalTable":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End worker processes, and let go of a database; the table cannot be used afterward."""
+        if isinstance(self._columns, SharedColumns):
+            self._columns.close()
+        close = getattr(self._source, "close", None)
+        if close is not None:
+            close()
+
     @property
     def schema(self) -> Schema:
         """What is publicly known about the rows."""

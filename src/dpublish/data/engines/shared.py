@@ -94,6 +94,12 @@ class SharedRows:
                 del self._forgotten[: len(forgotten)]
             return answer
 
+    def close(self) -> None:
+        """End the other processes."""
+        with self._lock:
+            if self._rows is not None:
+                self._rows.end()
+
     def _find_rows(self) -> Rows | None:
         """Find out how rows can be shared out, by what the files say of themselves."""
         if self._rows is None and not self._is_small:
@@ -147,6 +153,10 @@ class SharedColumns:
     def sum(self, kernel: Summable[S], wanted: Sequence[Reading]) -> S | None:
         """Sum up a kernel; None if only this process can, and by itself."""
         return self._rows.sum(kernel, wanted, self._picks)
+
+    def close(self) -> None:
+        """End the other processes."""
+        self._rows.close()
 
     def pick(self, choice: Choice) -> "SharedColumns":
         """Pick records; what was read and encoded of them is shared."""
