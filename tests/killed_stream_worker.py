@@ -49,6 +49,8 @@ POINTS = {
     "after the mark": (StreamStore, "mark_delivered", "after"),
 }
 
+LATE = 3  # kills that come only when some steps are done
+
 
 def location(folder):
     """Where the state of the folder's stream is kept."""
@@ -145,6 +147,13 @@ def trial(folder):
     return time.monotonic() - begun
 
 
+def wait_for_steps(folder, steps):
+    """Wait until some steps are done, so that the last kills find a stream on a slow machine."""
+    until = time.monotonic() + 60
+    while done_steps(folder) < steps and time.monotonic() < until:
+        time.sleep(0.01)
+
+
 def kill_at_random(folder, method, kills, steps, seed):
     moments = random.Random(seed)
     opening = trial(folder)
@@ -152,6 +161,8 @@ def kill_at_random(folder, method, kills, steps, seed):
         # An operator that is ahead of its time waits for its end, so that every kill counts.
         quota = steps * (kill + 1) // kills
         child = forked(folder, quota, method=method, wait=True)
+        if kill >= kills - LATE:
+            wait_for_steps(folder, min(quota, 3))
         time.sleep(moments.uniform(0, 1.5 * opening))
         os.kill(child, signal.SIGKILL)
         if not os.WIFSIGNALED(os.waitpid(child, 0)[1]):
