@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from decimal import Decimal
 from functools import partial
@@ -410,6 +411,143 @@ def test_an_interrupted_sum_leaves_the_table_usable(database):
     with pytest.raises(KeyboardInterrupt):
         table.sum(Interrupted(ONE, ((("a", None),),)))
     assert table.sum(ONE_COUNTS)[3] == 300_000
+
+
+SEVERAL_BATCHES = (
+    "CREATE TABLE t AS SELECT i % 2 AS a, i % 2 AS b, repeat('x', 100) AS wide "
+    "FROM generate_series(1, 400000) i"
+)
+WIDE = Schema((*TWO.columns, column("wide", "category", values=["y"], other="o")))
+
+
+class Slow(Counts):
+    """Counts that wait for another thread in the middle of their first pass."""
+
+    def __init__(self, schema, tables, meet):
+        super().__init__(schema, tables)
+        object.__setattr__(self, "meet", meet)
+
+    def add(self, batch, out):
+        super().add(batch, out)
+        self.meet()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_two_threads_that_sum_one_table_at_once_both_get_the_right_sum(database, threads):
+    database.run(SEVERAL_BATCHES)
+    table = database.open(WIDE, table="t", cache=False, threads=threads)
+    begun, done, found = threading.Event(), threading.Event(), {}
+
+    def meet():
+        begun.set()
+        done.wait(1)  # in vain: the other one has to wait
+
+    def first():
+        found["a"] = table.sum(Slow(WIDE, ((("a", None), ("wide", None)),), meet))
+
+    def second():
+        begun.wait()
+        found["b"] = table.sum(Counts(WIDE, ((("b", None), ("wide", None)),)))
+        done.set()
+
+    both = [threading.Thread(target=each) for each in (first, second)]
+    for each in both:
+        each.start()
+    for each in both:
+        each.join()
+    assert {name: x.tolist() for name, x in found.items()} == {
+        "a": [0, 200_000, 0, 200_000],
+        "b": [0, 200_000, 0, 200_000],
+    }
+
+
+def test_a_pass_within_a_pass_is_refused_and_the_first_one_goes_on(database):
+    database.run(SEVERAL_BATCHES)
+    (source,) = find_source(database.uri, table="t")
+    first = source.scan(["a", "wide"])
+    seen = next(first).num_rows
+    message = refusal(lambda: next(source.scan(["b"])), UnreadableData)
+    assert message == (
+        f"another pass over {database.label} is not finished; read it to its end or close it, or "
+        "open the table once more"
+    )
+    assert seen + sum(batch.num_rows for batch in first) == 400_000
+    again = source.scan(["a", "wide"])
+    next(again)
+    again.close()  # one that is given up does not stand in the way
+    assert sum(batch.num_rows for batch in source.scan(["b"])) == 400_000
+
+
+def test_a_pass_that_a_thread_left_behind_is_refused_not_waited_for(database):
+    database.run(SEVERAL_BATCHES)
+    (source,) = find_source(database.uri, table="t")
+    left = source.scan(["a", "wide"])
+    thread = threading.Thread(target=lambda: next(left))
+    thread.start()
+    thread.join()
+    assert "is not finished" in refusal(lambda: next(source.scan(["b"])), UnreadableData)
+    left.close()
+
+
+def test_rows_that_are_held_are_read_once_by_two_threads(database):
+    database.run(SEVERAL_BATCHES)
+    table = database.open(TWO, sql="SELECT a, b FROM t")
+    source, found = table._source, []
+    read, times = source._source.scan, []
+
+    def count_reads(columns):
+        times.append(1)
+        time.sleep(0.2)
+        return read(columns)
+
+    source._source.scan = count_reads
+    both = [
+        threading.Thread(target=lambda: found.append(sum(x.num_rows for x in source.scan(["a"]))))
+        for _ in range(2)
+    ]
+    for each in both:
+        each.start()
+    for each in both:
+        each.join()
+    assert (found, len(times)) == ([400_000] * 2, 1)
+
+
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_a_forked_process_may_not_use_the_connection_and_does_not_end_it(database):
+    """The child ends as Python does, so that everything in it is cleared away."""
+    database.run("CREATE TABLE t AS SELECT 3 AS a")
+    code = f"""
+        import os, sys
+        from dpublish.aggregates.counts import Counts
+        from dpublish.data.schema import Schema, column
+        from dpublish.data.sources import open_table
+        from dpublish.errors import UnreadableData
+
+        schema = Schema((column("a", "integer", bounds=[0, 9]),))
+        table = open_table({database.uri!r}, schema, table="t", cache=False)
+        counts = Counts(schema, ((("a", None),),))
+        child = os.fork()
+        if not child:
+            try:
+                table.sum(counts)
+            except UnreadableData as refused:
+                print(refused, flush=True)
+            del table
+            sys.exit()
+        os.waitpid(child, 0)
+        print(table.sum(counts)[3])
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.splitlines() == [
+        f"{database.label} was opened by another process, and a connection cannot be shared; open "
+        "the table anew in this one",
+        "1",
+    ], done.stderr
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
