@@ -363,10 +363,79 @@ def test_a_query_that_mixes_rows_or_does_not_run_is_refused_at_opening(database,
     assert message in refusal(lambda: database.open(sql=sql), InvalidParameter)
 
 
+SUBQUERY = "a subquery on a table inside an expression"
+CATALOG = "a catalog of the server"
+TWICE = "a table twice"
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT cardinality(ARRAY(SELECT 1 FROM t)) AS a FROM t", SUBQUERY),
+        (
+            "SELECT o::int AS a FROM unnest(ARRAY(SELECT a FROM t)) WITH ORDINALITY x(v, o)",
+            SUBQUERY,
+        ),
+        ("SELECT a FROM t WHERE a >= ALL (SELECT a FROM t)", SUBQUERY),
+        ("SELECT a FROM t WHERE a NOT IN (SELECT a FROM u)", SUBQUERY),
+        ("SELECT EXISTS (SELECT 1 FROM t WHERE id = 7)::int AS a FROM t", SUBQUERY),
+        ("SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id = 7)", SUBQUERY),
+        ("SELECT (SELECT u.a FROM u WHERE u.id = t.id) AS a FROM t", SUBQUERY),
+        ("WITH x AS MATERIALIZED (SELECT a FROM t) SELECT ARRAY(TABLE x)::text AS a", SUBQUERY),
+        ("SELECT c.reltuples::int AS a FROM t, pg_class c WHERE c.relname = 't'", CATALOG),
+        ("SELECT length(feature_name) AS a FROM information_schema.sql_features", CATALOG),
+        ("SELECT a FROM kept", "a materialized view"),
+        ("SELECT last_value::int AS a FROM numbers", "a sequence"),
+        ("SELECT (ctid::text::point)[1]::int AS a FROM t", "ctid, which tells where"),
+        ("SELECT a FROM t WHERE ctid = '(0,1)'", "ctid, which tells where"),
+        ("SELECT a FROM t WHERE xmin::text <> ''", "xmin, which tells where"),
+        ("SELECT tableoid::int8 AS a FROM t", "tableoid, which tells where"),
+        ("SELECT a FROM t UNION ALL SELECT a FROM t", TWICE),
+        ("SELECT t.a FROM t JOIN t AS s ON s.a = t.a", TWICE),
+        ("SELECT a FROM t WHERE a IN (SELECT a FROM t WHERE id = 7)", TWICE),
+        ("SELECT a FROM parts UNION ALL SELECT a FROM low", TWICE),
+        ("WITH x AS MATERIALIZED (SELECT a FROM t) TABLE x UNION ALL TABLE x", TWICE),
+        ("SELECT length(table_to_xml('t', false, false, '')::text) AS a FROM t", "table_to_xml"),
+        ("SELECT length(query_to_xml('TABLE t', false, false, '')::text) AS a", "query_to_xml"),
+        ("SELECT length(schema_to_xml('public', true, true, '')::text) AS a", "schema_to_xml"),
+        ("SELECT length(database_to_xml(true, true, '')::text) AS a", "database_to_xml"),
+        ("SELECT pg_stat_get_live_tuples('t'::regclass)::int AS a FROM t", "pg_stat_get_live"),
+        ("SELECT pg_relation_size('t')::int AS a FROM t", "pg_relation_size"),
+        ('SELECT ("it\'s" + random() + "it\'s")::int AS a FROM t', "made by random"),
+        ("SELECT (a ### 1) AS a FROM t", "made by operator ###"),
+        ("SELECT (a OPERATOR(far.!!!) 1) AS a FROM t", "made by operator !!!"),
+    ],
+)
+def test_a_query_that_mixes_rows_without_an_aggregate_is_refused_at_opening(database, sql, message):
+    database.run(
+        'CREATE TABLE t AS SELECT i % 9 AS a, i AS id, 0::float8 AS "it\'s" '
+        "FROM generate_series(1, 100) i",
+        "ALTER TABLE t ADD PRIMARY KEY (id)",
+        "CREATE TABLE u AS SELECT a, id FROM t",
+        "CREATE TABLE parts (a int) PARTITION BY RANGE (a)",
+        "CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (5)",
+        "CREATE TABLE high PARTITION OF parts DEFAULT",
+        "CREATE MATERIALIZED VIEW kept AS SELECT count(*)::int AS a FROM t",
+        "CREATE SEQUENCE numbers",
+        "CREATE SCHEMA far",
+        "CREATE FUNCTION dice(int, int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 1; END'",
+        "CREATE OPERATOR ### (leftarg = int, rightarg = int, function = dice)",
+        "CREATE OPERATOR far.!!! (leftarg = int, rightarg = int, function = dice)",
+        "ANALYZE",
+    )
+    refused = refusal(lambda: database.open(sql=sql), InvalidParameter)
+    assert message in refused
+
+
 def test_a_query_may_filter_compute_order_join_and_unnest(database):
     database.run(
         "CREATE TABLE t AS SELECT i % 10 AS a, i AS id FROM generate_series(1, 1000) i",
         "CREATE TABLE u AS SELECT i % 500 AS id FROM generate_series(1, 3000) i",
+        "CREATE TABLE no (a int)",
+        "CREATE TABLE parts (a int, id int) PARTITION BY RANGE (id)",
+        "CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (200)",
+        "CREATE TABLE high PARTITION OF parts DEFAULT",
+        "INSERT INTO parts SELECT a, id FROM t WHERE id <= 500",
         "ANALYZE",
     )
     half = [50] * 10
@@ -377,7 +446,13 @@ def test_a_query_may_filter_compute_order_join_and_unnest(database):
         ("SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.id)", [49, *half[1:]]),
         ("SELECT unnest(ARRAY[a, a]) AS a FROM t WHERE id <= 500", [100] * 10),
         ("SELECT a FROM t WHERE now() > '2000-01-01' AND 'random()' <> ''", [100] * 10),
-        ("SELECT a FROM t WHERE id <= 250 UNION ALL SELECT a FROM t WHERE id <= 250", half),
+        ("SELECT a FROM t WHERE id <= 500 UNION ALL SELECT 1 FROM u WHERE id < 0", half),
+        ("SELECT a FROM t WHERE id <= 500 AND NOT EXISTS (SELECT 1 FROM no WHERE no.a = id)", half),
+        ("WITH x AS MATERIALIZED (SELECT * FROM t) SELECT a FROM x WHERE id <= 500", half),
+        ("SELECT a FROM t, generate_series(1, 2) WHERE id <= 250", half),
+        ("SELECT (ARRAY(SELECT x FROM unnest(ARRAY[a]) x))[1] AS a FROM t WHERE id <= 500", half),
+        ("SELECT a FROM parts", half),
+        ("SELECT a FROM t WHERE id <= 500 AND pg_typeof(a) = 'int'::regtype", half),
     ):
         assert database.open(sql=sql).sum(ONE_COUNTS).tolist() == expected, sql
 
