@@ -12,6 +12,7 @@ from pyarrow import fs
 
 from data.nasty_tables import DISGUISES, SCHEMA, count_by_hand, make_rows
 from dpublish.aggregates.counts import Counts
+from dpublish.data.engines import object_store
 from dpublish.data.engines.object_store import _fits
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table, source_columns
@@ -140,6 +141,19 @@ def test_a_file_written_anew_with_as_many_rows_is_noticed(store, cache):
     store.write_parquet("t.parquet", a=[1, 0], b=[1, 0])  # of the same length
     message = refusal(lambda: table.sum(Counts(schema, ((("b", None),),))))
     assert message == f"{store.root}t.parquet was changed while it was being read; open it anew"
+
+
+@every_store
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv"])
+def test_a_file_whose_state_cannot_be_seen_is_refused_when_it_is_opened(store, monkeypatch, name):
+    def fail(self, path):
+        raise OSError("sEcReT-4711")
+
+    store.write_parquet("t.parquet", a=[1])
+    store.write("t.csv", b"a\n1\n")
+    monkeypatch.setattr(object_store.Store, "_find_version", fail)
+    message = refusal(lambda: open_table(store.address(name), ONE))
+    assert message.startswith(f"{store.root}{name} does not show its length")
 
 
 @every_store

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from decimal import Decimal
 from functools import partial
@@ -362,10 +363,79 @@ def test_a_query_that_mixes_rows_or_does_not_run_is_refused_at_opening(database,
     assert message in refusal(lambda: database.open(sql=sql), InvalidParameter)
 
 
+SUBQUERY = "a subquery on a table inside an expression"
+CATALOG = "a catalog of the server"
+TWICE = "a table twice"
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT cardinality(ARRAY(SELECT 1 FROM t)) AS a FROM t", SUBQUERY),
+        (
+            "SELECT o::int AS a FROM unnest(ARRAY(SELECT a FROM t)) WITH ORDINALITY x(v, o)",
+            SUBQUERY,
+        ),
+        ("SELECT a FROM t WHERE a >= ALL (SELECT a FROM t)", SUBQUERY),
+        ("SELECT a FROM t WHERE a NOT IN (SELECT a FROM u)", SUBQUERY),
+        ("SELECT EXISTS (SELECT 1 FROM t WHERE id = 7)::int AS a FROM t", SUBQUERY),
+        ("SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id = 7)", SUBQUERY),
+        ("SELECT (SELECT u.a FROM u WHERE u.id = t.id) AS a FROM t", SUBQUERY),
+        ("WITH x AS MATERIALIZED (SELECT a FROM t) SELECT ARRAY(TABLE x)::text AS a", SUBQUERY),
+        ("SELECT c.reltuples::int AS a FROM t, pg_class c WHERE c.relname = 't'", CATALOG),
+        ("SELECT length(feature_name) AS a FROM information_schema.sql_features", CATALOG),
+        ("SELECT a FROM kept", "a materialized view"),
+        ("SELECT last_value::int AS a FROM numbers", "a sequence"),
+        ("SELECT (ctid::text::point)[1]::int AS a FROM t", "ctid, which tells where"),
+        ("SELECT a FROM t WHERE ctid = '(0,1)'", "ctid, which tells where"),
+        ("SELECT a FROM t WHERE xmin::text <> ''", "xmin, which tells where"),
+        ("SELECT tableoid::int8 AS a FROM t", "tableoid, which tells where"),
+        ("SELECT a FROM t UNION ALL SELECT a FROM t", TWICE),
+        ("SELECT t.a FROM t JOIN t AS s ON s.a = t.a", TWICE),
+        ("SELECT a FROM t WHERE a IN (SELECT a FROM t WHERE id = 7)", TWICE),
+        ("SELECT a FROM parts UNION ALL SELECT a FROM low", TWICE),
+        ("WITH x AS MATERIALIZED (SELECT a FROM t) TABLE x UNION ALL TABLE x", TWICE),
+        ("SELECT length(table_to_xml('t', false, false, '')::text) AS a FROM t", "table_to_xml"),
+        ("SELECT length(query_to_xml('TABLE t', false, false, '')::text) AS a", "query_to_xml"),
+        ("SELECT length(schema_to_xml('public', true, true, '')::text) AS a", "schema_to_xml"),
+        ("SELECT length(database_to_xml(true, true, '')::text) AS a", "database_to_xml"),
+        ("SELECT pg_stat_get_live_tuples('t'::regclass)::int AS a FROM t", "pg_stat_get_live"),
+        ("SELECT pg_relation_size('t')::int AS a FROM t", "pg_relation_size"),
+        ('SELECT ("it\'s" + random() + "it\'s")::int AS a FROM t', "made by random"),
+        ("SELECT (a ### 1) AS a FROM t", "made by operator ###"),
+        ("SELECT (a OPERATOR(far.!!!) 1) AS a FROM t", "made by operator !!!"),
+    ],
+)
+def test_a_query_that_mixes_rows_without_an_aggregate_is_refused_at_opening(database, sql, message):
+    database.run(
+        'CREATE TABLE t AS SELECT i % 9 AS a, i AS id, 0::float8 AS "it\'s" '
+        "FROM generate_series(1, 100) i",
+        "ALTER TABLE t ADD PRIMARY KEY (id)",
+        "CREATE TABLE u AS SELECT a, id FROM t",
+        "CREATE TABLE parts (a int) PARTITION BY RANGE (a)",
+        "CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (5)",
+        "CREATE TABLE high PARTITION OF parts DEFAULT",
+        "CREATE MATERIALIZED VIEW kept AS SELECT count(*)::int AS a FROM t",
+        "CREATE SEQUENCE numbers",
+        "CREATE SCHEMA far",
+        "CREATE FUNCTION dice(int, int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 1; END'",
+        "CREATE OPERATOR ### (leftarg = int, rightarg = int, function = dice)",
+        "CREATE OPERATOR far.!!! (leftarg = int, rightarg = int, function = dice)",
+        "ANALYZE",
+    )
+    refused = refusal(lambda: database.open(sql=sql), InvalidParameter)
+    assert message in refused
+
+
 def test_a_query_may_filter_compute_order_join_and_unnest(database):
     database.run(
         "CREATE TABLE t AS SELECT i % 10 AS a, i AS id FROM generate_series(1, 1000) i",
         "CREATE TABLE u AS SELECT i % 500 AS id FROM generate_series(1, 3000) i",
+        "CREATE TABLE no (a int)",
+        "CREATE TABLE parts (a int, id int) PARTITION BY RANGE (id)",
+        "CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (200)",
+        "CREATE TABLE high PARTITION OF parts DEFAULT",
+        "INSERT INTO parts SELECT a, id FROM t WHERE id <= 500",
         "ANALYZE",
     )
     half = [50] * 10
@@ -376,7 +446,13 @@ def test_a_query_may_filter_compute_order_join_and_unnest(database):
         ("SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.id)", [49, *half[1:]]),
         ("SELECT unnest(ARRAY[a, a]) AS a FROM t WHERE id <= 500", [100] * 10),
         ("SELECT a FROM t WHERE now() > '2000-01-01' AND 'random()' <> ''", [100] * 10),
-        ("SELECT a FROM t WHERE id <= 250 UNION ALL SELECT a FROM t WHERE id <= 250", half),
+        ("SELECT a FROM t WHERE id <= 500 UNION ALL SELECT 1 FROM u WHERE id < 0", half),
+        ("SELECT a FROM t WHERE id <= 500 AND NOT EXISTS (SELECT 1 FROM no WHERE no.a = id)", half),
+        ("WITH x AS MATERIALIZED (SELECT * FROM t) SELECT a FROM x WHERE id <= 500", half),
+        ("SELECT a FROM t, generate_series(1, 2) WHERE id <= 250", half),
+        ("SELECT (ARRAY(SELECT x FROM unnest(ARRAY[a]) x))[1] AS a FROM t WHERE id <= 500", half),
+        ("SELECT a FROM parts", half),
+        ("SELECT a FROM t WHERE id <= 500 AND pg_typeof(a) = 'int'::regtype", half),
     ):
         assert database.open(sql=sql).sum(ONE_COUNTS).tolist() == expected, sql
 
@@ -410,6 +486,143 @@ def test_an_interrupted_sum_leaves_the_table_usable(database):
     with pytest.raises(KeyboardInterrupt):
         table.sum(Interrupted(ONE, ((("a", None),),)))
     assert table.sum(ONE_COUNTS)[3] == 300_000
+
+
+SEVERAL_BATCHES = (
+    "CREATE TABLE t AS SELECT i % 2 AS a, i % 2 AS b, repeat('x', 100) AS wide "
+    "FROM generate_series(1, 400000) i"
+)
+WIDE = Schema((*TWO.columns, column("wide", "category", values=["y"], other="o")))
+
+
+class Slow(Counts):
+    """Counts that wait for another thread in the middle of their first pass."""
+
+    def __init__(self, schema, tables, meet):
+        super().__init__(schema, tables)
+        object.__setattr__(self, "meet", meet)
+
+    def add(self, batch, out):
+        super().add(batch, out)
+        self.meet()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_two_threads_that_sum_one_table_at_once_both_get_the_right_sum(database, threads):
+    database.run(SEVERAL_BATCHES)
+    table = database.open(WIDE, table="t", cache=False, threads=threads)
+    begun, done, found = threading.Event(), threading.Event(), {}
+
+    def meet():
+        begun.set()
+        done.wait(1)  # in vain: the other one has to wait
+
+    def first():
+        found["a"] = table.sum(Slow(WIDE, ((("a", None), ("wide", None)),), meet))
+
+    def second():
+        begun.wait()
+        found["b"] = table.sum(Counts(WIDE, ((("b", None), ("wide", None)),)))
+        done.set()
+
+    both = [threading.Thread(target=each) for each in (first, second)]
+    for each in both:
+        each.start()
+    for each in both:
+        each.join()
+    assert {name: x.tolist() for name, x in found.items()} == {
+        "a": [0, 200_000, 0, 200_000],
+        "b": [0, 200_000, 0, 200_000],
+    }
+
+
+def test_a_pass_within_a_pass_is_refused_and_the_first_one_goes_on(database):
+    database.run(SEVERAL_BATCHES)
+    (source,) = find_source(database.uri, table="t")
+    first = source.scan(["a", "wide"])
+    seen = next(first).num_rows
+    message = refusal(lambda: next(source.scan(["b"])), UnreadableData)
+    assert message == (
+        f"another pass over {database.label} is not finished; read it to its end or close it, or "
+        "open the table once more"
+    )
+    assert seen + sum(batch.num_rows for batch in first) == 400_000
+    again = source.scan(["a", "wide"])
+    next(again)
+    again.close()  # one that is given up does not stand in the way
+    assert sum(batch.num_rows for batch in source.scan(["b"])) == 400_000
+
+
+def test_a_pass_that_a_thread_left_behind_is_refused_not_waited_for(database):
+    database.run(SEVERAL_BATCHES)
+    (source,) = find_source(database.uri, table="t")
+    left = source.scan(["a", "wide"])
+    thread = threading.Thread(target=lambda: next(left))
+    thread.start()
+    thread.join()
+    assert "is not finished" in refusal(lambda: next(source.scan(["b"])), UnreadableData)
+    left.close()
+
+
+def test_rows_that_are_held_are_read_once_by_two_threads(database):
+    database.run(SEVERAL_BATCHES)
+    table = database.open(TWO, sql="SELECT a, b FROM t")
+    source, found = table._source, []
+    read, times = source._source.scan, []
+
+    def count_reads(columns):
+        times.append(1)
+        time.sleep(0.2)
+        return read(columns)
+
+    source._source.scan = count_reads
+    both = [
+        threading.Thread(target=lambda: found.append(sum(x.num_rows for x in source.scan(["a"]))))
+        for _ in range(2)
+    ]
+    for each in both:
+        each.start()
+    for each in both:
+        each.join()
+    assert (found, len(times)) == ([400_000] * 2, 1)
+
+
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_a_forked_process_may_not_use_the_connection_and_does_not_end_it(database):
+    """The child ends as Python does, so that everything in it is cleared away."""
+    database.run("CREATE TABLE t AS SELECT 3 AS a")
+    code = f"""
+        import os, sys
+        from dpublish.aggregates.counts import Counts
+        from dpublish.data.schema import Schema, column
+        from dpublish.data.sources import open_table
+        from dpublish.errors import UnreadableData
+
+        schema = Schema((column("a", "integer", bounds=[0, 9]),))
+        table = open_table({database.uri!r}, schema, table="t", cache=False)
+        counts = Counts(schema, ((("a", None),),))
+        child = os.fork()
+        if not child:
+            try:
+                table.sum(counts)
+            except UnreadableData as refused:
+                print(refused, flush=True)
+            del table
+            sys.exit()
+        os.waitpid(child, 0)
+        print(table.sum(counts)[3])
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.splitlines() == [
+        f"{database.label} was opened by another process, and a connection cannot be shared; open "
+        "the table anew in this one",
+        "1",
+    ], done.stderr
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])

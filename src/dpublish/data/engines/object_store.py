@@ -140,6 +140,18 @@ class _Unpacked(gzip.GzipFile):
         self._packed.close()
 
 
+class _StoredState(FileState):
+    """What a store tells about a file; if that is nothing now, changes could not be noticed."""
+
+    def __init__(self, store: Store, path: str) -> None:
+        super().__init__(store.label(path), lambda _: store.look(path))
+        if self._seen is None:
+            raise UnreadableData(
+                f"{store.label(path)} does not show its length and when it was written; check the "
+                f"network and your rights: {_ADVICE}"
+            )
+
+
 class StoredSource:
     """Rows of one Parquet or Arrow file in a store, read by `read(file, columns)`."""
 
@@ -149,7 +161,7 @@ class StoredSource:
         self.label = store.label(path)
         self._store, self._path = store, path
         self._read = read
-        self._state = FileState(self.label, lambda _: store.look(path))
+        self._state = _StoredState(store, path)
         message = f"{self.label} is not {kind} file that can be read"
         self.header = quietly(self._find_header, message)
 
@@ -177,7 +189,7 @@ def _open_file(store: Store, path: str, wanted: Sequence[str] | None) -> Source:
     if path.endswith(ARROW_ENDINGS):
         return StoredSource(store, path, "an Arrow", _read_ipc)
     if path.endswith(CSV_ENDINGS):
-        state = FileState(label, lambda _: store.look(path))
+        state = _StoredState(store, path)
         return CsvSource(label, wanted, state=state, open_bytes=lambda _: store.open_bytes(path))
     raise UnreadableData(f"{label} is of no known kind; {_KNOWN}")
 

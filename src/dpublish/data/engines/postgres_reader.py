@@ -9,9 +9,12 @@ No row is read at opening: names and types come from a prepared statement, and t
 read the columns, and how, from EXPLAIN.
 """
 
+import ctypes
+import os
+import threading
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Any, NoReturn, TypeVar
 
 import pyarrow as pa
@@ -66,6 +69,7 @@ _STORED = """
                     OR (c.relkind IN ('r', 'm') AND a.amname = 'heap')))
     FROM below JOIN pg_class c ON c.oid = below.oid LEFT JOIN pg_am a ON a.oid = c.relam"""
 _LISTED = 20
+_PATIENCE = 1.0  # seconds between two looks at whether waiting makes sense
 
 
 def open_postgres(
@@ -86,12 +90,19 @@ def open_postgres(
 
 
 class Session:
-    """A connection with one transaction that only reads, and always sees the same rows."""
+    """A connection with one transaction that only reads, and always sees the same rows.
+
+    A connection can do one thing at a time: a statement that is sent while rows of another still
+    come would put an end to them, and no one would notice.  So other threads wait.
+    """
 
     def __init__(self, address: PostgresAddress) -> None:
         self.label = address.label
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._user: threading.Thread | None = None
         self._connection = _connect(address)
-        weakref.finalize(self, self._connection.close)
+        weakref.finalize(self, _close, self._connection, self._process)
         self.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         self.configure(_SETTINGS)
         version = int(self.rows("SELECT current_setting('server_version_num')")[0][0])
@@ -127,10 +138,36 @@ class Session:
 
     def stream(self, query: str) -> Generator[Any]:
         """Run a query and hand out its rows as they come."""
-        with self._connection.cursor() as cursor:
+        with self._alone(), self._connection.cursor() as cursor:
             cursor.execute(query)
             with closing(cursor.fetch_record_batch()) as reader:
                 yield from reader
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other threads from the connection; what would wait forever is refused."""
+        if os.getpid() != self._process:
+            raise UnreadableData(
+                f"{self.label} was opened by another process, and a connection cannot be shared; "
+                "open the table anew in this one"
+            )
+        while not self._lock.acquire(timeout=0 if self._is_stuck() else _PATIENCE):
+            if self._is_stuck():
+                raise UnreadableData(
+                    f"another pass over {self.label} is not finished; read it to its end or close "
+                    "it, or open the table once more"
+                )
+        self._user = threading.current_thread()
+        try:
+            yield
+        finally:
+            self._user = None
+            self._lock.release()
+
+    def _is_stuck(self) -> bool:
+        """Return whether who uses the connection waits for this thread, or is gone."""
+        user = self._user
+        return user is not None and (user is threading.current_thread() or not user.is_alive())
 
     def _ask(self, action: Callable[[Any], T], about: str, *, use_copy: bool = True) -> T:
         """Do what reads no row; if it fails, the reason becomes advice that quotes nothing."""
@@ -138,7 +175,7 @@ class Session:
 
         options = {} if use_copy else {"adbc.postgresql.use_copy": "false"}
         try:
-            with self._connection.cursor(adbc_stmt_kwargs=options) as cursor:
+            with self._alone(), self._connection.cursor(adbc_stmt_kwargs=options) as cursor:
                 return action(cursor)
         except Error as error:
             failure, state = advise(str(error), error.sqlstate), error.sqlstate or ""
@@ -197,6 +234,17 @@ def _connect(address: PostgresAddress) -> Any:
     except adbc.Error as error:
         failure = advise(str(error), error.sqlstate)
     raise UnreadableData(f"{address.label} cannot be opened: {failure}")
+
+
+def _close(connection: Any, process: int) -> None:
+    """Close a connection; a forked process must not, for it would end the session of another.
+
+    There, a reference that is never given back keeps the driver from closing it by itself.
+    """
+    if os.getpid() == process:
+        connection.close()
+    else:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
 def _open_table(session: Session, table: str | None) -> PostgresSource:

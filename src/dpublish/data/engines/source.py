@@ -6,6 +6,7 @@ fails, the reason is not passed on: readers quote the offending value in their m
 whoever runs out of memory says how many rows there are.
 """
 
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Literal, NoReturn, Protocol, TypeVar, runtime_checkable
 
@@ -99,6 +100,7 @@ class HeldSource:
         self._source = source
         self._columns = tuple(columns)
         self._held: list[Any] | None = None
+        self._lock = threading.Lock()
         self.label = source.label
         self.header = select_header(source.header, columns)
 
@@ -107,9 +109,11 @@ class HeldSource:
 
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         """Read some columns as Arrow record batches."""
-        if self._held is None:
-            self._held = list(self._source.scan(self._columns))
-        return (batch.select(list(columns)) for batch in self._held)
+        with self._lock:  # of two threads, one reads and the other waits
+            if self._held is None:
+                self._held = list(self._source.scan(self._columns))
+            held = self._held
+        return (batch.select(list(columns)) for batch in held)
 
 
 class ChainedSource:
