@@ -251,6 +251,154 @@ def test_plans_that_give_other_rows_every_time_are_refused(session):
         open_table(session.range(5), schema, table="people")
 
 
+def observed(data):
+    from pyspark.sql import functions
+
+    return data.observe("seen", functions.count(data["hours"]).alias("rows"))
+
+
+MIXED = {
+    "LIMIT": lambda data: data.limit(10),
+    "OFFSET": lambda data: data.offset(10),
+    "TABLESAMPLE": lambda data: data.sample(0.5, seed=1),
+    "dropDuplicates": lambda data: data.dropDuplicates(["letter"]),
+    "GROUP BY": lambda data: data.groupBy("letter").count(),
+    "window function": lambda data: data.selectExpr("lag(letter) OVER (ORDER BY hours) AS letter"),
+    "INTERSECT": lambda data: data.intersect(data),
+    "EXCEPT": lambda data: data.exceptAll(data.where("hours > 3")),
+    "ROLLUP": lambda data: data.unpivot("letter", ["hours"], "name", "value"),
+    "numbers of rows": observed,
+    "FlatMapGroupsInPandas": lambda data: data.groupBy("letter").applyInPandas(same, data.schema),
+    "with itself": lambda data: data.union(data.where("hours > 3")),
+    "subquery": lambda data: query(data, "SELECT * FROM {0} WHERE hours < (SELECT 3 FROM {0})"),
+    "an aggregate": lambda data: query(
+        data, "SELECT * FROM {0} WHERE hours IN (SELECT max(hours) FROM {0})"
+    ),
+    "UNION of": lambda data: query(
+        data, "WITH x AS (SELECT * FROM {0}) SELECT * FROM x UNION ALL SELECT * FROM {0}"
+    ),
+}
+
+
+def query(data, text):
+    data.createOrReplaceTempView("mixed_rows")
+    return data.sparkSession.sql(text.format("mixed_rows"))
+
+
+@pytest.mark.parametrize("word", MIXED)
+def test_plans_that_make_a_row_from_several_records_are_refused(session, tmp_path, word):
+    schema = Schema((column("letter", "category", values=["a"], other="else"),))
+    data = saved(arrow(make_rows(20)), tmp_path / "t", session)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mixed = MIXED[word](data)
+    with pytest.raises(InvalidParameter, match=word):
+        open_table(mixed, schema)
+    mixed.createOrReplaceTempView("mixed_view")
+    with pytest.raises(InvalidParameter, match=word):
+        open_table(session.table("mixed_view"), schema)
+
+
+def test_plans_that_keep_records_apart_are_accepted(session, tmp_path):
+    first = saved(arrow(make_rows(60, seed=1)), tmp_path / "a", session)
+    second = saved(arrow(make_rows(40, seed=2)), tmp_path / "b", session)
+    both = arrow(make_rows(60, seed=1) + make_rows(40, seed=2))
+    plans = [
+        first.union(second),
+        first.union(second).sort("hours").repartition(3).alias("x").where("true"),
+        query(first.union(second), "WITH x AS (SELECT * FROM {0}) SELECT * FROM x"),
+        query(first.union(second), "SELECT * FROM {0} WHERE 1 IN (SELECT 1 FROM {0})"),
+    ]
+    expected = open_table(both, SCHEMA).sum(WHOLE)
+    for plan in plans:
+        assert np.array_equal(open_table(plan, SCHEMA).sum(WHOLE), expected)
+
+
+@pytest.mark.parametrize("name", ["ignoreCorruptFiles", "ignoreMissingFiles"])
+def test_files_must_not_be_left_out(session, tmp_path, name):
+    data = saved(arrow(make_rows(40)), tmp_path / "t", session)
+    ignoring = session.read.option(name.upper(), "true").parquet(str(tmp_path / "t"))
+    for plan in (
+        ignoring,
+        ignoring.where("hours > 3"),
+        data.join(ignoring.select("hours"), "hours"),
+    ):
+        with pytest.raises(InvalidParameter, match=f"{name}=true"):
+            open_table(plan, SCHEMA)
+    table = open_table(data, SCHEMA)
+    sample = table.sample(Fraction(1, 2), secure())
+    session.conf.set(f"spark.sql.files.{name}", "true")
+    try:
+        for read in (lambda: open_table(data, SCHEMA), lambda: table.sum(WHOLE)):
+            with pytest.raises(InvalidParameter, match=f"spark.sql.files.{name} is true"):
+                read()
+        with pytest.raises(InvalidParameter, match=f"spark.sql.files.{name} is true"):
+            sample.sum(WHOLE)
+    finally:
+        session.conf.unset(f"spark.sql.files.{name}")
+    assert sample.sum(WHOLE).sum() <= table.sum(WHOLE).sum()
+
+
+def test_types_must_not_be_taken_from_rows(session, tmp_path):
+    schema = Schema((column("x", "numeric", bounds=[0, 9], bins=3),))
+    (tmp_path / "t.csv").write_text("x\n1\n2\n")
+    (tmp_path / "t.json").write_text('{"x": 1}\n')
+    csv = session.read.option("header", "true")
+    for plan in (
+        csv.option("inferSchema", "true").csv(str(tmp_path / "t.csv")),
+        session.read.json(str(tmp_path / "t.json")),
+    ):
+        with pytest.raises(InvalidParameter, match="types Spark takes from their rows"):
+            open_table(plan, schema)
+    csv = session.read.option("header", "true")
+    declared = csv.schema("x int")
+    kernel = Counts(schema, ((("x", None),),))
+    assert open_table(declared.csv(str(tmp_path / "t.csv")), schema).sum(kernel).sum() == 2
+    with pytest.raises(InvalidParameter, match="DROPMALFORMED"):
+        open_table(declared.option("mode", "DropMalformed").csv(str(tmp_path / "t.csv")), schema)
+
+
+def test_a_cached_table_is_refused_and_one_cached_later_still_knows_its_files(session, tmp_path):
+    data = saved(arrow(make_rows(50)), tmp_path / "t", session)
+    table = open_table(data, SCHEMA)
+    data.cache()
+    try:
+        for plan in (data, data.where("hours > 3")):
+            with pytest.raises(InvalidParameter, match="unpersist"):
+                open_table(plan, SCHEMA)
+        assert np.array_equal(table.sum(WHOLE), open_table(arrow(make_rows(50)), SCHEMA).sum(WHOLE))
+        pq.write_table(arrow(make_rows(60)), tmp_path / "t" / "part-1.parquet")
+        with pytest.raises(UnreadableData, match="changed or dropped"):
+            table.sum(WHOLE)
+    finally:
+        data.unpersist()
+
+
+def test_a_log_level_that_was_raised_is_set_back_before_rows_are_read(session, tmp_path):
+    table = open_table(saved(arrow(make_rows(50)), tmp_path / "t", session), SCHEMA)
+    session.sparkContext.setLogLevel("FATAL")
+    table.sum(WHOLE)
+    logs = session.sparkContext._jvm.org.apache.logging.log4j.LogManager
+    assert logs.getRootLogger().getLevel().toString() == "OFF"
+
+
+@dataclass(frozen=True)
+class Hidden(Counts):
+    """A kernel that holds a random generator under a name of its own."""
+
+    generator: object = None
+
+
+def test_a_kernel_with_a_generator_of_its_own_is_refused(session, tmp_path):
+    table = open_table(saved(arrow(make_rows(50)), tmp_path / "t", session), SCHEMA)
+    for generator in (np.random.PCG64(1), seeded(1), [seeded(2)]):
+        with pytest.raises(InvalidParameter, match="every partition would draw the same") as caught:
+            table.sum(Hidden(SCHEMA, (ALL,), generator=generator))
+        assert caught.value.__context__ is None
+    found = table.sum(Hidden(SCHEMA, (ALL,), generator=secure()))
+    assert np.array_equal(found, table.sum(WHOLE))
+
+
 TYPES = {
     "tiny": ("CAST(3 AS TINYINT)", "integer"),
     "long": ("CAST(3 AS BIGINT)", "integer"),

@@ -15,6 +15,7 @@ from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, UnreadableData
 from spark_cluster import MASTER, SETTINGS, require_java
 
+JAVA = "spark.executor.extraJavaOptions"
 NETWORK = SETTINGS | {"spark.network.crypto.enabled": "true"}
 
 
@@ -22,6 +23,7 @@ def test_sessions_that_keep_rows_private_are_accepted():
     check_settings(SETTINGS, "local[2]")
     check_settings(SETTINGS, MASTER)
     check_settings(NETWORK, "spark://host:7077")
+    check_settings(SETTINGS | {JAVA: "-Xss4m -Dlog4j2.configurationFile=quiet.xml"}, MASTER)
     check_settings(SETTINGS | {"spark.ssl.rpc.enabled": "true"}, "yarn")
 
 
@@ -36,6 +38,11 @@ def test_sessions_that_keep_rows_private_are_accepted():
         ("spark.log.level", None, "local", "spark.log.level=OFF"),
         ("spark.log.level", "ERROR", "local", "logs the values"),
         ("spark.executor.extraJavaOptions", None, MASTER, "-Dlog4j2.level=OFF"),
+        (JAVA, "-Dlog4j2.level=OFF -Dlog4j2.level=DEBUG", MASTER, "no other option of log4j"),
+        (JAVA, "-Dlog4j2.level=OFF -Dlog4j.configurationFile=x", MASTER, "no other option"),
+        (JAVA, "-Dlog4j2.level=OFF -Dlog4j2.level=OFF", MASTER, "several options"),
+        (JAVA, "-Dlog4j2.confused=1", MASTER, "lacks -Dlog4j2.level=OFF"),
+        ("spark.executor.defaultJavaOptions", "-Dlog4j2.configurationFile=x", MASTER, "several"),
         ("spark.network.crypto.enabled", None, "spark://h:1", "cross the network"),
         ("spark.network.crypto.enabled", "false", "yarn", "spark.network.crypto.enabled=true"),
     ],

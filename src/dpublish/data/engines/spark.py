@@ -301,7 +301,7 @@ class SparkTable:
             header=self._frame.header,
             label=self._frame.label,
             parts=len(nonces),
-            files=SparkFiles.none(self._frame.label),
+            files=SparkFiles.none(self._frame.label, self._frame.files.session),
             kept=Kept(nonces),
             session=self._frame.session,
         )

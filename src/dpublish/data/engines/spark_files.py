@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpublish.data.engines.source import quietly
+from dpublish.data.engines.spark_plan import list_files
 from dpublish.errors import UnreadableData
 
 
@@ -18,7 +19,7 @@ class SparkFiles:
     """The files that a Spark table reads: none, if it is not made of files."""
 
     label: str
-    session: Any = None
+    session: Any
     paths: tuple[str, ...] = ()
     states: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
@@ -26,14 +27,14 @@ class SparkFiles:
     def of(cls, data: Any, label: str) -> "SparkFiles":
         """Look at the files of a DataFrame."""
         message = f"the files of {label} cannot be listed; check that they are there"
-        paths = tuple(quietly(data.inputFiles, message))
+        paths = list_files(data, label)  # as analyzed: what is cached later names no files
         found = cls(label, data.sparkSession, paths)
         return cls(label, data.sparkSession, paths, quietly(found._look, message))
 
     @classmethod
-    def none(cls, label: str) -> "SparkFiles":
+    def none(cls, label: str, session: Any) -> "SparkFiles":
         """Stand for rows that are not read from files."""
-        return cls(label)
+        return cls(label, session)
 
     def require_same(self) -> None:
         """Refuse files that are gone, or are not as they were."""

@@ -4,6 +4,7 @@ Spark's errors quote rows and tracebacks.  Of an error only is looked at which o
 messages of our tasks it holds.
 """
 
+import io
 import logging
 import sys
 import warnings
@@ -14,9 +15,12 @@ from functools import partial
 from importlib import import_module
 from typing import Any, TypeVar
 
+from dpublish.data.engines.messages import _draws
+from dpublish.data.engines.source import quietly
 from dpublish.data.engines.spark_files import SparkFiles
+from dpublish.data.engines.spark_plan import IGNORING
 from dpublish.data.engines.spark_tasks import BLOBS, LOST, LostRows, Task, run_task
-from dpublish.errors import DPublishError, UnreadableData
+from dpublish.errors import DPublishError, InvalidParameter, UnreadableData
 
 T = TypeVar("T")
 _GONE = (LOST, "Checkpoint block")  # the second is Spark's word for kept rows that are lost
@@ -51,8 +55,25 @@ def ship(task: Task) -> bytes:
             if module.__name__ not in cloudpickle.list_registry_pickle_by_value():
                 cloudpickle.register_pickle_by_value(module)
                 stack.callback(cloudpickle.unregister_pickle_by_value, module)
-        shipped: bytes = cloudpickle.dumps(task)
-    return shipped
+        return _pickle(task, cloudpickle.Pickler)
+
+
+def _pickle(task: Task, pickler: Any) -> bytes:
+    """Pickle a task unless it holds a stream of random words, which each worker would repeat."""
+
+    class Checked(pickler):  # type: ignore[misc]
+        def reducer_override(self, item: Any) -> Any:
+            if _draws(item):
+                raise InvalidParameter(
+                    "a kernel with a random generator cannot go to Spark, where every partition "
+                    "would draw the same words; keep it in a field `rng` of a dataclass, as a "
+                    "source of dpublish.randomness"
+                )
+            return super().reducer_override(item)
+
+    file = io.BytesIO()
+    Checked(file).dump(task)
+    return file.getvalue()
 
 
 def _foreign(task: Task) -> list[Any]:
@@ -67,10 +88,29 @@ def _foreign(task: Task) -> list[Any]:
 
 def ask(files: SparkFiles, action: Callable[[], T]) -> T:
     """Run jobs that read rows; refuse an answer if the files changed meanwhile."""
-    files.require_same()
+    _require_as_opened(files)
     answer = _quietly(action, files.label)
-    files.require_same()
+    _require_as_opened(files)
     return answer
+
+
+def _require_as_opened(files: SparkFiles) -> None:
+    def check() -> None:
+        require_whole(files.session)
+        files.session.sparkContext.setLogLevel("OFF")  # it may have been raised meanwhile
+
+    with silent():
+        quietly(check, f"the Spark session of {files.label} has ended; open it anew")
+    files.require_same()
+
+
+def require_whole(session: Any) -> None:
+    """Refuse a session in which Spark may leave out files; that can be set at any time."""
+    for name in (f"spark{kind}.files.{what}" for kind in (".sql", "") for what in IGNORING):
+        if session.conf.get(name, "false").lower() == "true":
+            raise InvalidParameter(
+                f"{name} is true, so that some rows would be left out unnoticed; set {name}=false"
+            )
 
 
 def _quietly(action: Callable[[], T], label: str) -> T:

@@ -32,7 +32,8 @@ from dpublish.data.engines.encoded import check_type
 from dpublish.data.engines.source import MemorySource, check_header, quietly
 from dpublish.data.engines.spark import Frame, SparkTable, read_header
 from dpublish.data.engines.spark_files import SparkFiles
-from dpublish.data.engines.spark_jobs import silent
+from dpublish.data.engines.spark_jobs import require_whole, silent
+from dpublish.data.engines.spark_plan import check_plan
 from dpublish.data.engines.units import needed_columns, unit_type
 from dpublish.data.schema import Schema
 from dpublish.errors import DPublishError, InvalidParameter, UnreadableData
@@ -76,6 +77,8 @@ NETWORK_NEED = Need(
     "rows and sums cross the network between executors",
 )
 JAVA_OPTIONS = "spark.executor.extraJavaOptions"
+_DEFAULT_JAVA_OPTIONS = "spark.executor.defaultJavaOptions"
+_LOG_FILE = re.compile(r"-Dlog4j2\.configurationFile=\S+")
 NO_LOG = "-Dlog4j2.level=OFF"
 """Keeps an executor from logging, from its start on; Spark's own settings reach it too late."""
 
@@ -89,12 +92,24 @@ def check_settings(settings: Mapping[str, str], master: str) -> None:
                 f"{need.name} is {value}, but {need.why}; start the Spark session with "
                 f"{need.name}={need.values[0]}"
             )
-    options = settings.get(JAVA_OPTIONS, "")
-    if not _is_one_process(master) and not re.search(r"-Dlog4j2\.(level=OFF|conf)", options):
+    if not _is_one_process(master):
+        _check_java_options(settings)
+
+
+def _check_java_options(settings: Mapping[str, str]) -> None:
+    """Refuse executors that would log, or that are told twice what to log."""
+    given = " ".join(settings.get(name, "") for name in (_DEFAULT_JAVA_OPTIONS, JAVA_OPTIONS))
+    found = [option.strip("\"'") for option in given.split() if "log4j" in option.lower()]
+    if not found or not all(option == NO_LOG or _LOG_FILE.fullmatch(option) for option in found):
         raise InvalidParameter(
             f"{JAVA_OPTIONS} lacks {NO_LOG}, but executors log the values at which they fail; "
             f"start the Spark session with {JAVA_OPTIONS}={NO_LOG}, or name a file there that "
-            "switches logs off (-Dlog4j2.configurationFile=...)"
+            "switches logs off (-Dlog4j2.configurationFile=...), and give no other option of log4j"
+        )
+    if len(found) > 1:
+        raise InvalidParameter(
+            f"{JAVA_OPTIONS} has several options of log4j, and one may undo another; give {NO_LOG} "
+            "alone"
         )
 
 
@@ -133,7 +148,8 @@ def _open_silently(
 ) -> SparkTable:
     context = data.sparkSession.sparkContext
     check_settings(dict(context.getConf().getAll()), context.master)
-    _check_plan(data, label)
+    require_whole(data.sparkSession)
+    check_plan(data, label)
     wanted = needed_columns(schema)
     header = read_header(data.schema)
     public = MemorySource((), header, label)
@@ -146,19 +162,6 @@ def _open_silently(
     prepare(data.sparkSession)
     frame = Frame(data, header, label, _count_parts(data), files, session=session)
     return SparkTable(schema, frame)
-
-
-def _check_plan(data: Any, label: str) -> None:
-    """Refuse a plan that gives other rows every time it is run."""
-    if data.isStreaming:
-        raise InvalidParameter(f"{label} is a stream of Spark's own; give a table")
-    message = f"the plan of {label} cannot be made by Spark; check that its parts are still there"
-    analyzed = quietly(lambda: data._jdf.queryExecution().analyzed(), message)
-    if not analyzed.deterministic():
-        raise InvalidParameter(
-            f"{label} is made by a random function, so that every pass would read other rows; "
-            "save it first, and open what was saved"
-        )
 
 
 def _count_parts(data: Any) -> int:
