@@ -862,3 +862,12 @@ def test_the_drivers_are_not_loaded_for_files():
     code = "import dpublish.data.sources, sys; print([x for x in sys.modules if 'adbc' in x])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['dpublish.data.engines.adbc_reader']"
+
+
+@pytest.mark.parametrize("options", [{"table": "t"}, {"sql": "SELECT a FROM t"}])
+def test_a_table_that_is_closed_may_be_changed_by_others(database, options):
+    database.run("CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)")
+    change = ("SET lock_timeout = '1s'", "ALTER TABLE t ADD COLUMN IF NOT EXISTS more int")
+    with database.open(**options), pytest.raises(psycopg.errors.LockNotAvailable):
+        database.run(*change)
+    database.run(*change)

@@ -1,11 +1,15 @@
 """Spark sessions: which settings are refused, and what a session of our own leaves behind."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import textwrap
+import time
+from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -179,3 +183,29 @@ def test_workers_with_another_python_are_noticed_before_any_row_is_read(people, 
     shown, _ = run(cases, tmp_path, PYSPARK_PYTHON=str(other))
     assert len(shown) == 1
     assert shown[0].startswith("UnreadableData the workers of this cluster run another Python")
+
+
+@pytest.mark.xdist_group("spark")
+def test_an_interrupt_while_spark_starts_leaves_no_java_behind(tmp_path):
+    require_java()
+    pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "rows.parquet")
+    program = (
+        "from dpublish import Schema, column, open_spark\n"
+        "schema = Schema((column('a', 'integer', bounds=[0, 9]),))\n"
+        "print('starting', flush=True)\n"
+        f"open_spark({str(tmp_path / 'rows.parquet')!r}, schema, master='local[1]')\n"
+    )
+    started = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert started.stdout.readline() == "starting\n"
+    children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
+    until = time.monotonic() + 60
+    while not (java := children.read_text().split()) and time.monotonic() < until:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    started.send_signal(signal.SIGINT)
+    _, errors = started.communicate(timeout=120)
+    assert "KeyboardInterrupt" in errors
+    assert java
+    assert not any(Path(f"/proc/{pid}").exists() for pid in java)

@@ -102,7 +102,7 @@ class Session:
         self._lock = threading.Lock()
         self._user: threading.Thread | None = None
         self._connection = _connect(address)
-        weakref.finalize(self, _close, self._connection, self._process)
+        self.close = weakref.finalize(self, _close, self._connection, self._process)
         self.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         self.configure(_SETTINGS)
         version = int(self.rows("SELECT current_setting('server_version_num')")[0][0])
@@ -171,7 +171,7 @@ class Session:
 
     def _ask(self, action: Callable[[Any], T], about: str, *, use_copy: bool = True) -> T:
         """Do what reads no row; if it fails, the reason becomes advice that quotes nothing."""
-        from adbc_driver_manager import Error
+        from adbc_driver_manager import AdbcStatusCode, Error
 
         options = {} if use_copy else {"adbc.postgresql.use_copy": "false"}
         try:
@@ -179,6 +179,9 @@ class Session:
                 return action(cursor)
         except Error as error:
             failure, state = advise(str(error), error.sqlstate), error.sqlstate or ""
+            is_interrupted = error.status_code == AdbcStatusCode.CANCELLED
+        if is_interrupted:  # by Ctrl-C, which the driver takes for itself
+            raise KeyboardInterrupt
         if about == _QUERY and state.startswith(_WRONG_SQL) and state != _NO_PERMISSION:
             raise InvalidParameter(f"the query cannot be run: {failure}")
         raise UnreadableData(f"{about} of {self.label} cannot be read: {failure}")
@@ -202,6 +205,10 @@ class PostgresSource:
 
     def __reduce__(self) -> NoReturn:
         refuse_copy("a source")
+
+    def close(self) -> None:
+        """End the transaction, so that others may change the table again."""
+        self._session.close()
 
     def check(self, wanted: Sequence[str] | None) -> None:
         """Refuse columns that this user may not read, or a query that cannot be planned."""

@@ -107,6 +107,13 @@ class HeldSource:
     def __reduce__(self) -> NoReturn:
         refuse_copy("a source")
 
+    def close(self) -> None:
+        """Let go of the rows, and of where they came from."""
+        self._held = None
+        close = getattr(self._source, "close", None)
+        if close is not None:
+            close()
+
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         """Read some columns as Arrow record batches."""
         with self._lock:  # of two threads, one reads and the other waits

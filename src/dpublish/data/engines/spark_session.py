@@ -11,6 +11,7 @@ import atexit
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -421,11 +422,15 @@ def _start(master: str, settings: dict[str, str], *, has_catalog: bool) -> OwnSe
         builder = builder.config(name, value)
     try:
         check_settings(chosen, master)
-        with _environment(master), silent(), _without_errors():
-            return OwnSession(quietly(builder.getOrCreate, _no_session(master)), folder)
+        with _environment(master), silent(), _without_errors(), _interrupted_later() as waiting:
+            session = OwnSession(quietly(builder.getOrCreate, _no_session(master)), folder)
     except DPublishError:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+    if waiting:
+        session.close()
+        raise KeyboardInterrupt
+    return session
 
 
 def _no_session(master: str) -> str:
@@ -445,6 +450,20 @@ def _private_settings(master: str, folder: str, has_catalog: bool) -> dict[str, 
     if master.startswith("local"):
         chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return chosen
+
+
+@contextmanager
+def _interrupted_later() -> Iterator[list[int]]:
+    """Note Ctrl-C instead of ending: Java, once started, would go on without this process."""
+    waiting: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield waiting  # signals come to the main thread only
+        return
+    before = signal.signal(signal.SIGINT, lambda number, _: waiting.append(number))
+    try:
+        yield waiting
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
