@@ -214,6 +214,10 @@ CHANGES = {
         "ALTER FUNCTION head_moves() SECURITY INVOKER",
         "head_moves",
     ),
+    "a function that does not see the entry before": (
+        "ALTER FUNCTION entry_follows_head() STABLE",
+        "entry_follows_head",
+    ),
     "a rule": ("CREATE RULE more AS ON DELETE TO entries DO INSTEAD NOTHING", "more"),
     "a policy": ("CREATE POLICY more ON entries USING (number < 3)", "more"),
     "hidden rows": ("ALTER TABLE entries ENABLE ROW LEVEL SECURITY", "entries"),
@@ -241,6 +245,40 @@ def test_a_changed_schema_is_found_and_nothing_is_granted(books, case):
     assert any(f"{name!r} of the database" in problem for problem in verify(books).problems)
     with Ledger(books) as ledger, pytest.raises((LedgerTampered, LedgerUnavailable)):
         grant(ledger)
+
+
+# What is made at each place where a session, or a transaction of ours, looks names up.
+STAND_INS = {
+    "before a transaction": (
+        "CREATE FUNCTION public.obj_description(oid, text) RETURNS text LANGUAGE plpgsql AS "
+        "$$ BEGIN {act}; RETURN pg_catalog.obj_description($1, $2::name); END $$"
+    ),
+    "within the schema": (
+        "CREATE FUNCTION quote_ident(name) RETURNS text LANGUAGE plpgsql AS "
+        "$$ BEGIN {act}; RETURN pg_catalog.quote_ident($1::text); END $$"
+    ),
+}
+
+
+@pytest.mark.parametrize("place", STAND_INS)
+def test_a_function_named_like_the_servers_own_is_not_run(postgres_server, backend, place):
+    act = "INSERT INTO public.ran VALUES (session_user)"
+    with postgres_server.database() as name:
+        path = postgres_server.uri(name)
+        Ledger.create(path).close()
+        sql(path, "CREATE TABLE public.ran (who text)", "GRANT ALL ON public.ran TO PUBLIC")
+        sql(path, STAND_INS[place].format(act=act))
+        with Ledger(path) as ledger:
+            assert ledger.verify().is_intact is (place == "before a transaction")
+        assert postgres_server.execute("SELECT * FROM ran", database=name) == []
+
+
+def test_no_default_of_a_role_makes_an_intact_ledger_look_changed(books):
+    sql(books, f"ALTER ROLE {READER} SET quote_all_identifiers = on")
+    try:
+        assert verify(as_role(books, READER)).is_intact
+    finally:
+        sql(books, f"ALTER ROLE {READER} RESET quote_all_identifiers")
 
 
 def test_every_trigger_and_function_counts(path):

@@ -77,8 +77,9 @@ _FUNCTIONS = {
     IF NOT EXISTS (SELECT 1 FROM head WHERE NEW.number = entries + 1 AND NEW.previous = hash) THEN
         {_REFUSE};
     END IF;
-    IF NEW.kind NOT IN ('grant', 'publish') AND NOT EXISTS (SELECT 1 FROM pg_class
-            WHERE oid = TG_RELID AND pg_has_role(current_user, relowner, 'USAGE')) THEN
+    IF NEW.kind NOT IN ('grant', 'publish') AND NOT EXISTS (
+            SELECT 1 FROM pg_catalog.pg_class WHERE oid = TG_RELID AND
+            pg_catalog.pg_has_role(current_user, relowner, 'USAGE'::pg_catalog.text)) THEN
         RAISE EXCEPTION 'owner only' USING ERRCODE = 'insufficient_privilege';
     END IF;
     RETURN NEW;
@@ -167,7 +168,7 @@ SELECT 'trigger', tgname::text, concat_ws(' ', relname, tgtype, tgenabled, prona
         pronamespace = relnamespace, tgisinternal, tgqual IS NULL, tgnargs, tgattr = '')
     FROM relations JOIN pg_trigger ON tgrelid = relations.oid JOIN pg_proc ON tgfoid = pg_proc.oid
 UNION ALL
-SELECT 'function', proname::text, concat_ws(' ', lanname, prosecdef, pronargs,
+SELECT 'function', proname::text, concat_ws(' ', lanname, prosecdef, provolatile, pronargs,
         prorettype::regtype, proowner = nspowner,
         proconfig = ARRAY['search_path=' || quote_ident(nspname) || ', pg_temp'], prosrc)
     FROM space JOIN pg_proc ON pronamespace = space.oid JOIN pg_language AS l ON l.oid = prolang
@@ -195,7 +196,7 @@ def _expected_parts() -> Iterator[tuple[str, str, str]]:
             yield "index", name, "t t t t t t t 1 t t"
     for name, source in _FUNCTIONS.items():
         as_owner = "t" if name == _WITH_OWNERS_RIGHTS else "f"
-        yield "function", name, f"plpgsql {as_owner} 0 trigger t t {source}"
+        yield "function", name, f"plpgsql {as_owner} v 0 trigger t t {source}"
     for name, trigger in _TRIGGERS.items():
         yield "trigger", name, f"{trigger.table} {trigger.bits} A {trigger.function} t f t 0 t"
 
@@ -249,7 +250,7 @@ class PostgresStore(LedgerStore, PostgresDatabase):
 
     kind: ClassVar[SchemaKind] = _LEDGER
     entries_table = "entries"
-    body_contains = "strpos(body, ?) > 0"
+    body_contains = "pg_catalog.strpos(body, ?::pg_catalog.text) > 0"
 
     _parts: set[str] | None = None  # what this transaction has found changed
 
@@ -285,7 +286,7 @@ class PostgresStore(LedgerStore, PostgresDatabase):
         Within one transaction the catalog is read once.
         """
         if self._parts is None:
-            found = Counter(self.rows(_PARTS, self.address.schema))
+            found = Counter(self.catalog_rows(_PARTS, self.address.schema))
             expected = Counter(_expected_parts())
             changed = (found - expected) + (expected - found)
             self._parts = {str(name) for _, name, *_ in changed}
@@ -307,7 +308,7 @@ class PostgresStore(LedgerStore, PostgresDatabase):
     def exposed(self) -> list[str]:
         """List which roles could write the ledger past its guards, by rights that were granted."""
         name = self.address.schema
-        return [_tell_right(name, *row) for row in self.rows(_RIGHTS, name, name, name)]
+        return [_tell_right(name, *row) for row in self.catalog_rows(_RIGHTS, name, name, name)]
 
     def _switch(self, names: Iterable[str], setting: str) -> None:
         for name in names:

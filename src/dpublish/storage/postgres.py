@@ -43,6 +43,12 @@ _ADVICE = {
 }
 _PAUSE = 0.1  # seconds between two attempts to reach the server again
 _IDLE_SECONDS = 60  # how long a process that hangs within a transaction may keep the lock
+_CATALOG = "SET LOCAL search_path = pg_catalog, pg_temp"
+"""Where nothing that others have made can stand in for the server's own functions."""
+_SCHEMA = """SELECT pg_catalog.obj_description(n.oid, 'pg_namespace'::pg_catalog.name),
+    pg_catalog.has_schema_privilege(n.oid, 'USAGE'::pg_catalog.text)
+FROM pg_catalog.pg_namespace AS n
+WHERE n.nspname OPERATOR(pg_catalog.=) %s::pg_catalog.name"""
 _STRICTEST = "CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply'"
 _DURABLE = {"fsync": "on", "full_page_writes": "on", "session_replication_role": "origin"}
 """What a server must have set; without them a crash may lose commits, or triggers do not run."""
@@ -136,11 +142,7 @@ class SchemaKind:
 
     def require_kind(self, address: Address, connection: "psycopg.Connection[Any]") -> int:
         """Refuse a schema that is something else, or of a format that is not known."""
-        row = connection.execute(
-            "SELECT obj_description(oid, 'pg_namespace'), has_schema_privilege(oid, 'USAGE') "
-            "FROM pg_namespace WHERE nspname = %s",
-            (address.schema,),
-        ).fetchone()
+        row = find_schema(address, connection)
         if row is None:
             raise self.unusable(address, f"does not exist; `{self.maker}` makes one")
         mark, _, version = str(row[0]).rpartition(" ")
@@ -232,6 +234,21 @@ class PostgresDatabase(OpenDatabase):
                 return iter(self._execute(statement, values).fetchall())
             with self.reading():
                 return iter(self._execute(statement, values).fetchall())
+
+    def catalog_rows(self, statement: str, *values: object) -> list[Any]:
+        """Read rows of the server's catalog.
+
+        Meanwhile neither a function of this schema stands in for the server's own, nor does a
+        default of the role change how names are written.
+        """
+        with self._lock:
+            if not self._is_in_use:
+                with self.reading():
+                    return self.catalog_rows(statement, *values)
+        self._connection.execute(f"{_CATALOG}; SET LOCAL quote_all_identifiers = off")
+        found = self._execute(statement, values).fetchall()
+        self._connection.execute(_search(self.address))
+        return found
 
     def change(self, statement: str, *values: object) -> int:
         """Change something within a transaction that is open; return how many rows changed."""
@@ -409,6 +426,19 @@ def connect(address: Address, wait_seconds: float) -> "psycopg.Connection[Any]":
     )
 
 
+def find_schema(
+    address: Address, connection: "psycopg.Connection[Any]"
+) -> tuple[str | None, bool] | None:
+    """Read the comment on a schema, and whether it may be used; None if there is none.
+
+    The session's own search path may hold functions of others, which would run with our rights.
+    """
+    connection.execute(f"BEGIN READ ONLY; {_CATALOG}")
+    row: tuple[str | None, bool] | None = connection.execute(_SCHEMA, (address.schema,)).fetchone()
+    connection.execute("ROLLBACK")
+    return row
+
+
 def begin_reading(address: Address) -> str:
     """Write what begins a transaction that sees one moment."""
     return f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_search(address)}"
@@ -429,9 +459,9 @@ def begin_writing(address: Address, wait_seconds: float) -> str:
     """Write what begins a transaction that alone may change the schema."""
     settings = ", ".join(f"current_setting('{name}')" for name in _DURABLE)
     return (
-        f"{begin_changing(address, wait_seconds)}; "
+        f"{begin_changing(address, wait_seconds)}; {_CATALOG}; "
         f"SELECT set_config('synchronous_commit', {_STRICTEST} ELSE 'on' END, true); "
-        f"SELECT pg_advisory_xact_lock({lock_key(address)}); SELECT {settings}"
+        f"SELECT pg_advisory_xact_lock({lock_key(address)}); SELECT {settings}; {_search(address)}"
     )
 
 
@@ -459,11 +489,13 @@ def _search(address: Address) -> str:
 def _require_durable(begun: "psycopg.Cursor[Any]", kind: SchemaKind, address: Address) -> None:
     """Refuse a server whose commits a crash may lose, or where triggers do not run.
 
-    `begun` is the answer to `begin_writing`, whose last statement asks for the settings.
+    `begun` is the answer to `begin_writing`, whose last SELECT asks for the settings.
     """
-    while begun.nextset():
-        pass
-    found = begun.fetchone() or ()
+    found: tuple[str, ...] = ()
+    while True:
+        found = (begun.fetchone() or ()) if begun.description else found
+        if not begun.nextset():
+            break
     for (name, needed), setting in zip(_DURABLE.items(), found, strict=True):
         if setting != needed:
             raise kind.unusable(
@@ -476,9 +508,8 @@ def _require_durable(begun: "psycopg.Cursor[Any]", kind: SchemaKind, address: Ad
 def _require_utf8(
     connection: "psycopg.Connection[Any]", kind: SchemaKind, address: Address
 ) -> None:
-    (encoding,) = connection.execute("SELECT current_setting('server_encoding')").fetchone() or (
-        "",
-    )
+    asked = "SELECT pg_catalog.current_setting('server_encoding'::pg_catalog.text)"
+    (encoding,) = connection.execute(asked).fetchone() or ("",)
     if encoding != "UTF8":
         raise kind.unusable(
             address, f"cannot be created: the database's encoding is {encoding}; make one in UTF8"
