@@ -10,6 +10,7 @@ with it; the other states totals that `verify` adds up again.
 The role of those who grant may insert entries and fingerprints and read.  It may update, delete
 or truncate nothing: the head is moved by a trigger that runs with the owner's rights, and only
 onto an entry that is there.  Datasets, caps, anchors and moves are entered by the owner alone.
+A ledger that was moved takes no entry any more, whoever writes it.
 """
 
 from collections import Counter
@@ -18,7 +19,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from dpublish.errors import InvalidParameter, LedgerTampered, LedgerUnavailable
-from dpublish.ledger.chain import FORMAT, MOVED_FORMAT, ORIGIN, Entry
+from dpublish.ledger.chain import FORMAT, MOVED_FORMAT, ORIGIN, Continued, Entry, Moved
 from dpublish.ledger.store import INSERT_ENTRY, INSERT_FINGERPRINT, TABLES, Copied, LedgerStore
 from dpublish.storage.address import Address
 from dpublish.storage.postgres import PostgresDatabase, SchemaKind, load_driver
@@ -76,6 +77,10 @@ _FUNCTIONS = {
     "entry_follows_head": f"""BEGIN
     IF NOT EXISTS (SELECT 1 FROM head WHERE NEW.number = entries + 1 AND NEW.previous = hash) THEN
         {_REFUSE};
+    END IF;
+    IF NEW.kind <> '{Continued.kind}' AND EXISTS (SELECT 1 FROM entries
+            WHERE number = NEW.number - 1 AND kind = '{Moved.kind}') THEN
+        RAISE EXCEPTION 'the ledger was moved' USING ERRCODE = 'restrict_violation';
     END IF;
     IF NEW.kind NOT IN ('grant', 'publish') AND NOT EXISTS (
             SELECT 1 FROM pg_catalog.pg_class WHERE oid = TG_RELID AND
