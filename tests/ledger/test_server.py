@@ -7,11 +7,18 @@ from fractions import Fraction
 import psycopg
 import pytest
 
-from dpublish.errors import InvalidParameter, LedgerExposed, LedgerTampered, LedgerUnavailable
+from dpublish.errors import (
+    InvalidParameter,
+    LedgerExposed,
+    LedgerTampered,
+    LedgerUnavailable,
+    LedgerUncertain,
+)
 from dpublish.ledger.ledger import Ledger
 from dpublish.ledger.postgres_store import _FUNCTIONS, _TRIGGERS
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
+from dpublish.storage import postgres
 from dpublish.storage.address import read_address
 from ledger.ledger_backends import servers_only
 from ledger.ledger_forgery import make_honest, read, verify, write
@@ -335,6 +342,77 @@ def test_a_grant_whose_answer_is_lost_is_debited_once_or_not_at_all(
         assert ledger.verify().is_intact
 
 
+@pytest.mark.parametrize("moment", [BEFORE, AFTER, LATE])
+def test_a_creation_whose_answer_is_lost_is_found_and_keeps_its_anchor(
+    postgres_server, path, moment, tmp_path
+):
+    anchor = tmp_path / "anchor"
+    with proxied(postgres_server.port) as proxy:
+        proxy.cut_at = moment
+        if moment == BEFORE:
+            with pytest.raises(LedgerUnavailable, match=r"was not changed.* repeat the command"):
+                Ledger.create(through(proxy, path), anchor=anchor)
+            assert not anchor.exists()
+        with Ledger.create(through(proxy, path), anchor=anchor) as ledger:
+            ledger.add("census", cap="1")
+            grant(ledger)
+    assert verify(path).is_intact
+
+
+def test_a_creation_that_cannot_be_looked_up_keeps_its_anchor(
+    postgres_server, path, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(postgres, "_CREATE_SECONDS", 0.3)
+    anchor = tmp_path / "anchor"
+    with proxied(postgres_server.port) as proxy:
+        proxy.cut_at = AFTER
+        with pytest.raises(LedgerUncertain, match="may stand or not"):
+            make_and_stay_away(proxy, path, anchor)
+    with Ledger(path) as ledger:
+        assert ledger.anchor == anchor
+        ledger.add("census", cap="1")
+    assert verify(path).is_intact
+
+
+def make_and_stay_away(proxy, path, anchor):
+    is_cut = proxy._is_cut
+
+    def cut(*arguments):
+        proxy.stays_away = True
+        return is_cut(*arguments)
+
+    proxy._is_cut = cut
+    Ledger.create(through(proxy, path), anchor=anchor)
+
+
+def test_a_creation_that_is_interrupted_while_it_commits_keeps_its_anchor(
+    path, monkeypatch, tmp_path
+):
+    def commit(kind, address, connection, warnings):
+        connection.execute("COMMIT")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(postgres.SchemaKind, "commit", commit)
+    with pytest.raises(LedgerUncertain, match="it may stand; `dpublish ledger show`"):
+        Ledger.create(path, anchor=tmp_path / "anchor")
+    assert (tmp_path / "anchor").exists()
+
+
+@pytest.mark.parametrize("moment", [BEFORE, AFTER])
+def test_a_writer_finds_out_whether_its_grant_stands(postgres_server, books, moment):
+    with (
+        proxied(postgres_server.port) as proxy,
+        Ledger(as_role(through(proxy, books), WRITER)) as ledger,
+    ):
+        proxy.cut_at = moment
+        if moment == BEFORE:
+            with pytest.raises(LedgerUnavailable, match="was not changed"):
+                grant(ledger)
+        else:
+            grant(ledger)
+        assert ledger.status("census").spent == Fraction(1 if moment == BEFORE else 2, 10)
+
+
 @pytest.mark.parametrize("moment", [BEFORE, AFTER])
 def test_a_publication_whose_answer_is_lost_is_entered_once_or_not_at_all(
     postgres_server, books, moment
@@ -404,7 +482,7 @@ def test_no_message_shows_the_options_of_the_connection(books):
         ledger.close()
         with pytest.raises(LedgerUnavailable) as caught:
             ledger.status("census")
-    assert "ada" not in str(caught.value)
+    assert "secrets" not in str(caught.value)
 
 
 def test_a_fork_does_not_disturb_the_parents_grants(books):

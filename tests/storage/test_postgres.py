@@ -73,12 +73,35 @@ def through(proxy, address):
         "postgresql://ada:ge/he?im@host/db",
         "postgres://host/db?password=geheim",
         "postgresql://host/db?sslmode=require&sslpassword=geheim",
+        "postgresql://host/db?pass%77ord=geheim",
+        "postgresql://host/db?oauth_client_secret=geheim",
+        "postgresql://host/db?scram_client_key=geheim",
+        "postgresql://ada:geheim%40host/db",
+        "postgresql://ada:geheim",
+        "postgresql://ada:12geheim#team",
+        "postgresql://one:1,ada:geheim%40host/db",
     ],
 )
 def test_a_password_is_refused_and_not_repeated(text):
     with pytest.raises(InvalidParameter, match="PGPASSFILE") as caught:
         read_address(text)
     assert "heim" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://",
+        "postgresql:///db",
+        "postgresql://ada@[::1]:5433/db#team",
+        "postgresql://ada@one:1,two:2/db?target_session_attrs=primary&passfile=/p",
+        "postgresql://%2Frun%2Fpostgresql/db",
+        "postgresql://?service=books",
+        "postgresql://host/db#secrets",
+    ],
+)
+def test_addresses_without_a_password_are_taken(text):
+    assert read_address(text).text == text
 
 
 @pytest.mark.parametrize("schema", ["a-b", "1a", 'x"y', "pg_toast", "public", "a" * 64, "é"])

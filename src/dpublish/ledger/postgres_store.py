@@ -18,7 +18,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from dpublish.errors import InvalidParameter, LedgerTampered, LedgerUnavailable
+from dpublish.errors import (
+    InvalidParameter,
+    LedgerTampered,
+    LedgerUnavailable,
+    LedgerUncertain,
+)
 from dpublish.ledger.chain import FORMAT, MOVED_FORMAT, ORIGIN, Continued, Entry, Moved
 from dpublish.ledger.store import INSERT_ENTRY, INSERT_FINGERPRINT, TABLES, Copied, LedgerStore
 from dpublish.storage.address import Address
@@ -236,6 +241,7 @@ _LEDGER = SchemaKind(
     newest=MOVED_FORMAT,
     tables=tuple(_table_statements()),
     error=LedgerUnavailable,
+    uncertain=LedgerUncertain,
     tampered=LedgerTampered,
     advice={
         "42501": (
@@ -269,7 +275,14 @@ class PostgresStore(LedgerStore, PostgresDatabase):
             _insert_all(connection, [(first, None)])
             _grant_rights(connection, address, writers, readers)
 
-        _LEDGER.create(address, fill)
+        def stands(connection: "psycopg.Connection[Any]") -> bool:
+            query = "SELECT 1 FROM entries WHERE number = 1 AND hash = %s"
+            try:  # the hash has a salt, so that no other ledger begins with it
+                return connection.execute(query, (first.hash,)).fetchone() is not None
+            except load_driver().errors.UndefinedTable:
+                return False
+
+        _LEDGER.create(address, fill, stands)
 
     @staticmethod
     @contextmanager

@@ -20,7 +20,7 @@ If the server cannot be asked, the error says that it is unknown.
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from types import ModuleType
@@ -42,6 +42,7 @@ _ADVICE = {
     "53100": "cannot be written: the server's disk is full, so nothing was changed",
     "57014": "is too slow: the server ended the statement (statement_timeout); nothing was changed",
 }
+_CREATE_SECONDS = 30
 _PAUSE = 0.1  # seconds between two attempts to reach the server again
 _IDLE_SECONDS = 60  # how long a process that hangs within a transaction may keep the lock
 _CATALOG = "SET LOCAL search_path = pg_catalog, pg_temp"
@@ -118,18 +119,33 @@ class SchemaKind:
         except driver.Error as error:
             raise self.explain(address, error) from (None if self.is_secret else error)
 
-    def create(self, address: Address, fill: Callable[["psycopg.Connection[Any]"], None]) -> None:
-        """Make a new schema whose tables hold what `fill` writes, at once or not at all."""
-        with self.explained(address), self.creating(address) as connection:
+    def create(
+        self,
+        address: Address,
+        fill: Callable[["psycopg.Connection[Any]"], None],
+        stands: Callable[["psycopg.Connection[Any]"], bool | None] = lambda _: None,
+    ) -> None:
+        """Make a new schema whose tables hold what `fill` writes, at once or not at all.
+
+        `stands` looks for it, in a new transaction, if the answer to the commit is lost; it
+        returns None if that cannot be told.
+        """
+        with self.explained(address), self.creating(address, stands) as connection:
             fill(connection)
 
     @contextmanager
-    def creating(self, address: Address) -> Iterator["psycopg.Connection[Any]"]:
+    def creating(
+        self,
+        address: Address,
+        stands: Callable[["psycopg.Connection[Any]"], bool | None] = lambda _: None,
+    ) -> Iterator["psycopg.Connection[Any]"]:
         """Make a new schema and its tables; committed when the block ends well."""
         driver = load_driver()
-        connection = connect(address, 30)
+        connection = connect(address, _CREATE_SECONDS)
+        warnings: list[str] = []
         try:
-            begun = connection.execute(begin_writing(address, 30))
+            hear_warnings(connection, warnings)
+            begun = connection.execute(begin_writing(address, _CREATE_SECONDS))
             _require_durable(begun, self, address)
             _require_utf8(connection, self, address)
             name = f'"{address.schema}"'
@@ -144,9 +160,36 @@ class SchemaKind:
             mark = f"COMMENT ON SCHEMA {name} IS '{self.mark} {self.format}'"
             connection.execute("; ".join((mark, *self.tables)).replace("{schema}", name))
             yield connection
-            connection.execute("COMMIT")
+            try:
+                self._commit_created(address, connection, stands, warnings)
+            except (KeyboardInterrupt, SystemExit) as stopped:
+                advice = f"was being made when it was interrupted: it may stand; {self.look}"
+                raise self.doubtful(address, advice) from stopped
         finally:
             connection.close()
+
+    def _commit_created(
+        self,
+        address: Address,
+        connection: "psycopg.Connection[Any]",
+        stands: Callable[["psycopg.Connection[Any]"], bool | None],
+        warnings: list[str],
+    ) -> None:
+        with ExitStack() as stack:
+
+            def begin_again() -> "psycopg.Connection[Any]":
+                again = _patiently(lambda: connect(address, _CREATE_SECONDS), _CREATE_SECONDS)
+                stack.callback(again.close)
+                hear_warnings(again, warnings)
+                again.execute(begin_writing(address, _CREATE_SECONDS))
+                return again
+
+            try:
+                self.commit(address, connection, warnings)
+            except load_driver().Error as error:
+                if not is_lost(error):
+                    raise
+                self.settle(address, begin_again, stands, warnings)
 
     def commit(
         self, address: Address, connection: "psycopg.Connection[Any]", warnings: list[str]
