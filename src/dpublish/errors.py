@@ -10,6 +10,7 @@ DPublishError
 └── InputError              a file cannot be read or written                          exit code 3
     ├── UnreadableData      the table is missing, or is not what its name says
     ├── LedgerUnavailable   the ledger is missing, read-only, busy or not a ledger
+    │   └── LedgerUncertain what was written may stand or be lost: look before repeating it
     ├── LedgerTampered      an entry was edited, removed or reordered
     └── CorruptRelease      the release folder is incomplete or was changed
 
@@ -70,6 +71,10 @@ class UnreadableData(InputError):
 
 class LedgerUnavailable(InputError):
     """The ledger is missing, read-only, busy or not a ledger."""
+
+
+class LedgerUncertain(LedgerUnavailable):
+    """What was written to the ledger may stand or be lost."""
 
 
 class LedgerTampered(InputError):

@@ -4,6 +4,8 @@ import os
 import shutil
 import sqlite3
 import stat
+import sys
+from contextlib import suppress
 from fractions import Fraction
 
 import pytest
@@ -272,3 +274,36 @@ def test_a_fork_waits_for_a_grant_under_way_so_that_the_child_can_close_the_ledg
         path,
     )
     assert lines == ["{0} True"]
+
+
+def test_an_interrupt_at_any_line_leaves_the_ledger_usable(path):
+    with Ledger(path) as ledger:
+        lines = read_interrupted(ledger, at=0)
+        assert lines > 5
+        for line in range(1, lines + 1):
+            read_interrupted(ledger, at=line)
+            assert ledger.status("census").spent == 0
+
+
+def read_interrupted(ledger, at):
+    """Read, and be interrupted at a line of the storage; return how many lines there are."""
+    seen = 0
+
+    def trace(frame, event, _):
+        nonlocal seen
+        if not frame.f_code.co_filename.endswith("storage/sqlite.py"):
+            return None
+        if event == "line":
+            seen += 1
+            if seen == at:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with suppress(KeyboardInterrupt):
+            ledger.status("census")
+    finally:
+        sys.settrace(before)
+    return seen

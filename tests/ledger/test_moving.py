@@ -2,15 +2,17 @@
 
 import os
 import sqlite3
+from contextlib import closing
 from fractions import Fraction
 
 import pytest
 
 from dpublish.errors import InvalidParameter, LedgerTampered, LedgerUnavailable
+from dpublish.ledger import chain
 from dpublish.ledger.anchor import Anchor
 from dpublish.ledger.chain import MOVED_FORMAT
 from dpublish.ledger.ledger import Ledger
-from dpublish.ledger.opening import Draft
+from dpublish.ledger.opening import Draft, open_store
 from dpublish.ledger.postgres_store import PostgresDraft
 from dpublish.ledger.sqlite_store import SqliteDraft
 from dpublish.privacy.neighbors import AddRemoveRecord
@@ -116,6 +118,39 @@ def test_an_older_program_refuses_a_file_that_was_moved(tmp_path):
         connection = sqlite3.connect(tmp_path / name)
         assert connection.execute("PRAGMA user_version").fetchone() == (MOVED_FORMAT,)
         connection.close()
+
+
+def test_a_ledger_that_was_moved_takes_no_entry_whoever_writes_it(ways):
+    source, target = ways
+    make_honest(source)
+    move(source, target)
+    before = read(source)
+    body = chain.Added(cap="1", spent="0", note="")
+    entry = chain.seal(len(before) + 1, before[-1].time, "more", body, before[-1].hash)
+    store = open_store(source, 5)
+    with pytest.raises(LedgerTampered, match="the ledger was moved"), store.writing():
+        store.append(entry)  # as a program does that does not know of moves
+    store.close()
+    assert read(source) == before
+    assert verify(source).is_intact
+
+
+def test_a_ledger_that_was_moved_can_be_moved_again(ways, tmp_path):
+    source, target = ways
+    make_honest(source)
+    move(source, target)
+    move(target, tmp_path / "third.db")
+    grant(tmp_path / "third.db")
+    assert all(verify(path).is_intact for path in (source, target, tmp_path / "third.db"))
+
+
+def test_a_file_that_was_moved_and_lacks_its_guard_was_tampered_with(tmp_path):
+    make_honest(tmp_path / "old.db")
+    move(tmp_path / "old.db", tmp_path / "new.db")
+    for name in ("old.db", "new.db"):
+        with closing(sqlite3.connect(tmp_path / name)) as connection:
+            connection.execute("DROP TRIGGER moved_is_closed")
+        assert any("'moved_is_closed'" in problem for problem in verify(tmp_path / name).problems)
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,18 @@ from fractions import Fraction
 import psycopg
 import pytest
 
-from dpublish.errors import InvalidParameter, LedgerExposed, LedgerTampered, LedgerUnavailable
+from dpublish.errors import (
+    InvalidParameter,
+    LedgerExposed,
+    LedgerTampered,
+    LedgerUnavailable,
+    LedgerUncertain,
+)
 from dpublish.ledger.ledger import Ledger
 from dpublish.ledger.postgres_store import _FUNCTIONS, _TRIGGERS
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
+from dpublish.storage import postgres
 from dpublish.storage.address import read_address
 from ledger.ledger_backends import servers_only
 from ledger.ledger_forgery import make_honest, read, verify, write
@@ -214,6 +221,10 @@ CHANGES = {
         "ALTER FUNCTION head_moves() SECURITY INVOKER",
         "head_moves",
     ),
+    "a function that does not see the entry before": (
+        "ALTER FUNCTION entry_follows_head() STABLE",
+        "entry_follows_head",
+    ),
     "a rule": ("CREATE RULE more AS ON DELETE TO entries DO INSTEAD NOTHING", "more"),
     "a policy": ("CREATE POLICY more ON entries USING (number < 3)", "more"),
     "hidden rows": ("ALTER TABLE entries ENABLE ROW LEVEL SECURITY", "entries"),
@@ -241,6 +252,40 @@ def test_a_changed_schema_is_found_and_nothing_is_granted(books, case):
     assert any(f"{name!r} of the database" in problem for problem in verify(books).problems)
     with Ledger(books) as ledger, pytest.raises((LedgerTampered, LedgerUnavailable)):
         grant(ledger)
+
+
+# What is made at each place where a session, or a transaction of ours, looks names up.
+STAND_INS = {
+    "before a transaction": (
+        "CREATE FUNCTION public.obj_description(oid, text) RETURNS text LANGUAGE plpgsql AS "
+        "$$ BEGIN {act}; RETURN pg_catalog.obj_description($1, $2::name); END $$"
+    ),
+    "within the schema": (
+        "CREATE FUNCTION quote_ident(name) RETURNS text LANGUAGE plpgsql AS "
+        "$$ BEGIN {act}; RETURN pg_catalog.quote_ident($1::text); END $$"
+    ),
+}
+
+
+@pytest.mark.parametrize("place", STAND_INS)
+def test_a_function_named_like_the_servers_own_is_not_run(postgres_server, backend, place):
+    act = "INSERT INTO public.ran VALUES (session_user)"
+    with postgres_server.database() as name:
+        path = postgres_server.uri(name)
+        Ledger.create(path).close()
+        sql(path, "CREATE TABLE public.ran (who text)", "GRANT ALL ON public.ran TO PUBLIC")
+        sql(path, STAND_INS[place].format(act=act))
+        with Ledger(path) as ledger:
+            assert ledger.verify().is_intact is (place == "before a transaction")
+        assert postgres_server.execute("SELECT * FROM ran", database=name) == []
+
+
+def test_no_default_of_a_role_makes_an_intact_ledger_look_changed(books):
+    sql(books, f"ALTER ROLE {READER} SET quote_all_identifiers = on")
+    try:
+        assert verify(as_role(books, READER)).is_intact
+    finally:
+        sql(books, f"ALTER ROLE {READER} RESET quote_all_identifiers")
 
 
 def test_every_trigger_and_function_counts(path):
@@ -295,6 +340,77 @@ def test_a_grant_whose_answer_is_lost_is_debited_once_or_not_at_all(
         grant(ledger)
         assert ledger.status("census").spent == Fraction(grants + 1, 10)
         assert ledger.verify().is_intact
+
+
+@pytest.mark.parametrize("moment", [BEFORE, AFTER, LATE])
+def test_a_creation_whose_answer_is_lost_is_found_and_keeps_its_anchor(
+    postgres_server, path, moment, tmp_path
+):
+    anchor = tmp_path / "anchor"
+    with proxied(postgres_server.port) as proxy:
+        proxy.cut_at = moment
+        if moment == BEFORE:
+            with pytest.raises(LedgerUnavailable, match=r"was not changed.* repeat the command"):
+                Ledger.create(through(proxy, path), anchor=anchor)
+            assert not anchor.exists()
+        with Ledger.create(through(proxy, path), anchor=anchor) as ledger:
+            ledger.add("census", cap="1")
+            grant(ledger)
+    assert verify(path).is_intact
+
+
+def test_a_creation_that_cannot_be_looked_up_keeps_its_anchor(
+    postgres_server, path, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(postgres, "_CREATE_SECONDS", 0.3)
+    anchor = tmp_path / "anchor"
+    with proxied(postgres_server.port) as proxy:
+        proxy.cut_at = AFTER
+        with pytest.raises(LedgerUncertain, match="may stand or not"):
+            make_and_stay_away(proxy, path, anchor)
+    with Ledger(path) as ledger:
+        assert ledger.anchor == anchor
+        ledger.add("census", cap="1")
+    assert verify(path).is_intact
+
+
+def make_and_stay_away(proxy, path, anchor):
+    is_cut = proxy._is_cut
+
+    def cut(*arguments):
+        proxy.stays_away = True
+        return is_cut(*arguments)
+
+    proxy._is_cut = cut
+    Ledger.create(through(proxy, path), anchor=anchor)
+
+
+def test_a_creation_that_is_interrupted_while_it_commits_keeps_its_anchor(
+    path, monkeypatch, tmp_path
+):
+    def commit(kind, address, connection, warnings):
+        connection.execute("COMMIT")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(postgres.SchemaKind, "commit", commit)
+    with pytest.raises(LedgerUncertain, match="it may stand; `dpublish ledger show`"):
+        Ledger.create(path, anchor=tmp_path / "anchor")
+    assert (tmp_path / "anchor").exists()
+
+
+@pytest.mark.parametrize("moment", [BEFORE, AFTER])
+def test_a_writer_finds_out_whether_its_grant_stands(postgres_server, books, moment):
+    with (
+        proxied(postgres_server.port) as proxy,
+        Ledger(as_role(through(proxy, books), WRITER)) as ledger,
+    ):
+        proxy.cut_at = moment
+        if moment == BEFORE:
+            with pytest.raises(LedgerUnavailable, match="was not changed"):
+                grant(ledger)
+        else:
+            grant(ledger)
+        assert ledger.status("census").spent == Fraction(1 if moment == BEFORE else 2, 10)
 
 
 @pytest.mark.parametrize("moment", [BEFORE, AFTER])
@@ -366,7 +482,7 @@ def test_no_message_shows_the_options_of_the_connection(books):
         ledger.close()
         with pytest.raises(LedgerUnavailable) as caught:
             ledger.status("census")
-    assert "ada" not in str(caught.value)
+    assert "secrets" not in str(caught.value)
 
 
 def test_a_fork_does_not_disturb_the_parents_grants(books):

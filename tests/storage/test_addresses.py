@@ -68,6 +68,21 @@ def test_a_label_names_host_and_database_only(uri, label, monkeypatch):
     assert address.connection_uri.endswith("fallback_application_name=dpublish&connect_timeout=30")
 
 
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "postgresql://h/d?password=geheim",
+        "postgresql://h/d?pass%77ord=geheim",
+        "postgresql://h/d?oauth_client_secret=geheim",
+        "postgresql://ann:geheim%40h/d",
+    ],
+)
+def test_a_secret_in_an_address_of_a_source_is_refused(uri):
+    with pytest.raises(InvalidParameter) as refused:
+        PostgresAddress.parse(uri)
+    assert "heim" not in str(refused.value)
+
+
 def test_a_time_limit_of_the_users_own_is_kept(monkeypatch):
     given = PostgresAddress.parse("postgresql://h/d?connect_timeout=3")
     assert given.connection_uri.count("connect_timeout") == 1

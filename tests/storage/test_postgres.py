@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from contextlib import suppress
 from threading import Thread
 
 import pytest
@@ -72,12 +73,35 @@ def through(proxy, address):
         "postgresql://ada:ge/he?im@host/db",
         "postgres://host/db?password=geheim",
         "postgresql://host/db?sslmode=require&sslpassword=geheim",
+        "postgresql://host/db?pass%77ord=geheim",
+        "postgresql://host/db?oauth_client_secret=geheim",
+        "postgresql://host/db?scram_client_key=geheim",
+        "postgresql://ada:geheim%40host/db",
+        "postgresql://ada:geheim",
+        "postgresql://ada:12geheim#team",
+        "postgresql://one:1,ada:geheim%40host/db",
     ],
 )
 def test_a_password_is_refused_and_not_repeated(text):
     with pytest.raises(InvalidParameter, match="PGPASSFILE") as caught:
         read_address(text)
     assert "heim" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://",
+        "postgresql:///db",
+        "postgresql://ada@[::1]:5433/db#team",
+        "postgresql://ada@one:1,two:2/db?target_session_attrs=primary&passfile=/p",
+        "postgresql://%2Frun%2Fpostgresql/db",
+        "postgresql://?service=books",
+        "postgresql://host/db#secrets",
+    ],
+)
+def test_addresses_without_a_password_are_taken(text):
+    assert read_address(text).text == text
 
 
 @pytest.mark.parametrize("schema", ["a-b", "1a", 'x"y', "pg_toast", "public", "a" * 64, "é"])
@@ -250,6 +274,133 @@ def test_a_forked_child_is_refused_and_does_not_end_the_session(notes):
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert notes.first("SELECT pg_backend_pid()") == session
+
+
+def test_a_child_that_is_forked_before_the_commit_does_not_take_it_for_its_own(notes):
+    parent = os.getpid()
+    read, write = os.pipe()
+    told = ""
+    try:
+        with notes.writing():
+            notes._last = (1, "one")
+            notes.change("INSERT INTO notes VALUES (?, ?)", 1, "one")
+            child = os.fork()
+            if child == 0:
+                os.read(read, 1)  # until the parent has committed
+    except InputError as error:
+        told = str(error)
+    finally:
+        if os.getpid() != parent:
+            os._exit(0 if "forked" in told else 1)
+    os.write(write, b"x")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert notes.texts() == ["one"]
+    os.close(read)
+    os.close(write)
+
+
+def test_an_interrupt_at_any_line_leaves_it_usable(notes):
+    lines = interrupted(notes, at=0)
+    assert lines > 20
+    for line in range(1, lines + 1):
+        interrupted(notes, at=line)
+        notes.texts()
+
+
+def interrupted(notes, at):
+    """Read, and be interrupted at a line of the storage; return how many lines there are."""
+    seen = 0
+
+    def trace(frame, event, _):
+        nonlocal seen
+        if not frame.f_code.co_filename.endswith("storage/postgres.py"):
+            return None
+        if event == "line":
+            seen += 1
+            if seen == at:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with suppress(KeyboardInterrupt):
+            notes.texts()
+    finally:
+        sys.settrace(before)
+    return seen
+
+
+# Standbys
+
+
+@pytest.fixture
+def standby_missing(postgres_server):
+    """A server that waits for a standby which is not there."""
+    local = "SET synchronous_commit = local"
+    name = "ALTER SYSTEM SET synchronous_standby_names = 'nowhere'"
+    postgres_server.execute(name, "SELECT pg_reload_conf()")
+    yield
+    name = "ALTER SYSTEM RESET synchronous_standby_names"
+    postgres_server.execute(local, name, "SELECT pg_reload_conf()")
+
+
+def end_wait(server, how):
+    """End the wait for a standby, once there is one: by pg_cancel_backend, for example."""
+    local = "SET synchronous_commit = local"
+    query = f"SELECT {how}(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    deadline = time.monotonic() + 10
+    while not server.execute(local, query):
+        assert time.monotonic() < deadline, "no one waits for the standby"
+        time.sleep(0.05)
+
+
+def in_thread(act):
+    """Run something in a thread; `join` on what is returned, then see what it left."""
+    left = []
+
+    def run():
+        try:
+            left.append(act())
+        except InputError as error:
+            left.append(str(error))
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    return thread, left
+
+
+def test_a_change_that_no_standby_confirms_is_not_taken_for_safe(
+    postgres_server, notes, standby_missing
+):
+    thread, left = in_thread(lambda: notes.add(1, "one"))
+    end_wait(postgres_server, "pg_cancel_backend")
+    thread.join(10)
+    assert "was changed, but the server warns: canceling wait for sync" in left[0]
+
+
+def test_no_default_of_a_role_hides_that_a_standby_has_not_confirmed(
+    postgres_server, address, standby_missing
+):
+    silent = f"{address.uri}?options=-cclient_min_messages%3Derror"
+    notes = Notebook(read_address(silent), wait_seconds=5)
+    thread, left = in_thread(lambda: notes.add(1, "one"))
+    end_wait(postgres_server, "pg_cancel_backend")
+    thread.join(10)
+    notes.close()
+    assert "but the server warns" in left[0]
+
+
+def test_a_commit_that_is_looked_up_waits_for_the_standby_again(
+    postgres_server, notes, standby_missing
+):
+    thread, left = in_thread(lambda: notes.add(1, "one"))
+    end_wait(postgres_server, "pg_terminate_backend")
+    time.sleep(0.5)  # it connects again and finds what it wrote
+    end_wait(postgres_server, "pg_cancel_backend")
+    thread.join(10)
+    assert "was changed, but the server warns: canceling wait for sync" in left[0]
+    assert notes.texts() == ["one"]
 
 
 # Lost connections

@@ -17,7 +17,13 @@ from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 
-from dpublish.errors import InvalidParameter, LedgerExposed, LedgerTampered, LedgerUnavailable
+from dpublish.errors import (
+    InvalidParameter,
+    LedgerExposed,
+    LedgerTampered,
+    LedgerUnavailable,
+    LedgerUncertain,
+)
 from dpublish.ledger import chain
 from dpublish.ledger.account import Account, GrantStatus, LevelStatus, Status
 from dpublish.ledger.anchor import Anchor, AnchorBehind, Trail
@@ -106,6 +112,8 @@ class Ledger:
             Anchor(Path(body.anchor)).create(first.hash, first)
         try:
             create_store(path, first, writers=writers, readers=readers)
+        except LedgerUncertain:  # a ledger that stands needs its anchor
+            raise
         except BaseException:
             if isinstance(body.anchor, str):
                 Path(body.anchor).unlink(missing_ok=True)

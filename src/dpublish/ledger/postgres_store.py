@@ -10,6 +10,7 @@ with it; the other states totals that `verify` adds up again.
 The role of those who grant may insert entries and fingerprints and read.  It may update, delete
 or truncate nothing: the head is moved by a trigger that runs with the owner's rights, and only
 onto an entry that is there.  Datasets, caps, anchors and moves are entered by the owner alone.
+A ledger that was moved takes no entry any more, whoever writes it.
 """
 
 from collections import Counter
@@ -17,8 +18,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from dpublish.errors import InvalidParameter, LedgerTampered, LedgerUnavailable
-from dpublish.ledger.chain import FORMAT, MOVED_FORMAT, ORIGIN, Entry
+from dpublish.errors import (
+    InvalidParameter,
+    LedgerTampered,
+    LedgerUnavailable,
+    LedgerUncertain,
+)
+from dpublish.ledger.chain import FORMAT, MOVED_FORMAT, ORIGIN, Continued, Entry, Moved
 from dpublish.ledger.store import INSERT_ENTRY, INSERT_FINGERPRINT, TABLES, Copied, LedgerStore
 from dpublish.storage.address import Address
 from dpublish.storage.postgres import PostgresDatabase, SchemaKind, load_driver
@@ -77,8 +83,13 @@ _FUNCTIONS = {
     IF NOT EXISTS (SELECT 1 FROM head WHERE NEW.number = entries + 1 AND NEW.previous = hash) THEN
         {_REFUSE};
     END IF;
-    IF NEW.kind NOT IN ('grant', 'publish') AND NOT EXISTS (SELECT 1 FROM pg_class
-            WHERE oid = TG_RELID AND pg_has_role(current_user, relowner, 'USAGE')) THEN
+    IF NEW.kind <> '{Continued.kind}' AND EXISTS (SELECT 1 FROM entries
+            WHERE number = NEW.number - 1 AND kind = '{Moved.kind}') THEN
+        RAISE EXCEPTION 'the ledger was moved' USING ERRCODE = 'restrict_violation';
+    END IF;
+    IF NEW.kind NOT IN ('grant', 'publish') AND NOT EXISTS (
+            SELECT 1 FROM pg_catalog.pg_class WHERE oid = TG_RELID AND
+            pg_catalog.pg_has_role(current_user, relowner, 'USAGE'::pg_catalog.text)) THEN
         RAISE EXCEPTION 'owner only' USING ERRCODE = 'insufficient_privilege';
     END IF;
     RETURN NEW;
@@ -167,7 +178,7 @@ SELECT 'trigger', tgname::text, concat_ws(' ', relname, tgtype, tgenabled, prona
         pronamespace = relnamespace, tgisinternal, tgqual IS NULL, tgnargs, tgattr = '')
     FROM relations JOIN pg_trigger ON tgrelid = relations.oid JOIN pg_proc ON tgfoid = pg_proc.oid
 UNION ALL
-SELECT 'function', proname::text, concat_ws(' ', lanname, prosecdef, pronargs,
+SELECT 'function', proname::text, concat_ws(' ', lanname, prosecdef, provolatile, pronargs,
         prorettype::regtype, proowner = nspowner,
         proconfig = ARRAY['search_path=' || quote_ident(nspname) || ', pg_temp'], prosrc)
     FROM space JOIN pg_proc ON pronamespace = space.oid JOIN pg_language AS l ON l.oid = prolang
@@ -195,7 +206,7 @@ def _expected_parts() -> Iterator[tuple[str, str, str]]:
             yield "index", name, "t t t t t t t 1 t t"
     for name, source in _FUNCTIONS.items():
         as_owner = "t" if name == _WITH_OWNERS_RIGHTS else "f"
-        yield "function", name, f"plpgsql {as_owner} 0 trigger t t {source}"
+        yield "function", name, f"plpgsql {as_owner} v 0 trigger t t {source}"
     for name, trigger in _TRIGGERS.items():
         yield "trigger", name, f"{trigger.table} {trigger.bits} A {trigger.function} t f t 0 t"
 
@@ -230,6 +241,7 @@ _LEDGER = SchemaKind(
     newest=MOVED_FORMAT,
     tables=tuple(_table_statements()),
     error=LedgerUnavailable,
+    uncertain=LedgerUncertain,
     tampered=LedgerTampered,
     advice={
         "42501": (
@@ -249,7 +261,7 @@ class PostgresStore(LedgerStore, PostgresDatabase):
 
     kind: ClassVar[SchemaKind] = _LEDGER
     entries_table = "entries"
-    body_contains = "strpos(body, ?) > 0"
+    body_contains = "pg_catalog.strpos(body, ?::pg_catalog.text) > 0"
 
     _parts: set[str] | None = None  # what this transaction has found changed
 
@@ -263,7 +275,14 @@ class PostgresStore(LedgerStore, PostgresDatabase):
             _insert_all(connection, [(first, None)])
             _grant_rights(connection, address, writers, readers)
 
-        _LEDGER.create(address, fill)
+        def stands(connection: "psycopg.Connection[Any]") -> bool:
+            query = "SELECT 1 FROM entries WHERE number = 1 AND hash = %s"
+            try:  # the hash has a salt, so that no other ledger begins with it
+                return connection.execute(query, (first.hash,)).fetchone() is not None
+            except load_driver().errors.UndefinedTable:
+                return False
+
+        _LEDGER.create(address, fill, stands)
 
     @staticmethod
     @contextmanager
@@ -285,7 +304,7 @@ class PostgresStore(LedgerStore, PostgresDatabase):
         Within one transaction the catalog is read once.
         """
         if self._parts is None:
-            found = Counter(self.rows(_PARTS, self.address.schema))
+            found = Counter(self.catalog_rows(_PARTS, self.address.schema))
             expected = Counter(_expected_parts())
             changed = (found - expected) + (expected - found)
             self._parts = {str(name) for _, name, *_ in changed}
@@ -307,7 +326,7 @@ class PostgresStore(LedgerStore, PostgresDatabase):
     def exposed(self) -> list[str]:
         """List which roles could write the ledger past its guards, by rights that were granted."""
         name = self.address.schema
-        return [_tell_right(name, *row) for row in self.rows(_RIGHTS, name, name, name)]
+        return [_tell_right(name, *row) for row in self.catalog_rows(_RIGHTS, name, name, name)]
 
     def _switch(self, names: Iterable[str], setting: str) -> None:
         for name in names:

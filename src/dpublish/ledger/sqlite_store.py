@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from dpublish.errors import LedgerTampered, LedgerUnavailable
-from dpublish.ledger.chain import FORMAT, MOVED_FORMAT, ORIGIN, Entry
+from dpublish.ledger.chain import FORMAT, MOVED_FORMAT, ORIGIN, Continued, Entry, Moved
 from dpublish.ledger.store import INSERT_ENTRY, INSERT_FINGERPRINT, Copied, LedgerStore
 from dpublish.storage.files import PARTIAL, others_may_write, require_writable, sync
 from dpublish.storage.sqlite import Database, FileKind, remove
@@ -45,6 +45,12 @@ _STATEMENTS = (
         for name, event in _GUARDS.items()
     ),
 )
+# Files of format 4 are without it; a program of an older version may still have one open when it
+# is moved.
+_CLOSE_MOVED = f"""CREATE TRIGGER IF NOT EXISTS moved_is_closed BEFORE INSERT ON entries
+    WHEN NEW.kind <> '{Continued.kind}' AND EXISTS (SELECT 1 FROM entries
+        WHERE number = NEW.number - 1 AND kind = '{Moved.kind}')
+    BEGIN SELECT RAISE(ABORT, 'the ledger was moved'); END"""
 _LEDGER = FileKind(
     noun="the ledger",
     content="a ledger",
@@ -89,15 +95,17 @@ class SqliteStore(LedgerStore, Database):
         _LEDGER.create(path.absolute(), lambda connection: _fill(connection, [(first, None)]))
 
     def mark_moved(self) -> None:
-        """Let programs that do not know of moves refuse the file."""
+        """Let programs that do not know of moves refuse the file, and it refuse their entries."""
         self.change(f"PRAGMA user_version = {MOVED_FORMAT}")
+        self.change(_CLOSE_MOVED)
 
     def changed_parts(self) -> set[str]:
         """Name the tables and triggers that are not those of a ledger.
 
         Whole rows are counted: a trigger may have a table's name, and must not hide behind it.
         """
-        found, expected = Counter(self.rows(_PARTS)), Counter(_expected_parts())
+        (version,) = self.first("PRAGMA user_version")
+        found, expected = Counter(self.rows(_PARTS)), Counter(_expected_parts(version))
         return {str(name) for _, name, *_ in (found - expected) + (expected - found)}
 
     def damage(self) -> list[str]:
@@ -126,6 +134,7 @@ class SqliteDraft:
 
         def write(connection: sqlite3.Connection) -> None:
             connection.execute(f"PRAGMA user_version = {MOVED_FORMAT}")
+            connection.execute(_CLOSE_MOVED)
             _fill(connection, entries)
 
         _LEDGER.create(draft, write)
@@ -150,10 +159,11 @@ def _fill(connection: sqlite3.Connection, entries: Iterable[Copied]) -> None:
 
 
 @cache
-def _expected_parts() -> tuple[tuple[object, ...], ...]:
+def _expected_parts(version: int) -> tuple[tuple[object, ...], ...]:
+    statements = _STATEMENTS if version < MOVED_FORMAT else (*_STATEMENTS, _CLOSE_MOVED)
     connection = sqlite3.connect(":memory:")
     try:
-        for statement in _STATEMENTS:
+        for statement in statements:
             connection.execute(statement)
         return tuple(connection.execute(_PARTS))
     finally:

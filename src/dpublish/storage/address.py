@@ -14,13 +14,15 @@ from pathlib import Path
 
 from dpublish.errors import InvalidParameter
 from dpublish.storage.files import printable
+from dpublish.storage.postgres_address import sets_secret
 
 SCHEMA = "dpublish"
 """The schema that an address means if it names none."""
 
 _SCHEME = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}", re.ASCII)  # what PostgreSQL keeps of a name
-_SECRETS = re.compile(r"[?&](?:ssl)?password=", re.IGNORECASE)
+_HOST = r"(?:[^@/?#]*@)?(?:\[[^\]/?#@]*\]|[^:\[\],@/?#]*)(?::[0-9]*)?"
+_HOSTS = re.compile(rf"{_HOST}(?:,{_HOST})*(?:[/?#]|$)")
 _TAKEN = ("public", "information_schema")
 
 
@@ -60,11 +62,16 @@ def read_address(text: str) -> Address:
     Address(uri='postgresql://localhost/books', schema='team')
     """
     rest = _SCHEME.sub("", text, count=1)
-    if re.search(r":[^@]*@", rest) or _SECRETS.search(rest):
+    if re.search(r":[^@]*@", rest) or sets_secret(rest):
         raise InvalidParameter(
             "the address holds a password, which lists of processes and logs would show: leave it "
             "out, and give it by PGPASSFILE, PGSERVICE or PGPASSWORD (an @ or : that belongs to a "
             "name is written %40 or %3A)"
+        )
+    if not _HOSTS.match(rest):  # what is taken for a port may be a password
+        raise InvalidParameter(
+            "the address is not postgresql://USER@HOST:PORT/DATABASE: the port is a number, and a "
+            "password is given by PGPASSFILE, PGSERVICE or PGPASSWORD"
         )
     where, mark, schema = rest.partition("#")
     if not where.isprintable() or " " in where:

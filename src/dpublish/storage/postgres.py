@@ -13,13 +13,14 @@ A connection that is lost before a transaction has begun is made anew.  One that
 a transaction has changed nothing.  One that is lost while it commits leaves open whether it did:
 then the lock is taken once more, which waits until the old transaction is over on the server,
 and `_stands` looks for what was written.  So the answer is final: what is not there then will
-never be.  If the server cannot be asked, the error says that it is unknown.
+never be.  What is there may not have reached the standbys yet, so another commit waits for them.
+If the server cannot be asked, the error says that it is unknown.
 """
 
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from types import ModuleType
@@ -41,8 +42,20 @@ _ADVICE = {
     "53100": "cannot be written: the server's disk is full, so nothing was changed",
     "57014": "is too slow: the server ended the statement (statement_timeout); nothing was changed",
 }
+_CREATE_SECONDS = 30
 _PAUSE = 0.1  # seconds between two attempts to reach the server again
 _IDLE_SECONDS = 60  # how long a process that hangs within a transaction may keep the lock
+_CATALOG = "SET LOCAL search_path = pg_catalog, pg_temp"
+"""Where nothing that others have made can stand in for the server's own functions."""
+_SCHEMA = """SELECT pg_catalog.obj_description(n.oid, 'pg_namespace'::pg_catalog.name),
+    pg_catalog.has_schema_privilege(n.oid, 'USAGE'::pg_catalog.text)
+FROM pg_catalog.pg_namespace AS n
+WHERE n.nspname OPERATOR(pg_catalog.=) %s::pg_catalog.name"""
+# It writes to the log, so that its commit waits until the standbys have all that is before it.
+_MARK_LOG = (
+    "SELECT pg_catalog.pg_logical_emit_message("
+    "true, 'dpublish'::pg_catalog.text, ''::pg_catalog.text)"
+)
 _STRICTEST = "CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply'"
 _DURABLE = {"fsync": "on", "full_page_writes": "on", "session_replication_role": "origin"}
 """What a server must have set; without them a crash may lose commits, or triggers do not run."""
@@ -61,6 +74,7 @@ class SchemaKind:
         tables: The statements that make its tables and triggers; `{schema}` is the schema's name.
         error: The error for a database that cannot be used.
         newest: The newest version that this version of dpublish reads; `format` if None.
+        uncertain: The error for a change that may stand or be lost; `error` if None.
         tampered: The error for a change that the tables refuse.
         advice: What to say, by SQLSTATE, instead of the usual advice.
         look: How to find out what stands, where the outcome of a change is unknown.
@@ -75,6 +89,7 @@ class SchemaKind:
     tables: tuple[str, ...]
     error: type[DPublishError]
     newest: int | None = None
+    uncertain: type[DPublishError] | None = None
     tampered: type[DPublishError] | None = None
     advice: Mapping[str, str] = field(default_factory=dict)
     look: str = "look before you repeat it"
@@ -104,18 +119,33 @@ class SchemaKind:
         except driver.Error as error:
             raise self.explain(address, error) from (None if self.is_secret else error)
 
-    def create(self, address: Address, fill: Callable[["psycopg.Connection[Any]"], None]) -> None:
-        """Make a new schema whose tables hold what `fill` writes, at once or not at all."""
-        with self.explained(address), self.creating(address) as connection:
+    def create(
+        self,
+        address: Address,
+        fill: Callable[["psycopg.Connection[Any]"], None],
+        stands: Callable[["psycopg.Connection[Any]"], bool | None] = lambda _: None,
+    ) -> None:
+        """Make a new schema whose tables hold what `fill` writes, at once or not at all.
+
+        `stands` looks for it, in a new transaction, if the answer to the commit is lost; it
+        returns None if that cannot be told.
+        """
+        with self.explained(address), self.creating(address, stands) as connection:
             fill(connection)
 
     @contextmanager
-    def creating(self, address: Address) -> Iterator["psycopg.Connection[Any]"]:
+    def creating(
+        self,
+        address: Address,
+        stands: Callable[["psycopg.Connection[Any]"], bool | None] = lambda _: None,
+    ) -> Iterator["psycopg.Connection[Any]"]:
         """Make a new schema and its tables; committed when the block ends well."""
         driver = load_driver()
-        connection = connect(address, 30)
+        connection = connect(address, _CREATE_SECONDS)
+        warnings: list[str] = []
         try:
-            begun = connection.execute(begin_writing(address, 30))
+            hear_warnings(connection, warnings)
+            begun = connection.execute(begin_writing(address, _CREATE_SECONDS))
             _require_durable(begun, self, address)
             _require_utf8(connection, self, address)
             name = f'"{address.schema}"'
@@ -130,17 +160,89 @@ class SchemaKind:
             mark = f"COMMENT ON SCHEMA {name} IS '{self.mark} {self.format}'"
             connection.execute("; ".join((mark, *self.tables)).replace("{schema}", name))
             yield connection
-            connection.execute("COMMIT")
+            try:
+                self._commit_created(address, connection, stands, warnings)
+            except (KeyboardInterrupt, SystemExit) as stopped:
+                advice = f"was being made when it was interrupted: it may stand; {self.look}"
+                raise self.doubtful(address, advice) from stopped
         finally:
             connection.close()
 
+    def _commit_created(
+        self,
+        address: Address,
+        connection: "psycopg.Connection[Any]",
+        stands: Callable[["psycopg.Connection[Any]"], bool | None],
+        warnings: list[str],
+    ) -> None:
+        with ExitStack() as stack:
+
+            def begin_again() -> "psycopg.Connection[Any]":
+                again = _patiently(lambda: connect(address, _CREATE_SECONDS), _CREATE_SECONDS)
+                stack.callback(again.close)
+                hear_warnings(again, warnings)
+                again.execute(begin_writing(address, _CREATE_SECONDS))
+                return again
+
+            try:
+                self.commit(address, connection, warnings)
+            except load_driver().Error as error:
+                if not is_lost(error):
+                    raise
+                self.settle(address, begin_again, stands, warnings)
+
+    def commit(
+        self, address: Address, connection: "psycopg.Connection[Any]", warnings: list[str]
+    ) -> None:
+        """Commit, and refuse what the server took back or a standby did not confirm."""
+        warnings.clear()
+        done = connection.execute("COMMIT")
+        if done.statusmessage != "COMMIT":  # some statement had failed, so all is taken back
+            raise self.unusable(address, "was not changed: the transaction was broken off")
+        if warnings:  # a standby did not confirm, and waiting was ended
+            raise self.doubtful(
+                address,
+                f"was changed, but the server warns: {_one_line(warnings[0])}. What was "
+                f"written stands there and may be lost with that server; {self.look}",
+            )
+
+    def settle(
+        self,
+        address: Address,
+        begin_again: Callable[[], "psycopg.Connection[Any]"],
+        stands: Callable[["psycopg.Connection[Any]"], bool | None],
+        warnings: list[str],
+    ) -> None:
+        """Find out whether a commit whose answer was lost was carried out."""
+        driver = load_driver()
+        answer = None
+        with suppress(driver.Error, DPublishError):
+            connection = begin_again()  # waits until the old transaction is over
+            found = stands(connection)
+            if found:
+                connection.execute(_MARK_LOG)
+            answer = found
+        if answer is False:
+            raise self.unusable(
+                address, "was not changed: the connection was lost before that; repeat the command"
+            )
+        with suppress(driver.Error):
+            if answer:
+                self.commit(address, connection, warnings)
+                return
+        raise self.doubtful(
+            address,
+            "was being changed when the connection was lost, and could not be asked again: "
+            f"the change may stand or not, and nothing was done with it; {self.look}",
+        )
+
+    def doubtful(self, address: Address, advice: str) -> DPublishError:
+        """Build the error for a change that may stand or be lost."""
+        return (self.uncertain or self.error)(f"{self.noun} {address.shown} {advice}")
+
     def require_kind(self, address: Address, connection: "psycopg.Connection[Any]") -> int:
         """Refuse a schema that is something else, or of a format that is not known."""
-        row = connection.execute(
-            "SELECT obj_description(oid, 'pg_namespace'), has_schema_privilege(oid, 'USAGE') "
-            "FROM pg_namespace WHERE nspname = %s",
-            (address.schema,),
-        ).fetchone()
+        row = find_schema(address, connection)
         if row is None:
             raise self.unusable(address, f"does not exist; `{self.maker}` makes one")
         mark, _, version = str(row[0]).rpartition(" ")
@@ -233,6 +335,21 @@ class PostgresDatabase(OpenDatabase):
             with self.reading():
                 return iter(self._execute(statement, values).fetchall())
 
+    def catalog_rows(self, statement: str, *values: object) -> list[Any]:
+        """Read rows of the server's catalog.
+
+        Meanwhile neither a function of this schema stands in for the server's own, nor does a
+        default of the role change how names are written.
+        """
+        with self._lock:
+            if not self._is_in_use:
+                with self.reading():
+                    return self.catalog_rows(statement, *values)
+        self._connection.execute(f"{_CATALOG}; SET LOCAL quote_all_identifiers = off")
+        found = self._execute(statement, values).fetchall()
+        self._connection.execute(_search(self.address))
+        return found
+
     def change(self, statement: str, *values: object) -> int:
         """Change something within a transaction that is open; return how many rows changed."""
         return self._execute(statement, values).rowcount
@@ -254,8 +371,7 @@ class PostgresDatabase(OpenDatabase):
         with self._lock, self.explained():
             if self._is_in_use:  # a clock, say, that looks into the ledger
                 raise self.unusable("is in use: it cannot be used while it is changed")
-            if self._process != os.getpid():
-                raise self.unusable("was opened before this process was forked; open it again")
+            self._require_own_process()
             if self._is_closed:
                 raise self.unusable("was closed; open it again")
             yield
@@ -263,14 +379,17 @@ class PostgresDatabase(OpenDatabase):
     @contextmanager
     def _transaction(self, begin: str, *, writes: bool = False) -> Iterator[None]:
         try:
-            self._is_in_use = True
-            self._begin(begin, writes=writes)
-            self._begun()
-            yield
-            self._commit(writes=writes)
-            self._committed()
+            try:
+                self._is_in_use = True
+                self._begin(begin, writes=writes)
+                self._begun()
+                yield
+                self._commit(writes=writes)
+                self._committed()
+            finally:
+                self._is_in_use = False
         finally:
-            self._is_in_use = False
+            self._is_in_use = False  # an interrupt may have come before the line above
             self._roll_back()
 
     def _begin(self, begin: str, *, writes: bool) -> None:
@@ -287,70 +406,45 @@ class PostgresDatabase(OpenDatabase):
             _require_durable(begun, self.kind, self.address)
 
     def _commit(self, *, writes: bool) -> None:
-        self._warnings.clear()
+        self._require_own_process()  # a child would find what its parent has committed
         try:
-            done = self._connection.execute("COMMIT")
+            heard = self._warnings if writes else []
+            self.kind.commit(self.address, self._connection, heard)
         except load_driver().Error as error:
             if not self._is_lost(error):
                 raise
             if writes:
                 self._settle()
-            return
-        if done.statusmessage != "COMMIT":  # some statement had failed, so all is taken back
-            raise self.unusable("was not changed: the transaction was broken off")
-        if writes and self._warnings:  # a standby did not confirm, and waiting was ended
-            raise self.unusable(
-                f"was changed, but the server warns: {_one_line(self._warnings[0])}. What was "
-                f"written stands there and may be lost with that server; {self.kind.look}"
-            )
 
     def _settle(self) -> None:
         """Find out whether a commit whose answer was lost was carried out."""
-        begin = begin_writing(self.address, self._wait_seconds)
-        stands = None
-        with suppress(load_driver().Error, DPublishError):
+
+        def begin_again() -> "psycopg.Connection[Any]":
             self._reconnect()
-            self._begin(begin, writes=True)  # waits until the old transaction is over
-            stands = self._stands()
-            self._roll_back()
-        if stands is None:
-            raise self.unusable(
-                "was being changed when the connection was lost, and could not be asked again: "
-                f"the change may stand or not, and nothing was done with it; {self.kind.look}"
-            )
-        if not stands:
-            raise self.unusable(
-                "was not changed: the connection was lost before that; repeat the command"
-            )
+            self._begin(begin_writing(self.address, self._wait_seconds), writes=True)
+            return self._connection
+
+        self.kind.settle(self.address, begin_again, lambda _: self._stands(), self._warnings)
+
+    def _require_own_process(self) -> None:
+        if self._process != os.getpid():
+            raise self.unusable("was opened before this process was forked; open it again")
 
     def _open(self) -> "psycopg.Connection[Any]":
         connection = connect(self.address, self._wait_seconds)
         try:
-            connection.add_notice_handler(self._hear)
+            hear_warnings(connection, self._warnings)
             self.kind.require_kind(self.address, connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _hear(self, notice: "psycopg.errors.Diagnostic") -> None:
-        if notice.severity_nonlocalized == "WARNING":
-            self._warnings.append(notice.message_primary or "")
-
     def _reconnect(self) -> None:
         """Connect anew, patiently: the server may be starting again."""
-        deadline = time.monotonic() + self._wait_seconds
-        while True:
-            try:
-                connection = self._open()
-            except load_driver().OperationalError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(_PAUSE)
-            else:
-                self._connection.close()
-                self._connection = connection
-                return
+        connection = _patiently(self._open, self._wait_seconds)
+        self._connection.close()
+        self._connection = connection
 
     def _is_lost(self, error: "psycopg.Error") -> bool:
         return bool(self._connection.closed) or is_lost(error)
@@ -409,6 +503,29 @@ def connect(address: Address, wait_seconds: float) -> "psycopg.Connection[Any]":
     )
 
 
+def hear_warnings(connection: "psycopg.Connection[Any]", warnings: list[str]) -> None:
+    """Note what the server warns of from now on."""
+
+    def hear(notice: "psycopg.errors.Diagnostic") -> None:
+        if notice.severity_nonlocalized == "WARNING":
+            warnings.append(notice.message_primary or "")
+
+    connection.add_notice_handler(hear)
+
+
+def find_schema(
+    address: Address, connection: "psycopg.Connection[Any]"
+) -> tuple[str | None, bool] | None:
+    """Read the comment on a schema, and whether it may be used; None if there is none.
+
+    The session's own search path may hold functions of others, which would run with our rights.
+    """
+    connection.execute(f"BEGIN READ ONLY; {_CATALOG}")
+    row: tuple[str | None, bool] | None = connection.execute(_SCHEMA, (address.schema,)).fetchone()
+    connection.execute("ROLLBACK")
+    return row
+
+
 def begin_reading(address: Address) -> str:
     """Write what begins a transaction that sees one moment."""
     return f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_search(address)}"
@@ -420,6 +537,7 @@ def begin_changing(address: Address, wait_seconds: float) -> str:
     idle = 1000 * _IDLE_SECONDS
     return (
         f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {_search(address)}; "
+        "SET LOCAL client_min_messages = warning; "  # a standby that does not confirm is told so
         f"SET LOCAL lock_timeout = {wait}; "
         f"SET LOCAL idle_in_transaction_session_timeout = {idle}"
     )
@@ -429,9 +547,9 @@ def begin_writing(address: Address, wait_seconds: float) -> str:
     """Write what begins a transaction that alone may change the schema."""
     settings = ", ".join(f"current_setting('{name}')" for name in _DURABLE)
     return (
-        f"{begin_changing(address, wait_seconds)}; "
+        f"{begin_changing(address, wait_seconds)}; {_CATALOG}; "
         f"SELECT set_config('synchronous_commit', {_STRICTEST} ELSE 'on' END, true); "
-        f"SELECT pg_advisory_xact_lock({lock_key(address)}); SELECT {settings}"
+        f"SELECT pg_advisory_xact_lock({lock_key(address)}); SELECT {settings}; {_search(address)}"
     )
 
 
@@ -451,6 +569,19 @@ def is_lost(error: "psycopg.Error") -> bool:
     )
 
 
+def _patiently(
+    open_connection: Callable[[], "psycopg.Connection[Any]"], wait_seconds: float
+) -> "psycopg.Connection[Any]":
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            return open_connection()
+        except load_driver().OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE)
+
+
 def _search(address: Address) -> str:
     # Temporary tables last: one that is named like ours must not hide it.
     return f'SET LOCAL search_path = "{address.schema}", pg_temp'
@@ -459,11 +590,13 @@ def _search(address: Address) -> str:
 def _require_durable(begun: "psycopg.Cursor[Any]", kind: SchemaKind, address: Address) -> None:
     """Refuse a server whose commits a crash may lose, or where triggers do not run.
 
-    `begun` is the answer to `begin_writing`, whose last statement asks for the settings.
+    `begun` is the answer to `begin_writing`, whose last SELECT asks for the settings.
     """
-    while begun.nextset():
-        pass
-    found = begun.fetchone() or ()
+    found: tuple[str, ...] = ()
+    while True:
+        found = (begun.fetchone() or ()) if begun.description else found
+        if not begun.nextset():
+            break
     for (name, needed), setting in zip(_DURABLE.items(), found, strict=True):
         if setting != needed:
             raise kind.unusable(
@@ -476,9 +609,8 @@ def _require_durable(begun: "psycopg.Cursor[Any]", kind: SchemaKind, address: Ad
 def _require_utf8(
     connection: "psycopg.Connection[Any]", kind: SchemaKind, address: Address
 ) -> None:
-    (encoding,) = connection.execute("SELECT current_setting('server_encoding')").fetchone() or (
-        "",
-    )
+    asked = "SELECT pg_catalog.current_setting('server_encoding'::pg_catalog.text)"
+    (encoding,) = connection.execute(asked).fetchone() or ("",)
     if encoding != "UTF8":
         raise kind.unusable(
             address, f"cannot be created: the database's encoding is {encoding}; make one in UTF8"

@@ -26,7 +26,7 @@ _ADDRESS = re.compile(
     r"(?:\?(?P<settings>[^#\s]*))?"
 )
 _PASSWORD = re.compile(r"postgres(?:ql)?://[^/?#@]*:[^?#]*@")
-_PASSWORD_SETTINGS = {"password", "sslpassword"}
+_SECRET_SETTING = re.compile(r"passw|secret|scram_.*_key", re.IGNORECASE)
 
 _REFUSED = "the user or the password is not accepted, or the password has expired"
 _ADVICE_BY_STATE = {
@@ -68,6 +68,16 @@ def is_postgres(text: str) -> bool:
     return text.startswith(SCHEMES)
 
 
+def sets_secret(uri: str) -> bool:
+    """Check whether a setting of an address is a password or another secret, however written.
+
+    >>> sets_secret("postgresql://host/db?pass%77ord=x"), sets_secret("postgresql://host/db?user=x")
+    (True, False)
+    """
+    names = (part.partition("=")[0] for part in re.split("[?&]", uri)[1:])
+    return any(_SECRET_SETTING.search(unquote(name)) for name in names)
+
+
 @dataclass(frozen=True)
 class PostgresAddress:
     """The address of a database, without a password.
@@ -89,7 +99,7 @@ class PostgresAddress:
         """Take an address apart, and refuse one that holds a password; it is never quoted."""
         found = _ADDRESS.fullmatch(uri)
         settings = tuple(parse_qsl(found["settings"] or "", True)) if found else ()
-        if _PASSWORD.match(uri) or _PASSWORD_SETTINGS & {name for name, _ in settings}:
+        if _PASSWORD.match(uri) or sets_secret(uri):
             raise InvalidParameter(
                 "the address of a database must not hold a password, for other users of the "
                 f"machine see it in the list of processes; {PASSWORD_ADVICE}"

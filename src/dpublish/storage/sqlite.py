@@ -245,16 +245,19 @@ class Database(OpenDatabase):
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
         try:
-            self._is_in_use = True
-            if self._connection.in_transaction:  # an interrupt came between two lines of ours
-                self._connection.execute("ROLLBACK")
-            self._connection.execute(begin)
-            self._begun()
-            yield
-            self._connection.execute("COMMIT")
-            self._committed()
+            try:
+                self._is_in_use = True
+                if self._connection.in_transaction:  # an interrupt came between two lines of ours
+                    self._connection.execute("ROLLBACK")
+                self._connection.execute(begin)
+                self._begun()
+                yield
+                self._connection.execute("COMMIT")
+                self._committed()
+            finally:
+                self._is_in_use = False
         finally:
-            self._is_in_use = False
+            self._is_in_use = False  # an interrupt may have come before the line above
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 

@@ -25,6 +25,7 @@ from dpublish.storage.postgres import (
     SchemaKind,
     begin_changing,
     connect,
+    find_schema,
     load_driver,
 )
 
@@ -93,12 +94,9 @@ class StreamSchema(StreamStore, PostgresDatabase):
         with cls.kind.explained(address):
             connection = connect(address, 30)
             try:
-                found = connection.execute(
-                    "SELECT 1 FROM pg_namespace WHERE nspname = %s", (address.schema,)
-                ).fetchone()
+                return find_schema(address, connection) is not None
             finally:
                 connection.close()
-        return found is not None
 
     @classmethod
     def create(cls, address: Address, metadata: Mapping[str, Any]) -> None:
