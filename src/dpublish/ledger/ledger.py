@@ -18,7 +18,13 @@ from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 
-from dpublish.errors import InvalidParameter, LedgerExposed, LedgerTampered, LedgerUnavailable
+from dpublish.errors import (
+    GrantPublished,
+    InvalidParameter,
+    LedgerExposed,
+    LedgerTampered,
+    LedgerUnavailable,
+)
 from dpublish.ledger import chain
 from dpublish.ledger.account import Account, GrantStatus, LevelStatus, Status
 from dpublish.ledger.anchor import Anchor, AnchorBehind, Trail
@@ -40,6 +46,7 @@ from dpublish.ledger.store import (
     dataset_names,
     find_anchor,
     find_grant,
+    find_grants,
     find_move,
     hash_in,
     intact_head,
@@ -343,6 +350,7 @@ class Ledger:
         rng: RandomSource,
         fingerprint: str | None = None,
         all_have_levels: bool = False,
+        once: bool = False,
     ) -> Budget:
         """Debit `epsilon` for good and hand out the budget that it pays for.
 
@@ -353,15 +361,23 @@ class Ledger:
         computed from it.  `all_have_levels` is the owner's word, needed where the dataset has
         levels, that no record of the table is below the first of them.
 
+        `once` is for a start that may be repeated, by another process too, and whose `purpose`
+        is its own: a grant of this dataset with the same purpose, epsilon and notion is handed
+        out again instead of a second debit, and refused (`GrantPublished`) if something is
+        published for it.  Looking for it and debiting are one transaction.
+
         Privacy:
             All releases from `dataset` whose budgets come from this ledger are together
             cap-differentially private for the one change that they hide: by sequential
             composition, adaptive choices included, their epsilons add up, and the sum is
             compared with the cap under the write lock and made durable before the budget
             exists.  Where they hide a user within a window, that is true of every window.  A
-            refused grant costs nothing; an interrupted release stays paid.  Assumes that the
-            same people's rows are not released under another name or from another ledger, and
-            that the file is not set back to an older copy (see `verify`).
+            refused grant costs nothing; an interrupted release stays paid.  With `once` the
+            caller must know, as for `reopen`, that no row was read for the grant yet, or that
+            all that was drawn from it is lost; of those who get it one publishes, since the
+            ledger records one release a grant.  Assumes that the same people's rows are not
+            released under another name or from another ledger, and that the file is not set
+            back to an older copy (see `verify`).
         """
         amount = parse_amount(epsilon, "epsilon")
         if isinstance(hides, PersonalRecord):
@@ -375,6 +391,7 @@ class Ledger:
             rng=rng,
             fingerprint=fingerprint,
             all_have_levels=all_have_levels,
+            once=once,
         )
 
     def grant_levels(
@@ -425,7 +442,7 @@ class Ledger:
         with self._changing():
             account = self._require_account(grant.dataset)
             if self._require_grant(grant).release_id is not None:
-                raise InvalidParameter(f"what grant {grant.entry} paid for is published already")
+                raise _is_published(grant)
             if is_release_known(self._store, release_id):
                 raise InvalidParameter(f"a release with the id {release_id!r} is recorded already")
             body = chain.Published(
@@ -474,16 +491,7 @@ class Ledger:
             The grant was debited once.  The caller must know that no row was read for it yet, or
             that all that was drawn from it is lost.
         """
-        status = self.grant_status(grant)
-        if status.release_id is not None:
-            raise InvalidParameter(f"what grant {grant.entry} paid for is published already")
-        return Budget.granted(
-            status.epsilon,
-            status.purpose,
-            grant=Grant(grant.dataset, grant.entry, grant.entry_hash, status.time),
-            levels=status.levels or None,
-            hides=status.hides,
-        )
+        return _reopened(grant, self.grant_status(grant))
 
     def verify(
         self,
@@ -514,6 +522,7 @@ class Ledger:
         rng: RandomSource,
         fingerprint: str | None,
         all_have_levels: bool = False,
+        once: bool = False,
     ) -> Budget:
         require_text(purpose=purpose, fingerprint="none" if fingerprint is None else fingerprint)
         if not isinstance(hides, Neighbors):
@@ -523,6 +532,8 @@ class Ledger:
             for text in self._store.exposed():
                 warnings.warn(text, LedgerExposed, stacklevel=3)
             account = self._require_account(dataset)
+            if once and (known := self._find_same(dataset, epsilon, purpose, hides)) is not None:
+                return known
             require_same_levels(dataset, account, amounts)
             fix_notion(dataset, account, hides)
             require_word(dataset, account, by_level=bool(amounts), all_have_levels=all_have_levels)
@@ -539,6 +550,16 @@ class Ledger:
         paid_by = Grant(dataset, entry.number, entry.hash, entry.time)
         levels = amounts or None
         return Budget.granted(epsilon, purpose, grant=paid_by, levels=levels, hides=hides)
+
+    def _find_same(
+        self, dataset: str, epsilon: Fraction, purpose: str, hides: Neighbors
+    ) -> Budget | None:
+        """Find the grant that was asked for once, earlier or by another process."""
+        for status in find_grants(self._store, dataset, purpose):
+            if (status.epsilon, status.hides) == (epsilon, hides):
+                sealed = hash_in(self._store, status.entry) or ""
+                return _reopened(Grant(dataset, status.entry, sealed, status.time), status)
+        return None
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -635,6 +656,22 @@ class Ledger:
         if found is None:
             raise InvalidParameter("the grant is not one of this ledger's")
         return found
+
+
+def _reopened(grant: Grant, status: GrantStatus) -> Budget:
+    if status.release_id is not None:
+        raise _is_published(grant)
+    return Budget.granted(
+        status.epsilon,
+        status.purpose,
+        grant=Grant(grant.dataset, grant.entry, grant.entry_hash, status.time),
+        levels=status.levels or None,
+        hides=status.hides,
+    )
+
+
+def _is_published(grant: Grant) -> GrantPublished:
+    return GrantPublished(f"what grant {grant.entry} paid for is published already")
 
 
 def _move_to(target: Location) -> chain.Moved:

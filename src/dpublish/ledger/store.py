@@ -288,6 +288,15 @@ def find_grant(store: LedgerStore, grant: Grant) -> GrantStatus | None:
     return status
 
 
+def find_grants(store: LedgerStore, dataset: str, purpose: str) -> Iterator[GrantStatus]:
+    """Look up the grants of a dataset that were made for exactly this purpose."""
+    where = f"kind = 'grant' AND dataset = ? AND {store.body_contains}"
+    for entry in store.entries(where, dataset, f'"purpose":{json.dumps(purpose)}'):
+        status = find_grant(store, Grant(dataset, entry.number, entry.hash, entry.time))
+        if status is not None and status.purpose == purpose:
+            yield status
+
+
 def is_release_known(store: LedgerStore, release_id: str) -> bool:
     """Return whether some release was recorded under this id."""
     found = _published(store, f'"release_id":{json.dumps(release_id)},')
