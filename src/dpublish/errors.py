@@ -3,7 +3,8 @@
 DPublishError
 ├── InvalidParameter        a public setting is out of range (also a ValueError)      exit code 1
 │   ├── InvalidSchema       the schema file is incomplete or contradicts itself
-│   └── InvalidQuery        a query that the release cannot answer
+│   ├── InvalidQuery        a query that the release cannot answer
+│   └── GrantPublished      what a grant paid for is published already
 ├── BudgetError             budget was asked for that is not there                    exit code 2
 │   ├── BudgetAlreadyUsed   a budget was split or spent twice
 │   └── BudgetExhausted     the ledger has no allowance left for this dataset
@@ -43,6 +44,10 @@ class InvalidSchema(InvalidParameter):
 
 class InvalidQuery(InvalidParameter):
     """A query that the release cannot answer."""
+
+
+class GrantPublished(InvalidParameter):
+    """What a grant of the ledger paid for is published already."""
 
 
 class BudgetError(DPublishError):

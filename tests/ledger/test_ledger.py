@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpublish.errors import BudgetExhausted, InvalidParameter
+from dpublish.errors import BudgetExhausted, GrantPublished, InvalidParameter
 from dpublish.ledger.chain import Entry, Granted
 from dpublish.ledger.ledger import Ledger
 from dpublish.privacy.budget import Grant
-from dpublish.privacy.neighbors import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit
 from dpublish.randomness import SystemSource, secure, seeded
 from ledger.ledger_backends import files_only
 
@@ -245,6 +245,25 @@ def test_a_grant_is_opened_again_until_it_is_published(ledger):
     ledger.publish(first.grant, "id-1", "hash-1")
     with pytest.raises(InvalidParameter, match="is published already"):
         ledger.reopen(first.grant)
+
+
+def ask_once(ledger, **changes):
+    asked = {"epsilon": "0.1", "purpose": "start 1", "hides": AddRemoveRecord(), "rng": secure()}
+    return ledger.grant("census", once=True, **asked | changes)
+
+
+def test_what_is_asked_for_once_is_debited_once_and_refused_when_it_is_published(ledger):
+    first, again = ask_once(ledger), ask_once(ledger)
+    assert (again.grant, again.epsilon, again.hides) == (first.grant, first.epsilon, first.hides)
+    assert ledger.status("census").spent == Fraction(1, 10)
+    others = [{"epsilon": "0.2"}, {"purpose": "start 11"}, {"purpose": 'a "start 1'}]
+    assert len({ask_once(ledger, **other).grant.entry for other in others}) == len(others)
+    with pytest.raises(InvalidParameter, match="do not add up"):
+        ask_once(ledger, hides=AddRemoveUnit("person"))
+    ledger.publish(first.grant, "id-1", "hash-1")
+    with pytest.raises(GrantPublished, match="is published already"):
+        ask_once(ledger)
+    assert ledger.status("census").spent == Fraction(5, 10)
 
 
 def statuses(ledger):

@@ -5,9 +5,10 @@ import sqlite3
 from contextlib import closing
 from fractions import Fraction
 
+import psycopg
 import pytest
 
-from dpublish.errors import InvalidParameter, LedgerTampered, LedgerUnavailable
+from dpublish.errors import BudgetExhausted, InvalidParameter, LedgerTampered, LedgerUnavailable
 from dpublish.ledger import chain
 from dpublish.ledger.anchor import Anchor
 from dpublish.ledger.chain import MOVED_FORMAT
@@ -232,22 +233,85 @@ def test_whenever_a_move_is_killed_at_most_one_ledger_grants(ways, moment, tmp_p
         assert ledger.status("census").spent == Fraction(2 + len(granting), 10)
 
 
-def test_a_target_that_was_lost_is_not_made_again_without_what_it_granted(tmp_path):
-    source, target = tmp_path / "old.db", tmp_path / "new.db"
-    with Ledger.create(source, anchor=tmp_path / "anchor") as ledger:
+def set_aside(path):
+    """Take a ledger away from where it is, as if it was lost; return where it is then."""
+    if not is_address(path):
+        return path.rename(path.with_name("aside.db"))
+    uri, schema = path.split("#")
+    with psycopg.connect(uri, autocommit=True) as connection:
+        connection.execute(f"ALTER SCHEMA {schema} RENAME TO {schema}_aside")
+    return f"{path}_aside"
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_target_that_is_gone_is_never_made_a_second_time(ways, is_killed, monkeypatch):
+    source, target = ways
+    with Ledger.create(source) as ledger:
         ledger.add("census", cap="1")
+    if is_killed:  # when the target is complete, and the source does not know it
+        with monkeypatch.context() as patch:
+            patch.setattr("dpublish.ledger.ledger.note_continued", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                move(source, target)
     move(source, target)
-    grant(target)
-    target.unlink()
-    with pytest.raises(LedgerTampered, match=r"(is|are) gone"):
+    grant(target, "1")
+    aside = set_aside(target)
+    with pytest.raises(LedgerUnavailable, match=r"does not exist; if .* restore it from a backup"):
         move(source, target)
-    assert not target.exists()
+    with pytest.raises(LedgerUnavailable, match="does not exist"):
+        Ledger(target)
+    assert verify(source).is_intact
+    Ledger.create(target).close()
+    with pytest.raises(LedgerUnavailable, match="but another ledger is there"):
+        move(source, target)
+    assert not can_grant(source)
+    refused = LedgerTampered if is_address(target) else BudgetExhausted  # for a renamed schema
+    assert not can_grant(aside, refused)
 
 
-def can_grant(path):
+def test_a_target_is_known_by_all_of_its_address(tmp_path, postgres_server):
+    source = tmp_path / "old.db"
+    make_honest(source)
+    where = f"postgresql://?host=127.0.0.1&port={postgres_server.port}&user=dpublish_owner"
+    with postgres_server.database() as one, postgres_server.database() as other:
+        move(source, f"{where}&dbname={one}")
+        with pytest.raises(LedgerUnavailable, match=r"is closed: .*name that one, written as"):
+            move(source, f"{where}&dbname={other}")
+        with pytest.raises(LedgerUnavailable, match="does not exist"):
+            Ledger(f"{where}&dbname={other}")
+        move(source, f"{where}&dbname={one}")
+    assert other not in str(read(source))
+
+
+def test_what_a_closed_ledger_remembers_is_neither_edited_nor_copied(tmp_path):
+    source, target = tmp_path / "old.db", tmp_path / "new.db"
+    make_honest(source)
+    move(source, target)
+    for path, count in ((source, 1), (target, 0)):
+        connection = sqlite3.connect(path)
+        found = connection.execute("SELECT entry FROM fingerprints WHERE fingerprint = 'complete'")
+        assert len(found.fetchall()) == count
+        connection.close()
+    connection = sqlite3.connect(source)
+    (guard,) = connection.execute(
+        "SELECT sql FROM sqlite_master WHERE name = 'fingerprint_is_final'"
+    ).fetchone()
+    connection.execute("DROP TRIGGER fingerprint_is_final")
+    connection.execute("UPDATE fingerprints SET seal = '0' WHERE fingerprint = 'complete'")
+    connection.execute(guard)
+    connection.commit()
+    connection.close()
+    assert verify(source).problems == ("entry 9: its fingerprint was added, removed or edited",)
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def can_grant(path, refusal=LedgerUnavailable):
     try:
         grant(path)
-    except LedgerUnavailable:
+    except refusal:
         return False
     return True
 

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import warnings
 from fractions import Fraction
 
 import psycopg
@@ -24,7 +25,11 @@ from ledger.ledger_backends import servers_only
 from ledger.ledger_forgery import make_honest, read, verify, write
 from postgres_proxy import AFTER, BEFORE, LATE, proxied
 
-pytestmark = servers_only
+# Many tests grant as the owner, where others are writers, too; one of them is about that.
+pytestmark = [
+    servers_only,
+    pytest.mark.filterwarnings("ignore:dpublish_owner, as whom you are connected"),
+]
 
 WRITER, READER, STRANGER = "team_writer", "team_reader", "team_stranger"
 
@@ -68,6 +73,7 @@ def books(path, roles):
     """A ledger that a team uses in three roles."""
     with Ledger.create(path, writers=[WRITER], readers=[READER]) as ledger:
         ledger.add("census", cap="1")
+    with Ledger(as_role(path, WRITER)) as ledger:
         grant(ledger, fingerprint="f")
     return path
 
@@ -181,13 +187,43 @@ def test_roles_are_those_of_the_server(path, tmp_path):
         (f"GRANT UPDATE (body) ON entries TO {STRANGER}", f"{STRANGER} has the right UPDATE on ta"),
         ("GRANT TRUNCATE ON head TO PUBLIC", "PUBLIC has the right TRUNCATE on table head"),
         ("GRANT SELECT ON fingerprints TO PUBLIC", "PUBLIC has the right SELECT on table fingerp"),
+        (f"GRANT EXECUTE ON FUNCTION head_moves() TO {STRANGER}", f"{STRANGER} may use a function"),
     ],
 )
 def test_rights_that_go_too_far_are_told_at_every_grant(books, statement, told):
     assert verify(books).warnings == ()
     sql(books, statement)
     assert verify(books).warnings[0].startswith(told)
+    with Ledger(as_role(books, WRITER)) as ledger, pytest.warns(LedgerExposed, match=told):
+        grant(ledger)
+
+
+def test_whoever_may_act_as_the_owner_is_told(path, roles):
+    address = read_address(path)
+    group, member = "team_owner", "team_member"
+    sql(
+        path,
+        f"CREATE ROLE {group} LOGIN",
+        f"CREATE ROLE {member} LOGIN",
+        f"GRANT CREATE ON DATABASE {address.uri.rpartition('/')[2]} TO {group}",
+    )
+    Ledger.create(as_role(path, group), writers=[WRITER]).close()
+    assert verify(path).warnings == ()
+    sql(path, f"GRANT {group} TO {member}")
+    told = f"{member} may act as {group}, who owns the ledger: REVOKE {group} FROM {member}"
+    assert verify(path).warnings == (told,)
+    sql(path, f"REVOKE {group} FROM {member}")
+    assert verify(path).warnings == ()
+
+
+def test_an_owner_who_grants_where_others_are_writers_is_told(books):
+    told = "dpublish_owner, as whom you are connected, owns the ledger or is a superuser"
     with Ledger(books) as ledger, pytest.warns(LedgerExposed, match=told):
+        grant(ledger)
+    assert verify(books).warnings == ()  # that is the owner's to do
+    sql(books, f"REVOKE INSERT ON entries FROM {WRITER}")
+    with Ledger(books) as ledger, warnings.catch_warnings():
+        warnings.simplefilter("error")
         grant(ledger)
 
 

@@ -349,7 +349,7 @@ def end_wait(server, how):
     """End the wait for a standby, once there is one: by pg_cancel_backend, for example."""
     local = "SET synchronous_commit = local"
     query = f"SELECT {how}(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not server.execute(local, query):
         assert time.monotonic() < deadline, "no one waits for the standby"
         time.sleep(0.05)

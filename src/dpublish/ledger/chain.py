@@ -103,10 +103,14 @@ class Anchored(Body, frozen=True, kw_only=True):
 
 
 class Moved(Body, frozen=True, kw_only=True):
-    """The ledger was closed, to go on at `to`; nothing follows this entry here."""
+    """The ledger was closed, to go on at `to`; nothing follows this entry here.
+
+    `to` is for people and leaves out how to connect; `target` is the hash of all of it.
+    """
 
     kind = "move"
     to: str
+    target: str
 
 
 class Continued(Body, frozen=True, kw_only=True):

@@ -11,13 +11,15 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 
 from dpublish.errors import (
+    GrantPublished,
     InvalidParameter,
     LedgerExposed,
     LedgerTampered,
@@ -45,11 +47,14 @@ from dpublish.ledger.store import (
     dataset_names,
     find_anchor,
     find_grant,
+    find_grants,
     find_move,
     hash_in,
     intact_head,
+    is_continued,
     is_release_known,
     lost_anchors,
+    note_continued,
     origin_of,
     require_account,
     tampered,
@@ -187,35 +192,72 @@ class Ledger:
 
         Two ledgers that both grant would overspend together.  So this one is closed first, by an
         entry that is part of the chain, and the other one begins with it.  After a kill in
-        between neither grants; the same call again makes the other one.
+        between neither grants; the same call again makes the other one.  Once the other one is
+        complete, this one remembers it: whoever repeats the call then has it looked for, and it
+        is never made a second time.
         """
-        to = shown_location(whole_location(target))
-        require_text(target=to)
+        move = _move_to(target)
         if problems := self.verify().problems:
             raise tampered(problems[0])
         with self._store.reading():
-            known = find_move(self._store)
-        if known is not None and known[1].to != to:
+            known, is_done = find_move(self._store), is_continued(self._store)
+        if known is not None and known[1].target != move.target:
             raise LedgerUnavailable(
-                f"the ledger {self._store.shown} is closed: {tell_move(*known)}; name that one"
+                f"the ledger {self._store.shown} is closed: {tell_move(*known)}; name that one, "
+                "written as it was then"
             )
+        if is_done:
+            self._require_continued_at(target)
+            return
         try:
-            with drafting(target, writers=writers, readers=readers) as draft:
-                if known is None:
-                    self._close_for(to)
-                confirm = self._continue_in(draft)
+            confirm = self._make(target, None if known else move, writers, readers)
         except LedgerUnavailable as error:
             if known is not None and self._is_continued_at(target):
-                return  # the call that closed this ledger had come that far
+                self._note_continued()  # the call that closed this ledger had come that far
+                return
             if known is not None or self._is_closed:
                 error.add_note(f"{self._store.shown} is closed by now: repeat the command")
             raise
         confirm()
 
-    def _close_for(self, to: str) -> None:
+    def _make(
+        self,
+        target: Location,
+        move: chain.Moved | None,
+        writers: Sequence[str],
+        readers: Sequence[str],
+    ) -> Callable[[], None]:
+        """Close this ledger, unless that was done, and make the other one, once."""
+        with ExitStack() as drafted:
+            draft = drafted.enter_context(drafting(target, writers=writers, readers=readers))
+            if move is not None:
+                self._close_for(move)
+            with self._store.writing():  # no other call that repeats the move comes in between
+                if is_continued(self._store):
+                    raise LedgerUnavailable("another process has made that ledger meanwhile")
+                confirm = self._continue_in(draft)
+                drafted.close()  # from here on the other one grants
+                note_continued(self._store)
+        self._require_noted()
+        return confirm
+
+    def _close_for(self, move: chain.Moved) -> None:
         with self._changing():
-            self._append("", chain.Moved(to=to))
+            self._append("", move)
             self._store.mark_moved()
+
+    def _note_continued(self) -> None:
+        with self._store.writing():
+            note_continued(self._store)
+        self._require_noted()
+
+    def _require_noted(self) -> None:
+        """Look whether the note stands: its commit leaves no entry by which it is recognized."""
+        with self._store.reading():
+            if not is_continued(self._store):
+                raise LedgerUnavailable(
+                    f"the ledger {self._store.shown} could not note that it goes on elsewhere"
+                )
 
     @property
     def _is_closed(self) -> bool:
@@ -224,12 +266,11 @@ class Ledger:
 
     def _continue_in(self, draft: Draft) -> Callable[[], None]:
         """Write all entries to a new ledger, and that it goes on there; tell the anchor, too."""
-        with self._store.reading():
-            head = intact_head(self._store)
-            anchor = self._find_anchor(head)
-            if anchor is not None:
-                self._catch_up(anchor, head)
-            entries, fingerprints = tuple(self._store.entries()), self._store.fingerprints()
+        head = intact_head(self._store)
+        anchor = self._find_anchor(head)
+        if anchor is not None:
+            self._catch_up(anchor, head)
+        entries, fingerprints = tuple(self._store.entries()), self._store.fingerprints()
         body = chain.Continued(source=self._store.shown)
         entry = chain.seal(head.entries + 1, stamp(self._clock), "", body, head.hash)
         if anchor is not None:
@@ -239,11 +280,29 @@ class Ledger:
         return lambda: None if anchor is None else self._confirm(anchor, entry)
 
     def _is_continued_at(self, target: Location) -> bool:
+        try:
+            self._require_continued_at(target)
+        except LedgerUnavailable:
+            return False
+        return True
+
+    def _require_continued_at(self, target: Location) -> None:
+        """Refuse a target at which there is no ledger that begins with all entries of this one."""
         with self._store.reading():
             entries = tuple(self._store.entries())
-        with closing(open_store(target, 30)) as other, other.reading():
-            found = tuple(other.entries("number <= ?", len(entries) + 1))
-        return found[:-1] == entries and found[-1].kind == chain.Continued.kind
+        problem = "another ledger is there"
+        try:
+            with closing(open_store(target, 30)) as other, other.reading():
+                found = tuple(other.entries("number <= ?", len(entries) + 1))
+            if found[:-1] == entries and found[-1].kind == chain.Continued.kind:
+                return
+        except LedgerUnavailable as error:
+            problem = str(error).partition(";")[0]  # without the advice to make a new one
+        raise LedgerUnavailable(
+            f"the ledger {self._store.shown} was moved to {shown_location(target)}, but {problem}; "
+            "if that one is gone, restore it from a backup: it is the ledger now, it has granted "
+            "since, and it is not made again"
+        )
 
     @property
     def anchor(self) -> Path | None:
@@ -294,6 +353,7 @@ class Ledger:
         rng: RandomSource,
         fingerprint: str | None = None,
         all_have_levels: bool = False,
+        once: bool = False,
     ) -> Budget:
         """Debit `epsilon` for good and hand out the budget that it pays for.
 
@@ -304,15 +364,23 @@ class Ledger:
         computed from it.  `all_have_levels` is the owner's word, needed where the dataset has
         levels, that no record of the table is below the first of them.
 
+        `once` is for a start that may be repeated, by another process too, and whose `purpose`
+        is its own: a grant of this dataset with the same purpose, epsilon and notion is handed
+        out again instead of a second debit, and refused (`GrantPublished`) if something is
+        published for it.  Looking for it and debiting are one transaction.
+
         Privacy:
             All releases from `dataset` whose budgets come from this ledger are together
             cap-differentially private for the one change that they hide: by sequential
             composition, adaptive choices included, their epsilons add up, and the sum is
             compared with the cap under the write lock and made durable before the budget
             exists.  Where they hide a user within a window, that is true of every window.  A
-            refused grant costs nothing; an interrupted release stays paid.  Assumes that the
-            same people's rows are not released under another name or from another ledger, and
-            that the file is not set back to an older copy (see `verify`).
+            refused grant costs nothing; an interrupted release stays paid.  With `once` the
+            caller must know, as for `reopen`, that no row was read for the grant yet, or that
+            all that was drawn from it is lost; of those who get it one publishes, since the
+            ledger records one release a grant.  Assumes that the same people's rows are not
+            released under another name or from another ledger, and that the file is not set
+            back to an older copy (see `verify`).
         """
         amount = parse_amount(epsilon, "epsilon")
         if isinstance(hides, PersonalRecord):
@@ -326,6 +394,7 @@ class Ledger:
             rng=rng,
             fingerprint=fingerprint,
             all_have_levels=all_have_levels,
+            once=once,
         )
 
     def grant_levels(
@@ -376,7 +445,7 @@ class Ledger:
         with self._changing():
             account = self._require_account(grant.dataset)
             if self._require_grant(grant).release_id is not None:
-                raise InvalidParameter(f"what grant {grant.entry} paid for is published already")
+                raise _is_published(grant)
             if is_release_known(self._store, release_id):
                 raise InvalidParameter(f"a release with the id {release_id!r} is recorded already")
             body = chain.Published(
@@ -425,16 +494,7 @@ class Ledger:
             The grant was debited once.  The caller must know that no row was read for it yet, or
             that all that was drawn from it is lost.
         """
-        status = self.grant_status(grant)
-        if status.release_id is not None:
-            raise InvalidParameter(f"what grant {grant.entry} paid for is published already")
-        return Budget.granted(
-            status.epsilon,
-            status.purpose,
-            grant=Grant(grant.dataset, grant.entry, grant.entry_hash, status.time),
-            levels=status.levels or None,
-            hides=status.hides,
-        )
+        return _reopened(grant, self.grant_status(grant))
 
     def verify(
         self,
@@ -465,6 +525,7 @@ class Ledger:
         rng: RandomSource,
         fingerprint: str | None,
         all_have_levels: bool = False,
+        once: bool = False,
     ) -> Budget:
         require_text(purpose=purpose, fingerprint="none" if fingerprint is None else fingerprint)
         if not isinstance(hides, Neighbors):
@@ -474,6 +535,8 @@ class Ledger:
             for text in self._store.exposed():
                 warnings.warn(text, LedgerExposed, stacklevel=3)
             account = self._require_account(dataset)
+            if once and (known := self._find_same(dataset, epsilon, purpose, hides)) is not None:
+                return known
             require_same_levels(dataset, account, amounts)
             fix_notion(dataset, account, hides)
             require_word(dataset, account, by_level=bool(amounts), all_have_levels=all_have_levels)
@@ -490,6 +553,16 @@ class Ledger:
         paid_by = Grant(dataset, entry.number, entry.hash, entry.time)
         levels = amounts or None
         return Budget.granted(epsilon, purpose, grant=paid_by, levels=levels, hides=hides)
+
+    def _find_same(
+        self, dataset: str, epsilon: Fraction, purpose: str, hides: Neighbors
+    ) -> Budget | None:
+        """Find the grant that was asked for once, earlier or by another process."""
+        for status in find_grants(self._store, dataset, purpose):
+            if (status.epsilon, status.hides) == (epsilon, hides):
+                sealed = hash_in(self._store, status.entry) or ""
+                return _reopened(Grant(dataset, status.entry, sealed, status.time), status)
+        return None
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -586,6 +659,30 @@ class Ledger:
         if found is None:
             raise InvalidParameter("the grant is not one of this ledger's")
         return found
+
+
+def _reopened(grant: Grant, status: GrantStatus) -> Budget:
+    if status.release_id is not None:
+        raise _is_published(grant)
+    return Budget.granted(
+        status.epsilon,
+        status.purpose,
+        grant=Grant(grant.dataset, grant.entry, grant.entry_hash, status.time),
+        levels=status.levels or None,
+        hides=status.hides,
+    )
+
+
+def _is_published(grant: Grant) -> GrantPublished:
+    return GrantPublished(f"what grant {grant.entry} paid for is published already")
+
+
+def _move_to(target: Location) -> chain.Moved:
+    """Write down where a ledger goes on, such that no other address is taken for that one."""
+    text = whole_location(target)
+    to = shown_location(text)
+    require_text(target=to)
+    return chain.Moved(to=to, target=sha256(text.encode("utf-8", "surrogateescape")).hexdigest())
 
 
 def _is_same_file(anchor: str | os.PathLike[str], path: Location) -> bool:

@@ -221,9 +221,23 @@ SELECT coalesce(rolname, 'PUBLIC'), privilege_type, what FROM (
         pg_class.oid WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ?)
     UNION ALL
     SELECT 'SCHEMA', nspowner, nspacl FROM pg_namespace WHERE nspname = ?
+    UNION ALL
+    SELECT 'FUNCTION ' || proname, proowner, coalesce(proacl, acldefault('f', proowner))
+        FROM pg_proc WHERE prosecdef
+        AND pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = ?)
 ) AS listed CROSS JOIN aclexplode(rights) LEFT JOIN pg_roles ON pg_roles.oid = grantee
 WHERE grantee <> owner AND (grantee = 0
-    OR privilege_type IN ('UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER', 'CREATE'))
+    OR privilege_type IN ('UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER', 'CREATE', 'EXECUTE'))
+UNION ALL
+SELECT rolname, 'MEMBER', nspowner::regrole::text FROM pg_namespace JOIN pg_roles
+    ON pg_roles.oid <> nspowner AND pg_has_role(pg_roles.oid, nspowner, 'MEMBER')
+    WHERE nspname = ? AND rolcanlogin AND NOT rolsuper
+UNION ALL
+SELECT current_user::text, 'OWNER', '' FROM pg_namespace
+    WHERE nspname = ? AND current_setting('transaction_read_only') = 'off'
+        AND pg_has_role(current_user, nspowner, 'USAGE') AND EXISTS (
+        SELECT 1 FROM pg_class CROSS JOIN aclexplode(relacl) WHERE relnamespace = pg_namespace.oid
+            AND relname = 'entries' AND privilege_type = 'INSERT' AND grantee <> relowner)
 UNION ALL
 SELECT rolname, 'ALL', '' FROM pg_roles WHERE NOT rolsuper AND rolname <> 'pg_write_all_data'
     AND to_regrole('pg_write_all_data') IS NOT NULL
@@ -326,7 +340,8 @@ class PostgresStore(LedgerStore, PostgresDatabase):
     def exposed(self) -> list[str]:
         """List which roles could write the ledger past its guards, by rights that were granted."""
         name = self.address.schema
-        return [_tell_right(name, *row) for row in self.catalog_rows(_RIGHTS, name, name, name)]
+        names = [name] * _RIGHTS.count("?")
+        return [_tell_right(name, *row) for row in self.catalog_rows(_RIGHTS, *names)]
 
     def _switch(self, names: Iterable[str], setting: str) -> None:
         for name in names:
@@ -361,6 +376,16 @@ def _tell_right(schema: str, role: str, right: str, what: str) -> str:
     """Report a right that goes too far, and how to take it back."""
     if right == "ALL":
         return f"{role} may write every table of the server: REVOKE pg_write_all_data FROM {role}"
+    if right == "MEMBER":
+        return f"{role} may act as {what}, who owns the ledger: REVOKE {what} FROM {role}"
+    if right == "OWNER":
+        return (
+            f"{role}, as whom you are connected, owns the ledger or is a superuser, whom no guard "
+            "stops: use a writer's role, and keep this one for caps"
+        )
+    if what.startswith("FUNCTION "):
+        on = f'FUNCTION "{schema}".{what.removeprefix("FUNCTION ")}()'
+        return f"{role} may use a function of the ledger: REVOKE {right} ON {on} FROM {role}"
     on = f'SCHEMA "{schema}"' if what == "SCHEMA" else what.replace("TABLE ", f'"{schema}".')
     told = f"{role} has the right {right} on {what.lower()} of the ledger"
     return f"{told}: REVOKE {right} ON {on} FROM {role}"

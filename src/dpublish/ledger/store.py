@@ -35,6 +35,8 @@ from dpublish.storage.database import OpenDatabase
 TABLES = frozenset({"entries", "head", "fingerprints"})
 INSERT_ENTRY = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)"
 INSERT_FINGERPRINT = "INSERT INTO fingerprints VALUES (?, ?, ?)"
+CONTINUED = "complete"
+"""What a closed ledger keeps with its last entry once it goes on elsewhere."""
 
 _ENTRIES = (
     "SELECT number, time, kind, dataset, body, previous, hash FROM {table} "
@@ -84,11 +86,15 @@ class LedgerStore(OpenDatabase):
         self._written, self.intact = entry, None
         self._insert(INSERT_ENTRY, tuple(vars(entry).values()))
         if fingerprint is not None:
-            sealed = seal_fingerprint(entry.hash, fingerprint)
-            self._insert(INSERT_FINGERPRINT, (entry.number, fingerprint, sealed))
+            self.attach(entry, fingerprint)
         if self.head() != (entry.number, entry.hash) or self.last_entry() != entry:
             raise LedgerTampered(f"the ledger {self.shown} does not keep what is written to it")
         self.note(Head(entry.number, entry.hash))
+
+    def attach(self, entry: Entry, fingerprint: str) -> None:
+        """Keep a text with the last entry, sealed to it, that no receipt's hash is made from."""
+        sealed = seal_fingerprint(entry.hash, fingerprint)
+        self._insert(INSERT_FINGERPRINT, (entry.number, fingerprint, sealed))
 
     def note(self, head: Head) -> None:
         """Remember, if this transaction ends well, that the ledger had this head."""
@@ -206,6 +212,23 @@ def find_move(store: LedgerStore) -> tuple[Entry, Moved] | None:
     return (last, content) if isinstance(content, Moved) else None
 
 
+def is_continued(store: LedgerStore) -> bool:
+    """Return whether the ledger is closed, and known to have been complete where it goes on."""
+    move = find_move(store)
+    return move is not None and move[0].number in store.fingerprints()
+
+
+def note_continued(store: LedgerStore) -> None:
+    """Note for good, beside the chain, that the ledger is complete where it goes on.
+
+    It is kept with the fingerprints: guarded as they are, and in no hash that the other ledger
+    begins with.
+    """
+    move = find_move(store)
+    if move is not None and not is_continued(store):
+        store.attach(move[0], CONTINUED)
+
+
 def lost_anchors(store: LedgerStore) -> list[int]:
     """List the entries by which an anchor was declared lost."""
     contents = [(entry.number, _read(entry)) for entry in store.entries("kind = 'anchor'")]
@@ -263,6 +286,15 @@ def find_grant(store: LedgerStore, grant: Grant) -> GrantStatus | None:
         if published.grant == grant.entry:
             return closed(status, published)
     return status
+
+
+def find_grants(store: LedgerStore, dataset: str, purpose: str) -> Iterator[GrantStatus]:
+    """Look up the grants of a dataset that were made for exactly this purpose."""
+    where = f"kind = 'grant' AND dataset = ? AND {store.body_contains}"
+    for entry in store.entries(where, dataset, f'"purpose":{json.dumps(purpose)}'):
+        status = find_grant(store, Grant(dataset, entry.number, entry.hash, entry.time))
+        if status is not None and status.purpose == purpose:
+            yield status
 
 
 def is_release_known(store: LedgerStore, release_id: str) -> bool:

@@ -188,7 +188,11 @@ def _compare_anchor(
 def _fingerprint_problems(
     entries: list[Entry], fingerprints: dict[int, tuple[str, str]]
 ) -> Iterator[str]:
-    hashes = {entry.number: entry.hash for entry in entries if _has_fingerprint(entry)}
+    hashes = {
+        entry.number: entry.hash
+        for entry in entries
+        if _has_fingerprint(entry) or (entry.kind == Moved.kind and entry.number in fingerprints)
+    }
     for number in sorted(hashes.keys() | fingerprints.keys()):
         fingerprint, sealed = fingerprints.get(number, ("", ""))
         if number not in hashes or sealed != seal_fingerprint(hashes[number], fingerprint):

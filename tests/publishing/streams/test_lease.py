@@ -556,6 +556,41 @@ def test_the_ledger_may_be_beside_the_stream(workspace, postgres_database):
         Ledger(state)
 
 
+@pytest.mark.parametrize("is_entered", [False, True])
+@pytest.mark.parametrize("is_on_server", [False, True])
+def test_a_start_that_was_taken_over_while_it_asked_debits_nothing(
+    workspace, state, monkeypatch, postgres_database, is_entered, is_on_server
+):
+    ledger = f"{postgres_database}#books" if is_on_server else workspace / "books.db"
+    if is_on_server:
+        with Ledger.create(ledger) as books:
+            books.add("rides", cap="5")
+    later = []
+
+    def start_again():
+        if is_entered:
+            later.append(start(workspace, state, ledger=ledger, take_over=True))
+            return
+        with monkeypatch.context() as patch:  # killed after its grant
+            patch.setattr(StreamStore, "begin", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                start(workspace, state, ledger=ledger, take_over=True)
+
+    with before(monkeypatch, Ledger, "grant", start_again), pytest.raises(TakenOver):
+        start(workspace, state, ledger=ledger)
+    with Ledger(ledger) as books:
+        assert len(books.status("rides").grants) == 1
+    with later[0] if is_entered else start(workspace, state, ledger=ledger) as operator:
+        assert operator.is_new
+        operator.next(rows(1), "t1")
+    with Ledger(ledger) as books:
+        assert [grant.state for grant in books.status("rides").grants] == ["published"]
+
+
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
 def test_a_start_that_is_refused_leaves_nothing_on_the_server(workspace, state):
     with pytest.raises(BudgetExhausted):
         start(workspace, state, epsilon="6")

@@ -21,7 +21,13 @@ from dpublish.core.folder.opening import require_loadable
 from dpublish.core.method import settings_of
 from dpublish.data import schema_file
 from dpublish.data.schema import Schema
-from dpublish.errors import BudgetExhausted, DPublishError, InvalidParameter, LedgerTampered
+from dpublish.errors import (
+    BudgetExhausted,
+    DPublishError,
+    GrantPublished,
+    InvalidParameter,
+    LedgerTampered,
+)
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.streams.method import StreamMethod, make_stream_method
 from dpublish.privacy.budget import Budget, Grant
@@ -146,20 +152,18 @@ def obtain_budget(file: StoredState, hides: Neighbors, noun: str = "stream") -> 
     dataset, epsilon = file.text("dataset"), parse_epsilon(file.text("epsilon"))
     purpose = f"{file.text('purpose')} [{noun} {file.text('token')}]"
     with Ledger(file.text("ledger")) as ledger:
-        for grant in ledger.status(dataset).grants:
-            if grant.purpose == purpose and grant.epsilon == epsilon:
-                if grant.release_id is not None:
-                    raise _is_taken(file.shown, noun)
-                entry = ledger.entries()[grant.entry - 1]
-                return ledger.reopen(Grant(dataset, entry.number, entry.hash, entry.time))
-        return ledger.grant(
-            dataset,
-            epsilon=epsilon,
-            purpose=purpose,
-            hides=hides,
-            rng=secure(),
-            all_have_levels=bool(file.metadata("all_have_levels", default=False)),
-        )
+        try:
+            return ledger.grant(
+                dataset,
+                epsilon=epsilon,
+                purpose=purpose,
+                hides=hides,
+                rng=secure(),
+                all_have_levels=bool(file.metadata("all_have_levels", default=False)),
+                once=True,  # whoever took this start over may have been granted meanwhile
+            )
+        except GrantPublished:
+            raise _is_taken(file.shown, noun) from None
 
 
 def check_grant(location: str, receipt: Receipt, noun: str = "stream") -> bool:
