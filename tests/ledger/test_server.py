@@ -290,7 +290,7 @@ def test_a_changed_schema_is_found_and_nothing_is_granted(books, case):
         grant(ledger)
 
 
-# What is made at each place where a session, or a transaction of ours, looks names up.
+# What is made wherever a session, or a transaction of ours, looks names up.
 STAND_INS = {
     "before a transaction": (
         "CREATE FUNCTION public.obj_description(oid, text) RETURNS text LANGUAGE plpgsql AS "
@@ -303,16 +303,16 @@ STAND_INS = {
 }
 
 
-@pytest.mark.parametrize("place", STAND_INS)
-def test_a_function_named_like_the_servers_own_is_not_run(postgres_server, backend, place):
+@pytest.mark.parametrize("moment", STAND_INS)
+def test_a_function_named_like_the_servers_own_is_not_run(postgres_server, backend, moment):
     act = "INSERT INTO public.ran VALUES (session_user)"
     with postgres_server.database() as name:
         path = postgres_server.uri(name)
         Ledger.create(path).close()
         sql(path, "CREATE TABLE public.ran (who text)", "GRANT ALL ON public.ran TO PUBLIC")
-        sql(path, STAND_INS[place].format(act=act))
+        sql(path, STAND_INS[moment].format(act=act))
         with Ledger(path) as ledger:
-            assert ledger.verify().is_intact is (place == "before a transaction")
+            assert ledger.verify().is_intact is (moment == "before a transaction")
         assert postgres_server.execute("SELECT * FROM ran", database=name) == []
 
 
