@@ -536,8 +536,8 @@ def test_a_server_that_crashes_in_the_middle_of_steps_loses_none(workspace):
 
 
 @contextmanager
-def lacking_a_standby(server):
-    """A server that must wait for a standby that is not there, and is told not to, again."""
+def lacking_a_standby(server, *, is_waited_for=False):
+    """A server that waits for a standby that is not there, and is told again and again not to."""
 
     def set_standbys(names):
         server.execute(
@@ -554,6 +554,8 @@ def lacking_a_standby(server):
             )
 
     set_standbys("nowhere")
+    if is_waited_for:
+        over.set()
     impatient = Thread(target=end_waits)
     impatient.start()
     try:
@@ -578,6 +580,21 @@ def test_a_step_that_a_standby_may_lack_is_not_delivered_before_it_is_confirmed(
             assert operator.next(rows(1), "t1") is None  # made once, and delivered now
             operator.next(rows(2), "t2")
         require_steps(workspace / "out", 2)
+
+
+def test_a_lease_is_renewed_and_given_back_without_a_standby(workspace):
+    require_programs()
+    with running_server() as server:
+        operator = start(workspace, server.uri() + "#rides", lease_seconds=1.5)
+        with lacking_a_standby(server, is_waited_for=True):
+            time.sleep(2)
+            assert stream_status(server.uri() + "#rides").operator is not None
+            leaving = Thread(target=operator.close, daemon=True)
+            leaving.start()
+            leaving.join(10)
+            assert not leaving.is_alive()
+        operator.close()
+        assert stream_status(server.uri() + "#rides").operator is None
 
 
 def test_the_ledger_may_be_beside_the_stream(workspace, postgres_database):
