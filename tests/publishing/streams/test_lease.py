@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing, contextmanager, nullcontext
-from threading import Barrier, Thread
+from threading import Barrier, Event, Thread
 
 import pytest
 from psycopg.errors import InsufficientPrivilege
@@ -533,6 +533,68 @@ def test_a_server_that_crashes_in_the_middle_of_steps_loses_none(workspace):
 
 
 # What is not a stream
+
+
+@contextmanager
+def lacking_a_standby(server, *, is_waited_for=False):
+    """A server that waits for a standby that is not there, and is told again and again not to."""
+
+    def set_standbys(names):
+        server.execute(
+            f"ALTER SYSTEM SET synchronous_standby_names = '{names}'", "SELECT pg_reload_conf()"
+        )
+        time.sleep(0.5)
+
+    over = Event()
+
+    def end_waits():
+        while not over.wait(0.1):
+            server.execute(
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            )
+
+    set_standbys("nowhere")
+    if is_waited_for:
+        over.set()
+    impatient = Thread(target=end_waits)
+    impatient.start()
+    try:
+        yield
+    finally:
+        over.set()
+        impatient.join()
+        set_standbys("")
+
+
+def test_a_step_that_a_standby_may_lack_is_not_delivered_before_it_is_confirmed(workspace):
+    require_programs()
+    with running_server() as server:
+        with start(workspace, server.uri() + "#rides") as operator:
+            with lacking_a_standby(server):
+                for _ in range(2):
+                    with pytest.raises(InputError, match="was changed, but the server warns"):
+                        operator.next(rows(1), "t1")
+                with pytest.raises(InputError, match="was changed, but the server warns"):
+                    operator.stop()
+            require_steps(workspace / "out", 0)
+            assert operator.next(rows(1), "t1") is None  # made once, and delivered now
+            operator.next(rows(2), "t2")
+        require_steps(workspace / "out", 2)
+
+
+def test_a_lease_is_renewed_and_given_back_without_a_standby(workspace):
+    require_programs()
+    with running_server() as server:
+        operator = start(workspace, server.uri() + "#rides", lease_seconds=1.5)
+        with lacking_a_standby(server, is_waited_for=True):
+            time.sleep(2)
+            assert stream_status(server.uri() + "#rides").operator is not None
+            leaving = Thread(target=operator.close, daemon=True)
+            leaving.start()
+            leaving.join(10)
+            assert not leaving.is_alive()
+        operator.close()
+        assert stream_status(server.uri() + "#rides").operator is None
 
 
 def test_the_ledger_may_be_beside_the_stream(workspace, postgres_database):

@@ -34,6 +34,8 @@ LEASE_SECONDS = 60.0
 _MOST_SECONDS = 86_400.0
 _BEATS = 3  # renewals within the time of a lease
 _PAUSE = 0.25  # seconds between two looks whether a stream is free
+ON_THE_PRIMARY = "SET LOCAL synchronous_commit = local"
+"""For what may be lost with the server: how long a lease runs, and that it was given back."""
 _RENEW = (
     "UPDATE lease SET expires = clock_timestamp() + make_interval(secs => %s) "
     "WHERE fence = %s AND token = %s"
@@ -135,6 +137,7 @@ class Heartbeat:
         if self._connection is None:
             self._connection = connect(self._address, self._pause)
         self._connection.execute(begin_changing(self._address, self._pause))
+        self._connection.execute(ON_THE_PRIMARY)
         stands = self._connection.execute(_RENEW, self._values).rowcount == 1
         self._connection.execute("COMMIT")
         return stands

@@ -216,7 +216,7 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
             raise InputError("not enough memory; take fewer columns or coarser levels") from None
         self._commit(stream, step, label)
         self._stream = stream
-        self._deliver()
+        self._deliver(is_confirmed=True)
         return step
 
     def stop(self) -> None:
@@ -293,9 +293,17 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
             content=content,
         )
 
-    def _deliver(self) -> None:
+    def _deliver(self, *, is_confirmed: bool = False) -> None:
+        """Bring the step that is done to the folder, if it is not known to be there.
+
+        A step that was found waiting may have been committed with a warning: it stands on the
+        server, but a standby that must have it may not.  A change that is committed after it
+        without one confirms it, too.
+        """
         waiting = self._file.undelivered()
         if waiting is not None:
+            if not is_confirmed:
+                self._file.confirm()
             self.require_held()
             deliver(self.folder, waiting, shown_time(self._file))
             self._file.mark_delivered(waiting.number)

@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dpublish.errors import InputError
 from dpublish.publishing.state_file import METADATA, PUT, metadata_rows
-from dpublish.publishing.streams.lease import LEASE_SECONDS, Claim, Heartbeat, Process
+from dpublish.publishing.streams.lease import (
+    LEASE_SECONDS,
+    ON_THE_PRIMARY,
+    Claim,
+    Heartbeat,
+    Process,
+)
 from dpublish.publishing.streams.state import StreamStore
 from dpublish.storage.address import Address
 from dpublish.storage.postgres import (
@@ -197,5 +203,6 @@ class StreamSchema(StreamStore, PostgresDatabase):
             self._roll_back()
             if not self._connection.closed:
                 self._connection.execute(begin_changing(self.address, 1))
+                self._connection.execute(ON_THE_PRIMARY)
                 self._connection.execute(_LEAVE, (self._fence, self._token))
                 self._connection.execute("COMMIT")

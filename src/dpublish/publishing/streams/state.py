@@ -122,6 +122,11 @@ class StreamStore(StoredState):
             self.require_held()
             yield
 
+    def confirm(self) -> None:
+        """Make sure that all that was changed before is as durable as a change must be."""
+        with self.changing():
+            pass
+
     def put(self, **metadata: Any) -> None:
         """Write values under their names; durable when it returns."""
         with self.changing():
