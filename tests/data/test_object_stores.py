@@ -186,7 +186,7 @@ def test_what_cannot_be_read_is_refused_when_it_is_opened(store):
         assert refused.startswith(message.format(store.root + key))
         assert "4711" not in refused
     for options in ({"table": "t"}, {"sql": "SELECT 1 AS a"}):
-        with pytest.raises(InvalidParameter, match="go with a database"):
+        with pytest.raises(InvalidParameter, match="go with postgresql"):
             open_table(store.address("other"), ONE, **options)
 
 

@@ -155,9 +155,9 @@ def test_a_file_that_cannot_be_read_is_refused_when_it_is_opened(name, make, mes
     [
         ("{}/t.duckdb", {"table": "persons"}, "it has no table 'persons'; tables: other, people"),
         ("{}/t.duckdb", {}, "name one of its tables; tables: other, people"),
-        ("{}/t.duckdb", {"table": "people", "sql": "FROM people"}, "sql goes with a DuckDB file"),
-        ("{}/t.csv", {"sql": "FROM people"}, "sql goes with a DuckDB file"),
-        ("{}/t.csv", {"table": "people"}, "table goes with a DuckDB file only"),
+        ("{}/t.duckdb", {"table": "people", "sql": "FROM people"}, "sql needs a database"),
+        ("{}/t.csv", {"sql": "FROM people"}, "sql needs a database"),
+        ("{}/t.csv", {"table": "people"}, "table needs a database"),
         (None, {"sql": "SELEC 1"}, "the query is not valid SQL"),
         (None, {"sql": "SELECT 1 AS a; SELECT 2 AS a"}, "the query must be a single SELECT"),
         (None, {"sql": "CREATE TABLE t (a INT)"}, "the query must be a single SELECT"),
