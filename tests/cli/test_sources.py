@@ -112,7 +112,10 @@ def test_rows_must_be_named(release):
         ({"engine": "spark", "sql": "SELECT 1"}, "--table"),
         ({"engine": "spark", "threads": "2"}, "--spark-master"),
         ({"engine": "spark", "data": None}, "--table"),
-        ({"engine": "spark", "spark_set": "memory"}, "spark.name=value"),
+        ({"engine": "spark"}, "reads Parquet"),
+        ({"engine": "spark", "data": "none.parquet"}, "there is no file"),
+        ({"engine": "spark", "data": "postgresql://host/db"}, "without Spark"),
+        ({"engine": "spark", "data": ".", "spark_set": "memory"}, "spark.name=value"),
         ({"engine": "dask"}, "spark"),
     ],
 )

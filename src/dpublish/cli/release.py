@@ -33,6 +33,7 @@ from dpublish.ledger.ledger import Ledger
 from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_short, parse_epsilon
 from dpublish.publishing import publish
+from dpublish.publishing.table import read_epsilon
 
 
 @click.command(cls=MethodCommand, context_settings=dict(FREE_SETTINGS))
@@ -118,8 +119,9 @@ def release(
 
 def _require_left(method: Method[Any], status: Status, epsilon: Fraction) -> None:
     """Refuse what the account cannot pay, before a table is opened, which may take long."""
+    exact = read_epsilon(epsilon, has_levels=isinstance(method, PersonalSettings))
     if not isinstance(method, PersonalSettings) and not status.levels:
-        debit(status.dataset, Account(status.cap, status.spent), epsilon, ())
+        debit(status.dataset, Account(status.cap, status.spent), exact, ())
 
 
 def _tell(published: Release, status: Status, output: str, as_json: bool) -> None:
