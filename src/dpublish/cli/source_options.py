@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 LOCAL, SPARK = "local", "spark"
+_DATABASES = ("postgres://", "postgresql://", "adbc:")
+_OTHER_FILES = (".csv", ".tsv", ".tab", ".csv.gz", ".tsv.gz", ".arrow", ".feather", ".duckdb")
 
 table_option = click.option(
     "--table", "table_name", help="Which table of a database, or of Spark's catalog."
@@ -65,8 +67,8 @@ class Rows:
             raise InvalidParameter("a database is read without Spark; leave out --engine spark")
         if self.data.endswith(_OTHER_FILES):
             raise InvalidParameter(
-                f"--engine spark reads Parquet, and {self.data} is something else; leave out "
-                "--engine spark, or convert it"
+                "--engine spark reads Parquet, and --data names something else; leave out "
+                "--engine spark, or convert the file"
             )
         if "://" not in self.data and not glob.glob(self.data):
             raise InvalidParameter(f"there is no file or folder {self.data}")
@@ -98,10 +100,6 @@ class Rows:
             master=self.spark_master or "local[*]",
             settings=_pairs(self.spark_settings),
         )
-
-
-_DATABASES = ("postgres://", "postgresql://", "adbc:")
-_OTHER_FILES = (".csv", ".tsv", ".tab", ".csv.gz", ".tsv.gz", ".arrow", ".feather", ".duckdb")
 
 
 def source_options(function: F) -> F:
