@@ -162,7 +162,7 @@ def kill_at_random(folder, method, kills, steps, seed):
         quota = steps * (kill + 1) // kills
         child = forked(folder, quota, method=method, wait=True)
         if kill >= kills - LATE:
-            wait_for_steps(folder, min(quota, 3))
+            wait_for_steps(folder, min(quota, kills // 5 + 1))
         time.sleep(moments.uniform(0, 1.5 * opening))
         os.kill(child, signal.SIGKILL)
         if not os.WIFSIGNALED(os.waitpid(child, 0)[1]):
