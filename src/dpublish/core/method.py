@@ -159,6 +159,10 @@ class Method(ABC, Generic[R_co]):
     ) -> ExpectedError:
         """Predict the error from public facts; refuse what could not be published."""
 
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return tuple(name for name in schema.names if name != schema.unit)
+
     def check_table(self, table: Table) -> None:
         """Refuse a table whose neighbors the method does not hide; reads no rows."""
         if not isinstance(table.neighbors, self.hidden):

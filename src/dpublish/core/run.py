@@ -163,6 +163,7 @@ class Run:
             neighbors=self.neighbors,
             rng=self.rng,
             assumptions=assumptions,
+            steps=getattr(self.table, "steps", ()),
         )
 
     def require_spent(self, receipt: Receipt) -> None:

@@ -44,6 +44,8 @@ class Receipt:
     `personal` says, for a personalized release, what each level paid; epsilon is the most of it.
     `created` is when the budget was granted (or made, without a ledger), before any row was read.
     `assumptions` are what the proof of this method takes for granted, beyond what all do.
+    `contribution` is how many rows of a unit were kept at most, if they were bounded.  `steps`
+    say what was done to each record before the method saw it: filters, derived columns, lookups.
     """
 
     method: str
@@ -59,6 +61,8 @@ class Receipt:
     stamps: tuple[str, ...] = ()
     personal: LevelAmounts = ()
     assumptions: tuple[str, ...] = ()
+    contribution: int | None = None
+    steps: tuple[str, ...] = ()
     created: str = field(default="", compare=False)
     release_id: str = field(default="", compare=False)
 
@@ -95,6 +99,8 @@ class Receipt:
         rng: RandomSource,
         personal: LevelAmounts = (),
         assumptions: Sequence[str] = (),
+        contribution: int | None = None,
+        steps: Sequence[str] = (),
     ) -> Receipt:
         """Write the receipt for what `budget` paid for.
 
@@ -129,6 +135,8 @@ class Receipt:
             stamps=tuple(stamp for stamp, applies in stamps if applies),
             personal=personal,
             assumptions=tuple(assumptions),
+            contribution=contribution,
+            steps=tuple(steps),
             created=budget.opened,
             release_id=os.urandom(16).hex(),
         )
@@ -173,11 +181,15 @@ class Receipt:
     def to_dict(self) -> dict[str, Any]:
         """Turn the receipt into plain values for a JSON file; epsilons become exact strings."""
         plain = {each.name: getattr(self, each.name) for each in fields(self)}
-        del plain["personal"], plain["assumptions"]
+        del plain["personal"], plain["assumptions"], plain["contribution"], plain["steps"]
         if self.personal:  # other receipts look as they always did
             plain["personal"] = [[*map(format_epsilon, pair)] for pair in self.personal]
         if self.assumptions:
             plain["assumptions"] = list(self.assumptions)
+        if self.contribution is not None:
+            plain["contribution"] = self.contribution
+        if self.steps:
+            plain["steps"] = list(self.steps)
         return plain | {
             "settings": dict(self.settings),
             "epsilon": format_epsilon(self.epsilon),
@@ -270,6 +282,8 @@ class _Stored(msgspec.Struct, kw_only=True):
     ledger_hash: str | None
     personal: tuple[tuple[str, str], ...] = ()
     assumptions: tuple[str, ...] = ()
+    contribution: int | None = None
+    steps: tuple[str, ...] = ()
 
 
 def _plain_setting(name: str, value: Any) -> Any:
