@@ -118,9 +118,9 @@ def hash_shared_by_units(patch):
 def bound_by_position(patch):
     def by_position(numbers, words, known, bound):
         order = np.argsort(np.arange(numbers.size) % 2, kind="stable")  # others move a row
-        places = [int((numbers[order[:i]] == numbers[order[i]]).sum()) for i in range(order.size)]
+        ranks = [int((numbers[order[:i]] == numbers[order[i]]).sum()) for i in range(order.size)]
         chosen = np.zeros(numbers.size, np.bool_)
-        chosen[order] = np.array(places, dtype=np.int64) < bound.most
+        chosen[order] = np.array(ranks, dtype=np.int64) < bound.most
         return chosen
 
     patch.setattr(bounded, "_choose", by_position)
