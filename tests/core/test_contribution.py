@@ -13,9 +13,10 @@ import pytest
 from choice_distribution import choice_distribution
 from dpublish.aggregates.counts import Counts
 from dpublish.core import run as runs
+from dpublish.core.catalog import CATALOG
 from dpublish.core.contribution import MOST_ROWS, QUANTILE, prior, quantile_scores
 from dpublish.core.method import settings_of
-from dpublish.core.settings import make_method, method_settings
+from dpublish.core.settings import make_method, method_class, method_settings
 from dpublish.data.engines import bounded, units
 from dpublish.data.engines.local import LocalTable
 from dpublish.data.schema import Schema, column
@@ -31,6 +32,8 @@ from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, ReplaceRe
 from dpublish.publishing.plan import plan
 from dpublish.publishing.table import publish
 from dpublish.randomness import secure, seeded
+from method_examples import EXAMPLES, arrow_table
+from method_examples import SCHEMA as EXAMPLE
 
 WARDS = ["A", "B", "C"]
 VISITS = Schema((column("ward", "category", values=WARDS),), unit="patient")
@@ -438,3 +441,26 @@ def test_counts_of_a_bounded_table_add_up_to_what_may_stay():
     rows = [(patient, "A") for patient in range(6) for _ in range(patient)]
     table = open_table(visits(rows), VISITS).bound(3, b"key")
     assert table.sum(Counts(table.schema, ((),))).tolist() == [0 + 1 + 2 + 3 + 3 + 3]
+
+
+# --- Every method ------------------------------------------------------------------------------
+
+ORDINARY = sorted(name for name in CATALOG if not method_class(name).takes_levels)
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_every_ordinary_method_hides_patients_and_says_so(name):
+    schema = replace(EXAMPLE, unit="patient")
+    rows = arrow_table()
+    rows = rows.append_column("patient", pa.array([n // 3 for n in range(rows.num_rows)]))
+    method = make_method(name, EXAMPLES[name][0] | {"contribution": "2"})
+    budget = Budget.seeded(3)
+    found = method.release(open_table(rows, schema), budget=budget, rng=seeded(1))
+    receipt = found.receipt
+    assert receipt.neighbors == AddRemoveUnit("patient")
+    assert (receipt.epsilon, receipt.contribution) == (3, 2)
+    assert budget.is_used
+    for unbounded in (method.for_records(), replace(method, contribution=0)):
+        if AddRemoveUnit not in method.hidden or unbounded.contribution is not None:
+            with pytest.raises(InvalidParameter, match="contribution"):
+                unbounded.release(Untouchable(schema), budget=Budget.seeded(3), rng=seeded(1))
