@@ -62,7 +62,7 @@ def _read(raw: Any, schema: Schema, unit: str, label: str) -> _Rows:
         + [part.keep for part in codes if part.keep is not None]
     )
     return _Rows(
-        raw.select(list(schema.names)).filter(pa.array(keep)),
+        raw.select(list(schema.source_names)).filter(pa.array(keep)),
         units.filter(pa.array(keep)),
         _pick(codes, keep),
         _pick(values, keep),
