@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpublish.data.axis import Axis, Kind
 from dpublish.data.column import MISSING_LABEL
+from dpublish.data.stamps import write_stamps
 
 
 def label_columns(
@@ -63,10 +64,9 @@ def whole_array(
     >>> whole_array("date", np.array([19_754]))[0].as_py()
     datetime.date(2024, 2, 1)
     """
-    if kind == "date":
-        return pa.array(numbers.astype(np.int32), pa.int32(), mask=missing).cast(pa.date32())
-    found = pa.array(numbers.astype(np.int64), pa.int64(), mask=missing)
-    return found.cast(pa.timestamp("s")) if kind == "datetime" else found
+    if kind == "date" or kind == "datetime":
+        return write_stamps(kind, numbers, missing)
+    return pa.array(numbers, mask=missing)
 
 
 def _draw_labels(axis: Axis, cells: NDArray[np.integer[Any]], rng: np.random.Generator) -> pa.Array:

@@ -372,3 +372,17 @@ def _integers(array: Any, width: Any) -> NDArray[Any]:
 
 def _is_known(array: Any) -> NDArray[np.bool_]:
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def write_stamps(
+    kind: DateKind, numbers: NDArray[Any], missing: NDArray[np.bool_] | None = None
+) -> Any:
+    """Write whole days or seconds as an Arrow array of dates, or of times on the wall clock.
+
+    >>> write_stamps("date", np.array([19_754]))[0].as_py()
+    datetime.date(2024, 2, 1)
+    """
+    if kind == "date":
+        days = pa.array(numbers.astype(np.int32), pa.int32(), mask=missing)
+        return days.cast(pa.date32())
+    return pa.array(numbers.astype(np.int64), pa.int64(), mask=missing).cast(pa.timestamp("s"))
