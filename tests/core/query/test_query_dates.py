@@ -97,7 +97,10 @@ def test_times_are_compared_to_the_second():
         "seen >= 2024-01-01T13:30": [0, 1, 1, 1],
         "seen > 2024-01-01T13:30": [0, 0, 0, 1],
         "seen = 2024-01-01T13": [1, 1, 1, 0],
-        'seen = "2024-01-01 13:00"': [0, 0, 0, 0],
+        'seen = "2024-01-01 13:00"': [1, 1, 1, 0],  # the name of the bin
+        "seen = 2024-01-01T13:00": [1, 1, 1, 0],
+        "seen = 2024-01-01T13:30": [0, 1, 1, 0],
+        "seen <= 2024-01-01T13:29": [1, 0, 0, 0],
         "seen in 2024-01-01T13:30:00..2024-01-01T13:30:58": [0, 1, 0, 0],
         "seen <= 2024-01-01": [1, 1, 1, 0],
     }.items():
@@ -149,12 +152,8 @@ def test_weekdays_are_asked_for_by_name():
     assert [day for day, x in zip(DAYS, found, strict=True) if x] == [
         date(2024, 2, day) for day in (5, 12, 19, 26)
     ]
-    assert matches(
-        pa.table({"weekday": ["Monday", "Friday"]}), "weekday > Monday", schema
-    ).tolist() == [
-        False,
-        True,
-    ]
+    named = pa.table({"weekday": ["Monday", "Friday"]})
+    assert matches(named, "weekday > Monday", schema).tolist() == [False, True]
     weights = axis_weights(weekday.axis(), parse_query("weekday in Saturday..Sunday").conditions)
     assert weights.tolist() == [0, 0, 0, 0, 0, 1, 1]
 
