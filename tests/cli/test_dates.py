@@ -176,6 +176,16 @@ def test_the_data_package_names_dates_and_times(publish, visits):
     assert [field["type"] for field in fields] == ["date", "datetime"]
 
 
+@pytest.mark.parametrize("method", ["kmeans", "privthr"])
+def test_numbers_that_stand_for_dates_are_described(publish, visits, method):
+    assert publish(method=method, **METHODS[method]).code == 0
+    package = json.loads((visits / "out" / "datapackage.json").read_text())
+    fields = [x for part in package["resources"] for x in part["schema"]["fields"]]
+    told = {field.get("description") for field in fields if field["name"] in ("admitted", "seen")}
+    assert "days since 1970-01-01" in told
+    assert None not in told
+
+
 def test_a_release_that_claims_centuries_of_hours_is_measured_before_it_is_read():
     column = {"kind": "datetime", "bounds": ["0001-01-01", "9999-12-31"], "bins": "hour"}
     assert _claim(column) == 100_000
