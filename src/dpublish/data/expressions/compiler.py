@@ -49,6 +49,7 @@ _ORDER = ("<", "<=", ">", ">=")
 _DATES = ("date", "datetime")
 _NAMED = {"number": "a number", "text": "text", "truth": "a condition", "date": "a date",
           "datetime": "a time"}  # fmt: skip
+_NUMBER_FORMS: Mapping[str, Form] = {"date": "date", "datetime": "datetime"}
 _MOST_MULTIPLIED = 16
 _PLAIN_NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]*)\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
@@ -356,7 +357,7 @@ class Compiler:
             return "number", lambda read, rows: (ends[0](read, rows) - ends[1](read, rows)) / DAY
         if left.form not in _DATES:
             raise self.refuse(right.at, "a date stands to the left of + and -", "write date + 7")
-        form = left.form or "date"
+        form: Form = "datetime" if left.form == "datetime" else "date"
         start, days = self.run(left, "datetime"), self.run(right, "number")
         scale = DAY if form == "date" else 1.0
 
@@ -520,7 +521,7 @@ def _firm_form(field: Field) -> Form | None:
     if isinstance(declared, CategoryColumn):
         return "text"
     if isinstance(declared, NumberColumn):
-        return declared.kind if declared.kind in _DATES else "number"
+        return _NUMBER_FORMS.get(declared.kind, "number")
     form = arrow_form(field.kind)
     return None if form == "truth" else form  # `smoker = true` compares its text
 

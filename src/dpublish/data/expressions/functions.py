@@ -191,12 +191,11 @@ def _mask(marks: Any) -> Any:
 def _alike(compiler: Compiler, nodes: tuple[Node, ...]) -> tuple[Form, list[Run]]:
     """Compile several values of one form."""
     operands = [compiler.operand(node) for node in nodes]
-    firm = {operand.form for operand in operands} - {None}
+    firm = {operand.form for operand in operands if operand.form is not None}
     if len(firm) > 1 and not firm <= {"date", "datetime"}:
         raise compiler.refuse(nodes[0].at, "these values must all be numbers, texts or dates")
-    form: Form = "datetime" if "datetime" in firm else next(iter(firm), None) or _shared(
-        compiler, operands
-    )  # fmt: skip
+    form = "datetime" if "datetime" in firm else min(firm, default=None)
+    form = form or _shared(compiler, operands)
     return form, [compiler.run(operand, form) for operand in operands]
 
 

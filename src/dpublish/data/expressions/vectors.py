@@ -64,7 +64,7 @@ def to_arrow(vector: Vector, form: Form) -> Any:
 
 def to_days(array: Any, name: str) -> FloatArray:
     """Read an Arrow array as days since 1970; times lose their hours."""
-    return np.floor(to_seconds(array, name) / DAY)
+    return np.asarray(np.floor(to_seconds(array, name) / DAY))
 
 
 def to_seconds(array: Any, name: str) -> FloatArray:
@@ -75,7 +75,7 @@ def to_seconds(array: Any, name: str) -> FloatArray:
         texts = to_texts(array, name).dictionary_encode()
         found = [_read_second(text) for text in texts.dictionary.to_pylist()]
         indices = texts.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)
-        return np.array([*found, np.nan])[indices]
+        return np.asarray(np.array([*found, np.nan])[indices])
     if pa.types.is_date(kind):
         days = pc.cast(array, pa.date32(), safe=False).cast(pa.int32()).cast(pa.float64())
         return within_calendar(np.asarray(days.to_numpy(zero_copy_only=False)) * DAY)
