@@ -8,7 +8,7 @@ read; what remains cannot fail on a value.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -86,6 +86,7 @@ class Operand:
         run: Computes it, if its form is fixed.
         column: The column that it is.
         literal: The text that it is.
+        is_quoted: Whether it was written in quotes, so that it is text unless numbers are needed.
     """
 
     at: int
@@ -93,6 +94,12 @@ class Operand:
     run: Run | None = None
     column: str | None = None
     literal: str | None = None
+    is_quoted: bool = False
+
+    @property
+    def is_plain_number(self) -> bool:
+        """Whether it is a literal that suggests a comparison of numbers."""
+        return self.literal is not None and not self.is_quoted and _is_plain_number(self.literal)
 
 
 class Compiler:
@@ -123,7 +130,7 @@ class Compiler:
             return operand.form
         if operand.column is not None:
             return arrow_form(self.fields[operand.column].kind) or "text"
-        return "number" if _is_plain_number(operand.literal or "") else "text"
+        return "number" if operand.is_plain_number else "text"
 
     def refuse(self, at: int, fault: str, hint: str = "") -> InvalidParameter:
         """Make an error about a place."""
@@ -195,7 +202,8 @@ class Compiler:
             return self._glued(node, is_value=False)
         if isinstance(node, Number | Period | Quoted):
             fixed: Form | None = "date" if isinstance(node, Period) else None
-            return Operand(node.at, form=fixed, literal=node.text)
+            is_quoted = isinstance(node, Quoted)
+            return Operand(node.at, form=fixed, literal=node.text, is_quoted=is_quoted)
         if isinstance(node, Negative) and isinstance(node.of, Number):
             return Operand(node.at, literal=f"-{node.of.text}")
         if isinstance(node, Call) and node.name == "column":
@@ -396,6 +404,8 @@ class Compiler:
         left = self.left(node.left)
         low, high = self.right(node.low, left, ">="), self.right(node.high, left, "<=")
         self._refuse_backwards(low, high)
+        if "date" in (low.form, high.form):  # then 2023 is a year, too
+            low, high = (_as_date(end) for end in (low, high))
         parts = [self._compare(">=", left, low), self._compare("<=", left, high)]
         return lambda read, rows: vectors.all_of([part(read, rows) for part in parts])
 
@@ -429,19 +439,13 @@ class Compiler:
         if "truth" in firm:
             at = left.at if left.form == "truth" else right.at
             raise self.refuse(at, "a condition cannot be compared", "write it, or not (..)")
-        literals = [side.literal for side in (left, right) if side.literal is not None]
-        if firm == {"number"} or (not firm and any(map(_is_plain_number, literals))):
+        if firm == {"number"} or (not firm and (left.is_plain_number or right.is_plain_number)):
             return "number"
-        if sign in _ORDER:
-            return self._order_form(firm, left, literals)
-        return "text"
-
-    def _order_form(self, firm: set[Any], left: Operand, literals: list[str]) -> Form:
-        if "text" in firm:
+        if sign in _ORDER and "text" in firm:
             raise self.refuse(left.at, "text has no order", "compare it with =, != or in {a, b}")
-        if any(read_period(text) is not None for text in literals):
-            return "date"
-        return "number"
+        if sign in _ORDER:
+            return "date" if _is_date(left) or _is_date(right) else "number"
+        return "text"
 
     # --- Listed values --------------------------------------------------------------------
 
@@ -471,6 +475,14 @@ class Compiler:
 
 
 _MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _is_date(operand: Operand) -> bool:
+    return operand.literal is not None and read_period(operand.literal) is not None
+
+
+def _as_date(operand: Operand) -> Operand:
+    return operand if operand.literal is None else replace(operand, form="date")
 
 
 def _with_codes(column: CategoryColumn, use: Callable[[Any, Any], Any]) -> Run:

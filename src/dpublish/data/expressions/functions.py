@@ -134,7 +134,7 @@ def _to_numbers(integers: Any) -> FloatArray:
 def _extreme(compiler: Compiler, call: Call) -> Built:
     """Compile `min` or `max` of several numbers or dates; one that is missing makes it missing."""
     _require_count(compiler, call, 2, None)
-    form, runs = _alike(compiler, call.arguments)
+    form, runs = _alike(compiler, call.arguments, otherwise="number")
     if form in ("text", "truth"):
         raise compiler.unlike(call.arguments[0].at, "number", form)
     choose = np.minimum if call.name == "min" else np.maximum  # both hand on NaN
@@ -188,14 +188,16 @@ def _mask(marks: Any) -> Any:
     return pa.array(marks)
 
 
-def _alike(compiler: Compiler, nodes: tuple[Node, ...]) -> tuple[Form, list[Run]]:
-    """Compile several values of one form."""
+def _alike(
+    compiler: Compiler, nodes: tuple[Node, ...], otherwise: Form | None = None
+) -> tuple[Form, list[Run]]:
+    """Compile several values of one form, `otherwise` if all of them adapt."""
     operands = [compiler.operand(node) for node in nodes]
     firm = {operand.form for operand in operands if operand.form is not None}
     if len(firm) > 1 and not firm <= {"date", "datetime"}:
         raise compiler.refuse(nodes[0].at, "these values must all be numbers, texts or dates")
     form = "datetime" if "datetime" in firm else min(firm, default=None)
-    form = form or _shared(compiler, operands)
+    form = form or otherwise or _shared(compiler, operands)
     return form, [compiler.run(operand, form) for operand in operands]
 
 
@@ -261,7 +263,8 @@ def _text(compiler: Compiler, call: Call) -> Built:
 
 def _date(compiler: Compiler, call: Call) -> Built:
     _require_count(compiler, call, 1, 1)
-    return "date", compiler.run(compiler.operand(call.arguments[0]), "date")
+    form: Form = "date" if call.name == "date" else "datetime"
+    return form, compiler.run(compiler.operand(call.arguments[0]), form)
 
 
 _SPECIAL: Mapping[str, Callable[[Compiler, Call], Built]] = {
@@ -274,6 +277,7 @@ _SPECIAL: Mapping[str, Callable[[Compiler, Call], Built]] = {
     "number": _number,
     "text": _text,
     "date": _date,
+    "datetime": _date,
 }
 FUNCTIONS = tuple(sorted((*_PLAIN, *_SPECIAL, "column")))
 """Names of all functions."""

@@ -131,7 +131,7 @@ class _Tokens:
     def __init__(self, text: str) -> None:
         self.text = text
         self.items: list[Token] = []
-        self.lists: dict[int, int] = {}  # where lists of values open and close
+        self.written: dict[int, str] = {}  # what stands for a token in the public text
         position, end = 0, len(text.rstrip())
         while position < end:
             match = _TOKEN.match(text, position)
@@ -282,7 +282,7 @@ class _Parser:
             raise refusal(
                 tokens.text, close.at, f"the list of values is not closed with {closing!r}"
             )
-        tokens.lists |= {opening.at: close.at}
+        tokens.written |= {opening.at: "{", close.at: "}"}
         return Among(left.at, left, tuple(values))
 
     def _missing(self, left: Node) -> Node:
@@ -293,6 +293,7 @@ class _Parser:
             hint = "write column = value, or column is missing"
             raise refusal(tokens.text, token.at, "expected 'missing' after 'is'", hint)
         found = IsMissing(left.at, left)
+        tokens.written[token.at] = "missing"
         return Not(left.at, found) if is_not else found
 
     # --- Values ---------------------------------------------------------------------------
@@ -495,21 +496,17 @@ def _normalize(tokens: _Tokens) -> str:
     written: list[str] = []
     before = ""
     for token in tokens.items:
-        text = _write(token, tokens.lists)
+        text = tokens.written.get(token.at) or _write(token)
         is_free = token.kind == "sign" and text in (*_COMPARISONS, "{")
-        is_apart = token.is_apart or is_free or before in (*_COMPARISONS, ",", "}")
+        is_apart = token.is_apart or is_free or before in (*_COMPARISONS, *_KEYWORDS, ",", "}")
         if is_apart and before not in ("", *_NO_BLANK_AFTER) and text not in _NO_BLANK_BEFORE:
             written.append(" ")
         written.append(text)
-        before = text if token.kind == "sign" else "word"
+        before = text if token.kind == "sign" or token.is_keyword else "word"
     return "".join(written)
 
 
-def _write(token: Token, lists: dict[int, int]) -> str:
-    if token.at in lists:
-        return "{"
-    if token.at in lists.values():
-        return "}"
+def _write(token: Token) -> str:
     if token.kind == "text":
         return '"' + token.text.replace('"', '""') + '"'
     if token.is_keyword:

@@ -11,6 +11,7 @@ not, and may take another path for the last values of an array; so these are com
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -208,16 +209,21 @@ def whole_power(base: FloatArray, exponent: int) -> FloatArray:
 
 def each(function: Callable[..., float], *vectors: FloatArray) -> FloatArray:
     """Apply a function of Python's to one record after the other; no result is missing."""
-
-    def one(*numbers: float) -> float:
-        try:
-            return function(*numbers)
-        except (ValueError, OverflowError, ZeroDivisionError):
-            return math.nan
-
+    lists = [vector.tolist() for vector in vectors]
+    try:
+        found = np.fromiter(map(function, *lists), np.float64, len(lists[0]))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        results = map(partial(_or_missing, function), *lists)
+        found = np.fromiter(results, np.float64, len(lists[0]))
     absent = np.logical_or.reduce([np.isnan(vector) for vector in vectors])
-    found = np.fromiter(map(one, *(x.tolist() for x in vectors)), np.float64, len(vectors[0]))
     return np.where(absent, np.nan, finite(found))
+
+
+def _or_missing(function: Callable[..., float], *numbers: float) -> float:
+    try:
+        return function(*numbers)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return math.nan
 
 
 _ARITHMETIC: Mapping[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
