@@ -87,11 +87,11 @@ def to_texts(array: Any, name: str) -> Any:
         return pa.concat_arrays([pa.array([], pa.large_string()), *parts])
     array = plain_array(array)
     if pa.types.is_dictionary(array.type):
-        entries, positions = _used_entries(array)
+        entries, positions = used_entries(array)
         distinct = _comparable(entries, name)
     else:
         encoded = _comparable(array, name).dictionary_encode()
-        distinct, positions = encoded.dictionary, _positions(encoded)
+        distinct, positions = encoded.dictionary, dictionary_positions(encoded)
     texts = [_text(value) or None for value in _scalars(distinct)]
     return pa.array([*texts, None], pa.large_string()).take(pa.array(positions))
 

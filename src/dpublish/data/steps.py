@@ -134,6 +134,10 @@ class Plan:
             for name in header.names
             if header.names.count(name) == 1
         }
+        for part in schema.columns:
+            if part.source_name in self._fields and part.name not in self._fields:
+                kind = self._fields[part.source_name].kind
+                self._fields[part.name] = Field(kind, part, part.source_name)
         self._looked_up: dict[str, LookupTable] = {}
         self._derived: dict[str, Compiled] = {}
         for lookup in steps.lookups:

@@ -3,12 +3,16 @@
 import pytest
 
 from dpublish.core.query.language import parse_query
-from dpublish.data.expressions.language import (
-    MAX_LENGTH,
-    parse_expression,
-    read_period,
+from dpublish.data.expressions.language import MAX_LENGTH, parse_expression
+from dpublish.data.expressions.tree import (
+    Among,
+    Between,
+    Comparison,
+    Glued,
+    Junction,
+    Period,
+    words_of,
 )
-from dpublish.data.expressions.tree import Among, Between, Comparison, Glued, Junction, words_of
 from dpublish.errors import InvalidParameter
 
 SHARED = [
@@ -130,6 +134,4 @@ def test_something_else_than_text_is_refused():
 
 def test_what_only_looks_like_a_date_is_a_value():
     assert isinstance(parse_expression("code = 2024-13").tree.right, Glued)
-    assert read_period("2023-02-29") is None
-    assert read_period("2024") == (1704067200.0, 1735689600.0)
-    assert read_period("2024-02-29T23:59:59") == (1709251199.0, 1709251200.0)
+    assert isinstance(parse_expression("on = 2024-12").tree.right, Period)

@@ -143,7 +143,9 @@ def truth(*conditions):
 
 CONDITIONS = {
     "x > 1": lambda r: r["x"] > 1,
-    "number(x) != column(y)": lambda r: None if r["x"] is None or r["y"] is None else r["x"] != r["y"],
+    "number(x) != column(y)": lambda r: (
+        None if r["x"] is None or r["y"] is None else r["x"] != r["y"]
+    ),
     "18 <= x": lambda r: r["x"] >= 18,
     "x in {1, 7, 2.5}": lambda r: None if r["x"] is None else r["x"] in (1, 7, 2.5),
     "x in 0..7": lambda r: 0 <= r["x"] <= 7,

@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from dpublish.data.column import CategoryColumn, Column, NumberColumn
+from dpublish.data.date_column import DateColumn
 from dpublish.data.encoding import is_text, plain_array, to_numbers, to_texts
 from dpublish.data.expressions import vectors
-from dpublish.data.expressions.language import read_period, refusal
+from dpublish.data.expressions.language import refusal
 from dpublish.data.expressions.tree import (
     Among,
     Arithmetic,
@@ -37,6 +38,8 @@ from dpublish.data.expressions.tree import (
     Word,
 )
 from dpublish.data.expressions.vectors import DAY, Form, Vector
+from dpublish.data.periods import Span, read_period
+from dpublish.data.stamps import StampReader
 from dpublish.data.taxonomy import canonical_text
 from dpublish.errors import InvalidParameter, InvalidQuery
 
@@ -55,10 +58,14 @@ _PLAIN_NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]*)\.?[0-9]*|\.[0-9]+)(?:[eE][+-
 
 
 class Field(NamedTuple):
-    """A column that an expression may use: its type, and what the schema says of it."""
+    """A column that an expression may use: its type, and what the schema says of it.
+
+    A part of a date is read from another column, the `source`.
+    """
 
     kind: Any
     declared: Column | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True)
@@ -146,7 +153,7 @@ class Compiler:
             hint = f"did you mean {near[0]!r}?" if near else f"columns of the schema: {known}"
             hint += f'; a text stands in quotes: "{name}"'
             raise self.refuse(at, f"there is no column {name!r}", hint)
-        self._uses[name] = None
+        self._uses[self.fields[name].source or name] = None
         return Operand(at, form=_firm_form(self.fields[name]), column=name)
 
     def left(self, node: Node) -> Operand:
@@ -292,21 +299,19 @@ class Compiler:
     def _read_column(self, name: str, at: int, form: Form) -> Run:
         field = self.fields[name]
         _require_form(self, field, at, form)
-        declared = field.declared
-        stamps = getattr(declared, "read", None)
+        if field.source is not None:
+            hint = f"compare it with =, or write a function of {field.source}"
+            raise self.refuse(at, f"{name!r} is a part of a date", hint)
         if form == "number":
             return lambda read, rows: to_numbers(read(name), name)
         if form == "text":
             return lambda read, rows: to_texts(read(name), name)
         if form == "truth":
             return lambda read, rows: vectors.to_truth(plain_array(read(name)))
-        if stamps is not None:
-            factor = {("date", "datetime"): DAY, ("datetime", "date"): 1 / DAY}
-            scale = factor.get((declared.kind, form), 1.0) if declared is not None else 1.0
-            whole = np.floor if form == "date" else np.asarray
-            return lambda read, rows: whole(stamps(read(name)) * scale)
-        dates = vectors.to_days if form == "date" else vectors.to_seconds
-        return lambda read, rows: dates(read(name), name)
+        seconds = _read_seconds(name, field)
+        if form == "datetime":
+            return seconds
+        return lambda read, rows: np.floor(seconds(read, rows) / DAY)
 
     def _constant(self, operand: Operand, form: Form) -> Run:
         text = operand.literal or ""
@@ -327,9 +332,9 @@ class Compiler:
         start = self.period(operand)[0]
         return lambda read, rows: np.full(rows, start / DAY if form == "date" else start)
 
-    def period(self, operand: Operand) -> tuple[float, float]:
-        """Read a literal as a period."""
-        found = read_period(operand.literal or "")
+    def period(self, operand: Operand) -> Span:
+        """Read a literal as a period, in seconds."""
+        found = read_period(operand.literal or "", "datetime")
         if found is None:
             hint = "dates are written 2024-01-31, months 2024-01, years 2024"
             raise self.refuse(operand.at, f"{operand.literal!r} is no date", hint)
@@ -478,11 +483,22 @@ _MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def _is_date(operand: Operand) -> bool:
-    return operand.literal is not None and read_period(operand.literal) is not None
+    return operand.literal is not None and read_period(operand.literal, "datetime") is not None
 
 
 def _as_date(operand: Operand) -> Operand:
     return operand if operand.literal is None else replace(operand, form="date")
+
+
+def _read_seconds(name: str, field: Field) -> Run:
+    """Read dates and times, as the schema says if it says anything."""
+    declared = field.declared
+    if isinstance(declared, DateColumn):
+        scale = DAY if declared.kind == "date" else 1.0
+        stamps = declared.read
+        return lambda read, rows: vectors.within_calendar(stamps(read(name)) * scale)
+    reader = StampReader("datetime")
+    return lambda read, rows: vectors.within_calendar(reader.read(read(name), name))
 
 
 def _with_codes(column: CategoryColumn, use: Callable[[Any, Any], Any]) -> Run:
@@ -490,7 +506,7 @@ def _with_codes(column: CategoryColumn, use: Callable[[Any, Any], Any]) -> Run:
     has_missing = column.missing == "category"
 
     def run(read: Read, rows: int) -> Vector:
-        codes, keep = column.encode(read(column.name))
+        codes, keep = column.encode_source(read(column.source_name))
         absent = np.zeros(rows, dtype=np.bool_) if keep is None else ~keep
         if has_missing:
             absent = absent | (codes == column.size - 1)
@@ -518,8 +534,8 @@ def _literal_number(operand: Operand) -> float | None:
         return None
     if _is_plain_number(text):
         return float(text)
-    period = read_period(text)
-    return None if period is None else period[0]
+    period = read_period(text, "datetime")
+    return None if period is None else period.start
 
 
 def _is_plain_number(text: str) -> bool:

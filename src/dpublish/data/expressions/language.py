@@ -8,7 +8,6 @@ and functions.  An expression is parsed, never executed: its tree is bounded in 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple, NoReturn
 
@@ -29,6 +28,7 @@ from dpublish.data.expressions.tree import (
     Quoted,
     Word,
 )
+from dpublish.data.periods import read_period
 from dpublish.errors import InvalidParameter
 
 MAX_LENGTH, MAX_NODES, MAX_DEPTH, MAX_NESTING = 10_000, 1_000, 100, 30
@@ -50,11 +50,6 @@ _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _SUMS, _PRODUCTS = ("+", "-"), ("*", "/", "//", "%")
 _CLOSES = {"{": "}", "[": "]", "(": ")"}
 _NO_BLANK_BEFORE, _NO_BLANK_AFTER = (",", ")", "]", "}", ".."), ("(", "[", "{", "..")
-_PERIOD = re.compile(
-    r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:T([0-9]{2}):([0-9]{2})(?::([0-9]{2}))?)?)?)?"
-)
-_LENGTHS = {3: timedelta(days=1), 5: timedelta(minutes=1), 6: timedelta(seconds=1)}
-_EPOCH = datetime(1970, 1, 1)
 _SHOWN = 80
 
 _HINTS = {
@@ -454,41 +449,10 @@ def _number(token: Token) -> Number:
 
 def _date(token: Token) -> Node:
     """Read a date; what only looks like one (`2024-13`) is a value, as a code may be."""
-    period = read_period(token.text)
+    period = read_period(token.text, "datetime")
     if period is None:
         return Glued(token.at, token.text, None)
-    return Period(token.at, token.text, *period)
-
-
-def read_period(text: str) -> tuple[float, float] | None:
-    """Read a year, month, day, minute or second as seconds since 1970; None if it is none.
-
-    >>> read_period("1970-01-02")
-    (86400.0, 172800.0)
-    >>> read_period("2024-13") is None
-    True
-    """
-    text = text.strip().replace(" ", "T")
-    parts = _PERIOD.fullmatch(text)
-    if parts is None:
-        return None
-    numbers = [int(part) for part in parts.groups() if part is not None]
-    try:
-        start = datetime(*[*numbers, 1, 1][: max(len(numbers), 3)])  # type: ignore[arg-type]
-        stop = _after(start, len(numbers))
-    except (ValueError, OverflowError):
-        return None
-    return (start - _EPOCH).total_seconds(), (stop - _EPOCH).total_seconds()
-
-
-def _after(start: datetime, given: int) -> datetime:
-    """Return when a period ends of which so many of year, month, day, hour ... are given."""
-    if given == 1:
-        return start.replace(year=start.year + 1)
-    if given == 2:
-        later = start.month == 12
-        return start.replace(year=start.year + later, month=1 if later else start.month + 1)
-    return start + _LENGTHS[given]
+    return Period(token.at, token.text)
 
 
 def _normalize(tokens: _Tokens) -> str:

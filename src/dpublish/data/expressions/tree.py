@@ -29,11 +29,9 @@ class Number(Node):
 
 @dataclass(frozen=True)
 class Period(Node):
-    """A year, month, day, minute or second: from `start` until before `stop`, in seconds."""
+    """A date: a month, day, hour, minute or second."""
 
     text: str
-    start: float
-    stop: float
 
 
 @dataclass(frozen=True)

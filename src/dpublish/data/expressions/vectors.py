@@ -19,8 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpublish.data.encoding import is_text, plain_array, to_texts
-from dpublish.data.expressions.language import read_period
 from dpublish.types import BoolArray, FloatArray
 
 Form = Literal["number", "text", "truth", "date", "datetime"]
@@ -61,33 +59,6 @@ def to_arrow(vector: Vector, form: Form) -> Any:
         return days.cast(pa.date32())
     micros = pa.array(np.rint(filled * 1e6).astype(np.int64), mask=absent)
     return micros.cast(pa.timestamp("us"))
-
-
-def to_days(array: Any, name: str) -> FloatArray:
-    """Read an Arrow array as days since 1970; times lose their hours."""
-    return np.asarray(np.floor(to_seconds(array, name) / DAY))
-
-
-def to_seconds(array: Any, name: str) -> FloatArray:
-    """Read an Arrow array as seconds since 1970; NaN is missing, or text that is no date."""
-    array = plain_array(array)
-    kind = array.type
-    if pa.types.is_dictionary(kind) or is_text(kind):
-        texts = to_texts(array, name).dictionary_encode()
-        found = [_read_second(text) for text in texts.dictionary.to_pylist()]
-        indices = texts.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)
-        return np.asarray(np.array([*found, np.nan])[indices])
-    if pa.types.is_date(kind):
-        days = pc.cast(array, pa.date32(), safe=False).cast(pa.int32()).cast(pa.float64())
-        return within_calendar(np.asarray(days.to_numpy(zero_copy_only=False)) * DAY)
-    per_second = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
-    ticks = pc.cast(array.cast(pa.int64()), pa.float64(), safe=False)
-    return within_calendar(np.asarray(ticks.to_numpy(zero_copy_only=False)) / per_second)
-
-
-def _read_second(text: str) -> float:
-    period = read_period(text) if len(text) >= len("2024-01-31") else None
-    return math.nan if period is None else period[0]
 
 
 def within_calendar(seconds: FloatArray) -> FloatArray:
