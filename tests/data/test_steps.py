@@ -12,6 +12,7 @@ from adbc_driver_postgresql import dbapi
 from pyarrow import csv
 
 from dpublish.aggregates.counts import Counts
+from dpublish.data.date_column import DatePartColumn
 from dpublish.data.engines import arrow_reader, shared, split_rows
 from dpublish.data.engines.prepared import PreparedSource
 from dpublish.data.engines.source import MemorySource
@@ -549,3 +550,27 @@ def test_a_parameter_of_the_wrong_kind_is_refused():
         open_table(TABLE, SMALL, derive=[3])
     with pytest.raises(InvalidParameter, match="must be text"):
         open_table(TABLE, SMALL, where=3)
+
+
+def test_dates_and_their_parts_are_compared_as_in_queries():
+    """As the schema reads them: its format, its zone, its weekdays."""
+    admitted = column("admitted", "date", bounds=["2023-01-01", "2024-12-31"], format="%d.%m.%Y")
+    schema = Schema((admitted, DatePartColumn.of("weekday", admitted, "weekday")))
+    texts = ["29.02.2024", "31.12.2023", "30.02.2024", "", "01.03.2024", "29.02.1924"]
+    rows = pa.table({"admitted": texts})
+    kernel = Counts(schema, ((),))
+    for where, count in {
+        "admitted in 2024-01..2024-02": 1,
+        "admitted >= 2023-12-31": 3,
+        "admitted < 2024": 2,  # also what is clipped to the bounds later
+        "admitted = 2024-Q1": 2,
+        "weekday = Thursday": 1,
+        "weekday(admitted) = Friday": 2,
+        "admitted is missing": 0,  # which the schema's missing rule leaves out
+        "year(admitted) = 1924": 1,
+    }.items():
+        table = open_table(rows, schema, where=where)
+        assert table.sum(Counts(schema, ((("admitted", None),),))).sum() == count, where
+    assert open_table(rows, schema, where="admitted is missing").sum(kernel).sum() == 2
+    with pytest.raises(InvalidParameter, match="'weekday' is a part of a date"):
+        open_table(rows, schema, derive="day = lower(weekday)", where="day = x")

@@ -291,10 +291,11 @@ def _no_records(header: Any, columns: Sequence[str]) -> Any:
 def _declaration(name: str, form: str) -> str:
     """Write what a schema must say of a derived column."""
     kinds = {
-        "number": 'kind = "numeric", bounds = [low, high]',
-        "date": 'kind = "date", bounds = [first, last]',
-        "datetime": 'kind = "datetime", bounds = [first, last]',
-        "truth": 'kind = "category", values = ["true", "false"]',
+        "number": 'kind = "numeric" and bounds = [low, high]',
+        "date": 'kind = "date" and bounds = [first, last]',
+        "datetime": 'kind = "datetime" and bounds = [first, last]',
+        "truth": 'kind = "category" and values = ["true", "false"]',
     }
-    says = kinds.get(form, 'kind = "category", values = [...]')
-    return f"declare it there from public knowledge: name = {name!r}, {says}".replace("'", '"')
+    says = kinds.get(form, 'kind = "category" and values = [...]')
+    key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
+    return f"declare it there, under [columns.{key}], with {says} from public knowledge"
