@@ -21,6 +21,10 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.data.steps import read_steps
 from dpublish.errors import DPublishError, InvalidParameter, UnreadableData
+from dpublish.methods.dpcopula.dpcopula import DPCopula
+from dpublish.methods.histogram.histogram import Histogram
+from dpublish.methods.personalized.minimum import Minimum
+from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 
 COUNTRIES = ["FR", "DE", " FR ", None, "IT", ""]
@@ -58,12 +62,12 @@ SCHEMA = Schema(
         column("age", "integer", bounds=[0, 100], bins=10, missing="category"),
         column("bmi", "numeric", bounds=[10, 50], bins=8, missing="category"),
         column("floor", "category", values=["ground", "first"], missing="category"),
-        column("crowded", "category", values=["true", "false"], missing="category"),
+        column("roomy", "category", values=["true", "false"], missing="category"),
     )
 )
 STEPS = {
     "where": "country = FR and age >= 18",
-    "derive": ["bmi = weight / (height / 100) ** 2", "crowded = beds * 2 >= age"],
+    "derive": ["bmi = weight / (height / 100) ** 2", "roomy = beds * 2 >= age"],
     "lookups": [Lookup(WARDS, on="ward", key="code")],
 }
 ALL = tuple((name, None) for name in SCHEMA.names)
@@ -83,9 +87,9 @@ def by_hand(rows, schema=SCHEMA):
             found = weight / ((height / 100) * (height / 100))
             bmi = found if np.isfinite(found) else None
         floor, number = beds.get(str(row["ward"]), (None, None))
-        crowded = None if number is None else str(number * 2 >= row["age"]).lower()
-        kept.append({**row, "bmi": bmi, "floor": floor, "crowded": crowded})
-    kinds = [("bmi", pa.float64()), ("floor", pa.string()), ("crowded", pa.string())]
+        roomy = None if number is None else str(number * 2 >= row["age"]).lower()
+        kept.append({**row, "bmi": bmi, "floor": floor, "roomy": roomy})
+    kinds = [("bmi", pa.float64()), ("floor", pa.string()), ("roomy", pa.string())]
     return open_table(
         pa.Table.from_pylist(
             kept, schema=pa.schema([*KINDS, *map(pa.field, *zip(*kinds, strict=True))])
@@ -245,7 +249,7 @@ def test_steps_are_named_by_all_that_is_made_from_a_table(name, tmp_path, reques
     assert table.steps == read_steps(**STEPS).texts
     assert table.steps[1:] == (
         "derive bmi = weight / (height / 100) ** 2",
-        "derive crowded = beds * 2 >= age",
+        "derive roomy = beds * 2 >= age",
         "where country = FR and age >= 18",
     )
     made = [
@@ -283,7 +287,7 @@ def test_only_the_columns_that_are_needed_are_read():
     list(PreparedSource(source, plan).scan(["floor"]))
     assert source.seen == {"ward", "country", "age"}
     source.seen.clear()
-    list(PreparedSource(source, plan).scan(["crowded"]))
+    list(PreparedSource(source, plan).scan(["roomy"]))
     assert source.seen == {"ward", "country", "age"}
 
 
@@ -404,7 +408,7 @@ REFUSED = {
     "comparison": ({"derive": ["bmi == weight"]}, "derives no column"),
     "clash": ({"derive": ["weight = height"]}, "has a column of that name already"),
     "twice": ({"derive": ["bmi = weight", "bmi = height"]}, "has a column of that name already"),
-    "undeclared": ({"derive": ["w2 = weight * 2"]}, 'declare it there .* kind = "numeric"'),
+    "undeclared": ({"derive": ["w2 = weight * 2"]}, 'declare it there, .* kind = "numeric"'),
     "used too early": ({"derive": ["bmi = w2 + 1", "w2 = weight"]}, "there is no column 'w2'"),
     "lookup clash": (
         {"lookups": Lookup(pa.table({"ward": [1], "age": [3]}), on="ward")},
@@ -574,3 +578,48 @@ def test_dates_and_their_parts_are_compared_as_in_queries():
     assert open_table(rows, schema, where="admitted is missing").sum(kernel).sum() == 2
     with pytest.raises(InvalidParameter, match="'weekday' is a part of a date"):
         open_table(rows, schema, derive="day = lower(weekday)", where="day = x")
+
+
+# --- What is hidden ---------------------------------------------------------------------------
+
+
+def test_a_filter_is_refused_where_the_number_of_records_is_public():
+    """How many records it keeps depends on values that may be exchanged."""
+    schema = Schema(
+        (
+            column("age", "integer", bounds=[0, 100], missing="category"),
+            column("ward", "integer", bounds=[0, 9], missing="category"),
+        )
+    )
+    method = DPCopula(public_records=700)
+    filtered = open_table(TABLE, schema, where="age >= 18")
+    with pytest.raises(InvalidParameter, match="leave out where, or public_records"):
+        method.release(filtered, budget=Budget.seeded(Fraction(1), "test"), rng=seeded(1))
+    plain = open_table(TABLE.drop(["ward"]), schema, derive="ward = age // 12")
+    released = method.release(plain, budget=Budget.seeded(Fraction(1), "test"), rng=seeded(1))
+    assert released.receipt.steps == ("derive ward = age // 12",)
+
+
+def test_steps_are_refused_where_it_is_public_who_is_present_at_which_level():
+    schema = Schema((column("age", "integer", bounds=[0, 100], bins=4),))
+    method = Minimum(
+        inner=Histogram(columns=("age",)),
+        preference="level",
+        levels=(Fraction(1, 10), Fraction(1)),
+        mode="values-only",
+    )
+    rows = TABLE.append_column("level", pa.array([1.0] * TABLE.num_rows))
+    budget = method.budget(Fraction(1))
+    table = open_table(rows, method.prepare(schema), where="age >= 18")
+    with pytest.raises(InvalidParameter, match="use another mode"):
+        method.release(table, budget=budget, rng=seeded(1))
+
+
+def test_the_receipt_of_a_bounded_release_names_the_steps():
+    schema = Schema((column("age", "integer", bounds=[0, 100], bins=4),), unit="who")
+    table = open_table(TABLE, schema, where="age >= 18")
+    method = Histogram(columns=("age",), contribution=2)
+    budget = Budget.seeded(Fraction(1), "test")
+    receipt = method.release(table, budget=budget, rng=seeded(1)).receipt
+    assert receipt.steps == ("where age >= 18",)
+    assert receipt.contribution == 2

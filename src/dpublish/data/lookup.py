@@ -112,8 +112,8 @@ class LookupTable:
     def _rows_of(self, texts: Any) -> IntArray:
         """Find texts by their hashes, and compare them: another text may have the same hash."""
         salt, hashes, order = self._index
-        places = np.searchsorted(hashes, hash_units(texts, salt))
-        found = order[np.minimum(places, len(order) - 1)]
+        positions = np.searchsorted(hashes, hash_units(texts, salt))
+        found = order[np.minimum(positions, len(order) - 1)]
         same = pc.equal(self.keys.take(pa.array(found)), texts).to_numpy(zero_copy_only=False)
         return np.where(same, found, -1)
 

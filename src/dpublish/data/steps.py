@@ -25,6 +25,8 @@ from dpublish.data.lookup import Lookup, LookupTable
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, UnreadableData
 
+FILTER = "where "
+"""How the text of a filter begins."""
 _DERIVATION = re.compile(r"""\s*(?:"((?:[^"]|"")+)"|([^\s"'=<>!]+))\s*=(?!=)(.*)""", re.DOTALL)
 
 
@@ -57,7 +59,7 @@ class Steps:
         """What is done, in the order in which it is done, in words that may be published."""
         texts = [lookup.text for lookup in self.lookups]
         texts += [f"derive {derived}" for derived in self.derived]
-        return (*texts, *([] if self.where is None else [f"where {self.where}"]))
+        return (*texts, *([] if self.where is None else [f"{FILTER}{self.where}"]))
 
     @property
     def made(self) -> tuple[str, ...]:

@@ -103,7 +103,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("text", "message"), FAULTS.items())
-def test_an_error_points_at_the_place_and_says_what_to_write(text, message):
+def test_an_error_points_at_the_fault_and_says_what_to_write(text, message):
     with pytest.raises(InvalidParameter, match=message):
         parse_expression(text)
 

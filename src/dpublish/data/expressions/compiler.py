@@ -140,7 +140,7 @@ class Compiler:
         return "number" if operand.is_plain_number else "text"
 
     def refuse(self, at: int, fault: str, hint: str = "") -> InvalidParameter:
-        """Make an error about a place."""
+        """Make an error about a position."""
         return refusal(self.text, at, fault, hint)
 
     # --- Names ----------------------------------------------------------------------------

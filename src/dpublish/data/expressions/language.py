@@ -112,7 +112,7 @@ def parse_expression(text: str) -> Expression:
 
 
 def refusal(text: str, at: int, fault: str, hint: str = "") -> InvalidParameter:
-    """Make the error about a place in an expression; quotes the expression, which is public."""
+    """Make the error about a position in an expression; quotes the expression, which is public."""
     rest = text[at : at + 20]
     where = f"at {rest!r}" if rest.strip() else "at its end"
     shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
