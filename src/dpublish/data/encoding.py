@@ -26,6 +26,7 @@ _NUMBER = re.compile(
     rb"[+-]?([0-9]++(\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]++)?|[+-]?inf(inity)?", re.I
 )
 
+_PLAIN_WORD = "^[A-Za-z0-9_-]+$"  # spelled as it is, unless it is a truth value
 _CLOSING_ZEROS = (r"\.0+$|(\.[0-9]*[1-9])0+$", r"\1")
 
 
@@ -92,8 +93,22 @@ def to_texts(array: Any, name: str) -> Any:
     else:
         encoded = _comparable(array, name).dictionary_encode()
         distinct, positions = encoded.dictionary, dictionary_positions(encoded)
-    texts = [_text(value) or None for value in _scalars(distinct)]
-    return pa.array([*texts, None], pa.large_string()).take(pa.array(positions))
+    texts = pa.concat_arrays([_write_texts(distinct), pa.nulls(1, pa.large_string())])
+    return texts.take(pa.array(positions))
+
+
+def _write_texts(distinct: Any) -> Any:
+    """Write distinct values as canonical texts; one by one only those that look odd."""
+    if pa.types.is_integer(distinct.type):
+        return distinct.cast(pa.large_string())
+    if not pa.types.is_large_binary(distinct.type):
+        return pa.array([_text(value) or None for value in _scalars(distinct)], pa.large_string())
+    is_word = pc.match_substring_regex(distinct, _PLAIN_WORD)
+    is_truth = pc.match_substring_regex(distinct, "(?i)^(true|false)$")
+    is_odd = pc.fill_null(pc.or_(pc.invert(is_word), is_truth), True)
+    odd = [_text(value) or None for value in distinct.filter(is_odd).to_pylist()]
+    words = pc.if_else(is_odd, b"", distinct).cast(pa.large_string())
+    return pc.replace_with_mask(words, is_odd, pa.array(odd, pa.large_string()))
 
 
 def plain_array(array: Any) -> Any:
