@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpublish.data.encoding import to_texts
 from dpublish.data.schema import column
+from dpublish.data.taxonomy import canonical_text
 from dpublish.errors import InvalidParameter, UnreadableData
 
 NUMBERS = {
@@ -259,3 +261,23 @@ def test_a_long_text_that_is_almost_a_number_takes_no_time(text):
     codes = hours.encode(pa.array([long])).codes
     assert codes.tolist() == [hours.size - 1]
     assert perf_counter() - start < 1  # tens of seconds, if every prefix is tried
+
+
+def test_texts_are_canonical_whether_they_look_odd_or_not():
+    """Plain words are not looked at one by one; that must make no difference."""
+    texts = ["a", " a", "3", "3.0", "-3.00", "TRUE", "false", "truer", "", " ", None, "é", "a b"]
+    texts += ["x-y_1", "007", "1.5", "+4.", "\u00a0b", "a\n"]
+    expected = [canonical_text(text) or None if text is not None else None for text in texts]
+    for array in (pa.array(texts), pa.array(texts).dictionary_encode(), pa.chunked_array([texts])):
+        assert to_texts(array, "x").to_pylist() == expected
+    broken = pa.array([b"a\xff", b"ok"]).cast(pa.large_binary()).view(pa.large_string())
+    assert to_texts(broken, "x").to_pylist() == ["a\ufffd", "ok"]
+    numbers = [None, 3, -(2**63), 2**63 - 1]
+    assert to_texts(pa.array(numbers), "x").to_pylist() == [
+        None if n is None else str(n) for n in numbers
+    ]
+    assert to_texts(pa.array([3.0, 1.5, None, float("nan")]), "x").to_pylist() == [
+        "3", "1.5", None, None,
+    ]  # fmt: skip
+    assert to_texts(pa.array([True, None, False]), "x").to_pylist() == ["true", None, "false"]
+    assert len(to_texts(pa.array([], pa.string()), "x")) == 0

@@ -7,6 +7,7 @@ import click
 from dpublish.cli.group import Group, complete_files
 from dpublish.cli.output import json_option, say, say_json
 from dpublish.cli.source_options import sql_option, table_option
+from dpublish.cli.step_options import RecordSteps, step_options
 from dpublish.data.check import check_table
 from dpublish.data.draft import draft_schema
 from dpublish.data.schema import Schema
@@ -52,12 +53,14 @@ def draft(data: str, output: str, table_name: str | None, sql: str | None) -> No
 @click.argument("data", required=False, shell_complete=complete_files)
 @table_option
 @sql_option
+@step_options
 @json_option
 def check(
     schema_path: str,
     data: str | None,
     table_name: str | None,
     sql: str | None,
+    steps: RecordSteps,
     as_json: bool,
 ) -> None:
     """Check a schema and, with DATA, that the table fits it.
@@ -66,7 +69,9 @@ def check(
     row is printed.
     """
     loaded = _load(schema_path, as_json=as_json)
-    findings = check_table(loaded, data, table=table_name, sql=sql) if data else []
+    findings = []
+    if data:
+        findings = check_table(loaded, data, table=table_name, sql=sql, **steps.options())
     if as_json:
         say_json(
             {

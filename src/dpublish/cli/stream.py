@@ -23,6 +23,7 @@ from dpublish.cli.output import (
     standing,
 )
 from dpublish.cli.signing import read_signing_key, say_signed, sign_option
+from dpublish.cli.step_options import RecordSteps, step_options
 from dpublish.cli.stream_feed import (
     files_in,
     label_of,
@@ -96,6 +97,7 @@ def stream() -> None:
 @_state
 @method_options
 @click.option("--epsilon", required=True, help="For all steps, or for every window: exactly.")
+@step_options
 @payment_options
 @sign_option
 @_lease_options
@@ -114,6 +116,7 @@ def start(
     all_have_levels: bool,
     output: str,
     sign_path: str | None,
+    steps: RecordSteps,
     **claim: Any,
 ) -> None:
     """Start a stream and debit its whole cost; reads no rows.
@@ -136,6 +139,7 @@ def start(
         output=output,
         purpose=purpose,
         all_have_levels=all_have_levels,
+        **steps.options(),
         **claim,
     )
     with standing(f"{state} is started and paid for; the same command may be repeated"):

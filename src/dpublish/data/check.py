@@ -14,10 +14,13 @@ from dpublish.data.column import CategoryColumn, Column, NumberColumn
 from dpublish.data.encoding import MISSING, UNKNOWN, is_text, to_positions
 from dpublish.data.engines.csv_reader import CsvPipe, CsvSource
 from dpublish.data.engines.encoded import check_type
+from dpublish.data.engines.prepared import prepare_source
 from dpublish.data.engines.source import Source, column_problem, read_quietly, scan
 from dpublish.data.engines.units import needed_columns, to_units, unit_type
+from dpublish.data.lookup import Lookup
 from dpublish.data.schema import Schema
 from dpublish.data.sources import find_source
+from dpublish.data.steps import read_steps
 from dpublish.data.taxonomy import canonical_text
 from dpublish.errors import InvalidParameter, UnreadableData
 
@@ -38,9 +41,19 @@ class Finding:
 
 
 def check_table(
-    schema: Schema, source: Any, *, table: str | None = None, sql: str | None = None
+    schema: Schema,
+    source: Any,
+    *,
+    table: str | None = None,
+    sql: str | None = None,
+    where: str | None = None,
+    derive: str | Sequence[str] = (),
+    lookups: Lookup | Sequence[Lookup] = (),
 ) -> list[Finding]:
     """List what does not fit.  NOT PRIVATE: the list depends on rows; it is for the owner only.
+
+    With `where`, `derive` and `lookups` (as for `open_table`) the records are looked at as they
+    are after these steps.
 
     >>> import pyarrow as pa
     >>> from dpublish.data.schema import column
@@ -51,14 +64,18 @@ def check_table(
     age has values outside the bounds; they are moved to the nearest bound
     """
     found: dict[Finding, None] = {}  # in order, and each once
-    for part in find_source(source, needed_columns(schema), table=table, sql=sql):
-        if isinstance(part, CsvPipe):
+    steps = read_steps(where, derive, lookups)
+    wanted = needed_columns(schema)
+    for raw in find_source(source, steps.wanted(wanted), table=table, sql=sql):
+        if isinstance(raw, CsvPipe):
             raise InvalidParameter("a CSV file is checked in two passes; give it by its path")
+        found |= dict.fromkeys(_check_lines(raw))
+        part = prepare_source(raw, schema, steps, wanted)
         found |= dict.fromkeys(_check_header(schema, part))
         absent = {finding.column for finding in found if finding.is_serious}
-        sound = [name for name in needed_columns(schema) if name not in absent]
+        sound = [name for name in wanted if name not in absent]
         found |= dict.fromkeys(_check_rows(schema, part, sound))
-    order = {name: index for index, name in enumerate((TABLE, *needed_columns(schema)))}
+    order = {name: index for index, name in enumerate((TABLE, *wanted))}
     return sorted(found, key=lambda finding: order[finding.column])
 
 
@@ -91,10 +108,13 @@ def _type_problem(schema: Schema, name: str, source: Source) -> str | None:
     return None
 
 
-def _check_rows(schema: Schema, source: Source, names: Sequence[str]) -> Iterator[Finding]:
+def _check_lines(source: Source) -> Iterator[Finding]:
     if isinstance(source, CsvSource) and source.has_odd_lines():
         problem = "has lines that do not fit its header, or whose quotes are not closed"
         yield Finding(TABLE, problem, is_serious=True)
+
+
+def _check_rows(schema: Schema, source: Source, names: Sequence[str]) -> Iterator[Finding]:
     if not names:
         return
     # A part of a date needs no look of its own: its column of dates has all that there is to say.

@@ -26,6 +26,7 @@ _NUMBER = re.compile(
     rb"[+-]?([0-9]++(\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]++)?|[+-]?inf(inity)?", re.I
 )
 
+_PLAIN_WORD = "^[A-Za-z0-9_-]+$"  # spelled as it is, unless it is a truth value
 _CLOSING_ZEROS = (r"\.0+$|(\.[0-9]*[1-9])0+$", r"\1")
 
 
@@ -78,6 +79,36 @@ def to_positions(array: Any, known: Mapping[str, int], name: str) -> NDArray[np.
     texts = map(_text, _scalars(distinct))
     found = [known.get(text, UNKNOWN) if text else MISSING for text in texts]
     return np.array([*found, MISSING], dtype=np.int64)[positions]
+
+
+def to_texts(array: Any, name: str) -> Any:
+    """Write each value as its canonical text, as an Arrow array; blank is null."""
+    if isinstance(array, pa.ChunkedArray):
+        parts = [to_texts(part, name) for part in array.chunks]
+        return pa.concat_arrays([pa.array([], pa.large_string()), *parts])
+    array = plain_array(array)
+    if pa.types.is_dictionary(array.type):
+        entries, positions = used_entries(array)
+        distinct = _comparable(entries, name)
+    else:
+        encoded = _comparable(array, name).dictionary_encode()
+        distinct, positions = encoded.dictionary, dictionary_positions(encoded)
+    texts = pa.concat_arrays([_write_texts(distinct), pa.nulls(1, pa.large_string())])
+    return texts.take(pa.array(positions))
+
+
+def _write_texts(distinct: Any) -> Any:
+    """Write distinct values as canonical texts; one by one only those that look odd."""
+    if pa.types.is_integer(distinct.type):
+        return distinct.cast(pa.large_string())
+    if not pa.types.is_large_binary(distinct.type):
+        return pa.array([_text(value) or None for value in _scalars(distinct)], pa.large_string())
+    is_word = pc.match_substring_regex(distinct, _PLAIN_WORD)
+    is_truth = pc.match_substring_regex(distinct, "(?i)^(true|false)$")
+    is_odd = pc.fill_null(pc.or_(pc.invert(is_word), is_truth), True)
+    odd = [_text(value) or None for value in distinct.filter(is_odd).to_pylist()]
+    words = pc.if_else(is_odd, b"", distinct).cast(pa.large_string())
+    return pc.replace_with_mask(words, is_odd, pa.array(odd, pa.large_string()))
 
 
 def plain_array(array: Any) -> Any:

@@ -1,6 +1,6 @@
 """What all stream methods share: settings, the opening of a stream, and what it hides."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
@@ -128,8 +128,13 @@ class StreamMethod:
             return AddRemoveUnit(column)
         return UserInWindow(column, self.window)
 
-    def start(self, schema: Schema, *, budget: Budget, rng: RandomSource) -> Stream:
+    def start(
+        self, schema: Schema, *, budget: Budget, rng: RandomSource, steps: Sequence[str] = ()
+    ) -> Stream:
         """Open a stream that costs `budget` in all, or in every window.
+
+        `steps` are what each record of every snapshot is taken through before, as its table
+        tells (`table.steps`).
 
         Privacy:
             Reads no rows.  The whole budget is spent here; what the steps spend of it is
@@ -146,6 +151,7 @@ class StreamMethod:
             budget=budget,
             neighbors=self.neighbors(schema),
             rng=rng,
+            steps=steps,
         )
         return Stream(self, schema, receipt)
 

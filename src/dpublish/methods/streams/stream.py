@@ -181,8 +181,18 @@ class Stream:
             windows a run of comparisons counts at every step that used it (docs/proofs/stream.md).
         """
         self._require_same(snapshot.schema)
+        self._require_steps(snapshot)
         keyed = self.receipt.release_id.encode()
         return self._step(Snapshot.of(snapshot, self.bins, self.method.contribution, keyed), rng)
+
+    def _require_steps(self, snapshot: Table) -> None:
+        """Refuse records that were taken through other steps than the receipt names."""
+        if tuple(getattr(snapshot, "steps", ())) != self.receipt.steps:
+            raise InvalidParameter(
+                "the snapshot was opened with other steps (where, derive, lookups) than the stream "
+                "was started with, or a lookup file has changed since; open it with the same, or "
+                "start a new stream"
+            )
 
     def next_counts(self, counts: IntArray, *, rng: RandomSource) -> Step:
         """Take the next snapshot as exact counts of users who are bounded already.

@@ -35,6 +35,7 @@ from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.neighbors import Neighbors
 from dpublish.privacy.receipt import Receipt
 from dpublish.publishing.state_file import RUNNING, STARTING, STOPPED, StoredState
+from dpublish.publishing.streams.record_steps import NO_STEPS, StreamSteps
 from dpublish.publishing.streams.state import StreamStore
 from dpublish.randomness import secure
 from dpublish.storage.address import shown_location
@@ -52,6 +53,7 @@ class Request:
     output: str
     purpose: str
     all_have_levels: bool = False
+    steps: StreamSteps = NO_STEPS
 
     def to_dict(self) -> dict[str, Any]:
         """Turn the request into plain values for the state file."""
@@ -65,6 +67,7 @@ class Request:
             "output": self.output,
             "purpose": self.purpose,
             "all_have_levels": self.all_have_levels,
+            **({"steps": self.steps.to_dict()} if self.steps.texts else {}),
         }
 
 
@@ -100,7 +103,8 @@ def start_stream(state: StreamStore, request: Request, *, is_new: bool) -> bool:
     if state.phase == RUNNING:
         return False
     budget = _debit(state, is_new, request.method.neighbors(request.schema))
-    stream = request.method.start(request.schema, budget=budget, rng=secure())
+    steps = request.steps.texts
+    stream = request.method.start(request.schema, budget=budget, rng=secure(), steps=steps)
     state.begin(stream.state(), phase=RUNNING, receipt=stream.receipt.to_dict())
     return True
 
@@ -137,10 +141,13 @@ def _require_same(file: StreamStore, request: Request) -> None:
 def _differing(file: StreamStore, request: Request) -> list[str]:
     """Name what a stream was started with otherwise, the settings of its method one by one."""
     asked = request.to_dict()
-    names = [name for name in asked if name != "settings" and file.metadata(name) != asked[name]]
-    before, now = file.metadata("settings"), asked["settings"]
-    inner = [name for name in before | now if before.get(name) != now.get(name)]
-    return [*names, *inner] if "method" not in names else names
+    whole = {"steps": {}} | asked
+    before = {name: file.metadata(name, {} if name == "steps" else None) for name in whole}
+    names = [name for name in whole if name != "settings" and before[name] != whole[name]]
+    then, now = before["settings"], asked["settings"]
+    inner = [name for name in then | now if then.get(name) != now.get(name)]
+    found = [*names, *inner] if "method" not in names else names
+    return [{"steps": "list of steps"}.get(name, name) for name in found]
 
 
 def obtain_budget(file: StoredState, hides: Neighbors, noun: str = "stream") -> Budget:

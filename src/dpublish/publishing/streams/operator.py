@@ -8,11 +8,13 @@ interrupted after it is delivered next time (docs/proofs/stream_operator.md).
 
 import hashlib
 import os
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from dpublish.core.folder.signing import SigningKey, signing_key
+from dpublish.data.lookup import Lookup
 from dpublish.data.schema import Schema
 from dpublish.data.sources import open_table
 from dpublish.data.table import Table
@@ -40,6 +42,7 @@ from dpublish.publishing.streams.grant import (
 )
 from dpublish.publishing.streams.lease import LEASE_SECONDS, Claim
 from dpublish.publishing.streams.locations import make_state, take_state
+from dpublish.publishing.streams.record_steps import StreamSteps
 from dpublish.publishing.streams.state import STARTING, STOPPED, StreamStore
 from dpublish.publishing.table import read_epsilon
 from dpublish.randomness import secure
@@ -71,6 +74,9 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
         output: AnyPath,
         purpose: str = "",
         all_have_levels: bool = False,
+        where: str | None = None,
+        derive: str | Sequence[str] = (),
+        lookups: Lookup | Sequence[Lookup] = (),
         lease_seconds: float = LEASE_SECONDS,
         wait_seconds: float = 0,
         take_over: bool = False,
@@ -80,8 +86,9 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
         If a start is interrupted, repeat it with the same arguments: a grant that it has
         made already is found in the ledger and used, and a stream that was started with these
         arguments is opened as it is; `is_new` tells which.  A dataset with levels pays for a
-        stream that has a horizon, if the owner says that `all_have_levels`.  The last three
-        are those of `open`.
+        stream that has a horizon, if the owner says that `all_have_levels`.  `where`, `derive`
+        and `lookups` are those of `open_table`, for all snapshots: they stay as they are now.  The
+        last three are those of `open`.
 
         Privacy:
             Reads no rows.  The ledger is debited once for all steps (or for every window),
@@ -99,6 +106,7 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
             output=str(Path(output).absolute()),
             purpose=purpose or method.name,
             all_have_levels=all_have_levels,
+            steps=StreamSteps.of(where, derive, lookups),
         )
         require_readable(request)
         state, is_made = make_state(whole_location(path), claim, lambda: new_state(request))
@@ -268,7 +276,10 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
 
     def _open(self, snapshot: Table | Any) -> Table:
         schema = self.stream.schema
-        table: Table = snapshot if hasattr(snapshot, "neighbors") else open_table(snapshot, schema)
+        steps = StreamSteps.from_dict(self._file.metadata("steps"))
+        table: Table = snapshot
+        if not hasattr(snapshot, "neighbors"):
+            table = open_table(snapshot, schema, **steps.options())
         if table.schema != schema:
             raise InvalidParameter("the snapshot has another schema than the stream")
         return table
