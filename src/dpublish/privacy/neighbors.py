@@ -156,6 +156,13 @@ _KINDS: dict[str, type[Neighbors]] = {
 }
 
 
+def hides_units(neighbors: Neighbors) -> bool:
+    """Say whether all rows of a unit are added or removed together, once and for all."""
+    if isinstance(neighbors, PersonalRecord):
+        return neighbors.unit is not None
+    return isinstance(neighbors, AddRemoveUnit)
+
+
 def to_dict(neighbors: Neighbors) -> dict[str, Any]:
     """Turn a notion of neighbors into plain values for a file.
 

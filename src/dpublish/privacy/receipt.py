@@ -167,6 +167,7 @@ class Receipt:
             epsilon=budget.epsilon,
             shares=(*spent, *((purpose, most * share) for purpose, share in self.shares)),
             neighbors=neighbors,
+            personal=tuple((level, most * amount) for level, amount in self.personal),
             contribution=most,
             steps=self.steps or tuple(steps),
         )
