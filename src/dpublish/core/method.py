@@ -202,7 +202,7 @@ class Method(ABC, Generic[R_co]):
         # Opened before any row is read for it: a share that is already used stops here.
         paying = rest.for_rows(most, hides=self.row_neighbors(table.schema))
         released: Any = self.for_records().release_part(
-            self.bound(table, most, key), budget=paying, rng=rng, progress=progress
+            self.bound_rows(table, most, key), budget=paying, rng=rng, progress=progress
         )
         receipt = released.receipt.for_unit(
             most,
@@ -218,7 +218,7 @@ class Method(ABC, Generic[R_co]):
         """Return the method that hides single records, with the same settings otherwise."""
         return replace(self, contribution=None)
 
-    def bound(self, table: Table, most: int, key: bytes) -> Table:
+    def bound_rows(self, table: Table, most: int, key: bytes) -> Table:
         """Keep at most `most` rows of each unit, with the columns that are read.
 
         Privacy:

@@ -19,7 +19,7 @@ class Lowest:
         source: Column that gives each row a number.
         numbers: The number of each code of `source`, public.
         column: Column in which every row of a unit then has the unit's smallest number as its
-            code; it takes the place of `source` if it has the same name.
+            code, instead of `source` if it has the same name.
     """
 
     source: Column
@@ -42,5 +42,5 @@ class Lowest:
         kind = code_type(self.column.size + 1)
         ranks = np.array(self.numbers, dtype=kind) + kind.type(1)
         codes, keep = self.source.encode(raw.column(self.source.name))
-        found = ranks[codes]
+        found: NDArray[Any] = ranks[codes]
         return found if keep is None else np.where(keep, found, kind.type(0))

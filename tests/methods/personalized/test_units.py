@@ -188,7 +188,7 @@ def test_what_a_level_pays_is_the_persons_and_not_a_rows():
 def undivided(method, table):
     """Publish from bounded rows with all of epsilon."""
     rows = method.for_records()
-    bounded = method.bound(table, method.rows_each, b"key")
+    bounded = method.bound_rows(table, method.rows_each, b"key")
     return rows.release_part(bounded, budget=rows.budget(Fraction(1)), rng=seeded(1))
 
 
@@ -359,7 +359,7 @@ def test_replay_of_people_with_several_rows(name):
     method = REPLAYED[name]
     words = plain_generator(5)
     numbers = [LOW, MIDDLE, HIGH, HIGH, HIGH, 0.001, None]
-    crowd = [(f"p{words.integers(40)}", numbers[words.integers(7)]) for _ in range(300)]
+    many = [(f"p{words.integers(40)}", numbers[words.integers(7)]) for _ in range(300)]
 
     def run(rows, rng, progress):
         budget = method.budget(Fraction(1))
@@ -367,7 +367,7 @@ def test_replay_of_people_with_several_rows(name):
         return found, found.metadata(), found.tables(), found.summary()
 
     played = Tape()
-    seen = watch(partial(run, crowd), played)
+    seen = watch(partial(run, many), played)
     assert any(call.private is not None for call in played.calls)
     for rows in ([], OTHERS, [("only", HIGH)] * 50):
         assert watch(partial(run, rows), Tape(played)) == seen
@@ -375,7 +375,7 @@ def test_replay_of_people_with_several_rows(name):
         return  # coins of single records: the exact losses above are about those
     for levels in PEOPLE.values():
         tape = Tape(played)
-        assert watch(partial(run, [*crowd, *(("new", x) for x in levels)]), tape) == seen
+        assert watch(partial(run, [*many, *(("new", x) for x in levels)]), tape) == seen
         paid = method.spending(Fraction(1))[Fraction(str(min(levels)))]
         assert path_loss(played, tape, changes=method.rows_each) <= float(paid) + ROUNDING
 
@@ -435,6 +435,16 @@ def test_what_cannot_be_is_refused_before_a_row_is_read():
         made("minimum", "auto")
     with pytest.raises(InvalidParameter, match="not for what runs inside it"):
         make_method("minimum", {**OWN, "inner": "histogram columns=sex contribution=2"})
+
+
+def test_a_filter_that_could_take_a_low_level_away_is_refused():
+    method = made("minimum")
+    table = opened(method, OTHERS)
+    table.steps = ("derive bmi = weight / height", "where age >= 1")
+    with pytest.raises(InvalidParameter, match=r"leave --where .* out"):
+        release(method, table)
+    table.steps = table.steps[:1]
+    assert release(method, table).receipt.steps == table.steps
 
 
 def test_values_alone_are_never_hidden_of_people_with_several_rows():

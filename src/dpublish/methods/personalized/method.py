@@ -27,6 +27,8 @@ from dpublish.privacy.levels import parse_amounts, parse_levels
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 from dpublish.privacy.receipt import Receipt
 
+_FILTER = "where "
+"""How a step begins that leaves rows out (`Table.steps`)."""
 ASSUMED_PEOPLE = 1_000
 """People at each level for which errors are predicted where their number is not public."""
 EXCHANGEABLE_COUNTS = (
@@ -149,7 +151,7 @@ class PersonalSettings(Method[Any]):
         """Return the change that is hidden in bounded rows: one of them, at its person's level."""
         return self.preferences.of_rows.neighbors(self.record_schema(schema))
 
-    def bound(self, table: Table, most: int, key: bytes) -> Table:
+    def bound_rows(self, table: Table, most: int, key: bytes) -> Table:
         """Keep at most `most` rows of each person, all of them at that person's level.
 
         Privacy:
@@ -172,6 +174,12 @@ class PersonalSettings(Method[Any]):
         """Refuse a table whose rows cannot be bounded, or do not have the levels; reads no rows."""
         self.check_contribution(table.schema)
         self.preferences.check(table.schema)
+        if any(step.startswith(_FILTER) for step in getattr(table, "steps", ())):
+            raise InvalidParameter(
+                "a filter could leave out the row that gives a person their level, so that one "
+                "person had different levels in different releases; leave --where (where=) out, "
+                "and ask for the part that you want of what is published"
+            )
 
     def neighbors_of(self, table: Table) -> Neighbors:
         """Return the change that is hidden, with the levels at which it is."""
