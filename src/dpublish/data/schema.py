@@ -4,9 +4,9 @@ Bounds, lists of values and taxonomies come from public knowledge (a code book, 
 questionnaire), never from the rows: whatever is learned from the rows has to be paid for.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any
@@ -85,6 +85,11 @@ class Schema:
     @cached_property
     def _by_name(self) -> dict[str, Column]:
         return {column.name: column for column in self.columns}
+
+
+def keep_columns(schema: Schema, names: Collection[str]) -> Schema:
+    """Keep the columns of these names, in the schema's order; other names are ignored."""
+    return replace(schema, columns=tuple(x for x in schema.columns if x.name in names))
 
 
 def refuse_unit(schema: Schema) -> None:

@@ -20,12 +20,18 @@ from dpublish.data.batch import Batch, S, Summable, refuse_copy
 from dpublish.data.draws import choose, draw_blocks, require_rate, require_rates
 from dpublish.data.engines.bounded import bound_rows
 from dpublish.data.engines.chosen import ChosenColumns, ChosenSource, make_choice, sample_rows
-from dpublish.data.engines.encoded import CachedColumns, Reading, StreamedColumns, readings
+from dpublish.data.engines.encoded import (
+    CachedColumns,
+    Reading,
+    StreamedColumns,
+    names_of,
+    readings,
+)
 from dpublish.data.engines.shared import SharedColumns
 from dpublish.data.engines.source import MemorySource, Source, select_header, within_memory
-from dpublish.data.engines.units import UnitColumns, draw_rows, needed_columns
+from dpublish.data.engines.units import UnitColumns, draw_rows, needed_columns, require_opened
 from dpublish.data.engines.workers import can_start
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, keep_columns
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.privacy.neighbors import Neighbors
 from dpublish.randomness import RandomSource
@@ -50,6 +56,7 @@ class LocalTable:
         cache: bool = True,
         threads: int = 1,
         columns: Columns | None = None,
+        opened: Collection[str] | None = None,
         is_bounded: bool = False,
     ) -> None:
         self.is_bounded = is_bounded
@@ -58,7 +65,8 @@ class LocalTable:
         self._source = source
         self._cache = cache
         self._threads = threads
-        self._columns = columns or _choose_columns(schema, source, cache, threads)
+        self._opened = schema if opened is None else keep_columns(schema, opened)
+        self._columns = columns or _choose_columns(self._opened, source, cache, threads)
 
     def __repr__(self) -> str:
         return f"LocalTable({', '.join(self._schema.names)})"
@@ -95,6 +103,7 @@ class LocalTable:
         wanted = readings(kernel, by_unit=self._schema.unit is not None)
         for reading in wanted:
             reading.check(self._schema)
+        require_opened(names_of(wanted), self._opened)
         return within_memory(lambda: self._sum(kernel, wanted))
 
     def sample(
@@ -106,7 +115,8 @@ class LocalTable:
         """
         rate = require_rate(rate)
         schema = self._narrow(columns)
-        drawn = draw_rows(self._source, schema, lambda count: choose(rate, count, rng))
+        read = self._in_source(schema)
+        drawn = draw_rows(self._source, read, lambda count: choose(rate, count, rng))
         kept = within_memory(lambda: [rows.filter(pa.array(chosen)) for rows, chosen in drawn])
         return self._hold(schema, kept)
 
@@ -119,7 +129,8 @@ class LocalTable:
         """
         require_count(blocks=blocks)
         schema = self._narrow(columns)
-        drawn = draw_rows(self._source, schema, lambda count: draw_blocks(blocks, count, rng))
+        read = self._in_source(schema)
+        drawn = draw_rows(self._source, read, lambda count: draw_blocks(blocks, count, rng))
         parts = within_memory(lambda: _deal(drawn, blocks))
         return [self._hold(schema, part) for part in parts]
 
@@ -136,7 +147,8 @@ class LocalTable:
         if unit is None:
             raise InvalidParameter("rows belong to no unit here; name it in the schema")
         schema = self._narrow(columns)
-        kept = within_memory(lambda: bound_rows(self._source, schema, unit, most, key))
+        read = self._in_source(schema)
+        kept = within_memory(lambda: bound_rows(self._source, read, unit, most, key))
         return self._hold(replace(schema, unit=None), kept, is_bounded=True)
 
     def only(self, column: str, leaves: Collection[int], *, keep: bool = False) -> "LocalTable":
@@ -146,6 +158,7 @@ class LocalTable:
         """
         self._refuse_units()
         choice = make_choice(self._schema[column], leaves)
+        require_opened((column,), self._opened)
         schema = self._schema if keep else self._narrow(self._others(column))
         columns: Columns | None = None
         if isinstance(self._columns, SharedColumns):
@@ -158,6 +171,7 @@ class LocalTable:
             cache=self._cache,
             threads=self._threads,
             columns=columns,
+            opened=self._opened.names,
             is_bounded=self.is_bounded,
         )
 
@@ -176,7 +190,8 @@ class LocalTable:
         by = self._schema[column]
         rates = require_rates(rates, by.size)
         schema = self._narrow(self._others(column) if columns is None else columns)
-        rows = sample_rows(self._source, by, rates, rng, schema.names)
+        require_opened((column,), self._opened)
+        rows = sample_rows(self._source, by, rates, rng, self._in_source(schema).names)
         return self._hold(schema, within_memory(lambda: list(rows)))
 
     def _others(self, column: str) -> list[str]:
@@ -203,16 +218,21 @@ class LocalTable:
             return self._schema
         return replace(self._schema, columns=tuple(self._schema[name] for name in columns))
 
+    def _in_source(self, schema: Schema) -> Schema:
+        """Leave out the columns of a schema that were not opened."""
+        return keep_columns(schema, self._opened.names)
+
     def _hold(
         self, schema: Schema, batches: Sequence[Any], *, is_bounded: bool = False
     ) -> "LocalTable":
-        header = select_header(self._source.header, needed_columns(schema))
+        header = select_header(self._source.header, needed_columns(self._in_source(schema)))
         source = MemorySource(batches, header, self._source.label)
         return LocalTable(
             schema,
             source,
             cache=self._cache,
             threads=self._threads,
+            opened=self._opened.names,
             is_bounded=is_bounded or self.is_bounded,
         )
 

@@ -51,8 +51,8 @@ from dpublish.data.engines.spark_tasks import (
     make_targets,
     merge_answers,
 )
-from dpublish.data.engines.units import needed_columns
-from dpublish.data.schema import Schema
+from dpublish.data.engines.units import needed_columns, require_opened
+from dpublish.data.schema import Schema, keep_columns
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.privacy.neighbors import Neighbors
 from dpublish.randomness import RandomSource, secure
@@ -142,10 +142,18 @@ class Frame:
 class SparkTable:
     """Private rows in Apache Spark, summed up there; made by `open_table` or `open_spark`."""
 
-    def __init__(self, schema: Schema, frame: Frame, *, is_bounded: bool = False) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        frame: Frame,
+        *,
+        opened: Collection[str] | None = None,
+        is_bounded: bool = False,
+    ) -> None:
         self.is_bounded = is_bounded
         """Whether rows were chosen among those of their unit, so that none stands alone."""
         self._schema = schema
+        self._opened = schema if opened is None else keep_columns(schema, opened)
         self._frame = frame
 
     def __repr__(self) -> str:
@@ -175,6 +183,7 @@ class SparkTable:
         wanted = readings(kernel, by_unit=unit is not None)
         for reading in wanted:
             reading.check(self._schema)
+        require_opened(names_of(wanted), self._opened)
         adding = _adding(kernel)
         widths = [*_merge_widths(self._frame.parts, _size_of(kernel)), 1]
         first = replace(adding, targets=make_targets(widths[0]))
@@ -236,6 +245,7 @@ class SparkTable:
         """Pick the records whose leaf of `column` is one of `leaves`; no row is read yet."""
         self._refuse_units()
         choice = make_choice(self._schema[column], leaves)
+        require_opened((column,), self._opened)
         schema = self._schema if keep else self._narrow(self._others(column))
         return self._keep(schema, replace(self._frame, choices=(*self._frame.choices, choice)))
 
@@ -252,6 +262,7 @@ class SparkTable:
         """
         self._refuse_units()
         by = self._schema[column]
+        require_opened((column,), self._opened)
         rule = SamplingBy(by, require_rates(rates, by.size))
         schema = self._narrow(self._others(column) if columns is None else columns)
         return self._keep(schema, self._draw(schema, rule, Draws.of(rng), by=(column,)))
@@ -259,9 +270,9 @@ class SparkTable:
     # --- Sums -----------------------------------------------------------------------------
 
     def _add_rows(self, adding: Adding, wanted: tuple[Reading, ...]) -> Job:
-        names = names_of(wanted) or self._schema.names[:1]  # some column counts the rows
+        names = names_of(wanted) or self._opened.names[:1]  # some column counts the rows
         data, reader = self._frame.read(names)
-        return Job(data).map(SumRows(adding, self._schema, wanted, reader))
+        return Job(data).map(SumRows(adding, self._opened, wanted, reader))
 
     def _add_units(self, adding: Adding, unit: str, wanted: tuple[Reading, ...]) -> Job:
         names = tuple(dict.fromkeys((unit, *names_of(wanted))))
@@ -287,6 +298,7 @@ class SparkTable:
 
     def _draw(self, schema: Schema, rule: Rule, draws: Draws, by: tuple[str, ...] = ()) -> Frame:
         """Draw rows once, keep them on the executors, and record the nonce of each partition."""
+        schema = keep_columns(schema, self._opened.names)
         columns = tuple(dict.fromkeys((*needed_columns(schema), *by)))
         data, reader = self._frame.read(columns)
         job = Job(data)
@@ -307,7 +319,9 @@ class SparkTable:
         )
 
     def _keep(self, schema: Schema, frame: Frame, *, is_bounded: bool = False) -> "SparkTable":
-        return SparkTable(schema, frame, is_bounded=is_bounded or self.is_bounded)
+        return SparkTable(
+            schema, frame, opened=self._opened.names, is_bounded=is_bounded or self.is_bounded
+        )
 
     # --- Names ----------------------------------------------------------------------------
 
