@@ -119,6 +119,22 @@ def parse_columns(
     return found
 
 
+def listed_names(listed: Iterable[str], schema: Schema) -> tuple[str, ...]:
+    """Name the listed columns without their levels, in the schema's order.
+
+    >>> schema = Schema((column("age", "numeric", bounds=[0, 99], branching=2),))
+    >>> listed_names(("age@2",), schema)
+    ('age',)
+    """
+    found = {_parse_column(text, schema)[0] for text in listed}
+    return tuple(name for name in schema.names if name in found)
+
+
+def all_names(schema: Schema) -> tuple[str, ...]:
+    """Name all columns but the one that tells units apart."""
+    return tuple(name for name in schema.names if name != schema.unit)
+
+
 def _parse_column(text: str, schema: Schema) -> tuple[str, int | None]:
     if text in schema.names:
         return text, None

@@ -22,6 +22,8 @@ PIECE_ROWS = 1 << 19
 """About how many rows one process reads at a time, if several share a source."""
 NO_MEMORY = "there is not enough memory to read the rows; use cache=False or fewer columns"
 
+QUERY = "the query"  # how the label of a query begins
+
 UNREADABLE = pa.struct([])  # stands for types that Arrow does not have; no column accepts it
 
 # What a second scan gives: the same rows in the same order, at the cost of the columns asked
@@ -229,6 +231,8 @@ def check_header(source: Source, columns: Sequence[str], known: Collection[str] 
         problem = column_problem(source.header, name)
         if problem is None:
             continue
+        if name not in source.header.names and source.label.startswith(QUERY):
+            problem = f"is not among its columns; add it to the SELECT, as {name!r}"
         near = get_close_matches(name, sorted(set(source.header.names) - {*columns, name}))
         if near and not set(known).isdisjoint(source.header.names):
             problem += f"; similar columns there: {', '.join(map(repr, near))}"

@@ -168,6 +168,11 @@ class SparkTable:
         return self._schema
 
     @property
+    def opened(self) -> tuple[str, ...]:
+        """Names of the columns that can be read: all of the schema, unless fewer were opened."""
+        return self._opened.names
+
+    @property
     def neighbors(self) -> Neighbors:
         """The change to the rows that a release must hide."""
         return self._schema.neighbors

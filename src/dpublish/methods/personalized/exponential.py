@@ -192,6 +192,11 @@ class PersonalizedEM(PersonalSettings):
             expected=self._figures(run.schema, sizes, epsilon),
         )
 
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        asked = parse_query(self.query).columns if self.column is None else (self.column,)
+        return self.with_levels(asked, schema)
+
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:

@@ -6,6 +6,7 @@ known before (`spending`); the most that any level pays is the epsilon of its `B
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -120,6 +121,15 @@ class PersonalSettings(Method[Any]):
         amounts = parse_amounts(self.spending(epsilon))
         return Budget.seeded(max(amount for _, amount in amounts), purpose, levels=amounts)
 
+    def with_levels(self, columns: Sequence[str], schema: Schema) -> tuple[str, ...]:
+        """Add the column that levels come from to what a release reads; in the schema's order."""
+        read = {*columns, self.preference}
+        return tuple(name for name in schema.names if name in read)
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads, of a schema that `prepare` made."""
+        return self.with_levels(super().reads(schema), schema)
+
     @property
     def halves(self) -> int:
         """Count the steps from a table to its neighbor: one record in or out, or both.
@@ -142,6 +152,14 @@ class PersonalMethod(PersonalSettings):
         super().__post_init__()
         if isinstance(self.inner, PersonalSettings):
             raise InvalidParameter("inner must be an ordinary method, not a personalized one")
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads, of a schema that `prepare` made."""
+        return self.with_levels(self.inner_reads(schema), schema)
+
+    def inner_reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that the inner method reads."""
+        return self.inner.reads(self.preferences.without(schema))
 
     def check_table(self, table: Table) -> None:
         """Refuse a table, or an inner method, whose neighbors are not single records."""
