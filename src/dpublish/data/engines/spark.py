@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from dpublish.data.batch import S, Summable, refuse_copy
 from dpublish.data.draws import require_rate, require_rates
+from dpublish.data.engines.bounded import Bound
 from dpublish.data.engines.chosen import Choice, make_choice
 from dpublish.data.engines.encoded import Reading, names_of, readings
 from dpublish.data.engines.source import UNREADABLE
@@ -30,6 +31,8 @@ from dpublish.data.engines.spark_tasks import (
     MARKER,
     Adding,
     Bounding,
+    Counting,
+    CountRows,
     Dealing,
     DealPairs,
     DealRows,
@@ -53,9 +56,11 @@ from dpublish.data.engines.spark_tasks import (
 )
 from dpublish.data.engines.units import needed_columns, require_opened
 from dpublish.data.schema import Schema, keep_columns
+from dpublish.data.steps import Plan
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.privacy.neighbors import Neighbors
 from dpublish.randomness import RandomSource, secure
+from dpublish.types import IntArray
 
 _FAN_IN = 32
 _MERGED_BYTES = 1 << 28  # of partial answers that one task merges, and that come back
@@ -110,6 +115,8 @@ class Frame:
         files: The files that it reads, and how they were when the table was opened.
         kept: Set if its rows were drawn, so that they are blobs.
         choices: What picks some of the rows.
+        plan: The steps that each record is taken through where it is read; None if there are
+            none, or if its rows were drawn after them.
         session: Held as long as the rows are in use.
     """
 
@@ -121,6 +128,7 @@ class Frame:
     kept: Kept | None = None
     choices: tuple[Choice, ...] = ()
     session: Any = None
+    plan: Plan | None = None
 
     def read(self, columns: Sequence[str]) -> tuple[Any, Reader]:
         """Return a plan that reads some columns, and how its tasks understand them."""
@@ -130,13 +138,16 @@ class Frame:
             return data, self._reader(DrawnRows(self.kept.nonces))
         chosen = [choice.column.name for choice in self.choices]
         names = tuple(dict.fromkeys((*columns, *chosen)))
-        indices = [self.header.get_field_index(name) for name in names]
+        header = self.header
+        if self.plan is not None:
+            names, header = self.plan.needs(names), self.plan.raw
+        indices = [header.get_field_index(name) for name in names]
         # By number, for names may hold dots, or differ in capitals only.
-        plain = self.data.toDF(*(f"c{index}" for index in range(len(self.header.names))))
+        plain = self.data.toDF(*(f"c{index}" for index in range(len(header.names))))
         return plain.select(*(f"c{index}" for index in indices)), self._reader(PlainRows(names))
 
     def _reader(self, rows: Rows) -> Reader:
-        return Reader(rows, self.label, self.choices)
+        return Reader(rows, self.label, self.choices, self.plan)
 
 
 class SparkTable:
@@ -149,7 +160,10 @@ class SparkTable:
         *,
         opened: Collection[str] | None = None,
         is_bounded: bool = False,
+        steps: tuple[str, ...] = (),
     ) -> None:
+        self.steps = steps
+        """What was done to each record before, in words that may be published."""
         self.is_bounded = is_bounded
         """Whether rows were chosen among those of their unit, so that none stands alone."""
         self._schema = schema
@@ -230,21 +244,40 @@ class SparkTable:
             for block in range(blocks)
         ]
 
-    def bound(self, most: int, key: bytes, columns: Sequence[str] | None = None) -> "SparkTable":
+    def bound(
+        self,
+        most: int,
+        key: bytes,
+        columns: Sequence[str] | None = None,
+        lowest: str | None = None,
+    ) -> "SparkTable":
         """Keep at most `most` rows of each unit, as records of their own.
 
-        For streams, whose methods pay for `most` rows of a unit.  `publish` refuses the result:
-        one record more may replace another of its unit.
+        For methods that pay for `most` rows of a unit.  `publish` refuses the result: one record
+        more may replace another of its unit.
 
-        The rows that stay are held by the executors, with the given columns only.
+        The rows that stay are held by the executors, with the given columns only; a task holds
+        all rows of its units while it chooses.
         """
-        require_count(most=most)
-        unit = self._schema.unit
-        if unit is None:
-            raise InvalidParameter("rows belong to no unit here; name it in the schema")
         schema = self._narrow(columns)
-        frame = self._draw(schema, Bounding(unit, most, key), Draws())
+        bound = Bound.of(schema, most, key, lowest)
+        frame = self._draw(schema, Bounding(bound), Draws())
         return self._keep(replace(schema, unit=None), frame, is_bounded=True)
+
+    def rows_per_unit(self, most: int, columns: Sequence[str] | None = None) -> IntArray:
+        """Count the units with 1, 2, ... rows, the last entry those with `most` or more.
+
+        Of the rows that no missing rule of the columns leaves out; a unit without any is not
+        counted.  Exact, and therefore private: one unit changes one entry by one.
+        """
+        schema = keep_columns(self._narrow(columns), self._opened.names)
+        counting = Counting(Bound.of(schema, most, b"").unit, most)
+        names = needed_columns(schema)
+        data, reader = self._frame.read(names)
+        deal = DealRows(self._dealing(), counting.unit, names, reader)
+        count = CountRows(counting, schema, Reader(DealtRows(), self._frame.label))
+        job = Job(data).map(deal).exchange(self._frame.parts).map(count)
+        return ask(self._frame.files, lambda: counting.add_up(job.blobs()))
 
     def only(self, column: str, leaves: Collection[int], *, keep: bool = False) -> "SparkTable":
         """Pick the records whose leaf of `column` is one of `leaves`; no row is read yet."""
@@ -325,7 +358,11 @@ class SparkTable:
 
     def _keep(self, schema: Schema, frame: Frame, *, is_bounded: bool = False) -> "SparkTable":
         return SparkTable(
-            schema, frame, opened=self._opened.names, is_bounded=is_bounded or self.is_bounded
+            schema,
+            frame,
+            opened=self._opened.names,
+            is_bounded=is_bounded or self.is_bounded,
+            steps=self.steps,
         )
 
     # --- Names ----------------------------------------------------------------------------

@@ -21,9 +21,10 @@ import pyarrow as pa
 from dpublish.data.batch import BATCH_ROWS, Summable
 from dpublish.data.column import Column
 from dpublish.data.draws import choose, draw_blocks
-from dpublish.data.engines.bounded import bound_rows, hash_units
+from dpublish.data.engines.bounded import Bound, bound_rows, count_rows, hash_units
 from dpublish.data.engines.chosen import Choice, ChosenSource, sample_rows
 from dpublish.data.engines.encoded import Reading, StreamedColumns
+from dpublish.data.engines.prepared import PreparedSource
 from dpublish.data.engines.source import Rescan, Source, read_quietly, scan
 from dpublish.data.engines.units import (
     MERGE_ROWS,
@@ -35,8 +36,10 @@ from dpublish.data.engines.units import (
     to_units,
 )
 from dpublish.data.schema import Schema
+from dpublish.data.steps import Plan
 from dpublish.errors import UnreadableData
 from dpublish.randomness import RandomSource, is_secure, secure, seeded
+from dpublish.types import IntArray
 
 BLOBS = "target int, blob binary"
 """Spark's schema of partial answers, and of rows on their way to the task of their unit."""
@@ -164,16 +167,19 @@ class DrawnRows:
 
 @dataclass(frozen=True)
 class Reader:
-    """Rows of a partition, and the choices that pick some of them."""
+    """Rows of a partition, the steps that each is taken through, and choices that pick some."""
 
     rows: Rows
     label: str
     choices: tuple[Choice, ...] = ()
+    plan: Plan | None = None
 
     def open(self, part: int, incoming: Iterator[Any], seen: set[int]) -> Source:
         """Make a source of the partition; it can be scanned once."""
         batches = self.rows.read(part, incoming, seen)
         found: Source = _PartitionSource(_regroup(batches), self.label)
+        if self.plan is not None:
+            found = PreparedSource(found, self.plan)
         for choice in self.choices:
             found = ChosenSource(found, choice)
         return found
@@ -426,6 +432,42 @@ class DealRows:
             yield from self.dealing.deal(raw.filter(keep), units.filter(keep))
 
 
+@dataclass(frozen=True)
+class Counting:
+    """How many units have 1, 2, ... rows, and `most` or more."""
+
+    unit: str
+    most: int
+
+    def add_up(self, blobs: Iterable[Any]) -> IntArray:
+        """Add up what the tasks counted, each for units of its own."""
+        counts = np.zeros(self.most, dtype=np.int64)
+        everything = set[int]()
+        for blob in blobs:
+            seen, answer = pickle.loads(blob)
+            if everything & seen:
+                raise LostRows
+            everything |= seen
+            counts += answer
+        return counts
+
+
+@dataclass(frozen=True)
+class CountRows:
+    """Count the rows of the units that were sent to a task."""
+
+    counting: Counting
+    schema: Schema
+    reader: Reader
+
+    def run(self, part: int, incoming: Iterator[Any]) -> Iterator[Any]:
+        """Yield one partial answer."""
+        seen = set[int]()
+        source = self.reader.open(part, incoming, seen)
+        answer = count_rows(source, self.schema, self.counting.unit, self.counting.most)
+        yield _blob(0, pickle.dumps((seen, answer), protocol=pickle.HIGHEST_PROTOCOL))
+
+
 # --- Rows that are drawn and kept -------------------------------------------------------------
 
 
@@ -478,15 +520,13 @@ class SamplingBy:
 
 @dataclass(frozen=True)
 class Bounding:
-    """At most `most` rows of each unit are kept; nothing is drawn."""
+    """At most so many rows of each unit are kept; nothing is drawn."""
 
-    unit: str
-    most: int
-    key: bytes
+    bound: Bound
 
     def pick(self, source: Source, schema: Schema, rng: RandomSource) -> Iterator[tuple[int, Any]]:
         """Yield the rows to keep."""
-        return ((0, x) for x in bound_rows(source, schema, self.unit, self.most, self.key))
+        return ((0, rows) for rows in bound_rows(source, schema, self.bound))
 
 
 @dataclass(frozen=True)
