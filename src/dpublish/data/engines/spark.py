@@ -55,6 +55,7 @@ from dpublish.data.engines.spark_tasks import (
     merge_answers,
 )
 from dpublish.data.engines.units import needed_columns, require_opened
+from dpublish.data.lowest import Lowest
 from dpublish.data.schema import Schema, keep_columns
 from dpublish.data.steps import Plan
 from dpublish.errors import InvalidParameter, require_count
@@ -249,7 +250,7 @@ class SparkTable:
         most: int,
         key: bytes,
         columns: Sequence[str] | None = None,
-        lowest: str | None = None,
+        lowest: str | Lowest | None = None,
     ) -> "SparkTable":
         """Keep at most `most` rows of each unit, as records of their own.
 
@@ -261,8 +262,11 @@ class SparkTable:
         """
         schema = self._narrow(columns)
         bound = Bound.of(schema, most, key, lowest)
-        frame = self._draw(schema, Bounding(bound), Draws())
-        return self._keep(replace(schema, unit=None), frame, is_bounded=True)
+        frame = self._draw(schema, Bounding(bound), Draws(), by=bound.by)
+        opened = bound.result(keep_columns(schema, self._opened.names)).names
+        return SparkTable(
+            bound.result(schema), frame, opened=opened, is_bounded=True, steps=self.steps
+        )
 
     def rows_per_unit(self, most: int, columns: Sequence[str] | None = None) -> IntArray:
         """Count the units with 1, 2, ... rows, the last entry those with `most` or more.
@@ -356,12 +360,12 @@ class SparkTable:
             session=self._frame.session,
         )
 
-    def _keep(self, schema: Schema, frame: Frame, *, is_bounded: bool = False) -> "SparkTable":
+    def _keep(self, schema: Schema, frame: Frame) -> "SparkTable":
         return SparkTable(
             schema,
             frame,
             opened=self._opened.names,
-            is_bounded=is_bounded or self.is_bounded,
+            is_bounded=self.is_bounded,
             steps=self.steps,
         )
 
