@@ -96,6 +96,13 @@ def stream() -> None:
 @_state
 @method_options
 @click.option("--epsilon", required=True, help="For all steps, or for every window: exactly.")
+@click.option(
+    "--try",
+    "try_path",
+    metavar="FILE",
+    help="A first snapshot: check that it has the columns, before anything is paid.",
+    shell_complete=complete_files,
+)
 @payment_options
 @sign_option
 @_lease_options
@@ -108,6 +115,7 @@ def start(
     schema_path: str,
     pairs: tuple[str, ...],
     epsilon: str,
+    try_path: str | None,
     ledger_path: str,
     dataset: str,
     purpose: str,
@@ -120,7 +128,8 @@ def start(
 
     \b
     dpublish stream start taxis.stream --method per-snapshot --columns zone --horizon 500 \\
-        --schema taxis.toml --epsilon 1 --ledger books.db --dataset taxis -o taxis/
+        --schema taxis.toml --epsilon 1 --try 2024-05-01.csv \\
+        --ledger books.db --dataset taxis -o taxis/
     """  # noqa: D301 - click keeps lines after it
     key = read_signing_key(sign_path)
     chosen = make_stream_method(method, settings_from(ctx.args, pairs))
@@ -136,6 +145,7 @@ def start(
         output=output,
         purpose=purpose,
         all_have_levels=all_have_levels,
+        try_table=try_path,
         **claim,
     )
     with standing(f"{state} is started and paid for; the same command may be repeated"):

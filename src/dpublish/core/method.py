@@ -24,7 +24,7 @@ from dpublish.core.contribution import (
 )
 from dpublish.core.released import Release
 from dpublish.core.run import Progress, Run, settings_of
-from dpublish.data.schema import Schema, needs_contribution
+from dpublish.data.schema import Schema, all_names, needs_contribution
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
 from dpublish.privacy.budget import Budget
@@ -138,6 +138,7 @@ class Method(ABC, Generic[R_co]):
         """
         refuse_part(budget)
         refuse_bounded(table)
+        require_columns(self, table)
         return self.release_part(table, budget=budget, rng=rng, progress=progress)
 
     @final
@@ -261,8 +262,12 @@ class Method(ABC, Generic[R_co]):
         """Predict the error from public facts; refuse what could not be published."""
 
     def reads(self, schema: Schema) -> tuple[str, ...]:
-        """Name the columns that a release reads; public, from settings and schema alone."""
-        return tuple(name for name in schema.names if name != schema.unit)
+        """Name the columns that a release reads; public, from settings and schema alone.
+
+        A table may be opened with these alone, so a method that names fewer than it reads fails.
+        All but the unit, unless the settings say otherwise; never none, for a column counts rows.
+        """
+        return all_names(schema)
 
     @final
     def predict_error(
@@ -340,6 +345,17 @@ def refuse_bounded(table: Table) -> None:
             "a table whose rows were bounded by unit hides neither a record nor a unit at this "
             "epsilon: publish from the table as it was opened"
         )
+
+
+def require_columns(method: Method[Any], table: Table) -> None:
+    """Refuse a table that was opened without a column that the method reads; reads no rows."""
+    opened = getattr(table, "opened", table.schema.names)
+    for name in method.reads(table.schema):
+        if name not in opened:
+            raise InvalidParameter(
+                f"{method.name} reads column {name!r}, and the table was opened without it: open "
+                "it with columns=method.reads(schema)"
+            )
 
 
 def figure_name(name: str) -> str:

@@ -54,9 +54,10 @@ from dpublish.data.engines.spark_tasks import (
     make_targets,
     merge_answers,
 )
-from dpublish.data.engines.units import needed_columns
+from dpublish.data.engines.units import needed_columns, require_opened
 from dpublish.data.lowest import Lowest
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, keep_columns
+from dpublish.data.steps import Plan
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.privacy.neighbors import Neighbors
 from dpublish.randomness import RandomSource, secure
@@ -115,6 +116,8 @@ class Frame:
         files: The files that it reads, and how they were when the table was opened.
         kept: Set if its rows were drawn, so that they are blobs.
         choices: What picks some of the rows.
+        plan: The steps that each record is taken through where it is read; None if there are
+            none, or if its rows were drawn after them.
         session: Held as long as the rows are in use.
     """
 
@@ -126,6 +129,7 @@ class Frame:
     kept: Kept | None = None
     choices: tuple[Choice, ...] = ()
     session: Any = None
+    plan: Plan | None = None
 
     def read(self, columns: Sequence[str]) -> tuple[Any, Reader]:
         """Return a plan that reads some columns, and how its tasks understand them."""
@@ -135,22 +139,36 @@ class Frame:
             return data, self._reader(DrawnRows(self.kept.nonces))
         chosen = [choice.column.name for choice in self.choices]
         names = tuple(dict.fromkeys((*columns, *chosen)))
-        indices = [self.header.get_field_index(name) for name in names]
+        header = self.header
+        if self.plan is not None:
+            names, header = self.plan.needs(names), self.plan.raw
+        indices = [header.get_field_index(name) for name in names]
         # By number, for names may hold dots, or differ in capitals only.
-        plain = self.data.toDF(*(f"c{index}" for index in range(len(self.header.names))))
+        plain = self.data.toDF(*(f"c{index}" for index in range(len(header.names))))
         return plain.select(*(f"c{index}" for index in indices)), self._reader(PlainRows(names))
 
     def _reader(self, rows: Rows) -> Reader:
-        return Reader(rows, self.label, self.choices)
+        return Reader(rows, self.label, self.choices, self.plan)
 
 
 class SparkTable:
     """Private rows in Apache Spark, summed up there; made by `open_table` or `open_spark`."""
 
-    def __init__(self, schema: Schema, frame: Frame, *, is_bounded: bool = False) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        frame: Frame,
+        *,
+        opened: Collection[str] | None = None,
+        is_bounded: bool = False,
+        steps: tuple[str, ...] = (),
+    ) -> None:
+        self.steps = steps
+        """What was done to each record before, in words that may be published."""
         self.is_bounded = is_bounded
         """Whether rows were chosen among those of their unit, so that none stands alone."""
         self._schema = schema
+        self._opened = schema if opened is None else keep_columns(schema, opened)
         self._frame = frame
 
     def __repr__(self) -> str:
@@ -163,6 +181,11 @@ class SparkTable:
     def schema(self) -> Schema:
         """What is publicly known about the rows."""
         return self._schema
+
+    @property
+    def opened(self) -> tuple[str, ...]:
+        """Names of the columns that can be read: all of the schema, unless fewer were opened."""
+        return self._opened.names
 
     @property
     def neighbors(self) -> Neighbors:
@@ -180,6 +203,7 @@ class SparkTable:
         wanted = readings(kernel, by_unit=unit is not None)
         for reading in wanted:
             reading.check(self._schema)
+        require_opened(names_of(wanted), self._opened)
         adding = _adding(kernel)
         widths = [*_merge_widths(self._frame.parts, _size_of(kernel)), 1]
         first = replace(adding, targets=make_targets(widths[0]))
@@ -239,7 +263,10 @@ class SparkTable:
         schema = self._narrow(columns)
         bound = Bound.of(schema, most, key, lowest)
         frame = self._draw(schema, Bounding(bound), Draws(), by=bound.by)
-        return self._keep(bound.result(schema), frame, is_bounded=True)
+        opened = bound.result(keep_columns(schema, self._opened.names)).names
+        return SparkTable(
+            bound.result(schema), frame, opened=opened, is_bounded=True, steps=self.steps
+        )
 
     def rows_per_unit(self, most: int, columns: Sequence[str] | None = None) -> IntArray:
         """Count the units with 1, 2, ... rows, the last entry those with `most` or more.
@@ -247,7 +274,7 @@ class SparkTable:
         Of the rows that no missing rule of the columns leaves out; a unit without any is not
         counted.  Exact, and therefore private: one unit changes one entry by one.
         """
-        schema = self._narrow(columns)
+        schema = keep_columns(self._narrow(columns), self._opened.names)
         counting = Counting(Bound.of(schema, most, b"").unit, most)
         names = needed_columns(schema)
         data, reader = self._frame.read(names)
@@ -260,6 +287,7 @@ class SparkTable:
         """Pick the records whose leaf of `column` is one of `leaves`; no row is read yet."""
         self._refuse_units()
         choice = make_choice(self._schema[column], leaves)
+        require_opened((column,), self._opened)
         schema = self._schema if keep else self._narrow(self._others(column))
         return self._keep(schema, replace(self._frame, choices=(*self._frame.choices, choice)))
 
@@ -276,6 +304,7 @@ class SparkTable:
         """
         self._refuse_units()
         by = self._schema[column]
+        require_opened((column,), self._opened)
         rule = SamplingBy(by, require_rates(rates, by.size))
         schema = self._narrow(self._others(column) if columns is None else columns)
         return self._keep(schema, self._draw(schema, rule, Draws.of(rng), by=(column,)))
@@ -283,9 +312,9 @@ class SparkTable:
     # --- Sums -----------------------------------------------------------------------------
 
     def _add_rows(self, adding: Adding, wanted: tuple[Reading, ...]) -> Job:
-        names = names_of(wanted) or self._schema.names[:1]  # some column counts the rows
+        names = names_of(wanted) or self._opened.names[:1]  # some column counts the rows
         data, reader = self._frame.read(names)
-        return Job(data).map(SumRows(adding, self._schema, wanted, reader))
+        return Job(data).map(SumRows(adding, self._opened, wanted, reader))
 
     def _add_units(self, adding: Adding, unit: str, wanted: tuple[Reading, ...]) -> Job:
         names = tuple(dict.fromkeys((unit, *names_of(wanted))))
@@ -311,6 +340,7 @@ class SparkTable:
 
     def _draw(self, schema: Schema, rule: Rule, draws: Draws, by: tuple[str, ...] = ()) -> Frame:
         """Draw rows once, keep them on the executors, and record the nonce of each partition."""
+        schema = keep_columns(schema, self._opened.names)
         columns = tuple(dict.fromkeys((*needed_columns(schema), *by)))
         data, reader = self._frame.read(columns)
         job = Job(data)
@@ -330,8 +360,14 @@ class SparkTable:
             session=self._frame.session,
         )
 
-    def _keep(self, schema: Schema, frame: Frame, *, is_bounded: bool = False) -> "SparkTable":
-        return SparkTable(schema, frame, is_bounded=is_bounded or self.is_bounded)
+    def _keep(self, schema: Schema, frame: Frame) -> "SparkTable":
+        return SparkTable(
+            schema,
+            frame,
+            opened=self._opened.names,
+            is_bounded=self.is_bounded,
+            steps=self.steps,
+        )
 
     # --- Names ----------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ runs with epsilon / m, and a person pays m times what one row costs.
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self, final
@@ -204,6 +205,15 @@ class PersonalSettings(Method[Any]):
         amounts = parse_amounts(self.spending(epsilon))
         return Budget.seeded(max(amount for _, amount in amounts), purpose, levels=amounts)
 
+    def with_levels(self, columns: Sequence[str], schema: Schema) -> tuple[str, ...]:
+        """Add the column that levels come from to what a release reads; in the schema's order."""
+        read = {*columns, self.preference}
+        return tuple(name for name in schema.names if name in read)
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads, of a schema that `prepare` made."""
+        return self.with_levels(super().reads(schema), schema)
+
     @property
     def halves(self) -> int:
         """Count the steps from a table to its neighbor: one record in or out, or both.
@@ -231,6 +241,14 @@ class PersonalMethod(PersonalSettings):
                 f"rows are bounded once, before anything is published: --contribution is for "
                 f"{self.name}, not for what runs inside it"
             )
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads, of a schema that `prepare` made."""
+        return self.with_levels(self.inner_reads(schema), schema)
+
+    def inner_reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that the inner method reads."""
+        return self.inner.reads(self.preferences.without(schema))
 
     def check_table(self, table: Table) -> None:
         """Refuse a table, or an inner method, whose neighbors are not single records."""

@@ -149,7 +149,8 @@ class Sampling(PersonalMethod):
         share = run.split(sample=1)["sample"]
         sizes = known_sizes(run, self)
         amount = share.epsilon / self.halves
-        published = inner_release(self.preferences.sample(run, rates), self.inner, share, amount)
+        drawn = self.preferences.sample(run, rates, self.inner_reads(run.schema))
+        published = inner_release(drawn, self.inner, share, amount)
         part = Part(
             levels=self.levels,
             epsilon=amount,

@@ -18,7 +18,7 @@ from dpublish.aggregates.counts import Counts
 from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.core.noisy_size import RESERVED
 from dpublish.data.axis import Axis
-from dpublish.data.schema import Schema, parse_columns
+from dpublish.data.schema import Schema, listed_names, parse_columns
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.histogram.released import HistogramRelease
@@ -200,6 +200,10 @@ class Weighting(PersonalSettings):
             expected=self._figures(epsilon, sizes),
             total=float(max(sum(sizes), 1)),
         )
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return self.with_levels(listed_names(self.columns, schema), schema)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

@@ -10,7 +10,7 @@ from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.core.catalog import STREAMS
 from dpublish.core.method import ExpectedError, setting, settings_of
 from dpublish.core.settings import Setting, build, list_settings
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, listed_names
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.sparse_vector.calibration import plan as plan_comparisons
@@ -122,6 +122,10 @@ class StreamMethod:
     def publication_epsilon(self, bins: Bins, epsilon: Fraction) -> Fraction:
         """Return what a publication usually costs, to predict its noise."""
         raise NotImplementedError
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a step reads, besides the unit; public."""
+        return listed_names(self.columns, schema)
 
     def neighbors(self, schema: Schema) -> Neighbors:
         """Return what is hidden: a person in all snapshots, or within any window of them."""

@@ -8,6 +8,7 @@ interrupted after it is delivered next time (docs/proofs/stream_operator.md).
 
 import hashlib
 import os
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ from dpublish.publishing.streams.grant import (
 from dpublish.publishing.streams.lease import LEASE_SECONDS, Claim
 from dpublish.publishing.streams.locations import make_state, take_state
 from dpublish.publishing.streams.state import STARTING, STOPPED, StreamStore
-from dpublish.publishing.table import read_epsilon
+from dpublish.publishing.table import may_be_debited, read_epsilon
 from dpublish.randomness import secure
 from dpublish.storage.address import whole_location
 
@@ -71,6 +72,7 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
         output: AnyPath,
         purpose: str = "",
         all_have_levels: bool = False,
+        try_table: Table | Any = None,
         lease_seconds: float = LEASE_SECONDS,
         wait_seconds: float = 0,
         take_over: bool = False,
@@ -80,8 +82,9 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
         If a start is interrupted, repeat it with the same arguments: a grant that it has
         made already is found in the ledger and used, and a stream that was started with these
         arguments is opened as it is; `is_new` tells which.  A dataset with levels pays for a
-        stream that has a horizon, if the owner says that `all_have_levels`.  The last three
-        are those of `open`.
+        stream that has a horizon, if the owner says that `all_have_levels`.  With `try_table`,
+        a first snapshot as `next` takes it, a stream whose columns it lacks is refused before it
+        is paid for.  The last three are those of `open`.
 
         Privacy:
             Reads no rows.  The ledger is debited once for all steps (or for every window),
@@ -101,10 +104,13 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
             all_have_levels=all_have_levels,
         )
         require_readable(request)
+        if try_table is not None:
+            _try(try_table, schema, method)
         state, is_made = make_state(whole_location(path), claim, lambda: new_state(request))
         try:
-            is_new = start_stream(state, request, is_new=is_made)
-            operator = cls._resume(state, None, None)
+            with may_be_debited("repeat the same command: what was debited is not debited again"):
+                is_new = start_stream(state, request, is_new=is_made)
+                operator = cls._resume(state, None, None)
         except BaseException:
             state.close()
             raise
@@ -268,10 +274,7 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
 
     def _open(self, snapshot: Table | Any) -> Table:
         schema = self.stream.schema
-        table: Table = snapshot if hasattr(snapshot, "neighbors") else open_table(snapshot, schema)
-        if table.schema != schema:
-            raise InvalidParameter("the snapshot has another schema than the stream")
-        return table
+        return open_snapshot(snapshot, schema, self.stream.bins.names)
 
     def _commit(self, stream: Stream, step: Step, label: str) -> None:
         content = counts_file(stream.bins.cells(), step.estimate, step.released)
@@ -307,3 +310,24 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
             self.require_held()
             deliver(self.folder, waiting, shown_time(self._file))
             self._file.mark_delivered(waiting.number)
+
+
+def open_snapshot(snapshot: Table | Any, schema: Schema, columns: Sequence[str]) -> Table:
+    """Open a snapshot by the columns that a stream counts; reads names and types, and no row."""
+    if not hasattr(snapshot, "neighbors"):
+        return open_table(snapshot, schema, columns=columns)
+    table: Table = snapshot
+    if table.schema != schema:
+        raise InvalidParameter("the snapshot has another schema than the stream")
+    opened = getattr(table, "opened", schema.names)
+    for name in columns:
+        if name not in opened:
+            raise InvalidParameter(f"the snapshot was opened without column {name!r}; name it")
+    return table
+
+
+def _try(snapshot: Table | Any, schema: Schema, method: StreamMethod) -> None:
+    """Refuse a stream for which a snapshot lacks a column, or has one of another type."""
+    table = open_snapshot(snapshot, schema, method.reads(schema))
+    if table is not snapshot:
+        table.close()

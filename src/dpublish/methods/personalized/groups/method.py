@@ -377,7 +377,7 @@ def _publish(run: Run, method: GroupMethod, group: PlannedGroup, budgets: Sequen
     if all(rate == 1 for rate in rates.values()):
         people = run.on(method.preferences.group(run.table, levels))
     else:
-        people = method.preferences.sample(run, rates)
+        people = method.preferences.sample(run, rates, method.inner_reads(run.schema))
     released = inner_release(people, method.inner, richest, group.epsilon, shows_progress=False)
     return Part(
         levels=tuple(levels),
