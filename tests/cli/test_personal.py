@@ -295,6 +295,9 @@ def test_the_plan_shows_that_noise_grows_with_the_rows_that_are_kept(run, visits
         [told] = run(*asked, *rest, "--contribution", most).json()
         widths.append(told["expected_error"]["one_cell_95"])
         assert told["levels"][0]["pays"] == "0.005"
+        assert [each["contribution"] for each in told["contributions"]] == [1, 2, 4, 8, 16]
     assert widths[1] > 3.8 * widths[0]
+    unnamed = run(*asked, *rest[:-1])
+    assert (unnamed.code, "what --contribution m trades" in unnamed.out) == (0, True), unnamed.err
     compared = run(*asked, *SIZES, *EACH, "--compare")
     assert (compared.code, "leave --contribution out" in compared.err) == (1, True)
