@@ -97,7 +97,7 @@ def bound_skipped(patch):
 
 
 def epsilon_not_divided(patch):
-    def for_rows(self, most):
+    def for_rows(self, most, hides=None):
         return self.at_most(self.epsilon, hides=AddRemoveRecord())
 
     patch.setattr(Budget, "for_rows", for_rows)
@@ -239,9 +239,10 @@ class Untouchable:
     """A table whose rows must not be read."""
 
     is_bounded = False
+    steps = ()
 
     def __init__(self, schema):
-        self.schema, self.neighbors = schema, schema.neighbors
+        self.schema, self.neighbors, self.opened = schema, schema.neighbors, schema.names
 
     def __getattr__(self, name):
         raise AssertionError("rows were read")

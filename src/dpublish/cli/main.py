@@ -158,9 +158,8 @@ def _explain(error: BaseException) -> tuple[str, int]:
     if isinstance(error, click.Abort) and isinstance(error.__cause__, KeyboardInterrupt):
         error = error.__cause__
     message, code = _classify(error)
+    # What was debited, or may have been, is noted where the ledger is asked to pay.
     notes = [] if code == _FAULT else [f"({note})" for note in getattr(error, "__notes__", ())]
-    if isinstance(error, click.Abort | KeyboardInterrupt) and not notes:
-        message += "; budget that was already debited stays debited"
     return " ".join([message, *notes]), code
 
 

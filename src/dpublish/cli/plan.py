@@ -145,9 +145,8 @@ def _choices(
 
 def _lacks_bound(method: Predicts, schema: Schema) -> bool:
     """Check whether only a bound on the rows of a unit is missing for a plan."""
-    is_ordinary = isinstance(method, Method) and not isinstance(method, PersonalSettings)
     is_bounded = getattr(method, "contribution", None) is not None
-    return schema.unit is not None and is_ordinary and not is_bounded and not _hides_units(method)
+    return schema.unit is not None and not is_bounded and not _hides_units(method)
 
 
 def _say_bounds(
@@ -177,7 +176,7 @@ def find_trades(
     """Set bounds side by side where rows belong to units; nothing to trade elsewhere."""
     if schema.unit is None or not isinstance(method, Method):
         return []
-    if isinstance(method, PersonalSettings) or _hides_units(method):
+    if _hides_units(method):
         return []
     return trade_of_bounds(
         method, schema, epsilon, n_records=n_records, rows_per_unit=rows_per_unit

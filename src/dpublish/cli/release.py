@@ -91,7 +91,7 @@ def release(
         ledger = stack.enter_context(Ledger(ledger_path))
         exact = _all_left(chosen, ledger, dataset) if given is None else given
         _require_left(chosen, ledger.status(dataset), exact)
-        table = stack.enter_context(closing(rows.open(schema)))
+        table = stack.enter_context(closing(rows.open(schema, chosen.reads(schema))))
         progress = stack.enter_context(show_progress())
         try:
             published = publish(

@@ -1,7 +1,7 @@
 """Where a command reads private rows from: files, databases, object stores, Apache Spark."""
 
 import glob
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -43,13 +43,17 @@ class Rows:
     spark_settings: tuple[str, ...]
     steps: RecordSteps = NO_STEPS
 
-    def open(self, schema: "Schema") -> "Table":
-        """Open the table: names and types of columns are looked at, and no row is read."""
+    def open(self, schema: "Schema", columns: Sequence[str] | None = None) -> "Table":
+        """Open the table: names and types of columns are looked at, and no row is read.
+
+        `columns` are those that will be read (None: all); the rows may lack the others.
+        """
         if self.data == "-":
             raise InvalidParameter(
                 "standard input is for `dpublish stream next` only; name a file: --data people.csv"
             )
-        return self._open_spark(schema) if self.engine == SPARK else self._open_local(schema)
+        opens = self._open_spark if self.engine == SPARK else self._open_local
+        return opens(schema, columns)
 
     def _refuse_local_options(self) -> None:
         """Refuse what Spark does not take, before it is started, which takes seconds."""
@@ -75,7 +79,7 @@ class Rows:
         if "://" not in self.data and not glob.glob(self.data):
             raise InvalidParameter(f"there is no file or folder {self.data}")
 
-    def _open_local(self, schema: "Schema") -> "Table":
+    def _open_local(self, schema: "Schema", columns: Sequence[str] | None) -> "Table":
         from dpublish.data.sources import open_table
 
         if self.spark_master is not None or self.spark_settings:
@@ -87,11 +91,12 @@ class Rows:
             schema,
             table=self.table_name,
             sql=self.sql,
+            columns=columns,
             threads=self.threads,
             **self.steps.options(),
         )
 
-    def _open_spark(self, schema: "Schema") -> "Table":
+    def _open_spark(self, schema: "Schema", columns: Sequence[str] | None) -> "Table":
         from dpublish.data.engines.spark_session import open_spark
 
         self._refuse_local_options()
@@ -104,6 +109,7 @@ class Rows:
             self.data,
             schema,
             table=self.table_name,
+            columns=columns,
             master=self.spark_master or "local[*]",
             settings=_pairs(self.spark_settings),
             **self.steps.options(),

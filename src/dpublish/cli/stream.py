@@ -98,6 +98,13 @@ def stream() -> None:
 @method_options
 @click.option("--epsilon", required=True, help="For all steps, or for every window: exactly.")
 @step_options
+@click.option(
+    "--try",
+    "try_path",
+    metavar="FILE",
+    help="A first snapshot: check that it has the columns, before anything is paid.",
+    shell_complete=complete_files,
+)
 @payment_options
 @sign_option
 @_lease_options
@@ -110,6 +117,7 @@ def start(
     schema_path: str,
     pairs: tuple[str, ...],
     epsilon: str,
+    try_path: str | None,
     ledger_path: str,
     dataset: str,
     purpose: str,
@@ -123,7 +131,8 @@ def start(
 
     \b
     dpublish stream start taxis.stream --method per-snapshot --columns zone --horizon 500 \\
-        --schema taxis.toml --epsilon 1 --ledger books.db --dataset taxis -o taxis/
+        --schema taxis.toml --epsilon 1 --try 2024-05-01.csv \\
+        --ledger books.db --dataset taxis -o taxis/
     """  # noqa: D301 - click keeps lines after it
     key = read_signing_key(sign_path)
     chosen = make_stream_method(method, settings_from(ctx.args, pairs))
@@ -140,6 +149,7 @@ def start(
         purpose=purpose,
         all_have_levels=all_have_levels,
         **steps.options(),
+        try_table=try_path,
         **claim,
     )
     with standing(f"{state} is started and paid for; the same command may be repeated"):
@@ -382,9 +392,9 @@ def _say_status(found: StreamStatus) -> None:
     """Print the status of a stream."""
     whole = format_epsilon(found.epsilon)
     scope = (
-        f"a user is hidden in all {found.horizon:,} steps together"
+        f"a person is hidden in all {found.horizon:,} steps together"
         if found.window is None
-        else f"a user is hidden within any {found.window:,} consecutive steps"
+        else f"a person is hidden within any {found.window:,} consecutive steps"
     )
     say(f"{found.method} on {found.dataset}, {found.phase}: {scope}, at epsilon {whole}")
     for name, value in found.settings.items():

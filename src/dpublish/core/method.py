@@ -24,7 +24,7 @@ from dpublish.core.contribution import (
 )
 from dpublish.core.released import Release
 from dpublish.core.run import Progress, Run, settings_of
-from dpublish.data.schema import Schema, needs_contribution
+from dpublish.data.schema import Schema, all_names, needs_contribution
 from dpublish.data.steps import FILTER
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
@@ -145,6 +145,7 @@ class Method(ABC, Generic[R_co]):
         """
         refuse_part(budget)
         refuse_bounded(table)
+        require_columns(self, table)
         return self.release_part(table, budget=budget, rng=rng, progress=progress)
 
     @final
@@ -206,15 +207,16 @@ class Method(ABC, Generic[R_co]):
         else:
             most = int(self.contribution or 1)
         *_, rest = shares.values()
-        bounded = table.bound(most, key, columns)
+        # Opened before any row is read for it: a share that is already used stops here.
+        paying = rest.for_rows(most, hides=self.row_neighbors(table.schema))
         released: Any = self.for_records().release_part(
-            bounded, budget=rest.for_rows(most), rng=rng, progress=progress
+            self.bound_rows(table, most, key), budget=paying, rng=rng, progress=progress
         )
         receipt = released.receipt.for_unit(
             most,
             budget=budget,
             neighbors=self.neighbors_of(table),
-            settings={"contribution": self.contribution},
+            settings=self.unit_settings(),
             steps=getattr(table, "steps", ()),
         )
         lifted: R_co = replace(released, receipt=receipt)
@@ -223,6 +225,26 @@ class Method(ABC, Generic[R_co]):
     def for_records(self) -> Self:
         """Return the method that hides single records, with the same settings otherwise."""
         return replace(self, contribution=None)
+
+    def bound_rows(self, table: Table, most: int, key: bytes) -> Table:
+        """Keep at most `most` rows of each unit, with the columns that are read.
+
+        Privacy:
+            A unit's rows alone decide which of them stay, whatever the key is (`Table.bound`).
+        """
+        return table.bound(most, key, self.reads(table.schema))
+
+    def record_schema(self, schema: Schema) -> Schema:
+        """Return the schema of the rows that stay: records of their own."""
+        return record_schema(schema, self.reads(schema))
+
+    def row_neighbors(self, schema: Schema) -> Neighbors:
+        """Return the change that `for_records` hides in the rows that stay: one of them."""
+        return AddRemoveRecord()
+
+    def unit_settings(self) -> dict[str, Any]:
+        """Return what the receipt of a release that hides units states besides."""
+        return {"contribution": self.contribution}
 
     @property
     def runs(self) -> "Method[Any]":
@@ -247,8 +269,12 @@ class Method(ABC, Generic[R_co]):
         """Predict the error from public facts; refuse what could not be published."""
 
     def reads(self, schema: Schema) -> tuple[str, ...]:
-        """Name the columns that a release reads; public, from settings and schema alone."""
-        return tuple(name for name in schema.names if name != schema.unit)
+        """Name the columns that a release reads; public, from settings and schema alone.
+
+        A table may be opened with these alone, so a method that names fewer than it reads fails.
+        All but the unit, unless the settings say otherwise; never none, for a column counts rows.
+        """
+        return all_names(schema)
 
     @final
     def predict_error(
@@ -264,7 +290,7 @@ class Method(ABC, Generic[R_co]):
             return self.expected_error(schema, n_records, epsilon)
         self.check_contribution(schema)
         most, amount = self._worst_case(epsilon)
-        bounded = record_schema(schema, self.reads(schema))
+        bounded = self.record_schema(schema)
         found = self.for_records().expected_error(bounded, n_records, amount / most)
         what = f"{most} row{'' if most == 1 else 's'} of each {schema.unit!r}"
         if self.contribution == "auto":
@@ -348,6 +374,17 @@ def refuse_steps(table: Table, hidden: Neighbors) -> None:
             "with the mode values-only it is public who is in the table, at which level; where, "
             "derive and lookups make that depend on values: leave them out, or use another mode"
         )
+
+
+def require_columns(method: Method[Any], table: Table) -> None:
+    """Refuse a table that was opened without a column that the method reads; reads no rows."""
+    opened = getattr(table, "opened", table.schema.names)
+    for name in method.reads(table.schema):
+        if name not in opened:
+            raise InvalidParameter(
+                f"{method.name} reads column {name!r}, and the table was opened without it: open "
+                "it with columns=method.reads(schema)"
+            )
 
 
 def figure_name(name: str) -> str:

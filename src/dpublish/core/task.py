@@ -5,8 +5,13 @@ from dataclasses import dataclass, replace
 from dpublish.data.axis import Axis
 from dpublish.data.column import Column, NumberColumn
 from dpublish.data.features import choose_predictors
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, all_names, listed_names
 from dpublish.errors import InvalidParameter
+
+
+def task_names(schema: Schema, target: str, predictors: tuple[str, ...]) -> tuple[str, ...]:
+    """Name the columns that a prediction takes: all, unless the predictors are named."""
+    return listed_names((target, *predictors), schema) if predictors else all_names(schema)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpublish.data.batch import Batch
 from dpublish.data.column import NumberColumn
-from dpublish.data.schema import Schema, refuse_unit
+from dpublish.data.schema import Schema, all_names, listed_names, refuse_unit
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.types import FloatArray
 
@@ -44,6 +44,13 @@ class Box:
                 raise InvalidParameter(f"column {name!r} holds no numbers; clusters need them")
         every = [schema[name] for name in names or schema.names]
         return cls(tuple(column for column in every if isinstance(column, NumberColumn)))
+
+    @staticmethod
+    def names_of(schema: Schema, names: Sequence[str] = ()) -> tuple[str, ...]:
+        """Name the columns that `of` takes, without checking them."""
+        if names:
+            return listed_names(names, schema)
+        return tuple(x for x in all_names(schema) if isinstance(schema[x], NumberColumn))
 
     def __post_init__(self) -> None:
         if not self.columns:

@@ -4,9 +4,9 @@ Bounds, lists of values and taxonomies come from public knowledge (a code book, 
 questionnaire), never from the rows: whatever is learned from the rows has to be paid for.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any
@@ -95,6 +95,11 @@ class Schema:
         return {column.name: column for column in self.columns}
 
 
+def keep_columns(schema: Schema, names: Collection[str]) -> Schema:
+    """Keep the columns of these names, in the schema's order; other names are ignored."""
+    return replace(schema, columns=tuple(x for x in schema.columns if x.name in names))
+
+
 def refuse_unit(schema: Schema) -> None:
     """Refuse a schema whose unit may own many rows, for methods that protect single records."""
     if schema.unit is not None:
@@ -126,6 +131,22 @@ def parse_columns(
         if names.count(name) > 1:
             raise InvalidParameter(f"column {name!r} is listed twice")
     return found
+
+
+def listed_names(listed: Iterable[str], schema: Schema) -> tuple[str, ...]:
+    """Name the listed columns without their levels, in the schema's order.
+
+    >>> schema = Schema((column("age", "numeric", bounds=[0, 99], branching=2),))
+    >>> listed_names(("age@2",), schema)
+    ('age',)
+    """
+    found = {_parse_column(text, schema)[0] for text in listed}
+    return tuple(name for name in schema.names if name in found)
+
+
+def all_names(schema: Schema) -> tuple[str, ...]:
+    """Name all columns but the one that tells units apart."""
+    return tuple(name for name in schema.names if name != schema.unit)
 
 
 def _parse_column(text: str, schema: Schema) -> tuple[str, int | None]:

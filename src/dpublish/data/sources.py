@@ -36,7 +36,7 @@ from dpublish.data.engines.source import (
     Source,
     check_header,
 )
-from dpublish.data.engines.units import needed_columns, unit_type
+from dpublish.data.engines.units import needed_columns, opened_part, unit_type
 from dpublish.data.engines.workers import count_threads
 from dpublish.data.lookup import Lookup
 from dpublish.data.schema import Schema
@@ -55,6 +55,7 @@ def open_table(
     *,
     table: str | None = None,
     sql: str | None = None,
+    columns: Sequence[str] | None = None,
     where: str | None = None,
     derive: str | Sequence[str] = (),
     lookups: Lookup | Sequence[Lookup] = (),
@@ -77,6 +78,8 @@ def open_table(
             ("1.50" or 1.5) depends on all others of its column, unless they are told to read
             text.
         schema: What is publicly known about the rows.  Columns it does not name are not read.
+        columns: Which columns of the schema will be read, such as `method.reads(schema)` (None:
+            all).  The source must have these, and the unit; it may lack the others.
         table: Which table of a DuckDB file or of a database to read.
         sql: A SELECT whose result is the table (`unnest` makes rows of a column of lists).
             The records to protect are the rows of the result, so it must make each of them
@@ -104,19 +107,22 @@ def open_table(
     threads = count_threads(threads)
     steps = read_steps(where, derive, lookups)
     if _is_spark(source):
-        return _open_spark_frame(source, schema, table or sql, steps)
-    wanted = needed_columns(schema)
+        return _open_spark_frame(source, schema, columns, table or sql, steps)
+    opened = opened_part(schema, columns)
+    wanted = needed_columns(opened)
     found = find_source(source, steps.wanted(wanted), table=table, sql=sql)
     found = [prepare_source(part, schema, steps, wanted) for part in found]
     for part in found:
-        check_header(part, wanted)
-        for name in schema.names:
+        check_header(part, wanted, known=needed_columns(schema))
+        for name in opened.names:
             check_type(schema, name, part)
     rows = found[0] if len(found) == 1 else ChainedSource(found, str(source))
     check_units(schema, found)
     if rows.rescan == "never" or (rows.rescan == "unordered" and cache):
         rows = HeldSource(rows, wanted)
-    return LocalTable(schema, rows, cache=cache, threads=threads, steps=steps.texts)
+    return LocalTable(
+        schema, rows, cache=cache, threads=threads, opened=opened.names, steps=steps.texts
+    )
 
 
 def source_columns(source: Any, *, table: str | None = None, sql: str | None = None) -> Any:
@@ -216,12 +222,18 @@ def _is_spark(source: Any) -> bool:
     return "pyspark" in _families(source) and hasattr(source, "mapInArrow")
 
 
-def _open_spark_frame(source: Any, schema: Schema, other: str | None, steps: Steps) -> Table:
+def _open_spark_frame(
+    source: Any,
+    schema: Schema,
+    columns: Sequence[str] | None,
+    other: str | None,
+    steps: Steps,
+) -> Table:
     from dpublish.data.engines.spark_session import open_frame  # an extra, loaded when used
 
     if other is not None:
         raise InvalidParameter("a Spark DataFrame is the table; remove table and sql")
-    return open_frame(source, schema, steps=steps)
+    return open_frame(source, schema, columns=columns, steps=steps)
 
 
 def _open_object(source: Any, wanted: Sequence[str] | None) -> Source:

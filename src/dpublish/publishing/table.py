@@ -6,7 +6,8 @@ nothing; then the ledger is debited; only then is the first row read.
 
 import os
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,14 @@ from typing import Any
 from dpublish.core.folder.folder import folder_hash, load, require_new_folder
 from dpublish.core.folder.opening import require_loadable
 from dpublish.core.folder.signing import SigningKey, signing_key
-from dpublish.core.method import ExpectedError, Method, Predicts, Progress, refuse_bounded
+from dpublish.core.method import (
+    ExpectedError,
+    Method,
+    Predicts,
+    Progress,
+    refuse_bounded,
+    require_columns,
+)
 from dpublish.core.released import Release
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
@@ -70,19 +78,21 @@ def publish(
     if isinstance(method, PersonalSettings):
         method.preferences.check(table.schema)
     method.require_table(table)
+    require_columns(method, table)
     predict(method, table.schema, None, exact)  # refuses settings that do not fit
     _require_loadable(method, table.schema, exact)
     rng = secure()
-    budget = _grant(
-        method,
-        table,
-        ledger=ledger,
-        dataset=dataset,
-        epsilon=exact,
-        purpose=purpose or method.runs.name,
-        rng=rng,
-        all_have_levels=all_have_levels,
-    )
+    with may_be_debited("the ledger may have been debited: dpublish ledger show LEDGER tells"):
+        budget = _grant(
+            method,
+            table,
+            ledger=ledger,
+            dataset=dataset,
+            epsilon=exact,
+            purpose=purpose or method.runs.name,
+            rng=rng,
+            all_have_levels=all_have_levels,
+        )
     grant = budget.grant
     try:
         release = _without_sizes(method, table, budget=budget, rng=rng, progress=progress)
@@ -166,6 +176,16 @@ def _grant(
         )
     hides, amounts = method.preferences.neighbors(table.schema), method.spending(epsilon)
     return ledger.grant_levels(dataset, amounts, purpose=purpose, hides=hides, rng=rng)
+
+
+@contextmanager
+def may_be_debited(note: str) -> Iterator[None]:
+    """Note what may have happened if the ledger is interrupted while it is asked to pay."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        stop.add_note(note)
+        raise
 
 
 def _fits(method: Predicts, schema: Schema, n_records: int | None) -> bool:

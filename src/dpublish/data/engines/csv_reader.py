@@ -7,7 +7,7 @@ delimiter; every field is read as text; and a record that does not fit is handle
 * a record ends at LF or CR LF outside double quotes (RFC 4180), and a CR alone is a space;
 * a blank line is skipped, but in a file of one column it is a record with a missing value;
 * a record with fewer fields than the header, of more than 2,000,000 bytes, or with bytes that
-  are not UTF-8 in a column of the schema, is left out; fields beyond the header are ignored;
+  are not UTF-8 in a column that is read, is left out; fields beyond the header are ignored;
 * a blank field is a missing value.
 
 So no record can raise an error, and none can decide about another.  What remains is a file that

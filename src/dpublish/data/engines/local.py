@@ -20,12 +20,18 @@ from dpublish.data.batch import Batch, S, Summable, refuse_copy
 from dpublish.data.draws import choose, draw_blocks, require_rate, require_rates
 from dpublish.data.engines.bounded import Bound, bound_source, count_rows
 from dpublish.data.engines.chosen import ChosenColumns, ChosenSource, make_choice, sample_rows
-from dpublish.data.engines.encoded import CachedColumns, Reading, StreamedColumns, readings
+from dpublish.data.engines.encoded import (
+    CachedColumns,
+    Reading,
+    StreamedColumns,
+    readings,
+)
 from dpublish.data.engines.shared import SharedColumns
 from dpublish.data.engines.source import MemorySource, Source, select_header, within_memory
-from dpublish.data.engines.units import UnitColumns, draw_rows, needed_columns
+from dpublish.data.engines.units import UnitColumns, draw_rows, needed_columns, require_opened
 from dpublish.data.engines.workers import can_start
-from dpublish.data.schema import Schema
+from dpublish.data.lowest import Lowest
+from dpublish.data.schema import Schema, keep_columns
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.privacy.neighbors import Neighbors
 from dpublish.randomness import RandomSource
@@ -51,6 +57,7 @@ class LocalTable:
         cache: bool = True,
         threads: int = 1,
         columns: Columns | None = None,
+        opened: Collection[str] | None = None,
         is_bounded: bool = False,
         steps: tuple[str, ...] = (),
     ) -> None:
@@ -62,7 +69,8 @@ class LocalTable:
         self._source = source
         self._cache = cache
         self._threads = threads
-        self._columns = columns or _choose_columns(schema, source, cache, threads)
+        self._opened = schema if opened is None else keep_columns(schema, opened)
+        self._columns = columns or _choose_columns(self._opened, source, cache, threads)
 
     def __repr__(self) -> str:
         return f"LocalTable({', '.join(self._schema.names)})"
@@ -90,6 +98,11 @@ class LocalTable:
         return self._schema
 
     @property
+    def opened(self) -> tuple[str, ...]:
+        """Names of the columns that can be read: all of the schema, unless fewer were opened."""
+        return self._opened.names
+
+    @property
     def neighbors(self) -> Neighbors:
         """The change to the rows that a release must hide."""
         return self._schema.neighbors
@@ -99,6 +112,7 @@ class LocalTable:
         wanted = readings(kernel, by_unit=self._schema.unit is not None)
         for reading in wanted:
             reading.check(self._schema)
+        require_opened([x.name for x in wanted], self._opened)
         return within_memory(lambda: self._sum(kernel, wanted))
 
     def sample(
@@ -110,7 +124,8 @@ class LocalTable:
         """
         rate = require_rate(rate)
         schema = self._narrow(columns)
-        drawn = draw_rows(self._source, schema, lambda count: choose(rate, count, rng))
+        read = self._in_source(schema)
+        drawn = draw_rows(self._source, read, lambda count: choose(rate, count, rng))
         kept = within_memory(lambda: [rows.filter(pa.array(chosen)) for rows, chosen in drawn])
         return self._hold(schema, kept)
 
@@ -123,7 +138,8 @@ class LocalTable:
         """
         require_count(blocks=blocks)
         schema = self._narrow(columns)
-        drawn = draw_rows(self._source, schema, lambda count: draw_blocks(blocks, count, rng))
+        read = self._in_source(schema)
+        drawn = draw_rows(self._source, read, lambda count: draw_blocks(blocks, count, rng))
         parts = within_memory(lambda: _deal(drawn, blocks))
         return [self._hold(schema, part) for part in parts]
 
@@ -132,7 +148,7 @@ class LocalTable:
         most: int,
         key: bytes,
         columns: Sequence[str] | None = None,
-        lowest: str | None = None,
+        lowest: str | Lowest | None = None,
     ) -> "LocalTable":
         """Keep at most `most` rows of each unit, as records of their own.
 
@@ -144,13 +160,15 @@ class LocalTable:
         are held in memory.
         """
         schema = self._narrow(columns)
-        bound = Bound.of(schema, most, key, lowest)
-        source = within_memory(lambda: bound_source(self._source, schema, bound))
+        read = self._in_source(schema)
+        bound = Bound.of(read, most, key, lowest)
+        source = within_memory(lambda: bound_source(self._source, read, bound))
         return LocalTable(
-            replace(schema, unit=None),
+            bound.result(schema),
             source,
             cache=self._cache,
             threads=self._threads,
+            opened=bound.result(read).names,
             is_bounded=True,
             steps=self.steps,
         )
@@ -161,7 +179,7 @@ class LocalTable:
         Of the rows that no missing rule of the columns leaves out; a unit without any is not
         counted.  Exact, and therefore private: one unit changes one entry by one.
         """
-        schema = self._narrow(columns)
+        schema = self._in_source(self._narrow(columns))
         unit = Bound.of(schema, most, b"").unit
         return within_memory(lambda: count_rows(self._source, schema, unit, most))
 
@@ -172,6 +190,7 @@ class LocalTable:
         """
         self._refuse_units()
         choice = make_choice(self._schema[column], leaves)
+        require_opened((column,), self._opened)
         schema = self._schema if keep else self._narrow(self._others(column))
         columns: Columns | None = None
         if isinstance(self._columns, SharedColumns):
@@ -184,6 +203,7 @@ class LocalTable:
             cache=self._cache,
             threads=self._threads,
             columns=columns,
+            opened=self._opened.names,
             is_bounded=self.is_bounded,
             steps=self.steps,
         )
@@ -203,7 +223,8 @@ class LocalTable:
         by = self._schema[column]
         rates = require_rates(rates, by.size)
         schema = self._narrow(self._others(column) if columns is None else columns)
-        rows = sample_rows(self._source, by, rates, rng, schema.source_names)
+        require_opened((column,), self._opened)
+        rows = sample_rows(self._source, by, rates, rng, self._in_source(schema).source_names)
         return self._hold(schema, within_memory(lambda: list(rows)))
 
     def _others(self, column: str) -> list[str]:
@@ -230,14 +251,19 @@ class LocalTable:
             return self._schema
         return replace(self._schema, columns=tuple(self._schema[name] for name in columns))
 
+    def _in_source(self, schema: Schema) -> Schema:
+        """Leave out the columns of a schema that were not opened."""
+        return keep_columns(schema, self._opened.names)
+
     def _hold(self, schema: Schema, batches: Sequence[Any]) -> "LocalTable":
-        header = select_header(self._source.header, needed_columns(schema))
+        header = select_header(self._source.header, needed_columns(self._in_source(schema)))
         source = MemorySource(batches, header, self._source.label)
         return LocalTable(
             schema,
             source,
             cache=self._cache,
             threads=self._threads,
+            opened=self._opened.names,
             is_bounded=self.is_bounded,
             steps=self.steps,
         )

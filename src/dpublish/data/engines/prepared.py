@@ -15,6 +15,7 @@ from dpublish.data.engines.source import (
     check_header,
     scan,
 )
+from dpublish.data.engines.units import needed_columns
 from dpublish.data.schema import Schema
 from dpublish.data.steps import Plan, Steps
 
@@ -27,7 +28,8 @@ def prepare_source(source: Source, schema: Schema, steps: Steps, columns: Sequen
     if not steps:
         return source
     # Before any expression: in a file without a header, names of columns are a row.
-    check_header(source, [name for name in columns if name not in steps.made])
+    raw = [name for name in columns if name not in steps.made]
+    check_header(source, raw, known=needed_columns(schema))
     plan = steps.plan(source.header, schema, source.label)
     plan.check(columns)
     return PreparedSource(source, plan)

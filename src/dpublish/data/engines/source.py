@@ -7,7 +7,8 @@ whoever runs out of memory says how many rows there are.
 """
 
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from difflib import get_close_matches
 from typing import Any, Literal, NoReturn, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
@@ -20,6 +21,8 @@ T = TypeVar("T")
 PIECE_ROWS = 1 << 19
 """About how many rows one process reads at a time, if several share a source."""
 NO_MEMORY = "there is not enough memory to read the rows; use cache=False or fewer columns"
+
+QUERY = "the query"  # how the label of a query begins
 
 UNREADABLE = pa.struct([])  # stands for types that Arrow does not have; no column accepts it
 
@@ -218,9 +221,19 @@ def column_problem(header: Any, name: str) -> str | None:
     return "is not there; check its name in the schema and in the data"
 
 
-def check_header(source: Source, columns: Sequence[str]) -> None:
-    """Refuse a source that lacks one of the columns, or has it twice."""
+def check_header(source: Source, columns: Sequence[str], known: Collection[str] = ()) -> None:
+    """Refuse a source that lacks one of the columns, or has it twice.
+
+    Similar names are offered if one of the `known` columns is there: else the first line of a
+    file may be a row.
+    """
     for name in columns:
         problem = column_problem(source.header, name)
-        if problem is not None:
-            raise UnreadableData(f"column {name!r} of {source.label} {problem}")
+        if problem is None:
+            continue
+        if name not in source.header.names and source.label.startswith(QUERY):
+            problem = f"is not among its columns; add it to the SELECT, as {name!r}"
+        near = get_close_matches(name, sorted(set(source.header.names) - {*columns, name}))
+        if near and not set(known).isdisjoint(source.header.names):
+            problem += f"; similar columns there: {', '.join(map(repr, near))}"
+        raise UnreadableData(f"column {name!r} of {source.label} {problem}")

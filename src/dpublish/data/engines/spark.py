@@ -54,8 +54,9 @@ from dpublish.data.engines.spark_tasks import (
     make_targets,
     merge_answers,
 )
-from dpublish.data.engines.units import needed_columns
-from dpublish.data.schema import Schema
+from dpublish.data.engines.units import needed_columns, require_opened
+from dpublish.data.lowest import Lowest
+from dpublish.data.schema import Schema, keep_columns
 from dpublish.data.steps import Plan
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.privacy.neighbors import Neighbors
@@ -158,6 +159,7 @@ class SparkTable:
         schema: Schema,
         frame: Frame,
         *,
+        opened: Collection[str] | None = None,
         is_bounded: bool = False,
         steps: tuple[str, ...] = (),
     ) -> None:
@@ -166,6 +168,7 @@ class SparkTable:
         self.is_bounded = is_bounded
         """Whether rows were chosen among those of their unit, so that none stands alone."""
         self._schema = schema
+        self._opened = schema if opened is None else keep_columns(schema, opened)
         self._frame = frame
 
     def __repr__(self) -> str:
@@ -178,6 +181,11 @@ class SparkTable:
     def schema(self) -> Schema:
         """What is publicly known about the rows."""
         return self._schema
+
+    @property
+    def opened(self) -> tuple[str, ...]:
+        """Names of the columns that can be read: all of the schema, unless fewer were opened."""
+        return self._opened.names
 
     @property
     def neighbors(self) -> Neighbors:
@@ -195,6 +203,7 @@ class SparkTable:
         wanted = readings(kernel, by_unit=unit is not None)
         for reading in wanted:
             reading.check(self._schema)
+        require_opened([x.name for x in wanted], self._opened)
         adding = _adding(kernel)
         widths = [*_merge_widths(self._frame.parts, _size_of(kernel)), 1]
         first = replace(adding, targets=make_targets(widths[0]))
@@ -241,7 +250,7 @@ class SparkTable:
         most: int,
         key: bytes,
         columns: Sequence[str] | None = None,
-        lowest: str | None = None,
+        lowest: str | Lowest | None = None,
     ) -> "SparkTable":
         """Keep at most `most` rows of each unit, as records of their own.
 
@@ -253,8 +262,11 @@ class SparkTable:
         """
         schema = self._narrow(columns)
         bound = Bound.of(schema, most, key, lowest)
-        frame = self._draw(schema, Bounding(bound), Draws())
-        return self._keep(replace(schema, unit=None), frame, is_bounded=True)
+        frame = self._draw(schema, Bounding(bound), Draws(), by=bound.by)
+        opened = bound.result(keep_columns(schema, self._opened.names)).names
+        return SparkTable(
+            bound.result(schema), frame, opened=opened, is_bounded=True, steps=self.steps
+        )
 
     def rows_per_unit(self, most: int, columns: Sequence[str] | None = None) -> IntArray:
         """Count the units with 1, 2, ... rows, the last entry those with `most` or more.
@@ -262,7 +274,7 @@ class SparkTable:
         Of the rows that no missing rule of the columns leaves out; a unit without any is not
         counted.  Exact, and therefore private: one unit changes one entry by one.
         """
-        schema = self._narrow(columns)
+        schema = keep_columns(self._narrow(columns), self._opened.names)
         counting = Counting(Bound.of(schema, most, b"").unit, most)
         names = needed_columns(schema)
         data, reader = self._frame.read(names)
@@ -275,6 +287,7 @@ class SparkTable:
         """Pick the records whose leaf of `column` is one of `leaves`; no row is read yet."""
         self._refuse_units()
         choice = make_choice(self._schema[column], leaves)
+        require_opened((column,), self._opened)
         schema = self._schema if keep else self._narrow(self._others(column))
         return self._keep(schema, replace(self._frame, choices=(*self._frame.choices, choice)))
 
@@ -291,6 +304,7 @@ class SparkTable:
         """
         self._refuse_units()
         by = self._schema[column]
+        require_opened((column,), self._opened)
         rule = SamplingBy(by, require_rates(rates, by.size))
         schema = self._narrow(self._others(column) if columns is None else columns)
         return self._keep(schema, self._draw(schema, rule, Draws.of(rng), by=(by.source_name,)))
@@ -298,10 +312,10 @@ class SparkTable:
     # --- Sums -----------------------------------------------------------------------------
 
     def _add_rows(self, adding: Adding, wanted: tuple[Reading, ...]) -> Job:
-        counted = wanted or (Reading(self._schema.names[0], as_values=False),)
-        names = names_of(self._schema, counted)  # some column counts the rows
+        counted = wanted or (Reading(self._opened.names[0], as_values=False),)
+        names = names_of(self._opened, counted)  # some column counts the rows
         data, reader = self._frame.read(names)
-        return Job(data).map(SumRows(adding, self._schema, wanted, reader))
+        return Job(data).map(SumRows(adding, self._opened, wanted, reader))
 
     def _add_units(self, adding: Adding, unit: str, wanted: tuple[Reading, ...]) -> Job:
         names = tuple(dict.fromkeys((unit, *names_of(self._schema, wanted))))
@@ -327,6 +341,7 @@ class SparkTable:
 
     def _draw(self, schema: Schema, rule: Rule, draws: Draws, by: tuple[str, ...] = ()) -> Frame:
         """Draw rows once, keep them on the executors, and record the nonce of each partition."""
+        schema = keep_columns(schema, self._opened.names)
         columns = tuple(dict.fromkeys((*needed_columns(schema), *by)))
         data, reader = self._frame.read(columns)
         job = Job(data)
@@ -346,9 +361,14 @@ class SparkTable:
             session=self._frame.session,
         )
 
-    def _keep(self, schema: Schema, frame: Frame, *, is_bounded: bool = False) -> "SparkTable":
-        bounded = is_bounded or self.is_bounded
-        return SparkTable(schema, frame, is_bounded=bounded, steps=self.steps)
+    def _keep(self, schema: Schema, frame: Frame) -> "SparkTable":
+        return SparkTable(
+            schema,
+            frame,
+            opened=self._opened.names,
+            is_bounded=self.is_bounded,
+            steps=self.steps,
+        )
 
     # --- Names ----------------------------------------------------------------------------
 

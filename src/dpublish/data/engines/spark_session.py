@@ -36,7 +36,7 @@ from dpublish.data.engines.spark import Frame, SparkTable, read_header
 from dpublish.data.engines.spark_files import SparkFiles
 from dpublish.data.engines.spark_jobs import require_whole, silent
 from dpublish.data.engines.spark_plan import check_plan
-from dpublish.data.engines.units import needed_columns, unit_type
+from dpublish.data.engines.units import needed_columns, opened_part, unit_type
 from dpublish.data.lookup import Lookup
 from dpublish.data.schema import Schema
 from dpublish.data.steps import NO_STEPS, Steps, read_steps
@@ -130,17 +130,28 @@ def _is_one_process(master: str) -> bool:
 
 
 def open_frame(
-    data: Any, schema: Schema, *, label: str = "the Spark table", steps: Steps = NO_STEPS
+    data: Any,
+    schema: Schema,
+    *,
+    columns: Sequence[str] | None = None,
+    label: str = "the Spark table",
+    steps: Steps = NO_STEPS,
 ) -> SparkTable:
     """Open a Spark DataFrame for the mechanisms; reads names and types of columns, and no row.
 
-    Its plan is run anew for every sum, so it must give the same rows every time.
+    Its plan is run anew for every sum, so it must give the same rows every time.  `columns` are
+    those of the schema that it must have (None: all).
     """
-    return _open(data, schema, label, None, steps)
+    return _open(data, schema, columns, label, None, steps)
 
 
 def _open(
-    data: Any, schema: Schema, label: str, session: "OwnSession | None", steps: Steps
+    data: Any,
+    schema: Schema,
+    columns: Sequence[str] | None,
+    label: str,
+    session: "OwnSession | None",
+    steps: Steps,
 ) -> SparkTable:
     if not hasattr(data, "_jdf"):
         raise InvalidParameter(
@@ -148,22 +159,28 @@ def _open(
             "give a DataFrame of a classic Spark session"
         )
     with silent():
-        return _open_silently(data, schema, label, session, steps)
+        return _open_silently(data, schema, columns, label, session, steps)
 
 
 def _open_silently(
-    data: Any, schema: Schema, label: str, session: "OwnSession | None", steps: Steps
+    data: Any,
+    schema: Schema,
+    columns: Sequence[str] | None,
+    label: str,
+    session: "OwnSession | None",
+    steps: Steps,
 ) -> SparkTable:
     context = data.sparkSession.sparkContext
     check_settings(dict(context.getConf().getAll()), context.master)
     require_whole(data.sparkSession)
     check_plan(data, label)
-    wanted = needed_columns(schema)
+    opened = opened_part(schema, columns)
+    wanted = needed_columns(opened)
     raw: Source = MemorySource((), read_header(data.schema), label)
     public = prepare_source(raw, schema, steps, wanted)
     header = public.header
-    check_header(public, wanted)
-    for name in schema.names:
+    check_header(public, wanted, known=needed_columns(schema))
+    for name in opened.names:
         check_type(schema, name, public)
     if schema.unit is not None:
         unit_type(header.field(schema.unit).type, label)
@@ -171,7 +188,7 @@ def _open_silently(
     prepare(data.sparkSession)
     plan = getattr(public, "plan", None)
     frame = Frame(data, header, label, _count_parts(data), files, session=session, plan=plan)
-    return SparkTable(schema, frame, steps=steps.texts)
+    return SparkTable(schema, frame, opened=opened.names, steps=steps.texts)
 
 
 def _count_parts(data: Any) -> int:
@@ -334,6 +351,7 @@ def open_spark(
     schema: Schema,
     *,
     table: str | None = None,
+    columns: Sequence[str] | None = None,
     master: str = "local[*]",
     settings: Mapping[str, str] | None = None,
     where: str | None = None,
@@ -349,6 +367,8 @@ def open_spark(
             if `table` names a table of the catalog.
         schema: What is publicly known about the rows.
         table: A table of Spark's catalog.
+        columns: Which columns of the schema will be read, such as `method.reads(schema)` (None:
+            all); the rows may lack the others.
         master: Where Spark runs: `local[4]`, `spark://host:7077`, `yarn`, `k8s://...`.
         settings: Further settings of Spark, such as `{"spark.executor.memory": "8g"}`.
         where: A condition on single records, as for `open_table`.
@@ -364,7 +384,7 @@ def open_spark(
     session = _start(master, dict(settings or {}), has_catalog=table is not None)
     try:
         label = str(data if table is None else table)
-        return _open(_find(session.session, data, table), schema, label, session, steps)
+        return _open(_find(session.session, data, table), schema, columns, label, session, steps)
     except BaseException:
         session.close()
         raise

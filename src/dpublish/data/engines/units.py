@@ -19,8 +19,8 @@ from dpublish.data.batch import Batch, refuse_copy
 from dpublish.data.encoding import plain_array
 from dpublish.data.engines.encoded import Part, Reading, make_batch, names_of
 from dpublish.data.engines.source import Source, read_quietly, scan
-from dpublish.data.schema import Schema
-from dpublish.errors import UnreadableData
+from dpublish.data.schema import Schema, keep_columns
+from dpublish.errors import InvalidParameter, UnreadableData, require_known
 
 UNIT = "unit"  # the column of units in a table of pairs
 MERGE_ROWS = 1 << 20
@@ -75,6 +75,28 @@ def needed_columns(schema: Schema) -> tuple[str, ...]:
     """Name the columns to read: those of the schema, and the units if rows belong to some."""
     units = () if schema.unit is None else (schema.unit,)
     return tuple(dict.fromkeys((*schema.source_names, *units)))
+
+
+def opened_part(schema: Schema, columns: Sequence[str] | None) -> Schema:
+    """Describe the columns that a source must have: those named, or all (None).
+
+    Some column counts the rows, so it is one at least; the unit is one if it is a column.
+    """
+    if columns is None:
+        return schema
+    for name in columns:
+        require_known("column", name, schema.names)
+    named = columns or schema.names[:1]
+    return keep_columns(schema, {*named, schema.unit} if schema.unit else set(named))
+
+
+def require_opened(columns: Sequence[str], opened: Schema) -> None:
+    """Refuse to read a column that the table was not opened with."""
+    for name in columns:
+        if name not in opened.names:
+            raise InvalidParameter(
+                f"column {name!r} was not opened: name it in columns=, or open the whole table"
+            )
 
 
 def draw_rows(

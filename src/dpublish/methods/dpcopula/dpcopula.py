@@ -11,7 +11,7 @@ import numpy as np
 from dpublish.core.method import ExpectedError, Method, Run, setting, settings_of
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.column import Column
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, listed_names
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known, require_positive
 from dpublish.mechanisms.exact.lattice import choose_exponent, lattice_sensitivity
@@ -259,6 +259,10 @@ class DPCopula(Method[DPCopulaRelease]):
             rng=run.rng,
             steps=run.steps,
         )
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return listed_names(self.columns, schema) if self.columns else super().reads(schema)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

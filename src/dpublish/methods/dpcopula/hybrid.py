@@ -9,7 +9,7 @@ from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.aggregates.dependence import DISTANCE
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.column import Column
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, listed_names
 from dpublish.errors import InvalidParameter, require_count, require_known, require_positive
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.dpcopula.cell_copulas import Copulas, cells_error, release_cells
@@ -265,6 +265,10 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
             noise_rate=network.rate,
             numbers_first=numbers_first,
         )
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return listed_names(self.columns, schema) if self.columns else super().reads(schema)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

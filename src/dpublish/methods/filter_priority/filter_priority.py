@@ -18,6 +18,7 @@ from dpublish.methods.filter_priority.released import TABLE_COLUMNS, FilterPrior
 from dpublish.methods.histogram.domain import (
     COUNTED_COLUMNS,
     counted_columns,
+    counted_names,
     require_few,
     require_names,
 )
@@ -134,6 +135,10 @@ class FilterPriority(Method[FilterPriorityRelease]):
             threshold=threshold,
             noise_rate=share.epsilon,
         )
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return counted_names(schema, self.columns)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

@@ -1,7 +1,7 @@
 """Which columns a method counts by: chosen from public settings and the schema alone."""
 
 from dpublish.data.column import Column
-from dpublish.data.schema import Schema, refuse_unit
+from dpublish.data.schema import Schema, listed_names, refuse_unit
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.privacy.neighbors import AddRemoveRecord
@@ -42,6 +42,12 @@ def counted_columns(schema: Schema, names: tuple[str, ...]) -> tuple[Column, ...
     if not found:
         raise InvalidParameter("no column has an order; name columns to count by")
     return found
+
+
+def counted_names(schema: Schema, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Name the columns that `counted_columns` finds; every column with an order unless named."""
+    ordered = (x.name for x in schema.columns if x.kind != "category" and x.name != schema.unit)
+    return listed_names(names, schema) if names else tuple(ordered)
 
 
 def require_ordered(columns: tuple[Column, ...]) -> None:

@@ -13,7 +13,7 @@ from dpublish.aggregates.sparse_counts import SparseCounts
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.core.noisy_size import RESERVED
 from dpublish.data.axis import Axis
-from dpublish.data.schema import Schema, needs_contribution, parse_columns
+from dpublish.data.schema import Schema, listed_names, needs_contribution, parse_columns
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse
@@ -123,6 +123,10 @@ class Histogram(Method[HistogramRelease]):
             noise_rate=rate,
             threshold=threshold,
         )
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return listed_names(self.columns, schema)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

@@ -8,7 +8,7 @@ import numpy as np
 from dpublish.aggregates.sparse_counts import OccupiedCells
 from dpublish.core.method import Method, Run, setting
 from dpublish.core.noisy_size import RESERVED
-from dpublish.core.task import Task
+from dpublish.core.task import Task, task_names
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.sparse_counts import NoisyCells
@@ -26,6 +26,10 @@ class LabeledHistogramMethod(Method[LabeledHistogramRelease]):
     predictors: tuple[str, ...] = setting(
         "Columns that may predict the class; all others, unless named.", default=()
     )
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return task_names(schema, self.target, self.predictors)
 
     def class_task(self, schema: Schema) -> Task:
         """Find the target and its predictors, by the settings and the schema alone."""

@@ -35,6 +35,10 @@ class CenterMethod(Method[KMeansRelease]):
         require_at_most("n_clusters", self.n_clusters, MOST_CLUSTERS)
         object.__setattr__(self, "n_clusters", int(self.n_clusters))  # a NumPy integer, too
 
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return Box.names_of(schema, self.columns)
+
     def box(self, schema: Schema) -> Box:
         """Find the box of the columns, and refuse one that is too wide; from public facts."""
         found = Box.of(schema, self.columns)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.accuracy.rounding import format_number
 from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.task import task_names
 from dpublish.data.features import FEATURE_UNIT, scaled_leaves
 from dpublish.data.schema import Schema
 from dpublish.errors import require_known
@@ -155,6 +156,10 @@ class FunctionalMechanism(Method[LinearModelRelease]):
             ),
             standard_deviation=found.standard_deviation,
         )
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return task_names(schema, self.target, self.predictors)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from dpublish.accuracy.rounding import format_number
 from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.task import task_names
 from dpublish.data.features import FEATURE_UNIT
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
@@ -163,6 +164,10 @@ class GUPT(Method[LinearModelRelease]):
             ),
             standard_deviation=2 * high * deviation,
         )
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return task_names(schema, self.target, self.predictors)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

@@ -16,6 +16,7 @@ from scipy.special import expit
 
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.core.prediction import UNKNOWN, encode_rows
+from dpublish.core.task import task_names
 from dpublish.data.column import NumberColumn
 from dpublish.data.features import FEATURE_UNIT, Features
 from dpublish.data.schema import Schema
@@ -133,6 +134,10 @@ class LinearModel(Method[LinearModelRelease | PrivPfCRelease]):
         if model.model == "logistic" and lost_information(grid, model) > MOST_LOST:
             return replace(grid, receipt=receipt)
         return model
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return task_names(schema, self.target, self.predictors)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpublish.accuracy.rounding import format_number
 from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.task import task_names
 from dpublish.data.features import MAX_FEATURES, Features
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known
@@ -211,6 +212,10 @@ class PrivateSVM(Method[LinearModelRelease]):
             standard_deviation=np.full((len(rows), features.size), deviation),
             frequencies=features.frequencies if isinstance(features, FourierFeatures) else None,
         )
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return task_names(schema, self.target, self.predictors)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.core.method import Method, Run, setting
+from dpublish.core.task import task_names
 from dpublish.data.column import Column, NumberColumn
 from dpublish.data.features import Features
 from dpublish.data.schema import Schema
@@ -36,6 +37,10 @@ class ClassifierMethod(Method[LinearModelRelease]):
     target: str = setting("Column of the classes.")
     predictors: tuple[str, ...] = setting(PREDICTORS, default=())
     model: Literal["logistic", "svm"] = setting(CLASSIFIERS, default="logistic")
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return task_names(schema, self.target, self.predictors)
 
     def model_task(self, schema: Schema) -> "ModelTask":
         """Find what is predicted from what, by the settings and the schema alone."""

@@ -7,7 +7,7 @@ from typing import ClassVar, get_args
 from dpublish.aggregates.counts import Counts
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.column import Column
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, listed_names
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.methods.histogram.domain import counted_columns, require_names
 from dpublish.methods.marginals.one_marginal import (
@@ -109,6 +109,10 @@ class Marginals(Method[MarginalsRelease]):
             schema=replace(run.schema, columns=columns),
             marginals=tuple(marginals),
         )
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return listed_names(self.columns, schema) if self.columns else super().reads(schema)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -148,7 +148,11 @@ class PersonalizedEM(PersonalSettings):
         """
         return 2 * self._units[-1] * (1 if self.statistic == "count" else self.halves)
 
-    def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
+    def _for_rows(self, rows: int) -> dict[str, Any]:
+        """Let every eligible person come with so many rows."""
+        return {"sizes": tuple(rows * size for size in self.sizes)}
+
+    def row_spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
         """Return what each level pays: its whole share."""
         return self.preferences.amounts(epsilon)
 
@@ -179,7 +183,7 @@ class PersonalizedEM(PersonalSettings):
             -distances, sensitivity_range=self._range, method=EXPONENTIAL, budget=share
         )
         run.step(1, 1, self.statistic)
-        inner = self.preferences.without(run.schema)
+        inner = self._about(run.schema)
         columns = inner.columns if self.column is None else (inner[self.column],)
         return PersonalizedAnswer(
             receipt=personal_receipt(run, self),
@@ -192,6 +196,11 @@ class PersonalizedEM(PersonalSettings):
             expected=self._figures(run.schema, sizes, epsilon),
         )
 
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        asked = parse_query(self.query).columns if self.column is None else (self.column,)
+        return self.with_levels(asked, schema)
+
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
@@ -203,14 +212,18 @@ class PersonalizedEM(PersonalSettings):
         if self.statistic == "count":
             summary = f"a count, within {figures[target]:,.0f} of the truth (95 %)"
         else:
-            bound = f"{figures[target]:,.0f} people"
+            bound = f"{figures[target]:,.0f} records"
             summary = f"a median; its two sides differ by at most {bound} (95 %)"
         return ExpectedError(summary, figures, target)
+
+    def _about(self, schema: Schema) -> Schema:
+        """Return the schema of what is asked about: without levels, unless nothing else is read."""
+        return self.preferences.without(schema) if len(schema.columns) > 1 else schema
 
     def _check(self, schema: Schema, epsilon: Fraction) -> None:
         """Refuse what cannot be answered, or not at this epsilon; from public facts."""
         selection_rate(self.spending(epsilon)[self.levels[-1]], self._range)
-        inner = self.preferences.without(schema)
+        inner = self._about(schema)
         if self.column is None:
             asked_codes(inner, self.query)
             return
@@ -222,7 +235,7 @@ class PersonalizedEM(PersonalSettings):
 
     def _count(self, run: Run, sizes: Sequence[int] | None) -> tuple[IntArray, IntArray]:
         """List the counts that can be published, and the distance of each."""
-        asked = asked_codes(self.preferences.without(run.schema), self.query)
+        asked = asked_codes(self._about(run.schema), self.query)
         counted = run.sum(level_counts(self, run.schema, asked))
         units = np.array(self._units, dtype=np.int64)
         if sizes is None:
@@ -243,7 +256,7 @@ class PersonalizedEM(PersonalSettings):
 
         Whoever has no value is absent, as if they had no record.
         """
-        axis = median_axis(self.preferences.without(run.schema), str(self.column))
+        axis = median_axis(self._about(run.schema), str(self.column))
         present = self._present(run, axis.ordinary_leaves)
         eligible, units = np.array(sizes, dtype=np.int64), np.array(self._units, dtype=np.int64)
         bins = np.arange(axis.ordinary_leaves, dtype=np.int64)
@@ -268,7 +281,7 @@ class PersonalizedEM(PersonalSettings):
         if self.statistic == "median":
             each = [price / self.halves for price in prices]
             numbers = [inf] * len(each) if sizes is None else [2.0 * size for size in sizes]
-            bins = median_axis(self.preferences.without(schema), str(self.column)).ordinary_leaves
+            bins = median_axis(self._about(schema), str(self.column)).ordinary_leaves
             steps = list(map(Step, each, numbers))
             return {"sides_differ_95": median_error(steps, bins)}
         if sizes is None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from dpublish.aggregates.counts import Counts
 from dpublish.core.method import ExpectedError, Run, setting
 from dpublish.core.noisy_size import RESERVED
 from dpublish.data.axis import Axis
-from dpublish.data.schema import Schema, parse_columns
+from dpublish.data.schema import Schema, listed_names, parse_columns
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.histogram.released import HistogramRelease
@@ -132,10 +132,14 @@ class Weighting(PersonalSettings):
             )
         if self.limit is not None and self.limit not in self.levels:
             raise InvalidParameter("--limit must be one of the levels")
-        if not 0 <= self.person_variance <= Fraction(1, 4):
-            raise InvalidParameter("person_variance must lie between 0 and 1/4")
+        if self.person_variance < 0:
+            raise InvalidParameter("person_variance must be at least 0")
 
-    def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
+    def _for_rows(self, rows: int) -> dict[str, Any]:
+        """Let people who add up to so many rows to a count vary as much more, in squares."""
+        return {"person_variance": self.person_variance * rows**2}
+
+    def row_spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
         """Return what each level pays: its share, or that of the limit if it is less.
 
         Where it is not public beforehand how many people there are, the limit is not known
@@ -197,6 +201,10 @@ class Weighting(PersonalSettings):
             expected=self._figures(epsilon, sizes),
             total=float(max(sum(sizes), 1)),
         )
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return self.with_levels(listed_names(self.columns, schema), schema)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

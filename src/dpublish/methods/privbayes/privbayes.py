@@ -10,7 +10,7 @@ from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.dependence import ASSIGNMENT, DISTANCE, MOST_CELLS_TO_ASSIGN, Score
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.column import Column, NumberColumn
-from dpublish.data.schema import Schema, needs_contribution
+from dpublish.data.schema import Schema, listed_names, needs_contribution
 from dpublish.errors import InvalidParameter, require_count, require_known, require_positive
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.privbayes.network import Node, joint_sets
@@ -168,6 +168,10 @@ class PrivBayes(Method[PrivBayesRelease]):
             budget=budgets["structure"],
         )
         return nodes, budgets["counts"]
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return listed_names(self.columns, schema) if self.columns else super().reads(schema)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

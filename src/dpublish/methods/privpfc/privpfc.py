@@ -12,7 +12,7 @@ from dpublish.accuracy.intervals import half_width
 from dpublish.aggregates.counts import Counts
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.core.noisy_size import NoisySize, estimate_total
-from dpublish.core.task import Task
+from dpublish.core.task import Task, task_names
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
@@ -220,6 +220,10 @@ class PrivPfC(Method[PrivPfCRelease]):
         dearness = 1 if task.target.size == 2 else 3
         worth = floor(size * epsilon / (RECORDS_PER_ROUND * dearness))
         return min(worth, MAX_ROUNDS) if worth > 1 else 0
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return task_names(schema, self.target, self.predictors)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

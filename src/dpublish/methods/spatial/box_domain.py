@@ -17,7 +17,12 @@ from dpublish.core.method import Method, Run, setting
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema
 from dpublish.mechanisms.exact.sampler import require_rate
-from dpublish.methods.histogram.domain import counted_columns, require_names, require_ordered
+from dpublish.methods.histogram.domain import (
+    counted_columns,
+    counted_names,
+    require_names,
+    require_ordered,
+)
 from dpublish.methods.spatial.kernels import BoxCells, GridRoute
 from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.privacy.budget import Budget
@@ -43,6 +48,10 @@ class BoxMethod(Method[SpatialRelease]):
 
     def __post_init__(self) -> None:
         require_names(self.columns)
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return counted_names(schema, self.columns)
 
 
 @dataclass(frozen=True)

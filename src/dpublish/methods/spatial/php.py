@@ -19,6 +19,7 @@ from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.histogram.domain import (
     COUNTED_COLUMNS,
     counted_columns,
+    counted_names,
     require_few,
     require_names,
 )
@@ -133,6 +134,10 @@ class PHP(Method[SpatialRelease]):
             counts=counts,
             size=size,
         )
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return counted_names(schema, self.columns)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

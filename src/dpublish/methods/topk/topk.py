@@ -11,7 +11,7 @@ from dpublish.accuracy.noise_distribution import noise_variance, sum_quantile
 from dpublish.aggregates.counts import Counts
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.axis import Axis
-from dpublish.data.schema import Schema, parse_columns
+from dpublish.data.schema import Schema, listed_names, parse_columns
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.sparse_vector.calibration import calibrate
@@ -169,6 +169,10 @@ class TopK(Method[TopKRelease]):
 
     def _counts_sensitivity(self, neighbors: Neighbors, pool: int) -> int:
         return 1 if isinstance(neighbors, AddRemoveRecord) else min(self.count, pool)
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return listed_names((self.column,), schema)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

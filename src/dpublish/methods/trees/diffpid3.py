@@ -9,7 +9,7 @@ import numpy as np
 
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.core.method import ExpectedError, Method, Run, setting
-from dpublish.core.task import Task
+from dpublish.core.task import Task, task_names
 from dpublish.data.schema import Schema, parse_columns
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
@@ -143,6 +143,10 @@ class DiffPID3(Method[DecisionTreeRelease]):
             prune=self.prune,
             expected=run.expected,
         )
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return task_names(schema, self.target, self.predictors)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

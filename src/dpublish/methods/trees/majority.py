@@ -7,7 +7,7 @@ from typing import ClassVar
 from dpublish.aggregates.counts import Counts
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.core.task import Task
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, listed_names
 from dpublish.mechanisms.selection import selection_rate, shortfall_95
 from dpublish.methods.trees.released import DecisionTreeRelease
 
@@ -69,6 +69,10 @@ class Majority(Method[DecisionTreeRelease]):
             label=label,
             expected=run.expected,
         )
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return listed_names((self.target,), schema)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

@@ -86,6 +86,10 @@ class WaveMethod(WaveSettings, Method[WaveClusterRelease]):
 
     task: ClassVar[str] = "shapes"
 
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a release reads; public, from settings and schema alone."""
+        return Box.names_of(schema, self.columns)
+
 
 def require_share(name: str, share: Fraction) -> None:
     """Refuse a share of epsilon that leaves nothing to either side."""

@@ -44,7 +44,7 @@ from dpublish.publishing.streams.lease import LEASE_SECONDS, Claim
 from dpublish.publishing.streams.locations import make_state, take_state
 from dpublish.publishing.streams.record_steps import StreamSteps
 from dpublish.publishing.streams.state import STARTING, STOPPED, StreamStore
-from dpublish.publishing.table import read_epsilon
+from dpublish.publishing.table import may_be_debited, read_epsilon
 from dpublish.randomness import secure
 from dpublish.storage.address import whole_location
 
@@ -77,6 +77,7 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
         where: str | None = None,
         derive: str | Sequence[str] = (),
         lookups: Lookup | Sequence[Lookup] = (),
+        try_table: Table | Any = None,
         lease_seconds: float = LEASE_SECONDS,
         wait_seconds: float = 0,
         take_over: bool = False,
@@ -87,8 +88,9 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
         made already is found in the ledger and used, and a stream that was started with these
         arguments is opened as it is; `is_new` tells which.  A dataset with levels pays for a
         stream that has a horizon, if the owner says that `all_have_levels`.  `where`, `derive`
-        and `lookups` are those of `open_table`, for all snapshots: they stay as they are now.  The
-        last three are those of `open`.
+        and `lookups` are those of `open_table`, for all snapshots: they stay as they are now.
+        With `try_table`, a first snapshot as `next` takes it, a stream whose columns it lacks is
+        refused before it is paid for.  The last three are those of `open`.
 
         Privacy:
             Reads no rows.  The ledger is debited once for all steps (or for every window),
@@ -109,10 +111,13 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
             steps=StreamSteps.of(where, derive, lookups),
         )
         require_readable(request)
+        if try_table is not None:
+            _try(try_table, request)
         state, is_made = make_state(whole_location(path), claim, lambda: new_state(request))
         try:
-            is_new = start_stream(state, request, is_new=is_made)
-            operator = cls._resume(state, None, None)
+            with may_be_debited("repeat the same command: what was debited is not debited again"):
+                is_new = start_stream(state, request, is_new=is_made)
+                operator = cls._resume(state, None, None)
         except BaseException:
             state.close()
             raise
@@ -277,12 +282,7 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
     def _open(self, snapshot: Table | Any) -> Table:
         schema = self.stream.schema
         steps = StreamSteps.from_dict(self._file.metadata("steps"))
-        table: Table = snapshot
-        if not hasattr(snapshot, "neighbors"):
-            table = open_table(snapshot, schema, **steps.options())
-        if table.schema != schema:
-            raise InvalidParameter("the snapshot has another schema than the stream")
-        return table
+        return open_snapshot(snapshot, schema, self.stream.bins.names, steps)
 
     def _commit(self, stream: Stream, step: Step, label: str) -> None:
         content = counts_file(stream.bins.cells(), step.estimate, step.released)
@@ -318,3 +318,27 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
             self.require_held()
             deliver(self.folder, waiting, shown_time(self._file))
             self._file.mark_delivered(waiting.number)
+
+
+def open_snapshot(
+    snapshot: Table | Any, schema: Schema, columns: Sequence[str], steps: StreamSteps
+) -> Table:
+    """Open a snapshot by the columns that a stream counts; reads names and types, and no row."""
+    if not hasattr(snapshot, "neighbors"):
+        return open_table(snapshot, schema, columns=columns, **steps.options())
+    table: Table = snapshot
+    if table.schema != schema:
+        raise InvalidParameter("the snapshot has another schema than the stream")
+    opened = getattr(table, "opened", schema.names)
+    for name in columns:
+        if name not in opened:
+            raise InvalidParameter(f"the snapshot was opened without column {name!r}; name it")
+    return table
+
+
+def _try(snapshot: Table | Any, request: Request) -> None:
+    """Refuse a stream for which a snapshot lacks a column, or has one of another type."""
+    columns = request.method.reads(request.schema)
+    table = open_snapshot(snapshot, request.schema, columns, request.steps)
+    if table is not snapshot:
+        table.close()

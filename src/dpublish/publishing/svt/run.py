@@ -51,7 +51,7 @@ from dpublish.publishing.svt.outcome import (
     require_number,
 )
 from dpublish.publishing.svt.state import RunFile
-from dpublish.publishing.table import read_epsilon
+from dpublish.publishing.table import may_be_debited, read_epsilon
 from dpublish.randomness import RandomSource, secure, seeded
 from dpublish.storage.address import whole_location
 from dpublish.storage.files import file_time, json_bytes, write_file
@@ -182,8 +182,9 @@ class InteractiveRun(AbstractContextManager["InteractiveRun"]):
         _make_folder(home)
         lock = _hold(home)
         try:
-            is_new = _start_file(home / STATE, request)
-            run = cls._resume(home, lock, None, None)
+            with may_be_debited("repeat the same command: what was debited is not debited again"):
+                is_new = _start_file(home / STATE, request)
+                run = cls._resume(home, lock, None, None)
         except BaseException:
             lock.close()
             raise

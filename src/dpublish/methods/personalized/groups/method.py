@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -151,6 +151,14 @@ class GroupMethod(PersonalMethod):
             drawing=self.within != "least" and self._may_draw,
         )
 
+    def _for_rows(self, rows: int) -> dict[str, Any]:
+        """Let people with several rows vary more than single records do.
+
+        A person of a frame adds up to m to a count, and its square up to m^2.  Where sizes are
+        measured they are numbers of rows, of which up to m go together: m for each row.
+        """
+        return {"person_variance": self.person_variance * rows ** (2 if self.sizes else 1)}
+
     def available(self, epsilon: Fraction) -> list[Fraction]:
         """Return the epsilon of each level's records in all groups together.
 
@@ -178,7 +186,7 @@ class GroupMethod(PersonalMethod):
         count = len(self.levels)
         return (ASSUMED_PEOPLE if n_records is None else n_records / count,) * count
 
-    def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
+    def row_spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
         """Return what each level pays: what its groups cost, or its share if they are not known."""
         shares = self.preferences.amounts(epsilon)
         if not self.is_planned_ahead:
@@ -369,7 +377,7 @@ def _publish(run: Run, method: GroupMethod, group: PlannedGroup, budgets: Sequen
     if all(rate == 1 for rate in rates.values()):
         people = run.on(method.preferences.group(run.table, levels))
     else:
-        people = method.preferences.sample(run, rates)
+        people = method.preferences.sample(run, rates, method.inner_reads(run.schema))
     released = inner_release(people, method.inner, richest, group.epsilon, shows_progress=False)
     return Part(
         levels=tuple(levels),
