@@ -6,6 +6,7 @@ import click
 
 from dpublish.cli.group import Group, complete_files
 from dpublish.cli.output import json_option, say, say_json
+from dpublish.cli.schema_bounds import bounds
 from dpublish.cli.source_options import sql_option, table_option
 from dpublish.data.check import check_table
 from dpublish.data.draft import draft_schema
@@ -21,6 +22,9 @@ NOT_PRIVATE = "NOT PRIVATE: what follows was learned from rows; it is for the ow
 @click.group(cls=Group)
 def schema() -> None:
     """Describe a table from public knowledge: kinds, bounds, categories, taxonomies."""
+
+
+schema.add_command(bounds)
 
 
 @schema.command()

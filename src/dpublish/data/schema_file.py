@@ -26,11 +26,20 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from dpublish.data.code_list import CODE_ENDINGS, code_tree, distinct_codes, read_code_list
 from dpublish.data.column import Column, NumberColumn
 from dpublish.data.interval import Partition, whole_bins
 from dpublish.data.schema import Schema, about, column
 from dpublish.data.taxonomy import write_tree
 from dpublish.errors import InputError, InvalidSchema, require_known
+
+
+class _CodeFile(msgspec.Struct, forbid_unknown_fields=True):
+    """Where values are listed: a CSV file, its column of codes, and its column of names."""
+
+    file: str
+    column: str | None = None
+    label: str | None = None
 
 
 class _ColumnFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -40,7 +49,8 @@ class _ColumnFile(msgspec.Struct, forbid_unknown_fields=True):
     bounds: list[int | float] | None = None
     bins: int | None = None
     cuts: list[int | float] | None = None
-    values: list[str | int | bool] | None = None
+    values: list[str | int | bool] | str | dict[str, Any] | None = None
+    codes: list[str | int | bool] | None = None
     other: str | None = None
     taxonomy: Any = None
     taxonomy_key: str | None = None
@@ -56,18 +66,24 @@ class _SchemaFile(msgspec.Struct, forbid_unknown_fields=True):
     unit: str | None = None
 
 
-_File = TypeVar("_File", _ColumnFile, _SchemaFile)
+_File = TypeVar("_File", _ColumnFile, _SchemaFile, _CodeFile)
 _COLUMN_KEYS = {
     "kind": '"numeric", "integer", "category" or "ordinal"',
     "bounds": "a list of two numbers, [low, high]",
     "bins": "an integer",
     "cuts": "a list of numbers that increase",
-    "values": "a list of texts, integers, true or false",
+    "values": "a list of texts, integers, true or false, or a CSV file of codes",
+    "codes": "a list of texts, integers, true or false, one for each value",
     "other": "text, the label of all values not listed",
-    "taxonomy": "a tree, or the name of a file of trees",
-    "taxonomy_key": "text, the name of a tree in the taxonomy file",
+    "taxonomy": "a tree, or the name of a file of trees or of codes and their groups",
+    "taxonomy_key": "text, the name of a tree in the taxonomy file, or columns of groups",
     "branching": "an integer, at least 2",
     "missing": '"refuse", "category" or "drop"',
+}
+_CODE_KEYS = {
+    "file": "text, the name of a CSV file",
+    "column": "text, the column of codes; the first one if absent",
+    "label": "text, a column of names to publish instead of the codes",
 }
 _SCHEMA_KEYS = {
     "columns": "a table for each column, [columns.NAME]",
@@ -133,6 +149,8 @@ def _plain_column(each: Column) -> dict[str, Any]:
             settings |= _plain_partition(each.partition)
     else:
         settings["values"] = [*each.categories]
+        if each.codes is not None:
+            settings["codes"] = [*each.codes]
         if each.other is not None:
             settings["other"] = each.other
     if each.tree is not None:
@@ -183,13 +201,54 @@ def _named(keys: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 def _read_column(name: str, keys: dict[str, Any], folder: Path | None) -> Column:
     with about(f"column {name!r}:"):
         found = _convert(keys, _ColumnFile, _COLUMN_KEYS)
-        if isinstance(found.taxonomy, str):
+        listed = _read_values(found, folder)
+        if isinstance(found.taxonomy, str) and found.taxonomy.lower().endswith(CODE_ENDINGS):
+            found.taxonomy = _read_groups(found, listed, folder)
+        elif isinstance(found.taxonomy, str):
             found.taxonomy = _read_taxonomy(name, found, folder)
         elif found.taxonomy_key is not None:
             raise InvalidSchema("taxonomy_key needs a taxonomy file; write its name in taxonomy")
     settings = msgspec.structs.asdict(found)
     del settings["taxonomy_key"]
     return column(name, **settings)
+
+
+def _read_values(found: _ColumnFile, folder: Path | None) -> _CodeFile | None:
+    """Replace the name of a file of codes by what it lists."""
+    if not isinstance(found.values, str | dict):
+        return None
+    with about("values:"):
+        keys = {"file": found.values} if isinstance(found.values, str) else found.values
+        listed = _convert(keys, _CodeFile, _CODE_KEYS)
+    if folder is None:
+        raise InvalidSchema("values must be a list here, not the name of a file")
+    if found.codes is not None:
+        raise InvalidSchema("codes go with a list of values; a file has a column of them")
+    known = read_code_list(folder / listed.file)
+    codes = distinct_codes(known, listed.column)
+    if listed.label is None:
+        found.values = [*codes]
+    else:
+        found.values, found.codes = [*distinct_codes(known, listed.label)], [*codes]
+    return listed
+
+
+def _read_groups(found: _ColumnFile, listed: _CodeFile | None, folder: Path | None) -> object:
+    """Build a taxonomy from a file of codes: its other columns are groups, finest first."""
+    if folder is None:
+        raise InvalidSchema("taxonomy must be a tree here, not the name of a file")
+    known = read_code_list(folder / found.taxonomy)
+    same = listed if listed is not None and listed.file == found.taxonomy else _CodeFile("")
+    names = (same.column,) if same.label is None else (same.column, same.label)
+    groups = [*known.others(*names)]
+    if found.taxonomy_key is not None:
+        groups = [part.strip() for part in found.taxonomy_key.split(",")]
+        for group in groups:
+            require_known("column of groups in taxonomy_key", group, known.others(*names))
+        found.taxonomy_key = None
+    if not groups:
+        raise InvalidSchema(f"code list {known.path} has no column of groups beside the codes")
+    return code_tree(known, distinct_codes(known, names[-1]), groups)
 
 
 def _read_taxonomy(name: str, found: _ColumnFile, folder: Path | None) -> object:
