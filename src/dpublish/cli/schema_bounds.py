@@ -29,10 +29,10 @@ from dpublish.publishing.bounds import NumberKind, request_bounds
     help="The schema file, in which the bounds are entered.",
     shell_complete=complete_files,
 )
-@click.option("--column", required=True, help="Column of numbers that has no bounds yet.")
+@click.option("--column", required=True, help="Column that has no bounds yet.")
 @click.option(
     "--kind",
-    type=click.Choice(["numeric", "integer"]),
+    type=click.Choice(["numeric", "integer", "date", "datetime"]),
     help="Of a column that the schema does not name; numeric if absent.",
 )
 @click.option("--epsilon", required=True, help='What to spend, exactly: 0.05, or "1/20".')
@@ -42,10 +42,12 @@ from dpublish.publishing.bounds import NumberKind, request_bounds
     show_default=True,
     help="Part of the values that should lie within the bounds.",
 )
-@click.option("--lower", type=float, help="The lower bound, if it is publicly known.")
-@click.option("--upper", type=float, help="The upper bound, if it is publicly known.")
+@click.option("--lower", help="The lower bound, if it is publicly known: 0, or 2020-01-01.")
+@click.option("--upper", help="The upper bound, if it is publicly known.")
 @click.option("--nonnegative", is_flag=True, help="It is publicly known that no value is below 0.")
-@click.option("--contribution", help="How many rows each unit keeps, if the schema names a unit.")
+@click.option(
+    "--contribution", help="Most rows of each unit that are kept, if the schema names a unit."
+)
 @click.option("--rows", "n_records", type=int, help="Roughly how many records, if that is public.")
 @account_options
 @click.option(
@@ -63,8 +65,8 @@ def bounds(
     kind: NumberKind | None,
     epsilon: str,
     coverage: str,
-    lower: float | None,
-    upper: float | None,
+    lower: str | None,
+    upper: str | None,
     nonnegative: bool,
     contribution: str | None,
     n_records: int | None,

@@ -9,11 +9,14 @@ import re
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from dpublish.core.registry import make_method
 from dpublish.data import schema_file
+from dpublish.data.column import NumberColumn
+from dpublish.data.date_column import DateColumn
 from dpublish.data.interval import MAX_LEAVES
+from dpublish.data.periods import DATE_KINDS, write_bounds
 from dpublish.data.schema import DEFAULT_BINS, Schema, column
 from dpublish.data.schema_edit import read_plain, with_keys
 from dpublish.data.sources import open_table
@@ -21,14 +24,16 @@ from dpublish.data.table import Table
 from dpublish.errors import DPublishError, InputError, InvalidParameter, InvalidSchema
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.bounds.bounds import Bounds
-from dpublish.methods.bounds.grid import WIDEST
-from dpublish.methods.bounds.released import BoundsRelease
+from dpublish.methods.bounds.grid import EARLIEST, LATEST, WIDEST
+from dpublish.methods.bounds.released import BoundsRelease, plain_number
 from dpublish.privacy.epsilon import ExactNumber
 from dpublish.publishing.table import publish
 from dpublish.storage.files import require_writable, write_text
 
-NumberKind = Literal["numeric", "integer"]
-_KINDS = ("numeric", "integer")
+NumberKind = Literal["numeric", "integer", "date", "datetime"]
+_KINDS: tuple[NumberKind, ...] = get_args(NumberKind)
+_READING = ("format", "time_zone")
+"""Keys of a column of dates without which its values cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ class BoundsRequest:
         self._enter([*found.bounds])
         return found
 
-    def _enter(self, bounds: list[float]) -> None:
+    def _enter(self, bounds: list[Any]) -> None:
         """Enter the bounds in the schema file, whole or not at all."""
         try:
             text, plain = read_plain(self.path)
@@ -105,8 +110,8 @@ def request_bounds(
     *,
     kind: NumberKind | None = None,
     coverage: ExactNumber = "0.99",
-    lower: float | None = None,
-    upper: float | None = None,
+    lower: float | str | None = None,
+    upper: float | str | None = None,
     nonnegative: bool = False,
     contribution: int | str | None = None,
 ) -> BoundsRequest:
@@ -116,7 +121,9 @@ def request_bounds(
     declared = plain.get("columns", {}).get(name)
     found = _require_without_bounds(path, name, declared, kind)
     low, high = _widest(found, lower, upper, nonnegative)
-    wide = column(name, found, bounds=[low, high], bins=1, missing="drop")
+    reading = {key: declared[key] for key in _READING if key in (declared or {})}
+    bins: Any = "year" if found in DATE_KINDS else 1
+    wide = column(name, found, bounds=[low, high], bins=bins, missing="drop", **reading)
     unit = plain.get("unit")
     table_name = plain.get("name", "table")
     if not isinstance(table_name, str) or not (unit is None or isinstance(unit, str)):
@@ -151,8 +158,8 @@ def measure_bounds(
     output: str | os.PathLike[str] | None = None,
     kind: NumberKind | None = None,
     coverage: ExactNumber = "0.99",
-    lower: float | None = None,
-    upper: float | None = None,
+    lower: float | str | None = None,
+    upper: float | str | None = None,
     nonnegative: bool = False,
     contribution: int | None = None,
     table: str | None = None,
@@ -165,14 +172,16 @@ def measure_bounds(
         source: The rows, as for `open_table`.
         schema: The schema file.  The column must have no bounds there yet; if it is not there at
             all, it is added.
-        column: Column of numbers whose bounds are wanted.
+        column: Column of numbers or dates whose bounds are wanted.
         epsilon: What to spend, exactly.
         ledger: The ledger, open.
         dataset: Which dataset of the ledger pays.
         output: The release folder to create, with the receipt; beside the schema file if None.
-        kind: "numeric" or "integer", for a column that the schema does not name.
+        kind: "numeric" (if None), "integer", "date" or "datetime", for a column that the schema
+            does not name.
         coverage: Part of the values that should lie within the bounds.
         lower: The lower bound, if it is publicly known; then only the upper one is measured.
+            A date is written as text.
         upper: The upper bound, if it is publicly known.
         nonnegative: Whether it is publicly known that no value is below 0; leaves more precision.
         contribution: How many rows each unit keeps, if the schema names a unit.
@@ -206,14 +215,14 @@ def _require_without_bounds(
 ) -> NumberKind:
     """Return the kind of a column that has no bounds yet."""
     if kind is not None and kind not in _KINDS:
-        raise InvalidParameter(f"kind ({kind}) must be numeric or integer")
+        raise InvalidParameter(f"kind ({kind}) must be one of {', '.join(_KINDS)}")
     if declared is None:
         return kind or "numeric"
     found = declared.get("kind") if isinstance(declared, dict) else None
     if found not in _KINDS:
         raise InvalidSchema(
-            f'{path}: column {name!r} must say kind = "numeric" or kind = "integer"; only numbers '
-            "have bounds"
+            f'{path}: column {name!r} must say kind = "numeric" or another of {", ".join(_KINDS)}: '
+            "only numbers and dates have bounds"
         )
     if kind not in (None, found):
         raise InvalidParameter(f"column {name!r} is of kind {found} in {path}; leave out the kind")
@@ -226,33 +235,45 @@ def _require_without_bounds(
 
 
 def _widest(
-    kind: NumberKind, lower: float | None, upper: float | None, nonnegative: bool
-) -> tuple[float, float]:
+    kind: NumberKind, lower: float | str | None, upper: float | str | None, nonnegative: bool
+) -> tuple[Any, Any]:
+    """Return the known bound, and one beyond all points on the other side."""
     if lower is not None and upper is not None:
         raise InvalidParameter("lower and upper are both known; write them in the schema instead")
-    if nonnegative and (lower is not None or (upper is not None and upper <= 0)):
-        raise InvalidParameter("nonnegative goes without lower, and with an upper bound above 0")
-    low = lower if lower is not None else 0.0 if nonnegative else -WIDEST
-    high = upper if upper is not None else WIDEST
+    if kind in DATE_KINDS:
+        if nonnegative:
+            raise InvalidParameter("nonnegative is for numbers; a date may be any")
+        return lower or EARLIEST, upper or LATEST
+    if nonnegative and lower is not None:
+        raise InvalidParameter("nonnegative goes without lower")
+    low = _number("lower", lower, 0.0 if nonnegative else -WIDEST)
+    high = _number("upper", upper, WIDEST)
     return (int(low), int(high)) if kind == "integer" and _are_integers(low, high) else (low, high)
+
+
+def _number(name: str, given: float | str | None, otherwise: float) -> float:
+    try:
+        return otherwise if given is None else float(given)
+    except ValueError:
+        raise InvalidParameter(f"{name} ({given}) must be a number") from None
 
 
 def _are_integers(*ends: float) -> bool:
     return all(float(end).is_integer() for end in ends)
 
 
-def _sides(lower: float | None, upper: float | None) -> str:
+def _sides(lower: object, upper: object) -> str:
     if lower is None and upper is None:
         return "both"
     return "lower" if lower is None else "upper"
 
 
-def _bins(plain: dict[str, Any], request: BoundsRequest, bounds: list[float]) -> dict[str, int]:
+def _bins(plain: dict[str, Any], request: BoundsRequest, bounds: list[Any]) -> dict[str, int]:
     """Set bins for integers too many to be cells of their own."""
     declared = plain.get("columns", {}).get(request.column, {})
-    is_wide = bounds[1] - bounds[0] >= MAX_LEAVES
-    is_whole = request.schema[request.column].kind == "integer"
-    return {"bins": DEFAULT_BINS} if is_whole and is_wide and "bins" not in declared else {}
+    if request.schema[request.column].kind != "integer" or "bins" in declared:
+        return {}
+    return {"bins": DEFAULT_BINS} if bounds[1] - bounds[0] >= MAX_LEAVES else {}
 
 
 def _rehearse(request: BoundsRequest, text: str, plain: dict[str, Any]) -> None:
@@ -260,9 +281,19 @@ def _rehearse(request: BoundsRequest, text: str, plain: dict[str, Any]) -> None:
     require_writable(request.path, replaces=True)
     if not os.access(request.path.absolute().parent, os.W_OK):
         raise InputError(f"{request.path.absolute().parent} cannot be written; the schema is there")
-    widest = [*request.schema[request.column].bounds]  # type: ignore[union-attr]
-    bounds = [int(end) if float(end).is_integer() else end for end in widest]
+    bounds = _widest_entry(request)
     keys = request.keys | {"bounds": bounds} | _bins(plain, request, bounds)
     with_keys(request.path, text, request.column, keys)
     declared = {**plain.get("columns", {}).get(request.column, {}), **keys}
+    if request.schema[request.column].kind in DATE_KINDS:
+        declared["bins"] = "year"  # hours of so many years would be too many
     schema_file.from_dict({"columns": {request.column: declared}})
+
+
+def _widest_entry(request: BoundsRequest) -> list[Any]:
+    """Return the widest bounds that might be entered."""
+    wide = cast("NumberColumn", request.schema[request.column])
+    if isinstance(wide, DateColumn):
+        low, high = wide.bounds
+        return write_bounds(int(low), int(high), wide.kind)
+    return [plain_number(end) for end in wide.bounds]

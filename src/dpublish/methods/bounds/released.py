@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from dpublish.core.codecs import FIGURES, FLOAT, RATE
 from dpublish.core.released import Release, in_metadata
 from dpublish.data.column import NumberColumn
+from dpublish.data.date_column import DateColumn
+from dpublish.data.periods import write_bounds
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.tail_bounds import SIDES
@@ -58,8 +60,12 @@ class BoundsRelease(Release):
             raise InvalidParameter("expected errors must be finite numbers")
 
     @property
-    def bounds(self) -> tuple[float, float]:
-        """Lower and upper bound, as a schema takes them: integers if they are whole."""
+    def bounds(self) -> tuple[Any, Any]:
+        """Lower and upper bound, as a schema takes them: numbers, or dates as text."""
+        declared = self.schema[self.column]
+        if isinstance(declared, DateColumn):
+            low, high = write_bounds(int(self.lower), int(self.upper), declared.kind)
+            return low, high
         return plain_number(self.lower), plain_number(self.upper)
 
     def tables(self) -> dict[str, pa.Table]:
@@ -80,13 +86,12 @@ class BoundsRelease(Release):
 
     def summary(self) -> dict[str, str]:
         """Say what the bounds are, and what clipping to them means."""
-        lines = {f"bounds of {self.column}": f"{_words(self.lower)} to {_words(self.upper)}"}
+        low, high = map(_words, self.bounds)
+        lines = {f"bounds of {self.column}": f"{low} to {high}"}
         part = f"about {_percent(self.tail)} of the values (or {self.least:,}, if that is more)"
         if self.measured != "upper":
-            low = _words(self.lower)
             lines["below"] = f"{part} lie under {low}; they count as {low}"
         if self.measured != "lower":
-            high = _words(self.upper)
             lines["above"] = f"{part} lie over {high}; they count as {high}"
         lines["error"] = (
             "with probability 95 % a measured bound is at most a step beyond all values, and at "
@@ -105,8 +110,8 @@ def plain_number(number: float) -> float:
     return int(number) if float(number).is_integer() else float(number)
 
 
-def _words(number: float) -> str:
-    return f"{number:,.12g}"
+def _words(bound: Any) -> str:
+    return bound if isinstance(bound, str) else f"{bound:,.12g}"
 
 
 def _percent(part: Fraction) -> str:

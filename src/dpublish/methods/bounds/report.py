@@ -9,8 +9,8 @@ def section(release: Release, with_charts: bool) -> Section:
     """Show the bounds, and the line that a schema file needs."""
     if not isinstance(release, BoundsRelease):
         return Section()
-    low, high = release.bounds
-    rows = [[release.column, f"{low:,}", f"{high:,}", release.measured]]
+    low, high = (end if isinstance(end, str) else f"{end:,}" for end in release.bounds)
+    rows = [[release.column, low, high, release.measured]]
     return Section(
         listings=[Listing(["column", "lower", "upper", "measured"], rows, "The bounds.")],
         python="release.bounds",
