@@ -50,10 +50,10 @@ class Bounds(Method[BoundsRelease]):
     Example:
         >>> from dpublish import Bounds, Budget, datasets, seeded
         >>> people = datasets.table("census", 5_000)
-        >>> method = Bounds(column="income", sides="upper", coverage="0.95")
+        >>> method = Bounds(column="hours", coverage="0.95")
         >>> release = method.release(people, budget=Budget.seeded("0.5"), rng=seeded(7))
         >>> release.bounds
-        (0, 100000)
+        (0, 70)
 
     Reference:
         A. Smith, "Privacy-preserving Statistical Estimation with Optimal Convergence Rates",
