@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.nasty_tables import DISGUISES, SCHEMA, cell_of, make_rows
-from dpublish.data import tally
+from dpublish.data import table_counts
 from dpublish.data.check import TABLE, Finding, check_table, inspect_table
 from dpublish.data.schema import Schema, column
 from dpublish.errors import UnreadableData
@@ -163,7 +163,7 @@ def test_rows_per_unit_are_told_and_what_each_bound_would_keep(tmp_path):
 
 
 def test_units_of_many_batches_are_merged(monkeypatch):
-    monkeypatch.setattr(tally, "_MERGE_ROWS", 5)
+    monkeypatch.setattr(table_counts, "_MERGE_ROWS", 5)
     schema = Schema(ONE.columns, unit="who")
     whole = pa.table({"who": [i % 7 for i in range(300)], "a": [1] * 300})
     source = pa.Table.from_batches(whole.to_batches(max_chunksize=11))

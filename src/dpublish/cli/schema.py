@@ -16,7 +16,7 @@ from dpublish.data.draft import draft_schema
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import source_columns
-from dpublish.data.tally import ColumnCounts
+from dpublish.data.table_counts import ColumnCounts
 from dpublish.errors import InvalidSchema
 from dpublish.storage.files import require_writable, write_text
 

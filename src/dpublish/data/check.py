@@ -17,7 +17,7 @@ from dpublish.data.engines.source import Source, column_problem, read_quietly, s
 from dpublish.data.engines.units import needed_columns, unit_type
 from dpublish.data.schema import Schema
 from dpublish.data.sources import find_source
-from dpublish.data.tally import ColumnCounts, Tally, UnitCounts
+from dpublish.data.table_counts import ColumnCounts, TableCounts, UnitCounts
 from dpublish.errors import InvalidParameter, UnreadableData
 
 TABLE = "table"
@@ -83,7 +83,7 @@ def inspect_table(
 ) -> TableCheck:
     """Count what becomes of all values.  NOT PRIVATE: it depends on rows; for the owner only."""
     found: dict[Finding, None] = {}  # in order, and each once
-    tally = Tally(schema)
+    counted = TableCounts(schema)
     for part in find_source(source, needed_columns(schema), table=table, sql=sql):
         if isinstance(part, CsvPipe):
             raise InvalidParameter("a CSV file is checked in two passes; give it by its path")
@@ -92,15 +92,15 @@ def inspect_table(
         sound = [name for name in needed_columns(schema) if name not in absent]
         found |= dict.fromkeys(_check_lines(part))
         for batch in read_quietly(scan(part, sound), part.label) if sound else ():
-            tally.add(batch, sound, part.label)
-    counts, units = tally.columns(), tally.units()
-    found |= dict.fromkeys(_tell(schema, counts, units, tally.rows))
+            counted.add(batch, sound, part.label)
+    counts, units = counted.columns(), counted.units()
+    found |= dict.fromkeys(_tell(schema, counts, units, counted.rows))
     order = {name: index for index, name in enumerate((TABLE, *needed_columns(schema)))}
     ordered = sorted(found, key=lambda finding: order[finding.column])
-    if tally.left_out:
-        problem = f"{_share(tally.left_out, tally.rows, 'row')} left out of a release"
+    if counted.left_out:
+        problem = f"{_share(counted.left_out, counted.rows, 'row')} left out of a release"
         ordered.append(Finding(TABLE, f"{problem} that reads all columns"))
-    return TableCheck(tally.rows, tally.left_out, counts, units, tuple(ordered))
+    return TableCheck(counted.rows, counted.left_out, counts, units, tuple(ordered))
 
 
 def _check_header(schema: Schema, source: Source) -> Iterator[Finding]:

@@ -322,7 +322,10 @@ def _cut_numbers(
 
 def _cut_evenly(whole: bool, bounds: Sequence[float] | None, bins: int | None) -> Partition:
     if bounds is None:
-        raise InvalidSchema("bounds are missing; write bounds = [low, high] from public knowledge")
+        raise InvalidSchema(
+            "bounds are missing; write bounds = [low, high] from public knowledge, or measure them "
+            "with: dpublish schema bounds"
+        )
     with about("bounds"):
         if len(bounds) != 2:
             raise InvalidSchema("must be two numbers, [low, high]")

@@ -73,7 +73,7 @@ class UnitCounts:
     kept: tuple[tuple[int, int], ...]
 
 
-class Tally:
+class TableCounts:
     """Counts while rows go by."""
 
     def __init__(self, schema: Schema) -> None:
