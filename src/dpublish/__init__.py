@@ -37,6 +37,7 @@ _HOME = {
     "KMeans": "dpublish.methods.kmeans.kmeans",
     "Ledger": "dpublish.ledger.ledger",
     "LinearModel": "dpublish.methods.linear_models.model",
+    "Lookup": "dpublish.data.lookup",
     "Majority": "dpublish.methods.trees.majority",
     "Marginals": "dpublish.methods.marginals.marginals",
     "Method": "dpublish.core.method",

@@ -9,6 +9,7 @@ from dpublish.core.run import Run as Run
 from dpublish.core.settings import make_method as make_method
 from dpublish.data.code_list import read_codes as read_codes
 from dpublish.data.engines.spark_session import open_spark as open_spark
+from dpublish.data.lookup import Lookup as Lookup
 from dpublish.data.schema import Schema as Schema
 from dpublish.data.schema import column as column
 from dpublish.data.schema_file import load_schema as load_schema

@@ -6,7 +6,9 @@ import click
 
 from dpublish.cli.group import complete_files
 from dpublish.cli.output import json_option, say, say_json, say_table
+from dpublish.cli.step_options import RecordSteps, step_options
 from dpublish.core.folder.folder import load
+from dpublish.data.steps import read_steps
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.evaluations import STAMP, Request, evaluate
 from dpublish.evaluation.synthetic_page import evaluation_page
@@ -36,6 +38,7 @@ from dpublish.storage.files import require_writable, write_text
     help="An .html file to create, with plots; NOT PRIVATE like all of it.",
     shell_complete=complete_files,
 )
+@step_options
 @json_option
 def evaluate_command(
     release: str,
@@ -45,6 +48,7 @@ def evaluate_command(
     classifiers: str | None,
     seed: int,
     page: str | None,
+    steps: RecordSteps,
     as_json: bool,
 ) -> None:
     """Measure a release against true rows.  NOT PRIVATE: for the owner's eyes only.
@@ -59,11 +63,12 @@ def evaluate_command(
     """  # noqa: D301 - click keeps lines after it
     path = None if page is None else _new_page(page)
     loaded = load(release)
-    names = loaded.schema.source_names
+    names, schema = loaded.schema.source_names, loaded.schema
+    parsed = read_steps(**steps.options())
     request = Request(
         release=loaded,
-        against=read_rows(against, names),
-        train=None if train is None else read_rows(train, names),
+        against=read_rows(against, names, schema=schema, steps=parsed),
+        train=None if train is None else read_rows(train, names, schema=schema, steps=parsed),
         target=target,
         classifiers=None if classifiers is None else _listed(classifiers),
         seed=seed,

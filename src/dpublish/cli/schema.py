@@ -11,6 +11,7 @@ from dpublish.cli.group import Group, complete_files
 from dpublish.cli.output import json_option, say, say_json
 from dpublish.cli.schema_bounds import bounds
 from dpublish.cli.source_options import sql_option, table_option
+from dpublish.cli.step_options import RecordSteps, step_options
 from dpublish.data.check import Finding, TableCheck, inspect_table
 from dpublish.data.draft import draft_schema
 from dpublish.data.schema import Schema
@@ -60,12 +61,14 @@ def draft(data: str, output: str, table_name: str | None, sql: str | None) -> No
 @click.argument("data", required=False, shell_complete=complete_files)
 @table_option
 @sql_option
+@step_options
 @json_option
 def check(
     schema_path: str,
     data: str | None,
     table_name: str | None,
     sql: str | None,
+    steps: RecordSteps,
     as_json: bool,
 ) -> None:
     """Check a schema and, with DATA, that the table fits it.
@@ -75,7 +78,9 @@ def check(
     people have; no value of a row is printed.
     """
     loaded = _load(schema_path, as_json=as_json)
-    found = inspect_table(loaded, data, table=table_name, sql=sql) if data else None
+    found = None
+    if data:
+        found = inspect_table(loaded, data, table=table_name, sql=sql, **steps.options())
     findings = () if found is None else found.findings
     if as_json:
         say_json({**_told(found), "columns": list(loaded.names), **_told_findings(findings)})

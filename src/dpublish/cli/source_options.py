@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dpublish.cli.group import complete_files
+from dpublish.cli.step_options import NO_STEPS, RecordSteps, step_options
 from dpublish.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Rows:
     threads: int | None
     spark_master: str | None
     spark_settings: tuple[str, ...]
+    steps: RecordSteps = NO_STEPS
 
     def open(self, schema: "Schema") -> "Table":
         """Open the table: names and types of columns are looked at, and no row is read."""
@@ -81,7 +83,12 @@ class Rows:
         if self.data is None and self.sql is None:
             raise InvalidParameter("name the rows: --data people.csv, or a query with --sql")
         return open_table(
-            self.data, schema, table=self.table_name, sql=self.sql, threads=self.threads
+            self.data,
+            schema,
+            table=self.table_name,
+            sql=self.sql,
+            threads=self.threads,
+            **self.steps.options(),
         )
 
     def _open_spark(self, schema: "Schema") -> "Table":
@@ -99,6 +106,7 @@ class Rows:
             table=self.table_name,
             master=self.spark_master or "local[*]",
             settings=_pairs(self.spark_settings),
+            **self.steps.options(),
         )
 
 
@@ -115,9 +123,10 @@ def source_options(function: F) -> F:
         threads: int | None,
         spark_master: str | None,
         spark_settings: tuple[str, ...],
+        steps: RecordSteps,
         **others: Any,
     ) -> Any:
-        rows = Rows(data, table_name, sql, engine, threads, spark_master, spark_settings)
+        rows = Rows(data, table_name, sql, engine, threads, spark_master, spark_settings, steps)
         return function(*args, rows=rows, **others)
 
     options = (
@@ -153,7 +162,7 @@ def source_options(function: F) -> F:
             help="A setting of Spark, such as spark.executor.memory=4g.",
         ),
     )
-    decorated: Any = with_rows
+    decorated: Any = step_options(with_rows)
     for option in reversed(options):
         decorated = option(decorated)
     return decorated  # type: ignore[no-any-return]

@@ -25,10 +25,17 @@ from dpublish.core.contribution import (
 from dpublish.core.released import Release
 from dpublish.core.run import Progress, Run, settings_of
 from dpublish.data.schema import Schema, needs_contribution
+from dpublish.data.steps import FILTER
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, Neighbors
+from dpublish.privacy.neighbors import (
+    AddRemoveRecord,
+    AddRemoveUnit,
+    Neighbors,
+    PersonalRecord,
+    ReplaceRecord,
+)
 from dpublish.privacy.receipt import refuse_other_notion, refuse_part, refuse_seeded_grant
 from dpublish.randomness import RandomSource
 
@@ -283,6 +290,7 @@ class Method(ABC, Generic[R_co]):
             self.check_table(table)
         else:
             self.check_units(table)
+        refuse_steps(table, self.neighbors_of(table))
 
     def check_table(self, table: Table) -> None:
         """Refuse a table whose neighbors the method does not hide; reads no rows."""
@@ -318,6 +326,25 @@ def refuse_bounded(table: Table) -> None:
         raise InvalidParameter(
             "a table whose rows were bounded by unit hides neither a record nor a unit at this "
             "epsilon: publish from the table as it was opened"
+        )
+
+
+def refuse_steps(table: Table, hidden: Neighbors) -> None:
+    """Refuse steps before the method where it is public who is in the table; reads no rows.
+
+    Who is left after a filter depends on values that are hidden, and so does a level that is
+    derived from them (docs/proofs/record_steps.md).
+    """
+    steps = getattr(table, "steps", ())
+    if isinstance(hidden, ReplaceRecord) and any(step.startswith(FILTER) for step in steps):
+        raise InvalidParameter(
+            "the number of records is public here, and how many of them a filter keeps is not: "
+            "leave out where, or public_records"
+        )
+    if isinstance(hidden, PersonalRecord) and hidden.mode == "values-only" and steps:
+        raise InvalidParameter(
+            "with the mode values-only it is public who is in the table, at which level; where, "
+            "derive and lookups make that depend on values: leave them out, or use another mode"
         )
 
 

@@ -164,13 +164,20 @@ class Run:
             neighbors=self.neighbors,
             rng=self.rng,
             assumptions=assumptions,
-            steps=getattr(self.table, "steps", ()),
+            steps=self.steps,
         )
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What was done to each record before, in words that may be published."""
+        return tuple(getattr(self.table, "steps", ()))
 
     def require_spent(self, receipt: Receipt) -> None:
         """Refuse a release that left a share of its budget, or whose receipt is for another one."""
         if not all(share.is_used for share in self.budget.account()):
             raise RuntimeError("a method must spend its whole budget; a share was left")
+        if receipt.steps != self.steps:
+            raise RuntimeError("a receipt must name the steps that each record was taken through")
         if receipt.epsilon != self.budget.epsilon:
             raise RuntimeError("a method's receipt must state the epsilon of its budget")
         if self._method is not None and receipt.method != self._method.name:

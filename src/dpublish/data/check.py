@@ -13,10 +13,13 @@ from typing import Any
 from dpublish.data.column import CategoryColumn, Column, NumberColumn
 from dpublish.data.engines.csv_reader import CsvPipe, CsvSource
 from dpublish.data.engines.encoded import check_type
+from dpublish.data.engines.prepared import prepare_source
 from dpublish.data.engines.source import Source, column_problem, read_quietly, scan
 from dpublish.data.engines.units import needed_columns, unit_type
+from dpublish.data.lookup import Lookup
 from dpublish.data.schema import Schema
 from dpublish.data.sources import find_source
+from dpublish.data.steps import read_steps
 from dpublish.data.table_counts import ColumnCounts, TableCounts, UnitCounts
 from dpublish.errors import InvalidParameter, UnreadableData
 
@@ -62,9 +65,19 @@ class TableCheck:
 
 
 def check_table(
-    schema: Schema, source: Any, *, table: str | None = None, sql: str | None = None
+    schema: Schema,
+    source: Any,
+    *,
+    table: str | None = None,
+    sql: str | None = None,
+    where: str | None = None,
+    derive: str | Sequence[str] = (),
+    lookups: Lookup | Sequence[Lookup] = (),
 ) -> list[Finding]:
     """List what does not fit.  NOT PRIVATE: the list depends on rows; it is for the owner only.
+
+    With `where`, `derive` and `lookups` (as for `open_table`) the records are looked at as they
+    are after these steps.
 
     >>> import pyarrow as pa
     >>> from dpublish.data.schema import column
@@ -75,27 +88,43 @@ def check_table(
     age 1 value (33 %) is above 120 and counts as 120
     table 1 row (33 %) is left out of a release that reads all columns
     """
-    return [*inspect_table(schema, source, table=table, sql=sql).findings]
+    found = inspect_table(
+        schema, source, table=table, sql=sql, where=where, derive=derive, lookups=lookups
+    )
+    return [*found.findings]
 
 
 def inspect_table(
-    schema: Schema, source: Any, *, table: str | None = None, sql: str | None = None
+    schema: Schema,
+    source: Any,
+    *,
+    table: str | None = None,
+    sql: str | None = None,
+    where: str | None = None,
+    derive: str | Sequence[str] = (),
+    lookups: Lookup | Sequence[Lookup] = (),
 ) -> TableCheck:
-    """Count what becomes of all values.  NOT PRIVATE: it depends on rows; for the owner only."""
+    """Count what becomes of all values, after the steps if there are any.
+
+    NOT PRIVATE: the counts depend on rows; they are for the owner only.
+    """
     found: dict[Finding, None] = {}  # in order, and each once
     counted = TableCounts(schema)
-    for part in find_source(source, needed_columns(schema), table=table, sql=sql):
-        if isinstance(part, CsvPipe):
+    steps = read_steps(where, derive, lookups)
+    wanted = needed_columns(schema)
+    for raw in find_source(source, steps.wanted(wanted), table=table, sql=sql):
+        if isinstance(raw, CsvPipe):
             raise InvalidParameter("a CSV file is checked in two passes; give it by its path")
+        found |= dict.fromkeys(_check_lines(raw))
+        part = prepare_source(raw, schema, steps, wanted)
         found |= dict.fromkeys(_check_header(schema, part))
         absent = {finding.column for finding in found if finding.is_serious}
-        sound = [name for name in needed_columns(schema) if name not in absent]
-        found |= dict.fromkeys(_check_lines(part))
+        sound = [name for name in wanted if name not in absent]
         for batch in read_quietly(scan(part, sound), part.label) if sound else ():
             counted.add(batch, sound, part.label)
     counts, units = counted.columns(), counted.units()
     found |= dict.fromkeys(_tell(schema, counts, units, counted.rows))
-    order = {name: index for index, name in enumerate((TABLE, *needed_columns(schema)))}
+    order = {name: index for index, name in enumerate((TABLE, *wanted))}
     ordered = sorted(found, key=lambda finding: order[finding.column])
     if counted.left_out:
         problem = f"{_share(counted.left_out, counted.rows, 'row')} left out of a release"

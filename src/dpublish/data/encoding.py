@@ -80,6 +80,22 @@ def to_positions(array: Any, known: Mapping[str, int], name: str) -> NDArray[np.
     return np.array([*found, MISSING], dtype=np.int64)[positions]
 
 
+def to_texts(array: Any, name: str) -> Any:
+    """Write each value as its canonical text, as an Arrow array; blank is null."""
+    if isinstance(array, pa.ChunkedArray):
+        parts = [to_texts(part, name) for part in array.chunks]
+        return pa.concat_arrays([pa.array([], pa.large_string()), *parts])
+    array = plain_array(array)
+    if pa.types.is_dictionary(array.type):
+        entries, positions = used_entries(array)
+        distinct = _comparable(entries, name)
+    else:
+        encoded = _comparable(array, name).dictionary_encode()
+        distinct, positions = encoded.dictionary, dictionary_positions(encoded)
+    texts = [_text(value) or None for value in _scalars(distinct)]
+    return pa.array([*texts, None], pa.large_string()).take(pa.array(positions))
+
+
 def plain_array(array: Any) -> Any:
     """Undo extensions and encodings that carry no meaning here."""
     while isinstance(array, pa.ExtensionArray) and array.type.extension_name not in _MEANINGFUL:

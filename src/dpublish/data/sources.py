@@ -28,6 +28,7 @@ from dpublish.data.engines.duckdb_reader import open_database, open_query, open_
 from dpublish.data.engines.encoded import check_type
 from dpublish.data.engines.frame_reader import PandasSource, PolarsSource
 from dpublish.data.engines.local import LocalTable
+from dpublish.data.engines.prepared import prepare_source
 from dpublish.data.engines.source import (
     ChainedSource,
     HeldSource,
@@ -37,7 +38,9 @@ from dpublish.data.engines.source import (
 )
 from dpublish.data.engines.units import needed_columns, unit_type
 from dpublish.data.engines.workers import count_threads
+from dpublish.data.lookup import Lookup
 from dpublish.data.schema import Schema
+from dpublish.data.steps import Steps, read_steps
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, UnreadableData
 
@@ -52,6 +55,9 @@ def open_table(
     *,
     table: str | None = None,
     sql: str | None = None,
+    where: str | None = None,
+    derive: str | Sequence[str] = (),
+    lookups: Lookup | Sequence[Lookup] = (),
     cache: bool = True,
     threads: int | None = None,
 ) -> Table:
@@ -78,6 +84,12 @@ def open_table(
             only with `auto_detect = false`, for else one row decides how all are read.  It runs
             in DuckDB, or in the database that `source` is the address of; PostgreSQL's plan of it
             must not have a step that mixes rows.
+        where: A condition on single records, such as `"country = FR and age >= 18"`: records for
+            which it does not hold, or cannot be decided, are left out.
+        derive: Columns to compute from others of the same record, such as
+            `"bmi = weight / (height / 100) ** 2"`; each may use those before it.  The schema
+            declares their bounds or values.
+        lookups: Public tables to join by a key.  The order is: lookups, `derive`, `where`.
         cache: Keep encoded columns in memory (1 to 4 bytes a value); without it the source is
             read again for every sum, and memory stays small.
         threads: How many cores may work on a large table (None: all that this process may
@@ -90,10 +102,12 @@ def open_table(
     LocalTable(sex)
     """
     threads = count_threads(threads)
+    steps = read_steps(where, derive, lookups)
     if _is_spark(source):
-        return _open_spark_frame(source, schema, table or sql)
+        return _open_spark_frame(source, schema, table or sql, steps)
     wanted = needed_columns(schema)
-    found = find_source(source, wanted, table=table, sql=sql)
+    found = find_source(source, steps.wanted(wanted), table=table, sql=sql)
+    found = [prepare_source(part, schema, steps, wanted) for part in found]
     for part in found:
         check_header(part, wanted)
         for name in schema.names:
@@ -102,7 +116,7 @@ def open_table(
     check_units(schema, found)
     if rows.rescan == "never" or (rows.rescan == "unordered" and cache):
         rows = HeldSource(rows, wanted)
-    return LocalTable(schema, rows, cache=cache, threads=threads)
+    return LocalTable(schema, rows, cache=cache, threads=threads, steps=steps.texts)
 
 
 def source_columns(source: Any, *, table: str | None = None, sql: str | None = None) -> Any:
@@ -202,12 +216,12 @@ def _is_spark(source: Any) -> bool:
     return "pyspark" in _families(source) and hasattr(source, "mapInArrow")
 
 
-def _open_spark_frame(source: Any, schema: Schema, other: str | None) -> Table:
+def _open_spark_frame(source: Any, schema: Schema, other: str | None, steps: Steps) -> Table:
     from dpublish.data.engines.spark_session import open_frame  # an extra, loaded when used
 
     if other is not None:
         raise InvalidParameter("a Spark DataFrame is the table; remove table and sql")
-    return open_frame(source, schema)
+    return open_frame(source, schema, steps=steps)
 
 
 def _open_object(source: Any, wanted: Sequence[str] | None) -> Source:

@@ -52,7 +52,10 @@ class LocalTable:
         threads: int = 1,
         columns: Columns | None = None,
         is_bounded: bool = False,
+        steps: tuple[str, ...] = (),
     ) -> None:
+        self.steps = steps
+        """What was done to each record before, in words that may be published."""
         self.is_bounded = is_bounded
         """Whether rows were chosen among those of their unit, so that none stands alone."""
         self._schema = schema
@@ -149,6 +152,7 @@ class LocalTable:
             cache=self._cache,
             threads=self._threads,
             is_bounded=True,
+            steps=self.steps,
         )
 
     def rows_per_unit(self, most: int, columns: Sequence[str] | None = None) -> IntArray:
@@ -181,6 +185,7 @@ class LocalTable:
             threads=self._threads,
             columns=columns,
             is_bounded=self.is_bounded,
+            steps=self.steps,
         )
 
     def sample_by(
@@ -234,6 +239,7 @@ class LocalTable:
             cache=self._cache,
             threads=self._threads,
             is_bounded=self.is_bounded,
+            steps=self.steps,
         )
 
 

@@ -56,6 +56,7 @@ from dpublish.data.engines.spark_tasks import (
 )
 from dpublish.data.engines.units import needed_columns
 from dpublish.data.schema import Schema
+from dpublish.data.steps import Plan
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.privacy.neighbors import Neighbors
 from dpublish.randomness import RandomSource, secure
@@ -114,6 +115,8 @@ class Frame:
         files: The files that it reads, and how they were when the table was opened.
         kept: Set if its rows were drawn, so that they are blobs.
         choices: What picks some of the rows.
+        plan: The steps that each record is taken through where it is read; None if there are
+            none, or if its rows were drawn after them.
         session: Held as long as the rows are in use.
     """
 
@@ -125,6 +128,7 @@ class Frame:
     kept: Kept | None = None
     choices: tuple[Choice, ...] = ()
     session: Any = None
+    plan: Plan | None = None
 
     def read(self, columns: Sequence[str]) -> tuple[Any, Reader]:
         """Return a plan that reads some columns, and how its tasks understand them."""
@@ -134,19 +138,31 @@ class Frame:
             return data, self._reader(DrawnRows(self.kept.nonces))
         chosen = [choice.column.source_name for choice in self.choices]
         names = tuple(dict.fromkeys((*columns, *chosen)))
-        indices = [self.header.get_field_index(name) for name in names]
+        header = self.header
+        if self.plan is not None:
+            names, header = self.plan.needs(names), self.plan.raw
+        indices = [header.get_field_index(name) for name in names]
         # By number, for names may hold dots, or differ in capitals only.
-        plain = self.data.toDF(*(f"c{index}" for index in range(len(self.header.names))))
+        plain = self.data.toDF(*(f"c{index}" for index in range(len(header.names))))
         return plain.select(*(f"c{index}" for index in indices)), self._reader(PlainRows(names))
 
     def _reader(self, rows: Rows) -> Reader:
-        return Reader(rows, self.label, self.choices)
+        return Reader(rows, self.label, self.choices, self.plan)
 
 
 class SparkTable:
     """Private rows in Apache Spark, summed up there; made by `open_table` or `open_spark`."""
 
-    def __init__(self, schema: Schema, frame: Frame, *, is_bounded: bool = False) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        frame: Frame,
+        *,
+        is_bounded: bool = False,
+        steps: tuple[str, ...] = (),
+    ) -> None:
+        self.steps = steps
+        """What was done to each record before, in words that may be published."""
         self.is_bounded = is_bounded
         """Whether rows were chosen among those of their unit, so that none stands alone."""
         self._schema = schema
@@ -331,7 +347,8 @@ class SparkTable:
         )
 
     def _keep(self, schema: Schema, frame: Frame, *, is_bounded: bool = False) -> "SparkTable":
-        return SparkTable(schema, frame, is_bounded=is_bounded or self.is_bounded)
+        bounded = is_bounded or self.is_bounded
+        return SparkTable(schema, frame, is_bounded=bounded, steps=self.steps)
 
     # --- Names ----------------------------------------------------------------------------
 

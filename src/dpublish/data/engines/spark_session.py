@@ -19,7 +19,7 @@ import tempfile
 import threading
 import weakref
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from importlib.util import find_spec
@@ -30,13 +30,16 @@ import numpy as np
 import pyarrow as pa
 
 from dpublish.data.engines.encoded import check_type
-from dpublish.data.engines.source import MemorySource, check_header, quietly
+from dpublish.data.engines.prepared import prepare_source
+from dpublish.data.engines.source import MemorySource, Source, check_header, quietly
 from dpublish.data.engines.spark import Frame, SparkTable, read_header
 from dpublish.data.engines.spark_files import SparkFiles
 from dpublish.data.engines.spark_jobs import require_whole, silent
 from dpublish.data.engines.spark_plan import check_plan
 from dpublish.data.engines.units import needed_columns, unit_type
+from dpublish.data.lookup import Lookup
 from dpublish.data.schema import Schema
+from dpublish.data.steps import NO_STEPS, Steps, read_steps
 from dpublish.errors import DPublishError, InvalidParameter, UnreadableData
 
 PATIENCE = 120
@@ -126,34 +129,39 @@ def _is_one_process(master: str) -> bool:
 # --- Opening ----------------------------------------------------------------------------------
 
 
-def open_frame(data: Any, schema: Schema, *, label: str = "the Spark table") -> SparkTable:
+def open_frame(
+    data: Any, schema: Schema, *, label: str = "the Spark table", steps: Steps = NO_STEPS
+) -> SparkTable:
     """Open a Spark DataFrame for the mechanisms; reads names and types of columns, and no row.
 
     Its plan is run anew for every sum, so it must give the same rows every time.
     """
-    return _open(data, schema, label, None)
+    return _open(data, schema, label, None, steps)
 
 
-def _open(data: Any, schema: Schema, label: str, session: "OwnSession | None") -> SparkTable:
+def _open(
+    data: Any, schema: Schema, label: str, session: "OwnSession | None", steps: Steps
+) -> SparkTable:
     if not hasattr(data, "_jdf"):
         raise InvalidParameter(
             "Spark Connect is not supported: the settings of its server cannot be checked; "
             "give a DataFrame of a classic Spark session"
         )
     with silent():
-        return _open_silently(data, schema, label, session)
+        return _open_silently(data, schema, label, session, steps)
 
 
 def _open_silently(
-    data: Any, schema: Schema, label: str, session: "OwnSession | None"
+    data: Any, schema: Schema, label: str, session: "OwnSession | None", steps: Steps
 ) -> SparkTable:
     context = data.sparkSession.sparkContext
     check_settings(dict(context.getConf().getAll()), context.master)
     require_whole(data.sparkSession)
     check_plan(data, label)
     wanted = needed_columns(schema)
-    header = read_header(data.schema)
-    public = MemorySource((), header, label)
+    raw: Source = MemorySource((), read_header(data.schema), label)
+    public = prepare_source(raw, schema, steps, wanted)
+    header = public.header
     check_header(public, wanted)
     for name in schema.names:
         check_type(schema, name, public)
@@ -161,8 +169,9 @@ def _open_silently(
         unit_type(header.field(schema.unit).type, label)
     files = SparkFiles.of(data, label)
     prepare(data.sparkSession)
-    frame = Frame(data, header, label, _count_parts(data), files, session=session)
-    return SparkTable(schema, frame)
+    plan = getattr(public, "plan", None)
+    frame = Frame(data, header, label, _count_parts(data), files, session=session, plan=plan)
+    return SparkTable(schema, frame, steps=steps.texts)
 
 
 def _count_parts(data: Any) -> int:
@@ -327,6 +336,9 @@ def open_spark(
     table: str | None = None,
     master: str = "local[*]",
     settings: Mapping[str, str] | None = None,
+    where: str | None = None,
+    derive: str | Sequence[str] = (),
+    lookups: Lookup | Sequence[Lookup] = (),
 ) -> SparkTable:
     """Start a Spark session that keeps rows private, and open a table in it.
 
@@ -339,16 +351,20 @@ def open_spark(
         table: A table of Spark's catalog.
         master: Where Spark runs: `local[4]`, `spark://host:7077`, `yarn`, `k8s://...`.
         settings: Further settings of Spark, such as `{"spark.executor.memory": "8g"}`.
+        where: A condition on single records, as for `open_table`.
+        derive: Columns to compute from others of the same record, as for `open_table`.
+        lookups: Public tables to join by a key, as for `open_table`.
     """
     if (data is None) == (table is None):
         raise InvalidParameter("give data (Parquet files), or table (a table of the catalog)")
+    steps = read_steps(where, derive, lookups)
     _check_master(master)
     _require_pyspark()
     _require_java()
     session = _start(master, dict(settings or {}), has_catalog=table is not None)
     try:
         label = str(data if table is None else table)
-        return _open(_find(session.session, data, table), schema, label, session)
+        return _open(_find(session.session, data, table), schema, label, session, steps)
     except BaseException:
         session.close()
         raise

@@ -24,6 +24,7 @@ from dpublish.data.draws import choose, draw_blocks
 from dpublish.data.engines.bounded import Bound, bound_rows, count_rows, hash_units
 from dpublish.data.engines.chosen import Choice, ChosenSource, sample_rows
 from dpublish.data.engines.encoded import Reading, StreamedColumns
+from dpublish.data.engines.prepared import PreparedSource
 from dpublish.data.engines.source import Rescan, Source, read_quietly, scan
 from dpublish.data.engines.units import (
     MERGE_ROWS,
@@ -35,6 +36,7 @@ from dpublish.data.engines.units import (
     to_units,
 )
 from dpublish.data.schema import Schema
+from dpublish.data.steps import Plan
 from dpublish.errors import UnreadableData
 from dpublish.randomness import RandomSource, is_secure, secure, seeded
 from dpublish.types import IntArray
@@ -165,16 +167,19 @@ class DrawnRows:
 
 @dataclass(frozen=True)
 class Reader:
-    """Rows of a partition, and the choices that pick some of them."""
+    """Rows of a partition, the steps that each is taken through, and choices that pick some."""
 
     rows: Rows
     label: str
     choices: tuple[Choice, ...] = ()
+    plan: Plan | None = None
 
     def open(self, part: int, incoming: Iterator[Any], seen: set[int]) -> Source:
         """Make a source of the partition; it can be scanned once."""
         batches = self.rows.read(part, incoming, seen)
         found: Source = _PartitionSource(_regroup(batches), self.label)
+        if self.plan is not None:
+            found = PreparedSource(found, self.plan)
         for choice in self.choices:
             found = ChosenSource(found, choice)
         return found

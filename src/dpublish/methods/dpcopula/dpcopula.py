@@ -257,6 +257,7 @@ class DPCopula(Method[DPCopulaRelease]):
             budget=run.budget,
             neighbors=self.neighbors_of(run.table),
             rng=run.rng,
+            steps=run.steps,
         )
 
     def expected_error(

@@ -211,6 +211,7 @@ def personal_receipt(run: Run, method: PersonalSettings) -> Receipt:
         neighbors=method.preferences.neighbors(run.schema),
         rng=run.rng,
         personal=parse_amounts(method.spending(method.epsilon_of(run.budget))),
+        steps=run.steps,
     )
 
 

@@ -179,6 +179,7 @@ class Weighting(PersonalSettings):
                 budget=paying,
                 neighbors=AddRemoveRecord(),
                 rng=run.rng,
+                steps=run.steps,
             ),
             schema=replace(schema, columns=tuple(schema[axis.column] for axis in axes)),
             axes=axes,

@@ -1,0 +1,1 @@
+"""A small language for what is computed from one record: conditions and derived columns."""
