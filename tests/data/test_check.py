@@ -179,6 +179,12 @@ def test_one_row_for_each_unit_is_nothing_to_tell():
     assert inspect_table(schema, none).units.units == 0
 
 
+def test_records_are_counted_as_they_are_after_the_steps():
+    table = pa.table({"a": [1, 50, 3, None], "ward": ["x", "x", "y", "y"]})
+    found = inspect_table(ONE, table, where="ward = x")
+    assert (found.rows, found.columns[0].above, found.left_out) == (2, 1, 0)
+
+
 @pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())])
 def test_text_that_is_no_number_is_told_apart_from_blanks(kind):
     table = pa.table({"a": pa.array(["1", " ", None, "x", "", "2"], pa.string()).cast(kind)})

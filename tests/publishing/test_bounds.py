@@ -3,6 +3,7 @@
 import datetime
 import json
 import os
+import tomllib
 from contextlib import closing
 
 import numpy as np
@@ -136,6 +137,24 @@ def test_all_rows_of_a_person_are_hidden_if_the_schema_names_a_unit(books):
     assert release.receipt.neighbors == AddRemoveUnit("patient")
     assert release.receipt.contribution == 3
     assert release.receipt.epsilon == books.ledger.status("visits").spent
+
+
+def test_steps_come_before_the_bounds_and_are_on_the_receipt(books):
+    books.path.write_text('unit = "patient"\n' + TEXT)
+    release = books(
+        "daily",
+        where="stay >= 1",
+        derive="daily = cost / stay",
+        lower=0,
+        contribution=2,
+    )
+    assert release.receipt.steps == ("derive daily = cost / stay", "where stay >= 1")
+    assert release.upper < 3_000
+    assert load_schema_column(books.path, "daily") == [0, release.bounds[1]]
+
+
+def load_schema_column(path, name):
+    return tomllib.loads(path.read_text())["columns"][name]["bounds"]
 
 
 def test_a_unit_pays_with_rows_aimed_at_in_proportion_to_its_bound(books):

@@ -6,6 +6,7 @@ then the bounds are published as any release is; last they are entered in the fi
 
 import os
 import re
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from dpublish.data import schema_file
 from dpublish.data.column import NumberColumn
 from dpublish.data.date_column import DateColumn
 from dpublish.data.interval import MAX_LEAVES
+from dpublish.data.lookup import Lookup
 from dpublish.data.periods import DATE_KINDS, write_bounds
 from dpublish.data.schema import DEFAULT_BINS, Schema, column
 from dpublish.data.schema_edit import read_plain, with_keys
@@ -164,6 +166,9 @@ def measure_bounds(
     contribution: int | None = None,
     table: str | None = None,
     sql: str | None = None,
+    where: str | None = None,
+    derive: str | Sequence[str] = (),
+    lookups: Lookup | Sequence[Lookup] = (),
     purpose: str = "",
 ) -> BoundsRelease:
     """Measure bounds of a column with `epsilon`, and enter them in the schema file.
@@ -187,6 +192,9 @@ def measure_bounds(
         contribution: How many rows each unit keeps, if the schema names a unit.
         table: Which table of a database.
         sql: A SELECT whose rows are the table.
+        where: Which records to keep, as for `open_table`.
+        derive: Columns to derive from others of the same record, as for `open_table`.
+        lookups: Public tables to look values up in, as for `open_table`.
         purpose: What it is for; published in the receipt, and kept in the ledger.
 
     Privacy:
@@ -204,7 +212,16 @@ def measure_bounds(
         nonnegative=nonnegative,
         contribution=contribution,
     )
-    with closing(open_table(source, request.schema, table=table, sql=sql)) as rows:
+    rows = open_table(
+        source,
+        request.schema,
+        table=table,
+        sql=sql,
+        where=where,
+        derive=derive,
+        lookups=lookups,
+    )
+    with closing(rows):
         return request.run(
             rows, output, ledger=ledger, dataset=dataset, epsilon=epsilon, purpose=purpose
         )
