@@ -268,6 +268,11 @@ EXAMPLES = {
             **_RULE,
         },
     ],
+    "bounds": [
+        {"column": "age"},
+        {"column": "height", "sides": "upper", "coverage": Fraction(9, 10)},
+        {"column": "age", "sides": "lower", "coverage": Fraction(1, 2)},
+    ],
     "personalized-em": [
         {"statistic": "count", "query": "age >= 30", "most": "500", **_RULE},
         {"statistic": "median", "column": "age", "mode": "values-only", **_RULE},

@@ -56,6 +56,7 @@ from dpublish.mechanisms.sparse_counts import _merge, sparse_counts
 from dpublish.mechanisms.sparse_vector.retraversal import noisy_order_statistic
 from dpublish.mechanisms.sparse_vector.stored import StoredVector
 from dpublish.mechanisms.sparse_vector.vector import SparseVector
+from dpublish.mechanisms.tail_bounds import bounds_rate, choose_bounds, tail_scores
 from dpublish.mechanisms.top_k import ONE_SHOT, top_k
 from dpublish.mechanisms.weighted_choice import weighted_choice
 from dpublish.methods.dpcopula import mle
@@ -323,6 +324,16 @@ def _threshold_range(public, here, there, output):
     return _range((rate,), *scores, output)
 
 
+def _bounds(counts, tail, least, sides, budget, rng):
+    sides_scored = {"both": (counts, counts[::-1]), "upper": (counts,), "lower": (counts[::-1],)}
+    scores = [tail_scores(one, tail=tail, least=least) for one in sides_scored[sides]]
+    return (bounds_rate(budget.epsilon, tail, sides), counts.shape, sides), np.array(scores)
+
+
+def _bounds_ranges(public, here, there, output):
+    return sum(_range(public, *scores, output) for scores in zip(here, there, strict=True))
+
+
 def _sparse(keys, counts, domain_size, threshold, sensitivity, budget, rng):
     merged = _merge(keys.astype(np.int64), counts, int(domain_size))
     cells = dict(zip(merged.keys.tolist(), merged.counts.tolist(), strict=True))
@@ -355,6 +366,7 @@ MECHANISMS = (
     Mechanism(top_k, _ranked, _winners, lambda given: given["method"] == ONE_SHOT),
     Mechanism(quantile, _quantile, _quantile_range),
     Mechanism(choose_threshold, _threshold, _threshold_range),
+    Mechanism(choose_bounds, _bounds, _bounds_ranges),
     Mechanism(sparse_counts, _sparse, _sparse_distance),
     Mechanism(noisy_order_statistic, _order_statistic, _distance),
     Mechanism(continuous_noise, _hidden_noise, _nothing),

@@ -27,6 +27,7 @@ ORDER = [
     "private-svm", "functional", "gupt",
     "kmeans", "dplloyd", "dplloyd-impr", "eugkm", "ugkm", "mkm", "hybrid", "gkm", "pgkm",
     "privthr", "privthr-em", "privqt", "wave-baseline", "topk",
+    "bounds",
     "partitioning", "weighting", "t-round", "minimum", "threshold", "sampling", "personalized-em",
     "dsat", "dsat-w", "per-snapshot", "fixed-sampling", "dsft", "bd", "ba",
 ]

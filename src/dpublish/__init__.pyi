@@ -7,6 +7,7 @@ from dpublish.core.registry import list_methods as list_methods
 from dpublish.core.released import Release as Release
 from dpublish.core.run import Run as Run
 from dpublish.core.settings import make_method as make_method
+from dpublish.data.code_list import read_codes as read_codes
 from dpublish.data.engines.spark_session import open_spark as open_spark
 from dpublish.data.lookup import Lookup as Lookup
 from dpublish.data.schema import Schema as Schema
@@ -16,6 +17,7 @@ from dpublish.data.sources import open_table as open_table
 from dpublish.errors import DPublishError as DPublishError
 from dpublish.evaluation.evaluate import evaluate as evaluate
 from dpublish.ledger.ledger import Ledger as Ledger
+from dpublish.methods.bounds.bounds import Bounds as Bounds
 from dpublish.methods.diffgen.diffgen import DiffGen as DiffGen
 from dpublish.methods.dpcopula.dpcopula import DPCopula as DPCopula
 from dpublish.methods.dpcopula.hybrid import DPCopulaHybrid as DPCopulaHybrid
@@ -74,6 +76,7 @@ from dpublish.methods.wavecluster.privthr import PrivTHR as PrivTHR
 from dpublish.methods.wavecluster.privthr_em import PrivTHREM as PrivTHREM
 from dpublish.privacy.budget import Budget as Budget
 from dpublish.publishing import publish as publish
+from dpublish.publishing.bounds import measure_bounds as measure_bounds
 from dpublish.publishing.plan import plan as plan
 from dpublish.publishing.streams.operator import StreamOperator as StreamOperator
 from dpublish.publishing.svt.run import InteractiveRun as InteractiveRun

@@ -213,6 +213,26 @@ def test_a_table_that_does_not_fit_is_told_to_the_owner_without_a_value(run, wor
         assert secret not in checked.out + checked.err
 
 
+def test_a_check_counts_what_is_clipped_missing_and_unlisted_and_rows_per_person(run, workdir):
+    (workdir / "people.toml").write_text(
+        'unit = "id"\n[columns.age]\nkind = "integer"\nbounds = [0, 99]\n'
+        '[columns.sex]\nkind = "category"\nvalues = ["Female", "Male"]\nmissing = "drop"\n'
+    )
+    rows = "1,31,Female\n1,110,Male\n1,-1,Male\n2,,Female\n2,x,Male\n,5,Martian\n"
+    (workdir / "people.csv").write_text(f"id,age,sex\n{rows}")
+    told = run("schema", "check", "people.toml", "people.csv", "--json").json()
+    assert (told["rows"], told["left_out"]) == (6, 3)
+    age = {"missing": 1, "unreadable": 1, "below": 1, "above": 1, "not_whole": 0, "unlisted": 0}
+    assert told["counts"]["age"] == {**age, "left_out": 2}
+    assert told["counts"]["sex"]["unlisted"] == 1
+    assert told["units"]["kept"] == [[1, 2], [2, 4], [3, 5]]
+    shown = run("schema", "check", "people.toml", "people.csv").out
+    assert "1 value (17 %) is above 99 and counts as 99" in shown
+    assert 'write missing = "category" to count them apart' in shown
+    assert "id: 1 row (17 %) is without a unit, and left out" in shown
+    assert "3 rows (50 %) are left out of a release that reads all columns" in shown
+
+
 def test_the_ledger_is_shown_and_its_cap_changed_for_a_reason(release, run):
     assert release().code == 0
     shown = run("ledger", "show", "books.db", "--json").json()

@@ -16,6 +16,7 @@ from dpublish.aggregates.sparse_counts import SparseCounts, Tally
 from dpublish.core.query.language import parse_query
 from dpublish.data.box import UNIT, Box
 from dpublish.data.features import Features
+from dpublish.methods.bounds.kernels import PointCounts
 from dpublish.methods.dpcopula.kernels import (
     EachGroupProducts,
     Grouping,
@@ -83,6 +84,7 @@ def _examples():
         BoxCells(("hours", "count"), GridRoute((16, 10), (2, 2)), *whole, np.full((4, 2), 3)),
         TreeCounts(Routes(SCHEMA, {}), (0,), ("hours", "letter"), "sign"),
         SplitGrid(pair, 2, np.array([1, 4, 2, 3])),
+        PointCounts("hours", (1.0, 13.25, 50.0, 99.0)),
         Matching(SCHEMA, parse_query("hours >= 20 and letter in {a, b}")),
     ]
 

@@ -1,13 +1,18 @@
-"""The owner's check says what does not fit, in words: no value, no count."""
+"""The owner's check says what does not fit, in how many rows, and what to write: no value."""
 
+import math
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from data.nasty_tables import DISGUISES, SCHEMA, make_rows
-from dpublish.data.check import TABLE, Finding, check_table
+from data.nasty_tables import DISGUISES, SCHEMA, cell_of, make_rows
+from dpublish.data import table_counts
+from dpublish.data.check import TABLE, Finding, check_table, inspect_table
 from dpublish.data.schema import Schema, column
 from dpublish.errors import UnreadableData
+from dpublish.randomness import plain_generator
 
 CLEAN = {"hours": 40.0, "slope": 0.5, "count": 3, "letter": "a", "sign": "n", "ignored": "x"}
 IGNORED = Finding(TABLE, "has columns that the schema does not name ('ignored'); they are not read")
@@ -21,50 +26,94 @@ def test_a_table_that_fits_has_nothing_but_columns_that_are_not_read(disguise, t
     assert check_table(SCHEMA, source, **options) == extra
 
 
+RULED_OUT = "which the schema rules out; their records are left out"
+RULED_OUT_ONE = "which the schema rules out; the record is left out"
+
+
 @pytest.mark.parametrize("disguise", ["csv", "parquet", "pandas objects", "duckdb file"])
 @pytest.mark.parametrize(
-    ("change", "finding"),
+    ("change", "name", "problem"),
     [
-        (
-            {"hours": None},
-            (
-                "hours",
-                "has missing values{}, which the schema rules out; their records are left out",
-            ),
-        ),
-        (
-            {"hours": 4711.0},
-            ("hours", "has values outside the bounds; they are moved to the nearest bound"),
-        ),
-        ({"count": None}, ("count", "has missing values{}; their records are left out")),
+        ({"hours": None}, "hours", f"2 values (50 %) are missing, {RULED_OUT}"),
+        ({"hours": 4711.0}, "hours", "2 values (50 %) are above 99 and count as 99"),
+        ({"hours": -4711.0}, "hours", "2 values (50 %) are below 1 and count as 1"),
+        ({"count": None}, "count", "2 values (50 %) are missing; their records are left out"),
         (
             {"slope": None},
-            ("slope", "has missing values{}; their records are counted as (missing)"),
+            "slope",
+            "2 values (50 %) are missing; their records are counted as (missing)",
         ),
-        ({"letter": "4711"}, ("letter", "has values that are not listed; they count as 'else'")),
-        ({"sign": "4711"}, ("sign", "has values that are not listed; their records are left out")),
-        ({"sign": None}, ("sign", "has missing values; their records are left out")),
+        ({"letter": "4711"}, "letter", "2 values (50 %) are not listed and count as 'else'"),
+        ({"sign": "4711"}, "sign", "2 values (50 %) are not listed; their records are left out"),
+        ({"sign": None}, "sign", "2 values (50 %) are missing; their records are left out"),
     ],
 )
-def test_what_does_not_fit_is_told_once_and_in_words(disguise, change, finding, tmp_path):
+def test_what_does_not_fit_is_told_once_with_its_number_of_rows(
+    disguise, change, name, problem, tmp_path
+):
     rows = [CLEAN, CLEAN | change, CLEAN | change, CLEAN]
     source, options = DISGUISES[disguise](rows, tmp_path)
-    name, problem = finding
-    is_text = disguise in ("csv", "pandas objects")
-    problem = problem.format(", or text that is no number" if is_text else "")
-    expected = Finding(name, problem, is_serious="rules out" in problem)
-    assert check_table(SCHEMA, source, **options) == [IGNORED, expected]
+    first, found, *rest = check_table(SCHEMA, source, **options)
+    assert first == IGNORED
+    assert (found.column, found.problem) == (name, problem)
+    assert found.is_serious == ("rules out" in problem)
+    is_left_out = "left out" in problem
+    left_out = "2 rows (50 %) are left out of a release that reads all columns"
+    assert [each.problem for each in rest] == ([left_out] if is_left_out else [])
 
 
-def test_no_finding_holds_a_value_or_a_count(tmp_path):
+def test_each_finding_says_what_to_write():
+    schema = Schema(
+        (
+            column("age", "integer", bounds=[0, 99]),
+            column("sex", "category", values=["F", "M"]),
+        )
+    )
+    table = pa.table({"age": ["300", "x", "", "1.5"], "sex": ["F", "?", None, "M"]})
+    advice = {f.problem.split(") ")[1]: f.advice for f in check_table(schema, table)}
+    assert 'missing = "category"' in advice[f"is missing, {RULED_OUT_ONE}"]
+    assert "dpublish schema bounds" in advice["is above 99 and counts as 99"]
+    assert 'other = "other"' in advice[f"is not listed, {RULED_OUT_ONE}"]
+    assert 'kind = "numeric"' in advice["is not whole; such values are rounded down"]
+    assert f"is text that is no number, {RULED_OUT_ONE}" in advice
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_counts_are_those_of_the_rows_on_every_source(disguise, tmp_path):
+    rows = make_rows(997)
+    source, options = DISGUISES[disguise](rows, tmp_path)
+    found = inspect_table(SCHEMA, source, **options)
+    assert found.rows == len(rows)
+    assert found.left_out == sum(cell_of(row) is None for row in rows)
+    for counts in found.columns[:3]:
+        given = [row[counts.column] for row in rows]
+        numbers = [math.nan if number is None else number for number in given]
+        low, high = SCHEMA[counts.column].bounds
+        assert counts.below == sum(number < low for number in numbers)
+        assert counts.above == sum(number > high for number in numbers)
+        assert counts.missing + counts.unreadable == sum(map(math.isnan, numbers))
+    hours, slope, _, letter, sign = found.columns
+    letters = [(row["letter"] or "").strip() for row in rows]
+    assert letter.missing == letters.count("")
+    assert letter.unlisted == sum(text not in ("", "a", "b", "c") for text in letters)
+    assert letter.left_out == slope.left_out == 0
+    assert sign.missing == sign.left_out == sum(row["sign"] is None for row in rows)
+    assert hours.left_out == hours.missing + hours.unreadable
+
+
+def test_no_finding_holds_a_value(tmp_path):
     source, options = DISGUISES["parquet folder"](make_rows(997), tmp_path)
     findings = check_table(SCHEMA, source, **options)
-    assert [finding.column for finding in findings] == sorted(
-        (finding.column for finding in findings), key=[TABLE, *SCHEMA.names].index
+    *columns, last = findings
+    assert [finding.column for finding in columns] == sorted(
+        (finding.column for finding in columns), key=[TABLE, *SCHEMA.names].index
     )
-    words = " ".join(finding.problem for finding in findings)
-    assert not any(letter.isdigit() for letter in words)
-    assert len(findings) == len(set(findings)) == 10
+    assert last.column == TABLE
+    assert len(findings) == len(set(findings))
+    secret = pa.table({"a": ["31415", "zq-secret", None]})
+    told = " ".join(f"{f.problem} {f.advice}" for f in check_table(ONE, secret))
+    assert "31415" not in told
+    assert "zq-secret" not in told
 
 
 def test_columns_that_are_absent_repeated_or_of_the_wrong_type_are_serious():
@@ -89,7 +138,58 @@ def test_rows_without_a_unit_and_numbers_that_are_not_whole_are_told():
     assert [(f.column, f.is_serious) for f in check_table(schema, table)] == [
         ("a", False),
         ("who", True),
+        (TABLE, False),
     ]
+
+
+def test_rows_per_unit_are_told_and_what_each_bound_would_keep(tmp_path):
+    """Units 1 to 100 have as many rows; some rows have none, and some units are spelled oddly."""
+    units = np.repeat(np.arange(1, 101), np.arange(1, 101)).tolist()
+    texts = [f" {u}.0" if i % 3 else str(u) for i, u in enumerate(units)] + [None, " "]
+    schema = Schema(ONE.columns, unit="who")
+    path = tmp_path / "t.parquet"
+    table = pa.table({"who": texts, "a": [1] * len(texts)})
+    pq.write_table(table.take(plain_generator(1).permutation(len(texts))), path, row_group_size=99)
+    found = inspect_table(schema, path).units
+    assert (found.units, found.without) == (100, 2)
+    assert (found.median, found.percentile_95, found.most) == (50, 95, 100)
+    assert dict(found.kept) == {
+        m: sum(min(u, m) for u in range(1, 101)) for m in (1, 2, 3, 5, 10, 20, 50, 100)
+    }
+    told = check_table(schema, path)[-2].problem
+    assert "50 in the median, at most 95 for 95 % of the units, 100 at most" in told
+    assert "--contribution 1 keeps 2 %, 2 keeps 3.9 %" in told
+    assert told.endswith("100 keeps 100 % of the rows")
+
+
+def test_units_of_many_batches_are_merged(monkeypatch):
+    monkeypatch.setattr(table_counts, "_MERGE_ROWS", 5)
+    schema = Schema(ONE.columns, unit="who")
+    whole = pa.table({"who": [i % 7 for i in range(300)], "a": [1] * 300})
+    source = pa.Table.from_batches(whole.to_batches(max_chunksize=11))
+    found = inspect_table(schema, source).units
+    assert (found.units, found.median, found.most) == (7, 43, 43)
+
+
+def test_one_row_for_each_unit_is_nothing_to_tell():
+    schema = Schema(ONE.columns, unit="who")
+    assert check_table(schema, pa.table({"who": [1, 2], "a": [1, 2]})) == []
+    assert inspect_table(schema, pa.table({"who": [1, 2], "a": [1, 2]})).units.kept == ((1, 2),)
+    none = pa.table({"who": pa.array([], pa.int64()), "a": pa.array([], pa.int64())})
+    assert inspect_table(schema, none).units.units == 0
+
+
+def test_records_are_counted_as_they_are_after_the_steps():
+    table = pa.table({"a": [1, 50, 3, None], "ward": ["x", "x", "y", "y"]})
+    found = inspect_table(ONE, table, where="ward = x")
+    assert (found.rows, found.columns[0].above, found.left_out) == (2, 1, 0)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())])
+def test_text_that_is_no_number_is_told_apart_from_blanks(kind):
+    table = pa.table({"a": pa.array(["1", " ", None, "x", "", "2"], pa.string()).cast(kind)})
+    [counts] = inspect_table(ONE, table).columns
+    assert (counts.missing, counts.unreadable, counts.left_out) == (3, 1, 4)
 
 
 @pytest.mark.parametrize(

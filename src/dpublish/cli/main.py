@@ -20,7 +20,10 @@ from dpublish.errors import DPublishError, InvalidParameter, LedgerExposed
 
 COMMANDS = {
     "demo": ("dpublish.cli.demo:demo", "Try it: data, schema, release and report in a minute."),
-    "schema": ("dpublish.cli.schema:schema", "Draft, check and show the schema of a table."),
+    "schema": (
+        "dpublish.cli.schema:schema",
+        "Draft, check and show a schema; measure bounds.",
+    ),
     "ledger": ("dpublish.cli.ledger:ledger", "Keep the ledger: caps, grants, verification."),
     "methods": ("dpublish.cli.methods:methods", "List the methods, and the settings of one."),
     "plan": ("dpublish.cli.plan:plan", "Predict cost and error; reads no data."),

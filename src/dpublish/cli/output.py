@@ -168,14 +168,19 @@ def _put(settings: dict[str, str], name: str, value: str) -> None:
 
 def payment_options(function: F) -> F:
     """Add what `release` and `stream start` share: who pays, what for, and where to publish."""
+    output = click.option(
+        "-o",
+        "--output",
+        required=True,
+        help="The release folder to create.",
+        shell_complete=complete_files,
+    )
+    return account_options(output(function))
+
+
+def account_options(function: F) -> F:
+    """Add who pays, and what for."""
     for option in (
-        click.option(
-            "-o",
-            "--output",
-            required=True,
-            help="The release folder to create.",
-            shell_complete=complete_files,
-        ),
         click.option(
             "--all-have-levels",
             is_flag=True,

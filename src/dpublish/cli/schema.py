@@ -1,18 +1,23 @@
 """`dpublish schema`: describe a table from public knowledge."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
 from dpublish.cli.group import Group, complete_files
 from dpublish.cli.output import json_option, say, say_json
+from dpublish.cli.schema_bounds import bounds
 from dpublish.cli.source_options import sql_option, table_option
 from dpublish.cli.step_options import RecordSteps, step_options
-from dpublish.data.check import check_table
+from dpublish.data.check import Finding, TableCheck, inspect_table
 from dpublish.data.draft import draft_schema
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import source_columns
+from dpublish.data.table_counts import ColumnCounts
 from dpublish.errors import InvalidSchema
 from dpublish.storage.files import require_writable, write_text
 
@@ -22,6 +27,9 @@ NOT_PRIVATE = "NOT PRIVATE: what follows was learned from rows; it is for the ow
 @click.group(cls=Group)
 def schema() -> None:
     """Describe a table from public knowledge: kinds, bounds, categories, taxonomies."""
+
+
+schema.add_command(bounds)
 
 
 @schema.command()
@@ -65,34 +73,60 @@ def check(
 ) -> None:
     """Check a schema and, with DATA, that the table fits it.
 
-    With DATA this reads rows, so the output is NOT PRIVATE: for the owner only.  No value of a
-    row is printed.
+    With DATA this reads rows, so the output is NOT PRIVATE: for the owner only.  It tells how
+    many values are missing, clipped or not listed and what to write instead, and how many rows
+    people have; no value of a row is printed.
     """
     loaded = _load(schema_path, as_json=as_json)
-    findings = []
+    found = None
     if data:
-        findings = check_table(loaded, data, table=table_name, sql=sql, **steps.options())
+        found = inspect_table(loaded, data, table=table_name, sql=sql, **steps.options())
+    findings = () if found is None else found.findings
     if as_json:
-        say_json(
-            {
-                **({"stamp": NOT_PRIVATE} if data else {}),
-                "columns": list(loaded.names),
-                "findings": [
-                    {"column": f.column, "problem": f.problem, "serious": f.is_serious}
-                    for f in findings
-                ],
-            }
-        )
+        say_json({**_told(found), "columns": list(loaded.names), **_told_findings(findings)})
     else:
         say(f"{schema_path} is complete: {len(loaded.names):,} columns")
-        if data:
-            say(NOT_PRIVATE)
-        for finding in findings:
-            say(f"  {finding.column}: {finding.problem}")
-        if data and not findings:
-            say("  the table fits the schema")
+        _say_check(found)
     if any(finding.is_serious for finding in findings):
         raise InvalidSchema(f"{data} does not fit {schema_path}; mend the table or the schema")
+
+
+def _told(found: TableCheck | None) -> dict[str, Any]:
+    """Return what was counted, for JSON."""
+    if found is None:
+        return {}
+    return {
+        "stamp": NOT_PRIVATE,
+        "rows": found.rows,
+        "left_out": found.left_out,
+        "counts": {each.column: _counted(each) for each in found.columns},
+        **({} if found.units is None else {"units": asdict(found.units)}),
+    }
+
+
+def _counted(counts: ColumnCounts) -> dict[str, int]:
+    return {name: number for name, number in asdict(counts).items() if name != "column"}
+
+
+def _told_findings(findings: Sequence[Finding]) -> dict[str, Any]:
+    return {
+        "findings": [
+            {"column": f.column, "problem": f.problem, "serious": f.is_serious, "advice": f.advice}
+            for f in findings
+        ]
+    }
+
+
+def _say_check(found: TableCheck | None) -> None:
+    if found is None:
+        return
+    say(NOT_PRIVATE)
+    for finding in found.findings:
+        say(f"  {finding.column}: {finding.problem}")
+        if finding.advice:
+            say(f"    {finding.advice}")
+    if not found.findings:
+        say("  the table fits the schema")
 
 
 def _option(name: str, value: str | None) -> str:

@@ -295,6 +295,12 @@ CATALOG: Mapping[str, Entry] = {
         publishes="the most frequent values of a column or items of baskets, in order",
         prefer_when="the domain is large, and only its most frequent values matter",
     ),
+    "bounds": Entry(
+        location="dpublish.methods.bounds.bounds:Bounds",
+        task="bounds",
+        publishes="a lower and an upper bound that most values of a column lie within",
+        prefer_when="no one knows the bounds of a column, which every method needs",
+    ),
     "partitioning": Entry(
         location="dpublish.methods.personalized.partitioning:Partitioning",
         task="personalized",
@@ -396,6 +402,7 @@ STREAMS: Mapping[str, Entry] = {
 
 KINDS: Mapping[str, str] = {
     "bayes-network": "dpublish.methods.privbayes.released:PrivBayesRelease",
+    "bounds": "dpublish.methods.bounds.released:BoundsRelease",
     "boxes": "dpublish.methods.spatial.released:SpatialRelease",
     "cell-copulas": "dpublish.methods.dpcopula.released_cells:CellCopulasRelease",
     "cell-sample": "dpublish.methods.filter_priority.released:FilterPriorityRelease",

@@ -33,6 +33,7 @@ from dpublish.mechanisms.selection import (
 )
 from dpublish.mechanisms.sparse_counts import NoisyCells, sparse_counts
 from dpublish.mechanisms.sparse_vector.retraversal import retraverse
+from dpublish.mechanisms.tail_bounds import Sides, TailBounds, choose_bounds
 from dpublish.mechanisms.top_k import ONE_SHOT, top_k
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import ExactNumber, format_epsilon
@@ -293,6 +294,14 @@ class Run:
             cells=cells,
             budget=budget,
             rng=self.rng,
+        )
+
+    def choose_bounds(
+        self, counts: IntArray, *, tail: Fraction, least: int, sides: Sides, budget: Budget
+    ) -> TailBounds:
+        """Choose public points that few records lie beyond, as bounds of a column."""
+        return choose_bounds(
+            counts, tail=tail, least=least, sides=sides, budget=budget, rng=self.rng
         )
 
     def sparse_counts(

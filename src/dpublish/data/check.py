@@ -1,36 +1,39 @@
 """Does a table fit its schema?  For the owner alone: the answers are computed from rows.
 
 A release never stops at a bad row, for that would tell that there is one.  So the owner asks
-beforehand, and is told in words which columns have a problem: never a value, never a count.
+beforehand, and is told what becomes of the values, how many rows that concerns, and what to
+write in the schema instead: never a value.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import floor
 from typing import Any
 
-import numpy as np
-
 from dpublish.data.column import CategoryColumn, Column, NumberColumn
-from dpublish.data.encoding import MISSING, UNKNOWN, is_text, to_positions
 from dpublish.data.engines.csv_reader import CsvPipe, CsvSource
 from dpublish.data.engines.encoded import check_type
 from dpublish.data.engines.prepared import prepare_source
 from dpublish.data.engines.source import Source, column_problem, read_quietly, scan
-from dpublish.data.engines.units import needed_columns, to_units, unit_type
+from dpublish.data.engines.units import needed_columns, unit_type
 from dpublish.data.lookup import Lookup
 from dpublish.data.schema import Schema
 from dpublish.data.sources import find_source
 from dpublish.data.steps import read_steps
-from dpublish.data.taxonomy import canonical_text
+from dpublish.data.table_counts import ColumnCounts, TableCounts, UnitCounts
 from dpublish.errors import InvalidParameter, UnreadableData
 
 TABLE = "table"
 _NAMED = 10  # columns that a finding lists
+_CLIPPED = "write wider bounds if they are publicly known, or measure them: dpublish schema bounds"
+_ABSENT = 'write missing = "category" to count them apart, or "drop" to leave them out on purpose'
+_UNLISTED = 'write other = "other" to count them together, or list them from a code list'
+_UNITS = "each unit keeps so many rows, and noise grows with that number"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What does not fit: in which column (or in the `table`), and in what way.
+    """What does not fit: in which column (or in the `table`), in what way, and what to write.
 
     A serious finding contradicts what the schema says; the others are worth knowing.
     """
@@ -38,6 +41,27 @@ class Finding:
     column: str
     problem: str
     is_serious: bool = False
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class TableCheck:
+    """How a table fits its schema.  NOT PRIVATE: all of it depends on rows.
+
+    Attributes:
+        rows: How many rows there are.
+        left_out: Rows that a missing rule, or a missing unit, leaves out of a release that reads
+            all columns.
+        columns: What becomes of the values of each column.
+        units: How many rows the units have, if rows have units.
+        findings: What does not fit, in words.
+    """
+
+    rows: int
+    left_out: int
+    columns: tuple[ColumnCounts, ...]
+    units: UnitCounts | None
+    findings: tuple[Finding, ...]
 
 
 def check_table(
@@ -60,10 +84,32 @@ def check_table(
     >>> schema = Schema((column("age", "integer", bounds=[0, 120]),))
     >>> for finding in check_table(schema, pa.table({"age": [30, None, 130]})):
     ...     print(finding.column, finding.problem)
-    age has missing values, which the schema rules out; their records are left out
-    age has values outside the bounds; they are moved to the nearest bound
+    age 1 value (33 %) is missing, which the schema rules out; the record is left out
+    age 1 value (33 %) is above 120 and counts as 120
+    table 1 row (33 %) is left out of a release that reads all columns
+    """
+    found = inspect_table(
+        schema, source, table=table, sql=sql, where=where, derive=derive, lookups=lookups
+    )
+    return [*found.findings]
+
+
+def inspect_table(
+    schema: Schema,
+    source: Any,
+    *,
+    table: str | None = None,
+    sql: str | None = None,
+    where: str | None = None,
+    derive: str | Sequence[str] = (),
+    lookups: Lookup | Sequence[Lookup] = (),
+) -> TableCheck:
+    """Count what becomes of all values, after the steps if there are any.
+
+    NOT PRIVATE: the counts depend on rows; they are for the owner only.
     """
     found: dict[Finding, None] = {}  # in order, and each once
+    counted = TableCounts(schema)
     steps = read_steps(where, derive, lookups)
     wanted = needed_columns(schema)
     for raw in find_source(source, steps.wanted(wanted), table=table, sql=sql):
@@ -74,9 +120,16 @@ def check_table(
         found |= dict.fromkeys(_check_header(schema, part))
         absent = {finding.column for finding in found if finding.is_serious}
         sound = [name for name in wanted if name not in absent]
-        found |= dict.fromkeys(_check_rows(schema, part, sound))
+        for batch in read_quietly(scan(part, sound), part.label) if sound else ():
+            counted.add(batch, sound, part.label)
+    counts, units = counted.columns(), counted.units()
+    found |= dict.fromkeys(_tell(schema, counts, units, counted.rows))
     order = {name: index for index, name in enumerate((TABLE, *wanted))}
-    return sorted(found, key=lambda finding: order[finding.column])
+    ordered = sorted(found, key=lambda finding: order[finding.column])
+    if counted.left_out:
+        problem = f"{_share(counted.left_out, counted.rows, 'row')} left out of a release"
+        ordered.append(Finding(TABLE, f"{problem} that reads all columns"))
+    return TableCheck(counted.rows, counted.left_out, counts, units, tuple(ordered))
 
 
 def _check_header(schema: Schema, source: Source) -> Iterator[Finding]:
@@ -114,53 +167,92 @@ def _check_lines(source: Source) -> Iterator[Finding]:
         yield Finding(TABLE, problem, is_serious=True)
 
 
-def _check_rows(schema: Schema, source: Source, names: Sequence[str]) -> Iterator[Finding]:
-    if not names:
+def _tell(
+    schema: Schema, counts: Sequence[ColumnCounts], units: UnitCounts | None, rows: int
+) -> Iterator[Finding]:
+    for each in counts:
+        column = schema[each.column]
+        if isinstance(column, NumberColumn):
+            yield from _tell_numbers(column, each, rows)
+        else:
+            yield from _tell_categories(column, each, rows)
+    if units is not None:
+        yield from _tell_units(units, rows)
+
+
+def _tell_numbers(column: NumberColumn, counts: ColumnCounts, rows: int) -> Iterator[Finding]:
+    if counts.missing:
+        yield _missing(column, _share(counts.missing, rows), "missing")
+    if counts.unreadable:
+        written = column.holds.removesuffix("s")
+        yield _missing(column, _share(counts.unreadable, rows), f"text that is no {written}")
+    low, high = map(column.show, column.bounds)
+    for number, side, end in ((counts.below, "below", low), (counts.above, "above", high)):
+        if number:
+            verb = "counts" if number == 1 else "count"
+            problem = f"{_share(number, rows)} {side} {end} and {verb} as {end}"
+            yield Finding(column.name, problem, advice=_CLIPPED)
+    if counts.not_whole:
+        problem = f"{_share(counts.not_whole, rows)} not whole; such values are rounded down"
+        yield Finding(column.name, problem, advice='write kind = "numeric" to keep decimals')
+
+
+def _tell_categories(column: CategoryColumn, counts: ColumnCounts, rows: int) -> Iterator[Finding]:
+    if counts.missing:
+        yield _missing(column, _share(counts.missing, rows), "missing")
+    if not counts.unlisted:
         return
-    # A part of a date needs no look of its own: its column of dates has all that there is to say.
-    own = [column.name for column in schema.columns if column.name == column.source_name]
-    for raw in read_quietly(scan(source, names), source.label):
-        for name in names:
-            array = raw.column(name)
-            if name in own:
-                yield from _check_column(schema[name], array)
-            if name == schema.unit and to_units(array, source.label).null_count:
-                yield Finding(name, "is blank in some rows; they are left out", is_serious=True)
+    found = _share(counts.unlisted, rows)
+    if column.other is None:
+        yield _missing(column, found, "not listed", advice=_UNLISTED)
+    else:
+        verb = "counts" if counts.unlisted == 1 else "count"
+        problem = f"{found} not listed and {verb} as {column.other!r}"
+        yield Finding(column.name, problem)
 
 
-def _check_column(column: Column, array: Any) -> Iterator[Finding]:
-    if isinstance(column, NumberColumn):
-        numbers = column.read(array)
-        low, high = column.bounds
-        if np.isnan(numbers).any():
-            written = column.holds.removesuffix("s")
-            text = f", or text that is no {written}" if is_text(array.type) else ""
-            yield _missing(column, f"missing values{text}")
-        if ((numbers < low) | (numbers > high)).any():
-            yield Finding(
-                column.name, "has values outside the bounds; they are moved to the nearest bound"
-            )
-        if column.kind == "integer" and (numbers != np.floor(numbers))[~np.isnan(numbers)].any():
-            yield Finding(column.name, "has values that are not whole; they are rounded down")
-        return
-    known = {canonical_text(label): code for code, label in enumerate(column.labels)}
-    positions = to_positions(array, known, column.name)
-    if (positions == MISSING).any():
-        yield _missing(column, "missing values")
-    if (positions == UNKNOWN).any():
-        yield _unlisted(column)
+def _tell_units(units: UnitCounts, rows: int) -> Iterator[Finding]:
+    if units.without:
+        problem = f"{_share(units.without, rows, 'row')} without a unit, and left out"
+        yield Finding(units.column, problem, is_serious=True, advice="mend the table")
+    if units.most > 1:
+        kept = rows - units.without
+        shares = ", ".join(f"{m} keeps {_percent(part, kept)}" for m, part in units.kept)
+        problem = (
+            f"rows of a unit: {units.median:,} in the median, at most {units.percentile_95:,} for "
+            f"95 % of the units, {units.most:,} at most; --contribution {shares} of the rows"
+        )
+        yield Finding(units.column, problem, advice=_UNITS)
 
 
-def _missing(column: Column, what: str) -> Finding:
+def _missing(column: Column, found: str, what: str, advice: str = _ABSENT) -> Finding:
+    """Say what becomes of records whose value is missing to the schema."""
+    one = found.endswith(" is")
+    records = "the record is" if one else "their records are"
     if column.missing == "refuse":
-        problem = f"has {what}, which the schema rules out; their records are left out"
-        return Finding(column.name, problem, is_serious=True)
+        problem = f"{found} {what}, which the schema rules out; {records} left out"
+        return Finding(column.name, problem, is_serious=True, advice=advice)
     fate = "counted as (missing)" if column.missing == "category" else "left out"
-    return Finding(column.name, f"has {what}; their records are {fate}")
+    return Finding(column.name, f"{found} {what}; {records} {fate}")
 
 
-def _unlisted(column: CategoryColumn) -> Finding:
-    if column.other is not None:
-        problem = f"has values that are not listed; they count as {column.other!r}"
-        return Finding(column.name, problem)
-    return _missing(column, "values that are not listed")
+def _share(number: int, rows: int, what: str = "value") -> str:
+    """Write how many, and which part of all rows.
+
+    >>> _share(3, 200), _share(1, 1000, "row")
+    ('3 values (1.5 %) are', '1 row (0.1 %) is')
+    """
+    ending, verb = ("", "is") if number == 1 else ("s", "are")
+    return f"{number:,} {what}{ending} ({_percent(number, rows)}) {verb}"
+
+
+def _percent(number: int, rows: int) -> str:
+    """Write a part of all rows; only all of them are 100 %.
+
+    >>> _percent(999, 1000), _percent(1, 1000), _percent(7, 7)
+    ('99.9 %', '0.1 %', '100 %')
+    """
+    if number >= rows:
+        return "100 %"
+    part = 100 * number / rows
+    return f"{part:.2g} %" if part < 99 else f"{floor(10 * part) / 10} %"

@@ -163,6 +163,7 @@ class CategoryColumn(_LeveledColumn):
         name: Name of the column in the table.
         kind: Whether the order of the categories has a meaning.
         categories: The values, in the order of the leaves.
+        codes: How the table writes each category, if not by its name.
         other: Label that catches all values not listed, or None.
         tree: Taxonomy of the values, or None.
         branching: How many neighboring values to merge from level to level, or None.
@@ -172,10 +173,19 @@ class CategoryColumn(_LeveledColumn):
     name: str
     kind: Literal["category", "ordinal"]
     categories: tuple[Category, ...]
+    codes: tuple[Category, ...] | None = None
     other: str | None = None
     tree: Node | None = None
     branching: int | None = None
     missing: Missing = "refuse"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.codes is not None:
+            if len(self.codes) != len(self.categories):
+                raise InvalidSchema("codes must be one for each of the values")
+            require_distinct(tuple(map(str, self.codes)))
+            _ = self._codes  # built here, so that a column that exists is sound
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -205,9 +215,13 @@ class CategoryColumn(_LeveledColumn):
             special=len(self._extra),
         )
 
+    def find(self, array: Any) -> NDArray[np.int64]:
+        """Find the leaf of every value; `UNKNOWN` is not listed, `MISSING` is blank."""
+        return to_positions(array, self._codes, self.name)
+
     def encode(self, array: Any) -> Encoded:
         """Find the leaf of every value of an Arrow array."""
-        positions = to_positions(array, self._codes, self.name)
+        positions = self.find(array)
         if self.other is not None:
             positions[positions == UNKNOWN] = self._codes[canonical_text(self.other)]
         absent = positions < 0
@@ -240,6 +254,12 @@ class CategoryColumn(_LeveledColumn):
     def _codes(self) -> dict[str, int]:
         leaves = self.taxonomy.levels[-1].labels
         codes = {canonical_text(label): code for code, label in enumerate(leaves)}
+        for code, spelling in enumerate(self.codes or ()):
+            # Names are read too: synthetic rows hold them.
+            if codes.setdefault(canonical_text(spelling), code) != code:
+                raise InvalidSchema(
+                    f"codes has {spelling!r}, which is the name or the code of another value"
+                )
         if self.missing == "category":
             del codes[MISSING_LABEL]  # only the rule leads there, not the word itself
         return codes

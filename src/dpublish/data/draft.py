@@ -17,6 +17,7 @@ from dpublish.errors import InvalidParameter
 _HEAD = """\
 # A draft: only the names and types of the columns are filled in.
 # Bounds, values and taxonomies must come from public knowledge, never from the rows.
+# Bounds that no one knows can be measured: dpublish schema bounds --help
 # Remove the columns that you do not want to use.
 # missing = "refuse" (there are none), "category" (a cell of its own) or "drop" (leave out)
 

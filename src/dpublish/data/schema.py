@@ -169,6 +169,7 @@ def column(
     bins: int | str | None = None,
     cuts: Sequence[float] | None = None,
     values: Sequence[Category] | None = None,
+    codes: Sequence[Category] | None = None,
     other: str | None = None,
     taxonomy: Any = None,
     branching: int | None = None,
@@ -216,7 +217,7 @@ def column(
             require_count(bins=bins)
         tree = None if taxonomy is None else read_tree(taxonomy)
         if kind == "numeric" or kind == "integer":
-            _refuse_settings(kind, values=values, other=other)
+            _refuse_settings(kind, values=values, codes=codes, other=other)
             return NumberColumn(
                 name=name,
                 kind=kind,
@@ -226,10 +227,12 @@ def column(
                 missing=missing,
             )
         _refuse_settings(kind, bounds=bounds, bins=bins, cuts=cuts)
+        categories = _list_categories(kind, values, other, tree)
         return CategoryColumn(
             name=name,
             kind=kind,
-            categories=_list_categories(kind, values, other, tree),
+            categories=categories,
+            codes=_order_codes(categories, values, codes),
             other=other,
             tree=tree,
             branching=branching,
@@ -340,7 +343,10 @@ def _cut_numbers(
 
 def _cut_evenly(whole: bool, bounds: Sequence[float] | None, bins: int | None) -> Partition:
     if bounds is None:
-        raise InvalidSchema("bounds are missing; write bounds = [low, high] from public knowledge")
+        raise InvalidSchema(
+            "bounds are missing; write bounds = [low, high] from public knowledge, or measure them "
+            "with: dpublish schema bounds"
+        )
     with about("bounds"):
         if len(bounds) != 2:
             raise InvalidSchema("must be two numbers, [low, high]")
@@ -373,10 +379,25 @@ def _list_categories(
     return tuple(listed.get(text, leaf) for text, leaf in zip(in_tree, leaves, strict=True))
 
 
+def _order_codes(
+    categories: tuple[Category, ...],
+    values: Sequence[Category] | None,
+    codes: Sequence[Category] | None,
+) -> tuple[Category, ...] | None:
+    """Put codes in the order of the leaves, as the values were; a leaf of its own is its code."""
+    if codes is None:
+        return None
+    if values is None or len(values) != len(codes):
+        raise InvalidSchema("codes must be one for each of the values")
+    code_of = dict(zip(map(canonical_text, values), codes, strict=True))
+    return tuple(code_of.get(canonical_text(leaf), leaf) for leaf in categories)
+
+
 def _require_same(listed: Mapping[str, Category], in_tree: list[str], other: str | None) -> None:
     catch_all = None if other is None else canonical_text(other)
+    leaves = set(in_tree)
     for text in listed:
-        if text not in in_tree and text != catch_all:
+        if text not in leaves and text != catch_all:
             raise InvalidSchema(f"taxonomy has no leaf for {text!r}, which values lists")
     for text in in_tree:
         if text not in listed and text != catch_all:

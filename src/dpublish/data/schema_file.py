@@ -26,6 +26,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from dpublish.data.code_list import CODE_ENDINGS, code_tree, distinct_codes, read_code_list
 from dpublish.data.column import Column, NumberColumn
 from dpublish.data.date_column import DateColumn, DatePartColumn
 from dpublish.data.interval import Partition, whole_bins
@@ -36,6 +37,14 @@ from dpublish.data.taxonomy import write_tree
 from dpublish.errors import InputError, InvalidSchema, require_known
 
 
+class _CodeFile(msgspec.Struct, forbid_unknown_fields=True):
+    """Where values are listed: a CSV file, its column of codes, and its column of names."""
+
+    file: str
+    column: str | None = None
+    label: str | None = None
+
+
 class _ColumnFile(msgspec.Struct, forbid_unknown_fields=True):
     """The keys of a column, with their types."""
 
@@ -43,7 +52,8 @@ class _ColumnFile(msgspec.Struct, forbid_unknown_fields=True):
     bounds: list[Any] | None = None
     bins: int | str | None = None
     cuts: list[int | float] | None = None
-    values: list[str | int | bool] | None = None
+    values: list[str | int | bool] | str | dict[str, Any] | None = None
+    codes: list[str | int | bool] | None = None
     other: str | None = None
     taxonomy: Any = None
     taxonomy_key: str | None = None
@@ -63,22 +73,28 @@ class _SchemaFile(msgspec.Struct, forbid_unknown_fields=True):
     unit: str | None = None
 
 
-_File = TypeVar("_File", _ColumnFile, _SchemaFile)
+_File = TypeVar("_File", _ColumnFile, _SchemaFile, _CodeFile)
 _COLUMN_KEYS = {
     "kind": '"numeric", "integer", "date", "datetime", "category" or "ordinal"',
     "bounds": "a list of two numbers or dates, [low, high]",
     "bins": 'an integer, or a period such as "month" for dates',
     "cuts": "a list of numbers that increase",
-    "values": "a list of texts, integers, true or false",
+    "values": "a list of texts, integers, true or false, or a CSV file of codes",
+    "codes": "a list of texts, integers, true or false, one for each value",
     "other": "text, the label of all values not listed",
-    "taxonomy": "a tree, or the name of a file of trees",
-    "taxonomy_key": "text, the name of a tree in the taxonomy file",
+    "taxonomy": "a tree, or the name of a file of trees or of codes and their groups",
+    "taxonomy_key": "text, the name of a tree in the taxonomy file, or columns of groups",
     "branching": "an integer, at least 2",
     "missing": '"refuse", "category" or "drop"',
     "time_zone": 'text, such as "Europe/Paris"',
     "format": 'text, such as "%d.%m.%Y"',
     "from": "text, the name of a column of dates",
     "part": '"weekday", "hour", "month", "day", "quarter" or "year"',
+}
+_CODE_KEYS = {
+    "file": "text, the name of a CSV file",
+    "column": "text, the column of codes; the first one if absent",
+    "label": "text, a column of names to publish instead of the codes",
 }
 _SCHEMA_KEYS = {
     "columns": "a table for each column, [columns.NAME]",
@@ -157,8 +173,9 @@ def _plain_domain(each: Column) -> dict[str, Any]:
         return _plain_dates(each)
     if isinstance(each, NumberColumn):
         return _plain_partition(each.partition) if each.tree is None else {}
+    codes = {} if each.codes is None else {"codes": [*each.codes]}
     other = {} if each.other is None else {"other": each.other}
-    return {"values": [*each.categories], **other}
+    return {"values": [*each.categories], **codes, **other}
 
 
 def _plain_part(each: DatePartColumn, schema: Schema) -> dict[str, Any]:
@@ -228,7 +245,10 @@ def _read_column(
 ) -> Column:
     with about(f"column {name!r}:"):
         found = _convert(keys, _ColumnFile, _COLUMN_KEYS)
-        if isinstance(found.taxonomy, str):
+        listed = _read_values(found, folder)
+        if isinstance(found.taxonomy, str) and found.taxonomy.lower().endswith(CODE_ENDINGS):
+            found.taxonomy = _read_groups(found, listed, folder)
+        elif isinstance(found.taxonomy, str):
             found.taxonomy = _read_taxonomy(name, found, folder)
         elif found.taxonomy_key is not None:
             raise InvalidSchema("taxonomy_key needs a taxonomy file; write its name in taxonomy")
@@ -240,6 +260,44 @@ def _read_column(
             _require_numbers(found.bounds)
     del settings["taxonomy_key"]
     return column(name, **settings)
+
+
+def _read_values(found: _ColumnFile, folder: Path | None) -> _CodeFile | None:
+    """Replace the name of a file of codes by what it lists."""
+    if not isinstance(found.values, str | dict):
+        return None
+    with about("values:"):
+        keys = {"file": found.values} if isinstance(found.values, str) else found.values
+        listed = _convert(keys, _CodeFile, _CODE_KEYS)
+    if folder is None:
+        raise InvalidSchema("values must be a list here, not the name of a file")
+    if found.codes is not None:
+        raise InvalidSchema("codes go with a list of values; a file has a column of them")
+    known = read_code_list(folder / listed.file)
+    codes = distinct_codes(known, listed.column)
+    if listed.label is None:
+        found.values = [*codes]
+    else:
+        found.values, found.codes = [*distinct_codes(known, listed.label)], [*codes]
+    return listed
+
+
+def _read_groups(found: _ColumnFile, listed: _CodeFile | None, folder: Path | None) -> object:
+    """Build a taxonomy from a file of codes: its other columns are groups, finest first."""
+    if folder is None:
+        raise InvalidSchema("taxonomy must be a tree here, not the name of a file")
+    known = read_code_list(folder / found.taxonomy)
+    same = listed if listed is not None and listed.file == found.taxonomy else _CodeFile("")
+    names = (same.column,) if same.label is None else (same.column, same.label)
+    groups = [*known.others(*names)]
+    if found.taxonomy_key is not None:
+        groups = [part.strip() for part in found.taxonomy_key.split(",")]
+        for group in groups:
+            require_known("column of groups in taxonomy_key", group, known.others(*names))
+        found.taxonomy_key = None
+    if not groups:
+        raise InvalidSchema(f"code list {known.path} has no column of groups beside the codes")
+    return code_tree(known, distinct_codes(known, names[-1]), groups)
 
 
 def _require_numbers(bounds: list[Any]) -> None:

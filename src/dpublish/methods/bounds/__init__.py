@@ -1,0 +1,1 @@
+"""Bounds: a column's bounds that no one knows, measured with a small epsilon."""

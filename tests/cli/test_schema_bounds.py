@@ -1,0 +1,101 @@
+"""`dpublish schema bounds` from the shell."""
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+SCHEMA = """\
+[columns.age]
+kind = "integer"
+bounds = [0, 99]
+
+[columns.cost]
+kind = "numeric"
+# bounds = [ , ]  # fill in from public knowledge
+"""
+
+
+@pytest.fixture
+def bounds(run, workdir):
+    """Measure bounds of `cost` with any option replaced; None leaves one out."""
+    (workdir / "people.toml").write_text(SCHEMA)
+    rows = {"age": [30] * 4_000, "cost": [float(i % 400) for i in range(4_000)]}
+    parquet.write_table(pa.table(rows), workdir / "people.parquet")
+
+    def call(*words, data="people.parquet", **changes):
+        options = {
+            "schema": "people.toml",
+            "column": "cost",
+            "epsilon": "0.5",
+            "ledger": "books.db",
+            "dataset": "people",
+            "lower": "0",
+            **changes,
+        }
+        given = [x for k, v in options.items() if v is not None for x in (f"--{k}", v)]
+        return run("schema", "bounds", *([data] if data else []), *given, *words)
+
+    return call
+
+
+def test_it_says_what_was_entered_what_clipping_means_and_what_it_cost(bounds, workdir):
+    done = bounds("--rows", "4000")
+    assert done.code == 0, done.err
+    first, *rest = done.out.splitlines()
+    assert first == "entered bounds = [0, 500] of cost in people.toml"
+    assert "lie over 500; they count as 500" in done.out
+    assert (
+        "expected: 146 points; about 40 values beyond each measured bound, at most 84" in done.out
+    )
+    assert rest[-1] == "  spent: epsilon 0.5; left for people: 1.5"
+    assert "bounds = [0, 500]\n" in (workdir / "people.toml").read_text()
+    assert (workdir / "people-cost-bounds" / "release.json").exists()
+
+
+def test_json_holds_the_bounds_and_the_receipt(bounds):
+    told = bounds("--json", "-o", "elsewhere").json()
+    assert (told["path"], told["bounds"], told["left"]) == ("elsewhere", [0, 500], "1.5")
+    assert told["receipt"]["method"] == "bounds"
+    assert told["expected_error"]["points_to_choose_from"] == 146
+
+
+def test_rows_may_be_named_by_an_option_too_but_not_twice(bounds):
+    assert "named twice" in bounds("--data", "people.parquet").err
+    assert bounds("--data", "people.parquet", data=None).code == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"column": "age"}, "has bounds already"),
+        ({"column": "weight"}, "weight"),
+        ({"schema": "none.toml"}, "none.toml"),
+        ({"data": "none.parquet"}, "none.parquet"),
+        ({"data": None}, "--data"),
+        ({"epsilon": "3"}, "left"),
+        ({"coverage": "2"}, "coverage"),
+        ({"contribution": "0"}, "contribution"),
+    ],
+)
+def test_mistakes_cost_nothing(bounds, run, changes, fault):
+    failed = bounds(**changes)
+    assert failed.code != 0
+    assert fault in failed.err
+    assert "Traceback" not in failed.err
+    assert "0.5" not in run("ledger", "show", "books.db").out
+
+
+def test_measured_bounds_serve_the_next_release(bounds, run):
+    assert bounds().code == 0
+    done = run(
+        *("release", "--method", "histogram", "--columns", "cost", "--data", "people.parquet"),
+        *("--schema", "people.toml", "--epsilon", "0.5", "--ledger", "books.db"),
+        *("--dataset", "people", "-o", "costs"),
+    )
+    assert done.code == 0, done.err
+    assert run("ledger", "verify", "books.db", "--release", "people-cost-bounds").code == 0
+
+
+def test_help_names_the_command(run):
+    assert "bounds" in run("schema", "--help").out
+    assert "--nonnegative" in run("schema", "bounds", "--help").out

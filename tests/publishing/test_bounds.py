@@ -1,0 +1,235 @@
+"""Bounds are paid for, measured, and entered in the schema file; in this order."""
+
+import datetime
+import json
+import os
+import tomllib
+from contextlib import closing
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpublish
+from dpublish.core.folder.folder import load
+from dpublish.data.engines.local import LocalTable
+from dpublish.data.schema_file import load_schema
+from dpublish.errors import (
+    BudgetExhausted,
+    DPublishError,
+    InputError,
+    InvalidParameter,
+    InvalidSchema,
+)
+from dpublish.ledger.ledger import Ledger
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit
+from dpublish.publishing import bounds as publishing_bounds
+from dpublish.publishing.bounds import measure_bounds, request_bounds
+from dpublish.randomness import plain_generator
+
+TEXT = """\
+# visits of one year
+name = "visits"
+
+[columns.cost]
+kind = "numeric"  # in euros
+# bounds = [ , ]  # fill in from public knowledge
+bins = 20
+
+[columns.stay]
+kind = "integer"
+missing = "drop"
+
+[columns.admitted]
+kind = "date"
+
+[columns.ward]
+kind = "category"
+values = ["A", "B"]
+
+[columns.age]
+kind = "integer"
+bounds = [0, 120]
+"""
+
+
+def visits(n=5_000):
+    rng = plain_generator(1)
+    days = rng.integers(0, 365, n)
+    return pa.table(
+        {
+            "cost": np.exp(rng.normal(6, 1, n)),
+            "stay": rng.poisson(5, n),
+            "big": rng.integers(0, 10**7, n),
+            "admitted": pa.array(
+                [datetime.date(2024, 1, 1) + datetime.timedelta(int(d)) for d in days]
+            ),
+            "patient": rng.integers(0, n // 4, n),
+        }
+    )
+
+
+@pytest.fixture
+def books(tmp_path):
+    """Write the schema and a ledger; measure bounds with any setting replaced."""
+    path = tmp_path / "visits.toml"
+    path.write_text(TEXT)
+    with Ledger.create(tmp_path / "books.db") as ledger:
+        ledger.add("visits", cap="1")
+
+        def measure(column, source=None, **settings):
+            return measure_bounds(
+                visits() if source is None else source,
+                path,
+                column,
+                **{"epsilon": "0.2", "ledger": ledger, "dataset": "visits", **settings},
+            )
+
+        measure.path, measure.ledger = path, ledger
+        yield measure
+
+
+def test_bounds_are_entered_where_the_draft_asks_for_them_and_nothing_else_changes(books):
+    release = books("cost", lower=0)
+    line = f"bounds = [0, {release.bounds[1]}]"
+    assert books.path.read_text() == TEXT.replace(
+        "# bounds = [ , ]  # fill in from public knowledge", line
+    )
+    assert 1_000 <= release.upper <= 10_000
+    assert dpublish.measure_bounds is measure_bounds
+
+
+def test_the_receipt_is_beside_the_schema_and_the_ledger_knows_it(books):
+    release = books("cost", nonnegative=True)
+    folder = books.path.with_name("visits-cost-bounds")
+    assert load(folder) == release
+    receipt = json.loads((folder / "release.json").read_text())["receipt"]
+    assert (receipt["method"], receipt["epsilon"]) == ("bounds", "0.2")
+    assert receipt["dataset"] == "visits"
+    [grant] = books.ledger.status("visits").grants
+    assert (grant.release_id, grant.purpose) == (release.receipt.release_id, "bounds of cost")
+    assert release.receipt.neighbors == AddRemoveRecord()
+
+
+def test_a_column_that_the_schema_lacks_is_added_and_integers_too_many_get_bins(books):
+    release = books("big", kind="integer", lower=0)
+    assert books.path.read_text() == (
+        f'{TEXT}\n[columns.big]\nkind = "integer"\nbounds = [0, {release.bounds[1]}]\nbins = 16\n'
+    )
+
+
+def test_a_schema_is_complete_once_all_bounds_are_measured(books):
+    books("cost", lower=0)
+    books("stay", nonnegative=True)
+    low, high = books("admitted").bounds
+    assert (low[:7], high[:7]) in {("2024-01", "2025-01"), ("2024-01", "2024-12")}
+    assert load_schema(books.path).names == ("cost", "stay", "admitted", "ward", "age")
+    assert (
+        books.ledger.status("visits").spent == 3 * books.ledger.status("visits").grants[0].epsilon
+    )
+
+
+def test_all_rows_of_a_person_are_hidden_if_the_schema_names_a_unit(books):
+    books.path.write_text('unit = "patient"\n' + TEXT)
+    with pytest.raises(InvalidParameter, match="contribution"):
+        books("cost", lower=0)
+    release = books("cost", lower=0, contribution=3)
+    assert release.receipt.neighbors == AddRemoveUnit("patient")
+    assert release.receipt.contribution == 3
+    assert release.receipt.epsilon == books.ledger.status("visits").spent
+
+
+def test_steps_come_before_the_bounds_and_are_on_the_receipt(books):
+    books.path.write_text('unit = "patient"\n' + TEXT)
+    release = books(
+        "daily",
+        where="stay >= 1",
+        derive="daily = cost / stay",
+        lower=0,
+        contribution=2,
+    )
+    assert release.receipt.steps == ("derive daily = cost / stay", "where stay >= 1")
+    assert release.upper < 3_000
+    assert load_schema_column(books.path, "daily") == [0, release.bounds[1]]
+
+
+def load_schema_column(path, name):
+    return tomllib.loads(path.read_text())["columns"][name]["bounds"]
+
+
+def test_a_unit_pays_with_rows_aimed_at_in_proportion_to_its_bound(books):
+    books.path.write_text('unit = "patient"\n' + TEXT)
+    one = books("cost", lower=0, contribution=1, output=books.path.with_name("one"))
+    books.path.write_text('unit = "patient"\n' + TEXT)
+    four = books("cost", lower=0, contribution=4, output=books.path.with_name("four"))
+    assert 3.5 < four.least / one.least <= 4.1
+
+
+@pytest.mark.parametrize(
+    ("column", "settings", "fault"),
+    [
+        ("age", {}, "has bounds already"),
+        ("ward", {}, "only numbers"),
+        ("cost", {"kind": "integer"}, "leave out the kind"),
+        ("cost", {"kind": "category"}, "must be one of"),
+        ("cost", {"lower": 0, "upper": 10}, "both known"),
+        ("cost", {"lower": 0, "nonnegative": True}, "without lower"),
+        ("cost", {"lower": "ten"}, "must be a number"),
+        ("cost", {"lower": 1e300}, "bounds"),
+        ("cost", {"coverage": "1.5"}, "coverage"),
+        ("admitted", {"lower": "2024-02-30"}, "bounds"),
+        ("admitted", {"nonnegative": True}, "nonnegative"),
+        ("nowhere", {}, "nowhere"),
+        ("cost", {"epsilon": "0"}, "epsilon"),
+        ("cost", {"contribution": 2}, "unit"),
+        ("cost", {"dataset": "others"}, "others"),
+    ],
+)
+def test_what_is_wrong_with_a_request_is_found_before_anything_is_paid(
+    books, column, settings, fault
+):
+    with pytest.raises(DPublishError, match=fault):
+        books(column, **settings)
+    assert books.ledger.status("visits").grants == ()
+    assert books.path.read_text() == TEXT
+
+
+def test_a_file_that_could_not_be_edited_is_found_before_anything_is_paid(books):
+    books.path.write_text('columns = { cost = { kind = "numeric" } }\n')
+    with pytest.raises(InvalidSchema, match="by hand"):
+        books("cost")
+    assert books.ledger.status("visits").grants == ()
+
+
+def test_a_folder_that_cannot_be_written_is_found_before_anything_is_paid(books, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(InputError, match="cannot be written"):
+        books("cost")
+    assert books.ledger.status("visits").grants == ()
+
+
+def test_an_empty_account_pays_for_nothing_and_no_row_is_read(books, monkeypatch):
+    monkeypatch.setattr(LocalTable, "sum", lambda table, kernel: pytest.fail("rows were read"))
+    with pytest.raises(BudgetExhausted):
+        books("cost", epsilon="2")
+    assert books.path.read_text() == TEXT
+
+
+def test_a_schema_that_cannot_be_written_after_all_says_what_to_write(books, monkeypatch):
+    def fail(*args, **named):
+        raise InvalidSchema("the disk is gone")
+
+    monkeypatch.setattr(publishing_bounds, "write_text", fail)
+    with pytest.raises(InvalidSchema) as caught:
+        books("cost", lower=0)
+    assert "write bounds = [0, " in caught.value.__notes__[0]
+    assert len(books.ledger.status("visits").grants) == 1
+
+
+def test_a_change_of_the_file_while_rows_were_read_is_kept(books):
+    request = request_bounds(books.path, "cost", lower=0)
+    later = TEXT.replace('name = "visits"', 'name = "visits of 2024"')
+    books.path.write_text(later)
+    with closing(dpublish.open_table(visits(), request.schema)) as table:
+        request.run(table, None, ledger=books.ledger, dataset="visits", epsilon="0.2")
+    assert 'name = "visits of 2024"' in books.path.read_text()
